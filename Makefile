@@ -1,0 +1,55 @@
+# Needs only make and a Python >= 3.11. Every target sets up what it needs; a second run finds it done.
+# The README's two commands: `make demo`, `make test`.
+
+PYTHON ?= python3
+BIN := .venv/bin
+# Overridden for a closer look, e.g. make test PYTEST_ARGS="-n 0 -x tests/unit"
+PYTEST_ARGS ?= -n 2 --dist loadgroup
+DEMO_ARGS ?=
+BENCH_ARGS ?=
+
+.PHONY: help setup test lint format test-long demo bench requirements clean
+
+help:
+	@echo "make demo          index real files, kill a worker, audit the result"
+	@echo "make test          all checks and tests (minutes)"
+	@echo "make test-long     the slow tests: many kills, many seeds"
+	@echo "make lint          ruff, mypy --strict, import layers"
+	@echo "make format        let ruff rewrite what it can"
+	@echo "make bench         latency and throughput, as in docs/performance.md"
+	@echo "make requirements  pin requirements/*.in again, by hash"
+	@echo "make clean         remove the environment and all caches"
+
+setup:
+	@$(PYTHON) scripts/setup.py
+
+test: lint
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-long: setup
+	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+demo: setup
+	$(BIN)/python -m flamestream.cli.demo $(DEMO_ARGS)
+
+bench: setup
+	$(BIN)/python benchmarks/latency.py $(BENCH_ARGS)
+
+# No registry's address gets into the files: whoever installs uses the one configured there.
+requirements: setup
+	@for name in tools build run test; do \
+	  PATH="$$PWD/.venv-tools/bin:$$PATH" uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	    --no-header --upgrade requirements/$$name.in --output-file requirements/$$name.txt || exit 1; done
+
+clean:
+	rm -rf .venv .venv-tools .cache .setup.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

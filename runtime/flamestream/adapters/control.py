@@ -1,0 +1,193 @@
+"""The control link: a worker's one connection to the coordinator, and the coordinator's to all its workers.
+
+The worker dials, both prove the job's token (handshake.py), the worker says Hello, and from then on each side sends its messages as
+they come. When the link ends the worker dials again for as long as it lives, and works on meanwhile: a dead coordinator stops new
+epochs and recoveries, never the stream. What the worker has to say meanwhile waits, except for heartbeats, and follows the next Hello.
+
+Keeps: Hello is first on every connection; per connection, messages in order; at most `MAX_WAITING` messages wait. Does not: guarantee
+delivery (what was under way when a link ended is lost, and the cores bear it), or tell whether a silent peer lives (Progress does).
+"""
+
+import logging
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from flamestream.adapters.acceptor import Acceptor
+from flamestream.adapters.dial import Dial
+from flamestream.adapters.framing import MALFORMED, FrameConnection
+from flamestream.adapters.handshake import Accepted, Limits, Purpose
+from flamestream.core.actions import ToldCoordinator
+from flamestream.core.events import FromCoordinator
+from flamestream.core.messages import Hello, Progress, ToCoordinator, ToWorker
+from flamestream.model.ids import WorkerId
+from flamestream.ports import Post, Reactor
+
+PROTOCOL: Final = "flamestream-control/1"
+LIMITS: Final = Limits(max_frame=64 << 20, max_unsent=256 << 20)
+MAX_WAITING: Final = 1024
+LONGEST_PAUSE: Final = 1.0
+
+_encode = msgspec.msgpack.Encoder().encode
+_to_coordinator: Final[msgspec.msgpack.Decoder[ToCoordinator]] = msgspec.msgpack.Decoder(ToCoordinator)
+_to_worker: Final[msgspec.msgpack.Decoder[ToWorker]] = msgspec.msgpack.Decoder(ToWorker)
+
+log = logging.getLogger(__name__)
+
+
+def _purpose(job: str) -> Purpose:
+    return Purpose(PROTOCOL, job, 0, 0, "worker", "coordinator")
+
+
+class ControlClient:
+    """The worker's end. `hello` is asked at every connection, for what is true then."""
+
+    def __init__(self, reactor: Reactor, post: Post, job: str, address: str, token: str, hello: Callable[[], Hello]) -> None:
+        self._reactor, self._post, self._address, self._hello = reactor, post, address, hello
+        self._credentials = (_purpose(job), token.encode())
+        self._connection: FrameConnection | None = None
+        self._waiting: deque[ToCoordinator] = deque(maxlen=MAX_WAITING)
+        self._closed = False
+        self._dial = self._dialling()
+
+    def tell(self, action: ToldCoordinator) -> None:
+        """Send it now, or after the next Hello."""
+        if self._connection is not None:
+            self._connection.send(_encode(action.message))
+        elif not isinstance(action.message, Progress):
+            self._waiting.append(action.message)
+
+    def close(self, seconds: float = 1.0) -> None:
+        """End the link, once what was told has been read, or `seconds` have passed. Blocks: for a process that ends."""
+        self._closed = True
+        self._dial.cancel()
+        if self._connection is not None:
+            self._connection.finish(seconds)
+
+    def _dialling(self) -> Dial:
+        return Dial(self._reactor, self._address, self._credentials, self._established, LIMITS, longest_pause=LONGEST_PAUSE)
+
+    def _established(self, connection: FrameConnection) -> None:
+        self._connection = connection
+        connection.handle(self._received, self._lost, LIMITS.max_frame)
+        connection.send(_encode(self._hello()))
+        while self._waiting:
+            connection.send(_encode(self._waiting.popleft()))
+
+    def _received(self, frames: list[bytes]) -> None:
+        try:
+            for frame in frames:
+                self._post(FromCoordinator(_to_worker.decode(frame)))
+        except MALFORMED as error:
+            assert self._connection is not None, "frames come from a connection"
+            self._connection.close()
+            self._lost(f"a malformed message: {error}")
+
+    def _lost(self, reason: str) -> None:
+        log.warning("control link lost", extra={"reason": reason})
+        self._connection = None
+        if not self._closed:
+            self._dial = self._dialling()
+
+
+class ControlServer:
+    """The coordinator's end, on a socket that listens already (its owner may outlive this process, so the address stays)."""
+
+    def __init__(
+        self,
+        reactor: Reactor,
+        listener: socket.socket,
+        job: str,
+        token: str,
+        *,
+        on_message: Callable[[WorkerId, ToCoordinator], None],
+        on_connected: Callable[[Hello], None],
+        on_disconnected: Callable[[WorkerId, str], None],
+    ) -> None:
+        self._purpose, self._token = _purpose(job), token.encode()
+        self.on_message, self.on_connected, self.on_disconnected = on_message, on_connected, on_disconnected
+        self._sessions: dict[WorkerId, _Session] = {}
+        self._nameless: set[_Session] = set()
+        self._reactor = reactor
+        self.acceptor = Acceptor(reactor, listener, self._greeted, LIMITS)
+
+    def tell(self, worker: WorkerId, message: ToWorker) -> None:
+        """Send it if the worker is connected; if not, its next Hello shows where it stands."""
+        session = self._sessions.get(worker)
+        if session is not None:
+            session.connection.send(_encode(message))
+
+    def disconnect(self, worker: WorkerId) -> None:
+        """End its connection without a word. It may dial again."""
+        session = self._sessions.pop(worker, None)
+        if session is not None:
+            session.connection.close()
+
+    def close(self, seconds: float = 1.0) -> None:
+        """Listen no more, and end every connection once what was told has left, within `seconds` each. Blocks."""
+        self.acceptor.close()
+        for session in [*self._sessions.values(), *self._nameless]:
+            session.connection.finish(seconds)
+        self._sessions.clear()
+        self._nameless.clear()
+
+    def _greeted(self, handshake: Accepted) -> None:
+        if handshake.purpose != self._purpose:
+            handshake.refuse("it does not look for the coordinator of this job")
+            return
+        handshake.challenge(self._token, lambda connection: self._established(handshake, connection))
+
+    def _established(self, handshake: Accepted, connection: FrameConnection) -> None:
+        self.acceptor.proved(handshake)
+        self._nameless.add(_Session(self, connection))
+
+    def named(self, session: "_Session", hello: Hello) -> None:
+        """A session has said who it is. A worker that dials again before its old link's end is noticed replaces it."""
+        self._nameless.discard(session)
+        older = self._sessions.get(hello.worker)
+        if older is not None and older is not session:
+            older.connection.close()
+        self._sessions[hello.worker] = session
+        self.on_connected(hello)
+
+    def ended(self, session: "_Session", worker: WorkerId | None, reason: str) -> None:
+        """A session's connection is gone."""
+        self._nameless.discard(session)
+        if worker is not None and self._sessions.get(worker) is session:
+            del self._sessions[worker]
+            self.on_disconnected(worker, reason)
+
+
+class _Session:
+    """One proved connection: nameless until its Hello."""
+
+    def __init__(self, server: ControlServer, connection: FrameConnection) -> None:
+        self._server = server
+        self.connection = connection
+        self._worker: WorkerId | None = None
+        connection.handle(self._received, self._ended, LIMITS.max_frame)
+
+    def _received(self, frames: list[bytes]) -> None:
+        try:
+            for frame in frames:
+                if self.connection.open:
+                    self._handle(_to_coordinator.decode(frame))
+        except MALFORMED as error:
+            self.connection.close()
+            self._ended(f"a malformed message: {error}")
+
+    def _handle(self, message: ToCoordinator) -> None:
+        if isinstance(message, Hello):
+            self._worker = message.worker
+            self._server.named(self, message)
+        elif self._worker is not None:
+            self._server.on_message(self._worker, message)
+        else:
+            self.connection.close()
+            self._ended("its first message is not Hello")
+
+    def _ended(self, reason: str) -> None:
+        self._server.ended(self, self._worker, reason)

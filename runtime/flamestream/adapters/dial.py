@@ -1,0 +1,139 @@
+"""Connect to an address and prove a key there, again and again with growing pauses, until it works or is cancelled.
+
+The other end may not listen yet, may not know the attempt yet, or may just be restarting, so a failed try means nothing by itself:
+how long to go on is the owner's decision. The last reason is kept for its message.
+
+Keeps: one try at a time, pauses bounded, every try bounded by a deadline. Does not: notice the end of a connection it has handed over.
+"""
+
+import socket
+from collections.abc import Sequence
+from errno import EINPROGRESS
+from typing import Any, Final
+
+from flamestream.adapters.framing import FrameConnection
+from flamestream.adapters.handshake import Credentials, Dialled, Established, Limits
+from flamestream.model.errors import Bug
+from flamestream.ports import Reactor, Timer
+
+FIRST_PAUSE: Final = 0.005
+_CONNECT_SECONDS: Final = 3.0
+
+_Resolved = Sequence[tuple[Any, ...]]
+
+
+class Dial:
+    """Tries until `established` was called or `cancel` is."""
+
+    def __init__(
+        self,
+        reactor: Reactor,
+        address: str,
+        credentials: Credentials,
+        established: Established,
+        limits: Limits,
+        *,
+        longest_pause: float = 0.2,
+    ) -> None:
+        self._reactor, self._address, self._credentials, self._limits = reactor, address, credentials, limits
+        self._established = established
+        self._longest_pause = longest_pause
+        self._pause = FIRST_PAUSE
+        self._timer: Timer | None = None
+        self._socket: socket.socket | None = None
+        self._handshake: Dialled | None = None
+        self._over = False
+        self._round = 0
+        self.failures = 0
+        self.last_failure = "no try has ended yet"
+        self._try()
+
+    def cancel(self) -> None:
+        """Stop trying."""
+        self._over = True
+        self._drop_try()
+        if self._handshake is not None:
+            self._handshake.refuse("cancelled")
+
+    def _try(self) -> None:
+        self._timer = self._reactor.later(_CONNECT_SECONDS, lambda: self._failed("no answer"))
+        self._round += 1
+        this = self._round
+        host, port = split(self._address)
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        except socket.gaierror:  # a name: ask where asking may take its time
+            self._reactor.background(
+                lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), lambda result: self._resolved(this, result)
+            )
+        else:
+            self._connect(found)
+
+    def _resolved(self, this: int, found: _Resolved | Exception) -> None:
+        if self._over or this != self._round or self._timer is None:
+            return
+        if isinstance(found, OSError | UnicodeError):
+            self._failed(f"cannot resolve it: {found}")
+        elif isinstance(found, Exception):
+            raise found
+        else:
+            self._connect(found)
+
+    def _connect(self, found: _Resolved) -> None:
+        family, kind, protocol, _, address = found[0]
+        sock = self._socket = socket.socket(family, kind, protocol)
+        sock.setblocking(False)
+        error = sock.connect_ex(address)
+        if error in (0, EINPROGRESS):
+            self._reactor.watch(sock.fileno(), writable=self._connected)
+        else:
+            self._failed(f"cannot connect: {_text(error)}")
+
+    def _connected(self) -> None:
+        assert self._socket is not None
+        if error := self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self._failed(f"cannot connect: {_text(error)}")
+            return
+        sock, self._socket = self._socket, None
+        self._reactor.unwatch(sock.fileno())
+        self._drop_try()
+        self._handshake = Dialled(self._reactor, sock, self._credentials, self._done, self._failed, self._limits)
+
+    def _done(self, connection: FrameConnection) -> None:
+        self._over, self._handshake = True, None
+        self._established(connection)
+
+    def _failed(self, reason: str) -> None:
+        self._handshake = None
+        self._drop_try()
+        if self._over:
+            return
+        self.failures += 1
+        self.last_failure = reason
+        self._reactor.later(self._pause, self._again)
+        self._pause = min(self._pause * 2, self._longest_pause)
+
+    def _again(self) -> None:
+        if not self._over:
+            self._try()
+
+    def _drop_try(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._socket is not None:
+            self._reactor.unwatch(self._socket.fileno())
+            self._socket.close()
+            self._socket = None
+
+
+def split(address: str) -> tuple[str, int]:
+    """Host and port of "host:port"; an IPv6 host may stand in brackets."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit():
+        raise Bug(f"{address!r} is not an address host:port")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _text(error: int) -> str:
+    return OSError(error, "").strerror or f"error {error}"

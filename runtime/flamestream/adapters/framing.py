@@ -1,0 +1,242 @@
+"""Frames over a non-blocking stream socket: four bytes of length (big-endian), then that many bytes.
+
+Sending writes at once and buffers only what the kernel does not take; reading takes what is there, bounded per turn, and hands over
+all complete frames as one list. A frame longer than `max_frame`, or more unsent bytes than `max_unsent`, closes the connection with a
+reason: a peer that is wrong or too slow costs its connection, never memory.
+
+Keeps: frames arrive whole and in order; `on_closed` is called once, in a later turn, after every frame that came before the end, and
+never after `close`. Does not: look inside a frame, authenticate (handshake.py), or connect again.
+"""
+
+import contextlib
+import socket
+import struct
+import time
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from flamestream.ports import Reactor
+
+OnFrames = Callable[[list[bytes]], None]
+OnClosed = Callable[[str], None]
+
+MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises on bytes that nobody encoded."""
+HEADER: Final = 4
+_LENGTH: Final = struct.Struct(">I")
+DEFAULT_MAX_UNSENT: Final = 256 << 20
+_SCRATCH_SIZE: Final = 256 << 10
+_READS_A_TURN: Final = 8
+_JOIN_BELOW: Final = 64 << 10
+"""Below this a header and a frame are joined by a copy; above, the kernel gathers them."""
+_VIEWS_A_WRITE: Final = 64
+_KEEPALIVE_SECONDS: Final = 5
+_USER_TIMEOUT_SECONDS: Final = 15
+
+_scratch = memoryview(bytearray(_SCRATCH_SIZE))
+"""One for all connections of the process: a loop reads one socket at a time and leaves nothing in it."""
+
+
+class FrameConnection:
+    """One connected socket, which it owns from now on."""
+
+    def __init__(
+        self,
+        reactor: Reactor,
+        sock: socket.socket,
+        max_frame: int,
+        on_frames: OnFrames,
+        on_closed: OnClosed,
+        max_unsent: int = DEFAULT_MAX_UNSENT,
+    ) -> None:
+        self._reactor = reactor
+        self._socket = sock
+        self.max_frame = max_frame
+        self._on_frames = on_frames
+        self._on_closed = on_closed
+        self._max_unsent = max_unsent
+        self._partial = bytearray()
+        self._unsent: deque[memoryview] = deque()
+        self._unsent_size = 0
+        self.open = True
+        tune(sock)
+        reactor.watch(sock.fileno(), readable=self._readable)
+
+    def handle(self, on_frames: OnFrames, on_closed: OnClosed, max_frame: int) -> None:
+        """Another owner from now on: a handshake hands its connection on by this."""
+        self._on_frames, self._on_closed, self.max_frame = on_frames, on_closed, max_frame
+
+    def deliver(self, frames: list[bytes]) -> None:
+        """Hand over frames that an earlier owner took out but that are not its own."""
+        if frames and self.open:
+            self._on_frames(frames)
+
+    def send(self, frame: bytes) -> None:
+        """Send, or buffer. On a connection that has ended it does nothing: `on_closed` tells."""
+        if not self.open:
+            return
+        header = _LENGTH.pack(len(frame))
+        if self._unsent:
+            self._buffer([memoryview(header), memoryview(frame)])
+            return
+        try:
+            sent = self._socket.send(header + frame) if len(frame) < _JOIN_BELOW else self._socket.sendmsg((header, frame))
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            self._end(f"cannot send: {error}")
+            return
+        if sent < HEADER + len(frame):
+            self._buffer(_rest([memoryview(header), memoryview(frame)], sent))
+            if self.open:
+                self._reactor.watch(self._socket.fileno(), readable=self._readable, writable=self._writable)
+
+    def close(self) -> None:
+        """End it now; nothing more is called."""
+        self._on_closed = _ignore
+        self._shut()
+
+    def finish(self, seconds: float) -> None:
+        """Block until what was sent has left and the peer has read it, at most `seconds`, then close. For a process that ends."""
+        if self.open:
+            self._on_closed = _ignore
+            self._reactor.unwatch(self._socket.fileno())
+            deadline = time.monotonic() + seconds
+            with contextlib.suppress(OSError):  # the peer is gone or too slow: nothing more can be done for what is unsent
+                self._linger(deadline)
+            self.open = False
+            self._socket.close()
+
+    def _linger(self, deadline: float) -> None:
+        """Closing with unread input would reset the connection and may destroy what the peer has not read yet: wait for its end."""
+        for view in self._unsent:
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            self._socket.sendall(view)
+        self._socket.shutdown(socket.SHUT_WR)
+        while time.monotonic() < deadline:
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            if not self._socket.recv_into(_scratch):
+                return
+
+    # --- reading --------------------------------------------------------------------------------------------------------------------
+
+    def _readable(self) -> None:
+        frames: list[bytes] = []
+        ended = self._read(frames)
+        if frames:
+            self._on_frames(frames)
+        if ended and self.open:
+            self._end(ended)
+
+    def _read(self, frames: list[bytes]) -> str:
+        """Collect what is there; returns why it is the last, or ""."""
+        for _ in range(_READS_A_TURN):
+            try:
+                size = self._socket.recv_into(_scratch)
+            except BlockingIOError:
+                return ""
+            except OSError as error:
+                return f"cannot receive: {error}"
+            if size == 0:
+                return "closed by the peer" + (" in the middle of a frame" if self._partial else "")
+            if wrong := self._split(_scratch[:size], frames):
+                return wrong
+            if size < _SCRATCH_SIZE:
+                return ""
+        return ""
+
+    def _split(self, new: memoryview, frames: list[bytes]) -> str:
+        """Take complete frames out of the partial one and `new`; keep the rest."""
+        if not self._partial:
+            rest, wrong = _cut(new, self.max_frame, frames)
+            self._partial += rest
+            return wrong
+        self._partial += new
+        with memoryview(self._partial) as joined:
+            rest, wrong = _cut(joined, self.max_frame, frames)
+            taken = len(joined) - len(rest)
+            rest.release()
+        del self._partial[:taken]
+        return wrong
+
+    # --- writing --------------------------------------------------------------------------------------------------------------------
+
+    def _buffer(self, views: list[memoryview]) -> None:
+        self._unsent.extend(views)
+        self._unsent_size += sum(map(len, views))
+        if self._unsent_size > self._max_unsent:
+            self._end(f"the peer does not read: {self._unsent_size} bytes are unsent, more than {self._max_unsent}")
+
+    def _writable(self) -> None:
+        try:
+            sent = self._socket.sendmsg(list(islice(self._unsent, _VIEWS_A_WRITE)))
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._end(f"cannot send: {error}")
+            return
+        self._unsent_size -= sent
+        while sent:
+            first = self._unsent.popleft()
+            if sent < len(first):
+                self._unsent.appendleft(first[sent:])
+            sent -= min(sent, len(first))
+        if not self._unsent:
+            self._reactor.watch(self._socket.fileno(), readable=self._readable)
+
+    # --- the end --------------------------------------------------------------------------------------------------------------------
+
+    def _end(self, reason: str) -> None:
+        self._shut()
+        self._reactor.soon(lambda: self._on_closed(reason))
+
+    def _shut(self) -> None:
+        if self.open:
+            self.open = False
+            self._reactor.unwatch(self._socket.fileno())
+            self._socket.close()
+            self._unsent.clear()
+            self._partial.clear()
+
+
+def tune(sock: socket.socket) -> None:
+    """Non-blocking, at once, and dead peers are noticed by the kernel in seconds instead of hours."""
+    sock.setblocking(False)
+    if sock.family in (socket.AF_INET, socket.AF_INET6):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_SECONDS)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_SECONDS)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_SECONDS * 1000)
+
+
+def _cut(data: memoryview, max_frame: int, frames: list[bytes]) -> tuple[memoryview, str]:
+    """Append the complete frames of `data`; the rest of it, and what is wrong with the rest."""
+    start, end = 0, len(data)
+    while end - start >= HEADER:
+        size = _LENGTH.unpack_from(data, start)[0]
+        if size > max_frame:
+            return data[end:], f"a frame of {size} bytes, more than the limit of {max_frame}"
+        if start + HEADER + size > end:
+            break
+        frames.append(bytes(data[start + HEADER : start + HEADER + size]))
+        start += HEADER + size
+    return data[start:], ""
+
+
+def _rest(views: list[memoryview], sent: int) -> list[memoryview]:
+    """`views` without their first `sent` bytes."""
+    rest = []
+    for view in views:
+        if sent < len(view):
+            rest.append(view[sent:])
+        sent = max(0, sent - len(view))
+    return rest
+
+
+def _ignore(_: str) -> None:
+    """Nobody wants to know any more."""

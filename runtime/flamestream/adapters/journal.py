@@ -1,0 +1,257 @@
+"""The journal on a local folder: every front's order decisions, in files that only grow.
+
+Entries of one turn of the loop are written with one `write` and reported together. With `fsync` the write and the sync run in a
+helper thread, and what arrives meanwhile makes the next batch; the journal then survives the machine, without it the processes only.
+A full or broken disk fails the batch: what was half written is cut off, the worker is told once, and the batch is tried again until it
+succeeds, so nothing is reordered or written twice. What may wait meanwhile is bounded by the fronts' credit.
+
+Files are small (`rotate`), because a recovery reads what a trim has left; a trim deletes whole files. `keep` never trims, for audits.
+
+Keeps: JournalAppended only for entries that the next seal will count (journal_seal.py says why). Does not: merge fronts, or order
+them. Which failures it survives is stated as above: a job whose guarantee needs more is refused by whoever reads its manifest.
+Format: docs/formats.md.
+"""
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from flamestream.adapters.journal_file import head, record
+from flamestream.adapters.journal_seal import Counted, FrontFolder
+from flamestream.adapters.local_store import LocalStore, sync_folder, write_all
+from flamestream.core.actions import Append, SealJournal, TrimJournal
+from flamestream.core.events import Entry, JournalAppended, JournalFailed, JournalSealed, SourceFailed
+from flamestream.model.errors import Bug, Fenced, FlameStreamError, StoreUnavailable
+from flamestream.model.ids import Fence
+from flamestream.model.time import START, FrontId, Time
+from flamestream.ports import Post, Reactor
+
+ROTATE: Final = 4 << 20
+"""Bytes after which a new file begins: 50,000 small entries, 0.1 s of a recovery."""
+FIRST_PAUSE: Final = 0.05
+MAX_PAUSE: Final = 2.0
+
+
+class FolderJournal:
+    """`ports.Journal` on the folder `root`, for all fronts of a worker."""
+
+    def __init__(self, root: Path, reactor: Reactor, post: Post, *, fsync: bool = False, rotate: int = ROTATE, keep: bool = False) -> None:
+        self._store = LocalStore(root, create=True, durable=fsync)
+        self._reactor = reactor
+        self._post = post
+        self._fsync = fsync
+        self._rotate = rotate
+        self._keep = keep
+        self._sealing: dict[FrontId, Fence] = {}
+        self._logs: dict[FrontId, _Log] = {}
+        self._dirty: dict[FrontId, _Log] = {}
+
+    # --- seal -----------------------------------------------------------------------------------------------------------------------
+
+    def seal(self, action: SealJournal) -> None:
+        """Answer: JournalSealed. What older fences still wanted to write is dropped: it was never reported as durable."""
+        if self._sealing.get(action.front, action.fence) > action.fence:
+            return
+        self._sealing[action.front] = action.fence
+        if (old := self._logs.pop(action.front, None)) is not None:
+            old.abandon()
+        self._seal(action, FrontFolder(self._store, action.front), FIRST_PAUSE)
+
+    def _seal(self, action: SealJournal, folder: FrontFolder, pause: float) -> None:
+        if self._sealing[action.front] == action.fence:
+            work = partial(folder.seal, action.fence.attempt, action.cut)
+            self._reactor.background(work, partial(self._sealed, action, folder, pause))
+
+    def _sealed(self, action: SealJournal, folder: FrontFolder, pause: float, result: Counted | Exception) -> None:
+        if self._sealing[action.front] != action.fence:
+            return
+        if isinstance(result, Counted):
+            self._logs[action.front] = _Log(folder, action.fence, result, fsync=self._fsync, rotate=self._rotate)
+            self._post(JournalSealed(action.fence, action.front, result.entries))
+        elif isinstance(result, (OSError, StoreUnavailable)):
+            if pause == FIRST_PAUSE:
+                self._post(JournalFailed(action.fence, action.front, f"cannot seal journal {folder.path}: {result}; it is tried again"))
+            again = partial(self._seal, action, folder, min(2 * pause, MAX_PAUSE))
+            self._reactor.later(pause, again)
+        elif isinstance(result, Fenced):
+            self._post(JournalFailed(action.fence, action.front, str(result)))
+        elif isinstance(result, FlameStreamError):
+            self._post(SourceFailed(action.fence, action.front, result.category, str(result)))
+        else:
+            raise result
+
+    # --- append ---------------------------------------------------------------------------------------------------------------------
+
+    def append(self, action: Append) -> None:
+        """Answer: JournalAppended, from a later turn."""
+        log = self._logs.get(action.front)
+        if log is None or log.fence != action.fence:
+            if self._sealing.get(action.front, action.fence) > action.fence:
+                return
+            raise Bug(f"front {action.front} appends under {action.fence} before its journal is sealed")
+        if not self._dirty:
+            self._reactor.soon(self._flush)
+        self._dirty[action.front] = log
+        log.add(action.entry)
+
+    def _flush(self) -> None:
+        dirty, self._dirty = self._dirty, {}
+        for front, log in dirty.items():
+            self._begin(front, log)
+
+    def _begin(self, front: FrontId, log: "_Log") -> None:
+        """One batch of a front is under way at a time."""
+        if not log.begin():
+            return
+        if self._fsync:
+            self._reactor.background(log.write, partial(self._written, front, log))
+            return
+        try:
+            self._written(front, log, log.write())
+        except (OSError, FlameStreamError) as error:
+            self._written(front, log, error)
+
+    def _written(self, front: FrontId, log: "_Log", result: Time | Exception) -> None:
+        if not log.end(failed=isinstance(result, Exception)):
+            return
+        if isinstance(result, (OSError, StoreUnavailable)):
+            if log.failures == 1:
+                self._post(
+                    JournalFailed(log.fence, front, f"cannot write journal {log.path}: {result}; it is tried again until it succeeds")
+                )
+            self._reactor.later(min(FIRST_PAUSE * 2 ** (log.failures - 1), MAX_PAUSE), partial(self._begin, front, log))
+        elif isinstance(result, Fenced):
+            log.abandon()
+            self._post(JournalFailed(log.fence, front, str(result)))
+        elif isinstance(result, Exception):
+            raise result
+        else:
+            self._post(JournalAppended(log.fence, front, result))
+            self._begin(front, log)
+
+    # --- trim -----------------------------------------------------------------------------------------------------------------------
+
+    def trim(self, action: TrimJournal) -> None:
+        """Delete whole files with nothing at or above `before`. What cannot be deleted now is tried at the next trim."""
+        log = self._logs.get(action.front)
+        if log is None or log.fence != action.fence or self._keep:
+            return
+        if names := log.superfluous(action.before):
+            self._reactor.background(partial(log.folder.remove, names), partial(self._trimmed, log, names))
+
+    def _trimmed(self, log: "_Log", names: list[str], result: None | Exception) -> None:
+        if result is None:
+            log.forget(names)
+        elif not isinstance(result, (OSError, StoreUnavailable)):
+            raise result
+
+
+class _Log:
+    """What one attempt writes for one front. `write` may run in a helper thread, everything else in the loop's; never both at once."""
+
+    def __init__(self, folder: FrontFolder, fence: Fence, counted: Counted, *, fsync: bool, rotate: int) -> None:
+        self.folder = folder
+        self.fence = fence
+        self.path = folder.path
+        self.failures = 0
+        self._fsync = fsync
+        self._rotate = rotate
+        self._older: dict[str, Time] = {file.name: file.last for file in counted.files} | dict.fromkeys(counted.strays, START)
+        """Files that this attempt does not write to (any more), and the last entry that counts in each."""
+        self._last = counted.last
+        self._newest = counted.last
+        self._waiting: list[bytes] = []
+        self._batch = b""
+        self._batch_last = START
+        self._busy = False
+        self._abandoned = False
+        self._fd = -1
+        self._name = ""
+        self._size = 0
+        self._torn = False
+
+    # --- in the loop ----------------------------------------------------------------------------------------------------------------
+
+    def add(self, entry: Entry) -> None:
+        """One more entry for the next batch."""
+        if entry.time <= self._newest:
+            raise Bug(f"journal {self.path}: an entry at {entry.time} follows one at {self._newest}")
+        self._newest = entry.time
+        self._waiting.append(record(entry))
+
+    def begin(self) -> bool:
+        """Take what waits as a batch; a batch that failed comes first. False if there is nothing to do now."""
+        if self._busy or self._abandoned or not (self._batch or self._waiting):
+            return False
+        if not self._batch:
+            self._batch, self._batch_last = b"".join(self._waiting), self._newest
+            self._waiting.clear()
+        self._busy = True
+        return True
+
+    def end(self, failed: bool) -> bool:
+        """The batch under way has ended. False if nobody waits for it any more."""
+        self._busy = False
+        self.failures = self.failures + 1 if failed else 0
+        if not failed:
+            self._batch = b""
+        if self._abandoned:
+            self._close()
+        return not self._abandoned
+
+    def abandon(self) -> None:
+        """Write nothing more."""
+        self._abandoned = True
+        if not self._busy:
+            self._close()
+
+    def superfluous(self, before: Time) -> list[str]:
+        """Files with no entry at or above `before`, oldest first."""
+        return [name for name, last in self._older.items() if last < before]
+
+    def forget(self, names: list[str]) -> None:
+        """They are gone."""
+        for name in names:
+            self._older.pop(name, None)
+
+    def _close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    # --- in a helper thread, or in the loop without fsync ---------------------------------------------------------------------------
+
+    def write(self) -> Time:
+        """Write the batch. Returns the time up to which everything is durable and will be counted by the next seal."""
+        start = b""
+        if self._fd < 0 or self._size >= self._rotate or os.fstat(self._fd).st_nlink == 0:
+            self._open_next()
+        if self._torn:
+            os.ftruncate(self._fd, self._size)
+        if self._size == 0:
+            start = head(self._last)
+        self._torn = True
+        write_all(self._fd, start + self._batch)
+        if self._fsync:
+            os.fsync(self._fd)
+        self._torn = False
+        self._size += len(start) + len(self._batch)
+        self._last = self._batch_last
+        self.folder.check_fence(self.fence.attempt)
+        return self._last
+
+    def _open_next(self) -> None:
+        name = self.folder.next_log(self.fence.attempt)
+        fd = os.open(self.path / name, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._older[self._name] = self._last
+        self._fd, self._name, self._size, self._torn = fd, name, 0, False
+        if self._fsync:
+            sync_folder(self.path)
+
+
+def everything(root: Path, front: FrontId) -> list[Entry]:
+    """All entries of `front` that count, oldest first, for audits. Raises Corrupt if some were trimmed (`keep` was not set)."""
+    return FrontFolder(LocalStore(root), front).everything()

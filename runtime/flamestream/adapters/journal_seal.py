@@ -1,0 +1,194 @@
+"""Which journal entries count: files, seals and fences of one front.
+
+    front-3/attempt-00000007-0.log   what attempt 7 wrote, in files 0, 1, ...
+    front-3/seal-00000007            what counts of all older attempts, created once
+    front-3/fences/00000007          attempt 7 is about to seal, or has
+
+The newest seal rules. It fixes a length for every file of the older attempts; files that it does not name do not count. The entries
+of its own attempt count as far as they are whole, until the next seal fixes that, too. So:
+
+- A later seal copies what the newest one before it fixed and adds only that attempt's files: it never recounts.
+- The newest and not the oldest, because an old attempt's sealer may wake up late: when attempt 9 looked for seals, its sinks refused
+  attempt 8 already, so a seal of 8 that appears afterwards has had no consequence.
+- A sealer creates its fence before it reads any length; a writer looks for newer fences after it has written. If it sees none, its
+  entry lies within the length that will be read, and it may say "durable" (a zombie may not).
+
+Keeps: what counted once counts for ever, in every later attempt; a file that is needed and missing is Corrupt (each file's head names
+the last entry before it). Does not: write entries (journal.py).
+Format: docs/formats.md.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+import msgspec
+
+from flamestream.adapters.journal_file import Scan, scan
+from flamestream.adapters.local_store import LocalStore, unavailable
+from flamestream.core.events import Entry
+from flamestream.model.errors import Corrupt, Fenced
+from flamestream.model.ids import Attempt
+from flamestream.model.time import START, FrontId, Time
+
+_LOG: Final = re.compile(r"attempt-(\d{8})-(\d+)\.log")
+_SEAL: Final = re.compile(r"seal-(\d{8})")
+
+
+class SealedFile(msgspec.Struct, frozen=True, array_like=True):
+    """Of this file the first `length` bytes count; the last entry in them is at `last`."""
+
+    name: str
+    length: int
+    last: Time
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The answer of a seal."""
+
+    files: tuple[SealedFile, ...]
+    entries: list[Entry]
+    strays: tuple[str, ...]
+    """Files that don't count and older seals: they may go at the next trim."""
+
+    @property
+    def last(self) -> Time:
+        """Time of the newest entry that counts, at whatever time."""
+        return max((file.last for file in self.files), default=START)
+
+
+class FrontFolder:
+    """The folder of one front in a journal."""
+
+    def __init__(self, store: LocalStore, front: FrontId) -> None:
+        self._store = store
+        self.name = f"front-{front}"
+        self.path = store.root / self.name
+        self._fences = self.path / "fences"
+
+    def seal(self, attempt: Attempt, cut: Time) -> Counted:
+        """Fix what counts of older attempts, and read what lies at or above `cut`. Raises Fenced if a newer attempt has begun to."""
+        self._store.put_new(f"{self.name}/fences/{attempt:08d}", b"")
+        self.check_fence(attempt)
+        before = self._newest_seal(lambda found: found < attempt)
+        files, scans = self._lengths(before, cut)
+        self._store.put_new(self._seal_name(attempt), _encode(files))
+        files = self._read_seal(attempt)  # another sealer of this attempt may have been first
+        return Counted(files, self._entries(files, cut, scans), self._strays(before, attempt, files))
+
+    def check_fence(self, attempt: Attempt) -> None:
+        """Raises Fenced if an attempt newer than `attempt` has a fence."""
+        newest = max(os.listdir(self._fences), default="0")
+        if int(newest) > attempt:
+            raise Fenced(f"journal {self.path}: attempt {int(newest)} has sealed it; this worker of attempt {attempt} has been replaced")
+
+    def everything(self) -> list[Entry]:
+        """All entries that count now, oldest first. Raises Corrupt if some were trimmed."""
+        newest = self._newest_seal(lambda found: True)
+        files, scans = self._lengths(newest, START)
+        return self._entries(files, START, scans)
+
+    def next_log(self, attempt: Attempt) -> str:
+        """A file name that `attempt` has not used."""
+        used = [number for of, number, _ in self._logs() if of == attempt]
+        return f"attempt-{attempt:08d}-{max(used, default=-1) + 1}.log"
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Delete files of this folder; absent is fine."""
+        for name in names:
+            self._store.delete(f"{self.name}/{name}")
+
+    # --- lengths --------------------------------------------------------------------------------------------------------------------
+
+    def _lengths(self, before: Attempt | None, cut: Time) -> tuple[tuple[SealedFile, ...], dict[str, Scan]]:
+        """What the newest seal fixed, and the files of its attempt as they are now. Trimmed files are left out, but for the newest."""
+        if before is None:
+            return (), {}
+        fixed = self._read_seal(before)
+        last = max((file.last for file in fixed), default=START)
+        kept = [file for file in fixed if file.last >= min(cut, last) or (self.path / file.name).exists()]
+        scans = {name: scan(self._read(name), f"{self.path}/{name}", cut) for of, _, name in self._logs() if of == before}
+        return (*kept, *(SealedFile(name, found.length, found.last) for name, found in scans.items())), scans
+
+    def _entries(self, files: Iterable[SealedFile], cut: Time, scans: dict[str, Scan]) -> list[Entry]:
+        entries: list[Entry] = []
+        before: Time | None = None
+        for file in files:
+            if file.length and file.last >= cut:
+                found = scans.get(file.name)
+                if found is None or found.length != file.length:
+                    found = self._scan_sealed(file, cut)
+                self._check_chain(file.name, found.after, before, cut)
+                entries += found.entries
+            if file.last != START:
+                before = file.last
+        return entries
+
+    def _check_chain(self, name: str, after: Time, before: Time | None, cut: Time) -> None:
+        if after != before and not (before is None and (after < cut or after == START)):
+            raise Corrupt(
+                f"journal {self.path}: a file before {name} is missing, with entries after {before or START} up to {after}; restore it from "
+                "a backup (if it was trimmed, the reader asked for more than is kept: set journal.keep)"
+            )
+
+    def _scan_sealed(self, file: SealedFile, cut: Time) -> Scan:
+        data = self._read(file.name)
+        if len(data) < file.length:
+            raise Corrupt(f"journal {self.path}/{file.name} has {len(data)} bytes, sealed were {file.length}; restore it from a backup")
+        return scan(data[: file.length], f"{self.path}/{file.name}", cut, sealed=True)
+
+    def _read(self, name: str) -> bytes:
+        return self._store.get(f"{self.name}/{name}")
+
+    # --- names ----------------------------------------------------------------------------------------------------------------------
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted(os.listdir(self.path))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            unavailable("list", self.path, error)
+
+    def _logs(self) -> list[tuple[int, int, str]]:
+        """(attempt, number, name), in the order they were written."""
+        matches = (_LOG.fullmatch(name) for name in self._names())
+        return sorted((int(m[1]), int(m[2]), m[0]) for m in matches if m)
+
+    def _newest_seal(self, wanted: Callable[[int], bool]) -> Attempt | None:
+        matches = (_SEAL.fullmatch(name) for name in self._names())
+        found = [int(m[1]) for m in matches if m and wanted(int(m[1]))]
+        return Attempt(max(found)) if found else None
+
+    def _seal_name(self, attempt: Attempt) -> str:
+        return f"{self.name}/seal-{attempt:08d}"
+
+    def _read_seal(self, attempt: Attempt) -> tuple[SealedFile, ...]:
+        return _decode(self._store.get(self._seal_name(attempt)), f"{self.path}/seal-{attempt:08d}")
+
+    def _strays(self, before: Attempt | None, attempt: Attempt, files: Iterable[SealedFile]) -> tuple[str, ...]:
+        counting = {file.name for file in files}
+        logs = [name for of, _, name in self._logs() if of < attempt and name not in counting]
+        seals = [name for name in self._names() if (m := _SEAL.fullmatch(name)) and int(m[1]) < (before or 0)]
+        fences = [f"fences/{name}" for name in os.listdir(self._fences) if int(name) < attempt]
+        return (*logs, *seals, *fences)
+
+
+def _encode(files: tuple[SealedFile, ...]) -> bytes:
+    body = msgspec.json.encode(files)
+    return b"%08x %s\n" % (crc32(body), body)
+
+
+def _decode(data: bytes, name: str) -> tuple[SealedFile, ...]:
+    check, _, body = data.rstrip(b"\n").partition(b" ")
+    if check != b"%08x" % crc32(body):
+        raise Corrupt(f"journal seal {name} is damaged: its checksum is wrong; restore it from a backup")
+    try:
+        return msgspec.json.decode(body, type=tuple[SealedFile, ...])
+    except msgspec.DecodeError as error:
+        raise Corrupt(f"journal seal {name} was written by another version: {error}") from error

@@ -1,0 +1,54 @@
+"""Manifests in the object store: what a committed snapshot consists of, and how objects leave the store.
+
+A manifest is JSON, written once under its name; the job record holds the name and the SHA-256 of its bytes, so a manifest that is
+damaged, exchanged or half written is told from the committed one. For the coordinator's shell; all calls block.
+
+Keeps: what `read_manifest` gives is what was committed (invariant 4). Does not: choose names or decide what is superfluous.
+Format: docs/formats.md.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from flamestream.adapters.snapshots import checksum_of, put_and_compare
+from flamestream.core.messages import Manifest
+from flamestream.model.errors import Corrupt, StoreUnavailable
+from flamestream.ports import ObjectStore
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Equal manifests have equal bytes."""
+    return msgspec.json.format(msgspec.json.encode(manifest, order="deterministic"), indent=1)
+
+
+def write_manifest(store: ObjectStore, name: str, manifest: Manifest) -> str:
+    """Create it, durably, and return its hash. Writing the same again is fine; other bytes under the name are Corrupt."""
+    data = encode_manifest(manifest)
+    put_and_compare(store, name, data)
+    return checksum_of(data)
+
+
+def read_manifest(store: ObjectStore, name: str, expected_hash: str) -> Manifest:
+    """The manifest whose hash the job record has. Raises Corrupt if it is another."""
+    data = store.get(name)
+    if checksum_of(data) != expected_hash:
+        raise Corrupt(
+            f"manifest {name} is damaged or foreign: its SHA-256 is {checksum_of(data)[:16]}..., the job record says "
+            f"{expected_hash[:16]}...; restore it from a backup"
+        )
+    try:
+        return msgspec.json.decode(data, type=Manifest)
+    except msgspec.DecodeError as error:
+        raise Corrupt(f"manifest {name} was written by another version: {error}; resume the job with the version that wrote it") from error
+
+
+def delete_objects(store: ObjectStore, names: Iterable[str]) -> list[str]:
+    """Remove each; absent ones are fine. Names that the store would not remove now: orphans, harmless but for their room."""
+    left = []
+    for name in names:
+        try:
+            store.delete(name)
+        except StoreUnavailable:
+            left.append(name)
+    return left

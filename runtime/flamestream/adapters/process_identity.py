@@ -1,0 +1,53 @@
+"""Which process something belongs to, told apart from any other that ever had its pid.
+
+A pid alone is not enough: pids are used again, and mean something else on another machine or in another container. So it comes with the
+machine's boot, the pid namespace, and the process's start time.
+"""
+
+import os
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+
+class ProcessIdentity(msgspec.Struct, frozen=True):
+    """One life of one process. `host` and `started` are for people, `place` and `ticks` for comparing."""
+
+    host: str
+    pid: int
+    started: str
+    place: str
+    ticks: int
+
+    @classmethod
+    def of_this_process(cls) -> Self:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return cls(socket.gethostname(), os.getpid(), now, _place(), _start_ticks(os.getpid()))
+
+    @property
+    def here(self) -> bool:
+        """Whether its pid means something to this process."""
+        return self.place == _place()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs. Only to be asked of a process that is `here`."""
+        return _start_ticks(self.pid) == self.ticks
+
+
+def _place() -> str:
+    """This boot of this machine, and the namespace in which pids are counted."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+
+
+def _start_ticks(pid: int) -> int:
+    """When the process started, in clock ticks since boot; 0 if there is none, or only its remains that nobody waited for."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return 0 if fields[0] in "ZX" else int(fields[19])

@@ -1,0 +1,230 @@
+"""The one loop of a process, on epoll: sockets, timers, and the way back from helper threads.
+
+A turn is: wait until something is ready or due, run every callback that is, then call the pass hook once. So everything that arrived
+together is handled together (natural batching), and nothing waits for a timer on the data path. A callback may be called without
+need (its fd was closed and its number used again in the same turn), so callbacks of sockets must bear "would block".
+
+`soon` may be called from helper threads and from signal handlers. It need not wake the loop while the loop is awake: `_awake` is
+cleared before the queue is looked at for the last time, so a call that sees it set has been queued early enough to be seen.
+
+Keeps: an exception of a callback ends the loop and is raised by `run` (a bug is never swallowed); helper threads and their queue are
+bounded; timers that are due run in the order of their deadlines. Does not: know what the callbacks are about.
+Source: ours; `selectors` is not used because its mapping of keys costs more than the poll itself (benchmark in docs/performance.md).
+"""
+
+import heapq
+import os
+import queue
+import select
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from flamestream.model.errors import Bug
+from flamestream.model.time import Timestamp
+
+T = TypeVar("T")
+Call = Callable[[], None]
+
+MAX_HELPERS: Final = 4
+MAX_BACKGROUND: Final = 4096
+"""Calls of `background` that may wait for a helper thread."""
+_READABLE: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
+_WRITABLE: Final = select.EPOLLOUT | select.EPOLLHUP | select.EPOLLERR
+
+
+class LoopTimer:
+    """A call that is due later. Once called or cancelled it holds on to nothing."""
+
+    __slots__ = ("_reactor", "call")
+
+    def __init__(self, reactor: "EpollReactor", call: Call) -> None:
+        self._reactor = reactor
+        self.call: Call | None = call
+
+    def cancel(self) -> None:
+        """Don't call. Harmless when it was called already."""
+        if self.call is not None:
+            self.call = None
+            self._reactor.timer_cancelled()
+
+
+class EpollReactor:
+    """`ports.Reactor`, and `run` around it."""
+
+    def __init__(self, helpers: int = MAX_HELPERS) -> None:
+        self._epoll = select.epoll()
+        self._callbacks: dict[int, tuple[Call | None, Call | None]] = {}
+        self._timers: list[tuple[float, int, LoopTimer]] = []
+        self._timers_made = 0
+        self._timers_cancelled = 0
+        self._calls: deque[Call] = deque()
+        self._awake = True
+        self._stopped = False
+        self._helpers = Helpers(helpers, self.soon)
+        self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.watch(self._wakeup, readable=self._woken)
+
+    # --- ports.Reactor --------------------------------------------------------------------------------------------------------------
+
+    def now(self) -> Timestamp:
+        """Microseconds since 1970."""
+        return Timestamp(time.time_ns() // 1000)
+
+    def watch(self, fd: int, *, readable: Call | None = None, writable: Call | None = None) -> None:
+        """Call back whenever `fd` is ready. Replaces an earlier watch of the same fd; with neither it is unwatched."""
+        if readable is None and writable is None:
+            self.unwatch(fd)
+            return
+        mask = (select.EPOLLIN | select.EPOLLRDHUP if readable else 0) | (select.EPOLLOUT if writable else 0)
+        if fd in self._callbacks:
+            self._epoll.modify(fd, mask)
+        else:
+            self._epoll.register(fd, mask)
+        self._callbacks[fd] = (readable, writable)
+
+    def unwatch(self, fd: int) -> None:
+        """Forget `fd`; call it before closing. Unknown ones are ignored."""
+        if self._callbacks.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+
+    def later(self, seconds: float, call: Call) -> LoopTimer:
+        """Call once, `seconds` from now."""
+        timer = LoopTimer(self, call)
+        self._timers_made += 1
+        heapq.heappush(self._timers, (time.monotonic() + seconds, self._timers_made, timer))
+        return timer
+
+    def soon(self, call: Call) -> None:
+        """Call at the next turn. Safe from any thread and from signal handlers."""
+        self._calls.append(call)
+        if not self._awake:
+            os.eventfd_write(self._wakeup, 1)
+
+    def background(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
+        """Run `work` in a helper thread, then `done` in this loop."""
+        self._helpers.submit(work, done)
+
+    # --- the loop -------------------------------------------------------------------------------------------------------------------
+
+    def run(self, pass_: Call) -> None:
+        """Turn until `stop` is called. Whatever a callback or `pass_` raises is raised here."""
+        while not self._stopped:
+            self.turn()
+            pass_()
+
+    def turn(self) -> None:
+        """Wait for what is next and call it: calls of `soon` first, then timers, then files that are ready."""
+        self._awake = False
+        timeout = self._timeout()
+        ready = self._epoll.poll(timeout)
+        self._awake = True
+        for _ in range(len(self._calls)):
+            self._calls.popleft()()
+        if self._timers:
+            self._run_due_timers()
+        for fd, events in ready:
+            self._call_back(fd, events)
+
+    def stop(self) -> None:
+        """End `run` behind the pass of this turn. Safe from any thread and from signal handlers."""
+        self._stopped = True
+        self.soon(_nothing)
+
+    def close(self) -> None:
+        """Let go of the kernel's objects. Helper threads end by themselves; they are daemons, so a hanging one holds up nobody."""
+        self._helpers.close()
+        self._epoll.close()
+        os.close(self._wakeup)
+
+    def timer_cancelled(self) -> None:
+        """Count it, and rebuild the heap once most of it is dead: cancelled timers must not pile up until they are due."""
+        self._timers_cancelled += 1
+        if self._timers_cancelled > 64 and self._timers_cancelled * 2 > len(self._timers):
+            self._timers = [entry for entry in self._timers if entry[2].call is not None]
+            heapq.heapify(self._timers)
+            self._timers_cancelled = 0
+
+    def _timeout(self) -> float:
+        """Seconds until something is due; -1 for ever."""
+        if self._calls:
+            return 0
+        return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else -1
+
+    def _run_due_timers(self) -> None:
+        now = time.monotonic()
+        while self._timers and self._timers[0][0] <= now:
+            timer = heapq.heappop(self._timers)[2]
+            call, timer.call = timer.call, None
+            if call is None:
+                self._timers_cancelled = max(0, self._timers_cancelled - 1)
+            else:
+                call()
+
+    def _call_back(self, fd: int, events: int) -> None:
+        """Look the callback up at the last moment: an earlier one of this turn may have unwatched the fd."""
+        readable, _ = self._callbacks.get(fd, (None, None))
+        if readable is not None and events & _READABLE:
+            readable()
+        _, writable = self._callbacks.get(fd, (None, None))
+        if writable is not None and events & _WRITABLE:
+            writable()
+
+    def _woken(self) -> None:
+        os.eventfd_read(self._wakeup)
+
+
+class Helpers:
+    """A few daemon threads, started as needed, for what blocks (disk, object store)."""
+
+    def __init__(self, limit: int, back: Callable[[Call], None]) -> None:
+        self._limit = limit
+        self._back = back
+        self._work: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
+        self._started = 0
+        self._pending = 0
+
+    def submit(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
+        """Called in the loop's thread."""
+        if self._pending >= MAX_BACKGROUND:
+            raise Bug(f"{self._pending} calls wait for a helper thread: whoever submits them must wait for the earlier ones")
+        self._pending += 1
+        if self._pending > self._started < self._limit:
+            self._started += 1
+            threading.Thread(target=self._serve, name=f"helper-{self._started}", daemon=True).start()
+        self._work.put(lambda: self._run(work, done))
+
+    def close(self) -> None:
+        """Every thread ends after what it is at."""
+        for _ in range(self._started):
+            self._work.put(None)
+
+    def _serve(self) -> None:
+        while (call := self._work.get()) is not None:
+            call()
+
+    def _run(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
+        result: T | Exception
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001 - whatever it raises is the answer, and `done` judges it
+            result = error
+        except BaseException as error:  # noqa: BLE001 - no answer (SystemExit): it ends the loop, not this thread alone
+            fatal = error
+            self._back(lambda: _raise(fatal))
+            return
+        self._back(lambda: self._deliver(result, done))
+
+    def _deliver(self, result: T | Exception, done: Callable[[T | Exception], None]) -> None:
+        self._pending -= 1
+        done(result)
+
+
+def _nothing() -> None:
+    """Only wakes the loop."""
+
+
+def _raise(error: BaseException) -> None:
+    raise error

@@ -1,0 +1,64 @@
+"""Blocking calls of one adapter, one at a time and in order, each retried while the outside is away.
+
+A call that raises OSError (disk full, a stale mount) is tried again after a pause that doubles up to two seconds, until it succeeds or
+the adapter closes: the stream holds meanwhile, and `problem` says why, so nothing is lost and `status` can show it.
+
+Keeps: at most one call of the adapter is in a helper thread. Does not: bound the queue (its adapter has one call in flight per action).
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from flamestream.ports import Reactor, Timer
+
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 2.0
+
+
+class Serial:
+    """A queue of blocking calls in front of `Reactor.background`."""
+
+    def __init__(self, reactor: Reactor) -> None:
+        self._reactor = reactor
+        self._calls: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
+        self._busy = False
+        self._closed = False
+        self._pause = FIRST_PAUSE
+        self._timer: Timer | None = None
+        self.problem = ""
+        """Why the call at hand is being retried; "" if it is not."""
+
+    def run(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        """Queue `work`; `done` gets what it returned or raised, except OSError."""
+        self._calls.append((work, done))
+        self._next()
+
+    def close(self) -> None:
+        """Forget what is queued. A call in a helper thread ends by itself; its `done` is not called."""
+        self._closed = True
+        self._calls.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _next(self) -> None:
+        if self._calls and not self._busy:
+            self._busy = True
+            self._reactor.background(self._calls[0][0], self._done)
+
+    def _done(self, result: Any) -> None:
+        if self._closed:
+            return
+        if isinstance(result, OSError):
+            self.problem = str(result)
+            self._timer = self._reactor.later(self._pause, self._again)
+            self._pause = min(self._pause * 2, LONGEST_PAUSE)
+            return
+        self.problem, self._pause = "", FIRST_PAUSE
+        _, done = self._calls.popleft()
+        self._busy = False
+        done(result)
+        self._next()
+
+    def _again(self) -> None:
+        self._reactor.background(self._calls[0][0], self._done)

@@ -1,0 +1,192 @@
+"""Snapshots: rows to segments in the object store, and back.
+
+Everything that takes time runs in a helper thread: encode, merge, checksum, upload, download, decode. Per fence one action is under
+way; a newer fence does not wait for an older one's, whose work gives up at its next slice and whose answer is dropped.
+
+An upload writes the rows of an epoch as one segment (several if big). Segments to compact are merged into the same upload, so that
+the result replaces them. After "exists" or a lost answer the object is read back and compared; a nonce in the name keeps two writers
+apart in the first place.
+
+Keeps: Uploaded only names objects that are durable; Loaded only has rows whose segment has the size and checksum that the manifest
+says (invariant 4). Does not: decide what to compact or delete, or retry longer than the store does (the epoch aborts instead).
+Format: docs/formats.md.
+"""
+
+import hashlib
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from flamestream.adapters.object_names import plain
+from flamestream.adapters.segment import count_rows, decode_segment, encode_segment, merge_segments
+from flamestream.core.actions import Load, Upload
+from flamestream.core.events import Event, Loaded, LoadFailed, Row, Uploaded, UploadFailed
+from flamestream.core.messages import SegmentRef
+from flamestream.model.errors import Corrupt, FlameStreamError, StoreUnavailable
+from flamestream.model.ids import NO_FENCE, Epoch, Fence, WorkerId
+from flamestream.ports import ObjectStore, Post, Reactor
+
+SEGMENT_BYTES: Final = 64 << 20
+"""Keys and states in one segment before encoding; a greater upload is cut."""
+MAX_MERGE: Final = 512 << 20
+"""Encoded bytes that are merged at once; greater segments are left as they are."""
+MAX_WAITING: Final = 16
+"""Actions of one fence that may wait for the one under way."""
+
+
+class StoreSnapshots:
+    """`ports.Snapshots` over an object store. `nonce` gives a new short string at each call."""
+
+    def __init__(self, store: ObjectStore, reactor: Reactor, post: Post, *, job: str, writer: WorkerId, nonce: Callable[[], str]) -> None:
+        self._store = store
+        self._reactor = reactor
+        self._post = post
+        self._prefix = f"{plain(job)}/segments"
+        self._writer = plain(writer)
+        self._nonce = nonce
+        self._newest = NO_FENCE
+        self._under_way = False
+        self._waiting: deque[Upload | Load] = deque()
+
+    def upload(self, action: Upload) -> None:
+        """Answer: Uploaded or UploadFailed."""
+        self._take(action)
+
+    def load(self, action: Load) -> None:
+        """Answer: Loaded or LoadFailed."""
+        self._take(action)
+
+    def _take(self, action: Upload | Load) -> None:
+        if action.fence < self._newest:
+            return
+        if action.fence > self._newest:
+            self._newest = action.fence
+            self._waiting.clear()
+            self._under_way = False
+        if len(self._waiting) >= MAX_WAITING:
+            problem = StoreUnavailable(f"{MAX_WAITING} snapshot actions wait for a store that does not keep up")
+            self._reactor.soon(partial(self._post, _failed(action, problem)))
+            return
+        self._waiting.append(action)
+        self._begin_next()
+
+    def _begin_next(self) -> None:
+        if self._waiting and not self._under_way:
+            self._under_way = True
+            action = self._waiting.popleft()
+            work = self._upload if isinstance(action, Upload) else self._load
+            self._reactor.background(partial(work, action), partial(self._done, action))  # type: ignore[arg-type]
+
+    def _done(self, action: Upload | Load, result: Event | Exception) -> None:
+        if action.fence != self._newest:
+            return
+        self._under_way = False
+        self._begin_next()
+        if isinstance(result, FlameStreamError):
+            self._post(_failed(action, result))
+        elif isinstance(result, Exception):
+            raise result
+        else:
+            self._post(result)
+
+    # --- in a helper thread ---------------------------------------------------------------------------------------------------------
+
+    def _upload(self, action: Upload) -> Event:
+        merge = list(action.compact) if sum(ref.size for ref in action.compact) <= MAX_MERGE else []
+        between = partial(self._between, action.fence)
+        encoded = [_Encoded(encode_segment(rows, between), rows) for rows in _cut(action.rows)]
+        if merge:
+            parts = [self._get(ref) for ref in merge] + [part.data for part in encoded]
+            encoded = [_Encoded(merge_segments(parts, [ref.name for ref in merge]))]
+        segments = [self._put(action, part) for part in encoded if part.rows]
+        return Uploaded(action.fence, action.epoch, segments, [ref.name for ref in merge])
+
+    def _put(self, action: Upload, part: "_Encoded") -> SegmentRef:
+        self._between(action.fence)
+        name = segment_name(self._prefix, action.epoch, action.fence, self._writer, self._nonce())
+        put_and_compare(self._store, name, part.data)
+        return SegmentRef(name, len(part.data), checksum_of(part.data), part.rows, part.slots)
+
+    def _load(self, action: Load) -> Event:
+        slots = frozenset(action.slots)
+        rows: list[Row] = []
+        for ref in action.segments:
+            self._between(action.fence)
+            rows += decode_segment(self._get(ref), ref.name, slots, partial(self._between, action.fence))
+        return Loaded(action.fence, rows)
+
+    def _get(self, ref: SegmentRef) -> bytes:
+        data = self._store.get(ref.name)
+        if len(data) != ref.size or checksum_of(data) != ref.checksum:
+            raise Corrupt(
+                f"segment {ref.name} is damaged: it has {len(data)} bytes with SHA-256 {checksum_of(data)[:16]}..., the manifest says "
+                f"{ref.size} bytes with {ref.checksum[:16]}...; restore it from a backup, or choose an older snapshot"
+            )
+        return data
+
+    def _between(self, fence: Fence) -> None:
+        """Let the loop have the interpreter; give up if nobody waits for the answer any more."""
+        if fence != self._newest:
+            raise StoreUnavailable(f"given up: attempt {self._newest.attempt} has begun")
+        time.sleep(0)
+
+
+class _Encoded:
+    """A segment on its way to the store."""
+
+    def __init__(self, data: bytes, rows: Sequence[Row] | None = None) -> None:
+        self.data = data
+        if rows is None:
+            self.rows, self.slots = count_rows(data)
+        else:
+            self.rows, self.slots = len(rows), tuple(sorted({row.slot for row in rows}))
+
+
+def segment_name(prefix: str, epoch: Epoch, fence: Fence, writer: str, nonce: str) -> str:
+    """Epoch, attempt, writer and a nonce: no two writers ever mean the same object."""
+    return f"{prefix}/{epoch:012d}-{fence.attempt}-{writer}-{nonce}.parquet"
+
+
+def checksum_of(data: bytes) -> str:
+    """Hex SHA-256."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def put_and_compare(store: ObjectStore, name: str, data: bytes) -> None:
+    """Have `name` hold `data`, durably. An existing object with other bytes is Corrupt; a lost answer is settled by reading back."""
+    try:
+        if store.put_new(name, data):
+            return
+    except StoreUnavailable as lost:
+        if _holds(store, name, data):
+            return
+        raise lost
+    if store.get(name) != data:
+        raise Corrupt(f"object {name!r} exists with other bytes: something else writes to this store; give the job a folder of its own")
+
+
+def _holds(store: ObjectStore, name: str, data: bytes) -> bool:
+    try:
+        return store.get(name) == data
+    except (StoreUnavailable, Corrupt):
+        return False
+
+
+def _cut(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """Parts of about `SEGMENT_BYTES`; nothing for no rows."""
+    start = size = 0
+    for end, row in enumerate(rows):
+        size += len(row.key) + len(row.state)
+        if size > SEGMENT_BYTES and end > start:
+            yield rows[start:end]
+            start, size = end, len(row.key) + len(row.state)
+    if start < len(rows):
+        yield rows[start:]
+
+
+def _failed(action: Upload | Load, error: FlameStreamError) -> Event:
+    if isinstance(action, Upload):
+        return UploadFailed(action.fence, action.epoch, str(error))
+    return LoadFailed(action.fence, error.category, str(error))

@@ -1,0 +1,247 @@
+"""The producer of a source that is read by blocking calls: files, above all.
+
+A `Reader` reads; this turns its chunks into events within the credit. One call of the reader is under way at a time, in a helper
+thread, and it reads ahead by a bounded buffer while the front works. Replays come first: a reader's journalled runs are read in
+the order asked before anything new.
+
+Keeps: records leave in the reader's order and within the last Pull; after a newer fence nothing of an older one is posted; an OSError
+of the reader is retried a bounded number of times and then fails the source. Does not: read (listed.py, followed.py).
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from flamestream.core.actions import Follow, Pull, ReadRun
+from flamestream.core.events import Entry, RecordsArrived, RunRead, SourceEnded, SourceFailed
+from flamestream.model.errors import FlameStreamError
+from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
+from flamestream.model.time import FrontId, Time
+from flamestream.ports import Post, Reactor, Timer
+
+READ_RECORDS: Final = 512
+READ_SIZE: Final = 1 << 20
+"""A call of the reader gives about this much; the buffer holds at most twice of it."""
+MAX_RUNS_A_CALL: Final = 256
+MAX_TRIES: Final = 6
+FIRST_PAUSE: Final = 0.05
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Consecutive records of one partition, with the bytes of input of each."""
+
+    partition: Partition
+    first: Offset
+    payloads: list[object]
+    sizes: list[int]
+
+
+class Reader(Protocol):
+    """Blocking; called by one thread at a time. After an OSError the same call may be made again and gives what it would have given."""
+
+    ended: bool
+    """All that `seek` asked for has been given."""
+    idle_seconds: float
+    """When to look again after `next` gave nothing."""
+
+    def seek(self, offsets: Mapping[Partition, Offset]) -> None:
+        """Read on from `offsets`."""
+        ...
+
+    def next(self, records: int, size: int) -> Sequence[Chunk]:
+        """About as much, or nothing if nothing is there now."""
+        ...
+
+    def read(self, entry: Entry) -> list[object]:
+        """The records of a journalled run, again. Raises Corrupt if they are not what they were."""
+        ...
+
+
+class ReadingProducer:
+    """`ports.Producer` over a Reader."""
+
+    def __init__(self, reader: Reader, front: FrontId, post: Post, reactor: Reactor) -> None:
+        self._reader = reader
+        self._front = front
+        self._post = post
+        self._reactor = reactor
+        self._fence: Fence = NO_FENCE
+        self._runs: deque[ReadRun] = deque()
+        self._seek: Mapping[Partition, Offset] | None = None
+        self._following = False
+        self._buffer: deque[Chunk] = deque()
+        self._buffered = self._buffered_size = 0
+        self._records = 0
+        self._size = 0
+        self._busy = False
+        self._stopped = False
+        self._at_end = False
+        self._tries = 0
+        self._timer: Timer | None = None
+        self.problem = ""
+        """Why a read is being retried; "" if none is."""
+
+    # --- ports.Producer -------------------------------------------------------------------------------------------------------------
+
+    def read(self, action: ReadRun) -> None:
+        if self._adopt(action.fence):
+            self._runs.append(action)
+            self._soon()
+
+    def follow(self, action: Follow) -> None:
+        if self._adopt(action.fence):
+            self._restart()
+            self._seek, self._following = dict(action.offsets), True
+            self._soon()
+
+    def pull(self, action: Pull) -> None:
+        if self._adopt(action.fence):
+            self._records, self._size = action.records, action.size
+            self._soon()
+
+    def durable(self, time: Time, partition: str, upto: int) -> None:
+        """Nobody waits for it: the source can be read again."""
+
+    def close(self) -> None:
+        self._stopped = True
+        self._cancel_timer()
+
+    # --- what is asked --------------------------------------------------------------------------------------------------------------
+
+    def _adopt(self, fence: Fence) -> bool:
+        """Whether an action of `fence` counts; a newer one ends everything of the older."""
+        if fence > self._fence:
+            self._fence = fence
+            self._stopped = self._following = False
+            self._runs.clear()
+            self._records = self._size = self._tries = 0
+            self._restart()
+        return fence == self._fence
+
+    def _restart(self) -> None:
+        self._cancel_timer()
+        self._seek = None
+        self._buffer.clear()
+        self._buffered = self._buffered_size = 0
+        self._at_end = False
+
+    def _soon(self) -> None:
+        self._reactor.soon(self._turn)
+
+    def _turn(self) -> None:
+        if not self._stopped:
+            self._give()
+            self._work()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # --- reading --------------------------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        """Start the next call of the reader, if there is one to make."""
+        if self._busy or self._timer is not None:
+            return
+        fence, reader = self._fence, self._reader
+        if self._runs:
+            runs = [self._runs[i] for i in range(min(len(self._runs), MAX_RUNS_A_CALL))]
+            self._call(fence, lambda: [reader.read(run.entry) for run in runs], lambda read: self._runs_read(runs, read))
+        elif self._seek is not None:
+            offsets = self._seek
+            self._call(fence, lambda: reader.seek(offsets), lambda _: self._sought(offsets))
+        elif self._following and not self._at_end and self._buffered < READ_RECORDS and self._buffered_size < READ_SIZE:
+            self._call(fence, lambda: (reader.next(READ_RECORDS, READ_SIZE), reader.ended), self._arrived)
+
+    def _call(self, fence: Fence, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        def back(result: Any) -> None:
+            self._busy = False
+            if self._stopped:
+                return
+            if fence == self._fence:
+                self._settle(result, done)
+            self._turn()
+
+        self._busy = True
+        self._reactor.background(work, back)
+
+    def _settle(self, result: Any, done: Callable[[Any], None]) -> None:
+        if isinstance(result, OSError):
+            self._retry(result)
+        elif isinstance(result, FlameStreamError):
+            self._fail(result.category, str(result))
+        elif isinstance(result, Exception):
+            raise result
+        else:
+            self._tries, self.problem = 0, ""
+            done(result)
+
+    def _retry(self, error: OSError) -> None:
+        self._tries += 1
+        self.problem = str(error)
+        if self._tries == MAX_TRIES:
+            self._fail("retryable", f"{error}; tried {MAX_TRIES} times")
+        else:
+            self._timer = self._reactor.later(FIRST_PAUSE * 2**self._tries, self._look_again)
+
+    def _fail(self, category: str, message: str) -> None:
+        self._stopped = True
+        self._post(SourceFailed(self._fence, self._front, category, message))
+
+    def _runs_read(self, runs: list[ReadRun], read: list[list[object]]) -> None:
+        for run, payloads in zip(runs, read, strict=True):
+            self._runs.popleft()
+            self._post(RunRead(run.fence, self._front, run.entry, payloads))
+
+    def _sought(self, offsets: Mapping[Partition, Offset]) -> None:
+        if self._seek is offsets:
+            self._seek = None
+
+    def _arrived(self, read: tuple[Sequence[Chunk], bool]) -> None:
+        chunks, ended = read
+        if self._seek is not None:
+            return  # a later Follow of the same fence overtook this call
+        self._buffer.extend(chunks)
+        self._buffered += sum(len(chunk.payloads) for chunk in chunks)
+        self._buffered_size += sum(sum(chunk.sizes) for chunk in chunks)
+        if ended:
+            self._at_end = True
+            if not self._buffer:
+                self._post(SourceEnded(self._fence, self._front))
+        elif not chunks:
+            self._timer = self._reactor.later(self._reader.idle_seconds, self._look_again)
+
+    def _look_again(self) -> None:
+        self._timer = None
+        self._turn()
+
+    # --- giving ---------------------------------------------------------------------------------------------------------------------
+
+    def _give(self) -> None:
+        """Post what the credit allows."""
+        if not self._buffer:
+            return
+        while self._buffer and self._records > 0 and self._size > 0:
+            self._give_chunk(self._buffer[0])
+        if not self._buffer and self._at_end:
+            self._post(SourceEnded(self._fence, self._front))
+
+    def _give_chunk(self, chunk: Chunk) -> None:
+        count, size = 0, 0
+        most = min(self._records, len(chunk.payloads))
+        while count < most and size < self._size:
+            size += chunk.sizes[count]
+            count += 1
+        self._post(RecordsArrived(self._fence, self._front, chunk.partition, chunk.first, chunk.payloads[:count], size))
+        self._records -= count
+        self._size -= size
+        self._buffered -= count
+        self._buffered_size -= size
+        if count == len(chunk.payloads):
+            self._buffer.popleft()
+        else:
+            del chunk.payloads[:count], chunk.sizes[:count]
+            chunk.first = Offset(chunk.first + count)

@@ -1,0 +1,59 @@
+"""The object store that a job's `checkpoint.store` names.
+
+| store                                              | is                                                       |
+|----------------------------------------------------|----------------------------------------------------------|
+| `/a/folder`, `a/folder`, `file:///a/folder`        | a folder                                                 |
+| `s3://bucket/prefix`                               | S3; keys and region from the environment                 |
+| `s3://bucket/prefix?endpoint=http://host:port`     | another S3 server; also `&region=`                       |
+
+>>> store_from("ftp://x")
+Traceback (most recent call last):
+flamestream.model.errors.UserError: checkpoint.store 'ftp://x' has an unknown scheme: use a folder, file:// or s3://bucket/prefix
+
+Does not: take keys in a URL; URLs end up in logs.
+"""
+
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from flamestream.adapters.local_store import LocalStore
+from flamestream.model.errors import UserError
+from flamestream.ports import ObjectStore
+
+
+def store_from(url: str, *, create: bool = False) -> ObjectStore:
+    """The store that `url` names. `create` makes a folder that is missing; buckets are never made."""
+    parts = urlsplit(url)
+    if not parts.scheme:
+        return LocalStore(_folder(url, url), create=create)
+    if parts.scheme == "file":
+        if parts.netloc not in ("", "localhost"):
+            raise UserError(f"checkpoint.store {url!r} names the host {parts.netloc!r}: write file:///folder with three slashes")
+        return LocalStore(_folder(unquote(parts.path), url), create=create)
+    if parts.scheme == "s3":
+        return _s3(url)
+    raise UserError(f"checkpoint.store {url!r} has an unknown scheme: use a folder, file:// or s3://bucket/prefix")
+
+
+def _s3(url: str) -> ObjectStore:
+    from flamestream.adapters.s3_store import S3Store  # lazily: boto3 is slow to import
+
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    unknown = sorted(options.keys() - {"endpoint", "region"})
+    if unknown or not parts.netloc or "@" in parts.netloc:
+        raise UserError(
+            f"checkpoint.store {_without_secret(url)!r} must be s3://bucket/prefix with ?endpoint= and &region= if needed"
+            + (f", not {', '.join(unknown)}" if unknown else "")
+        )
+    return S3Store(parts.netloc, unquote(parts.path).strip("/"), endpoint=options.get("endpoint"), region=options.get("region"))
+
+
+def _folder(path: str, url: str) -> Path:
+    if not path:
+        raise UserError(f"checkpoint.store {url!r} names no folder")
+    return Path(path).absolute()
+
+
+def _without_secret(url: str) -> str:
+    return urlsplit(url)._replace(netloc=urlsplit(url).netloc.rpartition("@")[2]).geturl()

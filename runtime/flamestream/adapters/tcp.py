@@ -1,0 +1,189 @@
+"""Links: frames between the workers of one attempt, over TCP.
+
+Of each pair the lexicographically smaller WorkerId dials, so there is one connection a pair. Both prove the attempt's key
+(handshake.py), bound to job, fence and both names. A dialler may know the attempt before the acceptor does: its greeting is held
+until this worker hears of the attempt too, or the handshake's deadline passes and it dials again. Frames sent before a link is up
+wait in it. A link that is not up `link_seconds` after LinkPeers, ends, stalls or brings a malformed frame is broken, once, for good:
+only a new attempt brings a new one, because a frame may be lost.
+
+Keeps: FromPeer in the sender's order; nothing of an older fence, another job, or an unproved peer reaches the worker's core (invariant
+6); queues bounded in bytes. Does not: check a frame's meaning, or repeat a frame.
+"""
+
+import socket
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from flamestream.adapters.acceptor import Acceptor
+from flamestream.adapters.dial import Dial
+from flamestream.adapters.framing import MALFORMED, FrameConnection
+from flamestream.adapters.handshake import Accepted, Limits, Purpose
+from flamestream.core.actions import LinkPeers, ToPeer
+from flamestream.core.events import FromPeer, LinkBroken
+from flamestream.core.messages import Frame
+from flamestream.model.errors import Bug, PayloadError
+from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, WorkerId
+from flamestream.ports import Post, Reactor
+
+PROTOCOL: Final = "flamestream-link/1"
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Frame).decode
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSettings:
+    """Bounds of all links of a worker."""
+
+    limits: Limits = field(default_factory=lambda: Limits(max_frame=64 << 20, max_unsent=256 << 20))
+    link_seconds: float = 10.0
+    """From LinkPeers until every link must be up."""
+
+
+class TcpLinks:
+    """`ports.Links` of one worker."""
+
+    def __init__(
+        self, reactor: Reactor, post: Post, listener: socket.socket, job: str, me: WorkerId, settings: LinkSettings | None = None
+    ) -> None:
+        self._reactor, self._post, self._job, self._me = reactor, post, job, me
+        self._settings = settings or LinkSettings()
+        self._fence = NO_FENCE
+        self._key = b""
+        self._links: dict[WorkerId, _Link] = {}
+        self.acceptor = Acceptor(reactor, listener, self._greeted, self._settings.limits)
+
+    def link(self, action: LinkPeers) -> None:
+        """Close every link of older fences and begin those of this one."""
+        self._close_links()
+        self._fence, self._key = action.fence, action.key.encode()
+        for peer, address in action.addresses.items():
+            if peer != self._me:
+                self._links[peer] = self._begin(peer, address)
+        for handshake in self.acceptor.unproved:
+            if handshake.greeted:
+                self._greeted(handshake)
+
+    def send(self, action: ToPeer) -> None:
+        """Send, or queue until the link is up. A frame of another fence than the current one has no link, and goes nowhere."""
+        if action.frame.fence != self._fence:
+            return
+        link = self._links.get(action.peer)
+        if link is None:
+            raise Bug(f"worker {self._me} has no link to {action.peer} under {self._fence}: it is not in that layout")
+        encoded = _encode(action.frame)
+        if len(encoded) > self._settings.limits.max_frame:
+            raise PayloadError(
+                f"one pass of worker {self._me} has {len(encoded)} bytes for worker {action.peer}, more than a frame's"
+                f" {self._settings.limits.max_frame}: split the payloads, or send a reference to large ones"
+            )
+        link.send(encoded)
+
+    def close(self) -> None:
+        """End every link and listen no more."""
+        self._close_links()
+        self.acceptor.close()
+
+    def _close_links(self) -> None:
+        for link in self._links.values():
+            link.close()
+        self._links = {}
+
+    def _begin(self, peer: WorkerId, address: str) -> "_Link":
+        link = _Link(self._reactor, self._post, self._fence, peer, self._settings)
+        if self._me < peer:
+            link.dial(address, self._purpose(self._me, peer), self._key)
+        return link
+
+    def _greeted(self, handshake: Accepted) -> None:
+        """Judge a greeting. Called again for those that came before this worker knew of their fence."""
+        purpose = handshake.purpose
+        fence = Fence(Attempt(purpose.attempt), LayoutVersion(purpose.layout))
+        peer = WorkerId(purpose.dialler)
+        if (purpose.protocol, purpose.job, purpose.acceptor) != (PROTOCOL, self._job, self._me):
+            handshake.refuse("it does not look for this worker")
+        elif fence > self._fence:
+            return  # held until LinkPeers comes, or the deadline of the handshake
+        elif fence < self._fence:
+            handshake.refuse("it belongs to an older attempt")
+        elif (link := self._links.get(peer)) is None or peer > self._me or not link.waiting:
+            handshake.refuse("no link is open for it")
+        else:
+            handshake.challenge(self._key, lambda connection: self._established(handshake, link, connection))
+
+    def _established(self, handshake: Accepted, link: "_Link", connection: FrameConnection) -> None:
+        self.acceptor.proved(handshake)
+        if link.waiting:
+            link.up(connection)
+        else:  # a second connection of the same peer, or the fence has moved on meanwhile
+            connection.close()
+
+    def _purpose(self, dialler: WorkerId, acceptor: WorkerId) -> Purpose:
+        return Purpose(PROTOCOL, self._job, self._fence.attempt, self._fence.layout, dialler, acceptor)
+
+
+class _Link:
+    """One peer under one fence: waiting, then up, then over."""
+
+    def __init__(self, reactor: Reactor, post: Post, fence: Fence, peer: WorkerId, settings: LinkSettings) -> None:
+        self._reactor, self._post, self._fence, self._peer, self._settings = reactor, post, fence, peer, settings
+        self._queue: list[bytes] = []
+        self._queued = 0
+        self._connection: FrameConnection | None = None
+        self._dial: Dial | None = None
+        self._over = False
+        self._deadline = reactor.later(settings.link_seconds, self._late)
+
+    @property
+    def waiting(self) -> bool:
+        return self._connection is None and not self._over
+
+    def dial(self, address: str, purpose: Purpose, key: bytes) -> None:
+        self._dial = Dial(self._reactor, address, (purpose, key), self.up, self._settings.limits)
+
+    def up(self, connection: FrameConnection) -> None:
+        """Take over a proved connection and send what has waited."""
+        self._deadline.cancel()
+        self._connection = connection
+        connection.handle(self._received, self.break_off, self._settings.limits.max_frame)
+        queue, self._queue, self._queued = self._queue, [], 0
+        for frame in queue:
+            connection.send(frame)
+
+    def send(self, frame: bytes) -> None:
+        if self._connection is not None:
+            self._connection.send(frame)
+        elif not self._over:
+            self._queue.append(frame)
+            self._queued += len(frame)
+            if self._queued > self._settings.limits.max_unsent:
+                self.break_off(f"{self._queued} bytes wait for the link, more than {self._settings.limits.max_unsent}")
+
+    def close(self) -> None:
+        """Over, and nobody is told."""
+        self._over = True
+        self._deadline.cancel()
+        self._queue = []
+        if self._dial is not None:
+            self._dial.cancel()
+        if self._connection is not None:
+            self._connection.close()
+
+    def break_off(self, reason: str) -> None:
+        """Over, and the core is told, once."""
+        if not self._over:
+            self.close()
+            self._reactor.soon(lambda: self._post(LinkBroken(self._fence, self._peer, reason)))
+
+    def _late(self) -> None:
+        dial = self._dial
+        tried = f"dialled {dial.failures} times in vain, the last time: {dial.last_failure}" if dial else "it did not dial"
+        self.break_off(f"no link within {self._settings.link_seconds} s ({tried})")
+
+    def _received(self, frames: list[bytes]) -> None:
+        try:
+            for frame in frames:
+                self._post(FromPeer(self._peer, _decode(frame)))
+        except MALFORMED as error:
+            self.break_off(f"a malformed frame: {error}")

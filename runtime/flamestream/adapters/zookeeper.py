@@ -1,0 +1,193 @@
+"""The job record in ZooKeeper, by kazoo; and who launches a job.
+
+`/flamestream/<job>/record` holds the record as JSON; its version is ZooKeeper's version of the node. A write names the version it read,
+so of several writers one wins. A write is sent once: a second try could meet the first one's effect and take it for a conflict. If its
+answer is lost, its outcome is unknown (ClusterStateUnavailable), and only reading again tells. Reads are tried again, bounded.
+
+`/flamestream/<job>/launcher` is a hint for people, an ephemeral node that names who runs the job, so that a second launcher is refused with
+the holder's name. It goes when the session does and guarantees nothing: the fence in the job record does.
+
+Keeps: every call ends within its deadline, whatever ZooKeeper does. Does not: watch; the coordinator polls nothing here either.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final, Self, TypeVar
+
+import msgspec
+from kazoo.client import KazooClient
+from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.retry import KazooRetry
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from flamestream.adapters.process_identity import ProcessIdentity
+from flamestream.core.job_record import JobRecord
+from flamestream.model.errors import ClusterStateUnavailable, Corrupt, UserError
+
+T = TypeVar("T")
+
+SESSION: Final = 6.0
+"""Seconds without a word from us after which ZooKeeper removes our ephemeral nodes."""
+ANSWER_WITHIN: Final = 5.0
+CONNECT_WITHIN: Final = 10.0
+READ_TRIES: Final = 3
+CLAIM_TRIES: Final = 5
+
+
+class ClusterState:
+    """A session with ZooKeeper, shared by what is kept there. It reconnects by itself until it is closed."""
+
+    def __init__(self, hosts: str, *, session: float = SESSION, connect_within: float = CONNECT_WITHIN) -> None:
+        """Connect. Raises ClusterStateUnavailable that names `hosts` if nobody answers in time."""
+        self.hosts = hosts
+        self.session = session
+        forever = KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0)
+        self.client = KazooClient(hosts, timeout=session, connection_retry=forever, logger=_quiet())
+        try:
+            self.client.start(timeout=connect_within)
+        except KazooTimeoutError as error:
+            self.close()
+            raise ClusterStateUnavailable(
+                f"no ZooKeeper answers at {hosts} within {connect_within:g} s: is it running there, and reachable from here?"
+            ) from error
+
+    def ask(self, what: str, call: Callable[[], Any]) -> Any:
+        """The result of an asynchronous call of kazoo, in bounded time. Errors that are answers (no node, bad version) pass through."""
+        try:
+            return call().get(timeout=ANSWER_WITHIN)
+        except (NoNodeError, NodeExistsError, BadVersionError):
+            raise
+        except (KazooException, KazooTimeoutError) as error:
+            raise ClusterStateUnavailable(
+                f"ZooKeeper at {self.hosts}: {what} got no answer ({type(error).__name__}); a write may have taken effect: read again"
+            ) from error
+
+    def close(self) -> None:
+        """End the session: its ephemeral nodes go at once."""
+        self.client.stop()
+        self.client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class ZooKeeperJobRecords:
+    """The record of one job (ports.JobRecords)."""
+
+    def __init__(self, state: ClusterState, job: str) -> None:
+        self._state = state
+        self._path = f"{_folder_of(job)}/record"
+
+    def read(self) -> tuple[JobRecord, int] | None:
+        """The record and its version, or None before the first attempt."""
+        retrying = Retrying(
+            retry=retry_if_exception_type(ClusterStateUnavailable),
+            stop=stop_after_attempt(READ_TRIES),
+            wait=wait_random_exponential(multiplier=0.05, max=1.0),
+            reraise=True,
+        )
+        return retrying(self._read)
+
+    def compare_and_set(self, record: JobRecord, version: int | None) -> int | None:
+        """Write if the version is still `version` (None: if there is none). The new version, or None on a conflict."""
+        data = msgspec.json.encode(record)
+        client = self._state.client
+        what = f"writing {self._path} over version {version}"
+        try:
+            if version is None:
+                self._state.ask(what, lambda: client.create_async(self._path, data, makepath=True))
+                return 0
+            return int(self._state.ask(what, lambda: client.set_async(self._path, data, version=version)).version)
+        except (NodeExistsError, BadVersionError, NoNodeError):
+            return None
+
+    def _read(self) -> tuple[JobRecord, int] | None:
+        try:
+            data, stat = self._state.ask(f"reading {self._path}", lambda: self._state.client.get_async(self._path))
+        except NoNodeError:
+            return None
+        try:
+            return msgspec.json.decode(data, type=JobRecord), int(stat.version)
+        except msgspec.DecodeError as error:
+            raise Corrupt(f"the job record {self._path} in ZooKeeper at {self._state.hosts} is not one of ours: {error}") from error
+
+
+class SingleInstance:
+    """The launcher's claim to be the only one of its job."""
+
+    def __init__(self, state: ClusterState, job: str) -> None:
+        self._state = state
+        self._job = job
+        self._path = f"{_folder_of(job)}/launcher"
+        self._mine = msgspec.json.encode(ProcessIdentity.of_this_process())
+
+    def claim(self) -> None:
+        """Take the job, for as long as the session lives. Raises UserError that names the holder if another launcher has it.
+
+        What a launcher of this machine that is dead has left is removed at once; what is left of one elsewhere goes with its session.
+        """
+        for _ in range(CLAIM_TRIES):
+            if self._create():
+                return
+            found = self._holder()
+            if found is None:
+                continue
+            holder, version = found
+            if holder.here and not holder.alive:
+                self._remove(version)
+                continue
+            raise UserError(
+                f"job {self._job!r} is already run by process {holder.pid} on {holder.host}, since {holder.started}: stop that one first. "
+                "(If that machine is gone, its claim ends by itself within a minute.)"
+            )
+        raise ClusterStateUnavailable(f"the claim {self._path} in ZooKeeper at {self._state.hosts} keeps changing: try again")
+
+    def release(self) -> None:
+        """Give the job back, if it is ours."""
+        try:
+            _, stat = self._state.ask(f"reading {self._path}", lambda: self._state.client.get_async(self._path))
+        except NoNodeError:
+            return
+        if stat.ephemeralOwner == self._state.client.client_id[0]:
+            self._remove(int(stat.version))
+
+    def _create(self) -> bool:
+        create = self._state.client.create_async
+        try:
+            self._state.ask(f"creating {self._path}", lambda: create(self._path, self._mine, ephemeral=True, makepath=True))
+        except NodeExistsError:
+            return False
+        return True
+
+    def _holder(self) -> tuple[ProcessIdentity, int] | None:
+        try:
+            data, stat = self._state.ask(f"reading {self._path}", lambda: self._state.client.get_async(self._path))
+        except NoNodeError:
+            return None
+        try:
+            return msgspec.json.decode(data, type=ProcessIdentity), int(stat.version)
+        except msgspec.DecodeError as error:
+            raise Corrupt(f"{self._path} in ZooKeeper at {self._state.hosts} is not one of ours: {error}") from error
+
+    def _remove(self, version: int) -> None:
+        try:
+            self._state.ask(f"deleting {self._path}", lambda: self._state.client.delete_async(self._path, version=version))
+        except (NoNodeError, BadVersionError):
+            return  # somebody else was faster
+
+
+def _folder_of(job: str) -> str:
+    if not job or "/" in job or job in (".", ".."):
+        raise UserError(f"{job!r} cannot be a job's name: it names a node in ZooKeeper, so it has no '/'")
+    return f"/flamestream/{job}"
+
+
+def _quiet() -> logging.Logger:
+    """kazoo logs every reconnect as a warning; ours to report is only what a call meets."""
+    logger = logging.getLogger("flamestream.zookeeper")
+    logger.setLevel(logging.ERROR)
+    return logger

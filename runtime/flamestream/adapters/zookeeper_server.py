@@ -1,0 +1,229 @@
+"""An embedded ZooKeeper: a real server for one machine, from the jars that PySpark brings.
+
+One server a data folder. Whoever opens the folder first starts it and owns it; who comes later is told where it listens and joins. The
+owner's claim is a lock on a file that the server process inherits, so a folder cannot be served twice, not even in the moment between
+the death of an owner and the death of its server. The server listens on loopback only, and ends when its owner does.
+
+A restart is on the same port, so clients find it again by themselves; acknowledged writes and sessions survive it (they are
+in the log, which is synced before every acknowledgement).
+
+Keeps: the first client never meets a server that is not ready (it would wait out its whole session timeout). Does not: replicate, or
+authenticate: who can reach loopback of this machine can write. A cluster uses its own ZooKeeper.
+"""
+
+import fcntl
+import os
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+import pyspark
+
+from flamestream.adapters.java import QUICK, Java, find_java
+from flamestream.adapters.parent_death import start_child
+from flamestream.model.errors import ClusterStateUnavailable
+
+HOST: Final = "127.0.0.1"
+READY_WITHIN: Final = 60.0
+JOIN_WITHIN: Final = 20.0
+POLL: Final = 0.02
+"""Seconds between two looks at a server that is starting: nothing else shows when it is ready."""
+PORT_TRIES: Final = 5
+_NEEDED: Final = (
+    "zookeeper",
+    "audience-annotations",
+    "slf4j-api",
+    "log4j-api",
+    "log4j-core",
+    "log4j-slf4j2-impl",
+    "metrics-core",
+    "snappy-java",
+    "netty-buffer",
+    "netty-codec-base",
+    "netty-common",
+    "netty-handler-4",
+    "netty-resolver-4",
+    "netty-transport-4",
+    "commons-io",
+    "commons-cli",
+)
+"""Beginnings of the names of the jars that a server loads classes from: a class path of all of Spark takes seconds to open."""
+
+_CONFIG: Final = """tickTime=500
+dataDir={data}
+clientPortAddress={host}
+clientPort={port}
+minSessionTimeout=1000
+maxSessionTimeout=60000
+maxClientCnxns=0
+admin.enableServer=false
+4lw.commands.whitelist=srvr
+autopurge.snapRetainCount=3
+autopurge.purgeInterval=1
+"""
+_LOGGING: Final = """rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {folder}/zookeeper.log
+appender.file.filePattern = {folder}/zookeeper.log.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{ISO8601}} %p %c{{1}}: %m%n
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 1MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 2
+"""
+
+
+class _Served(msgspec.Struct, frozen=True):
+    """What the owner leaves for those who join."""
+
+    address: str
+    pid: int
+
+
+class EmbeddedZooKeeper:
+    """The server of one data folder: ours, or another process's that we joined."""
+
+    def __init__(self, folder: Path, java: Java | None = None) -> None:
+        """Serve `folder`, or join who does. Raises ClusterStateUnavailable if neither works."""
+        self._folder = folder.absolute()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.owned = self._claim()
+        if self.owned:
+            self._java = java or find_java()
+            self.address = self._start_somewhere()
+        else:
+            self.address = self._join()
+
+    @property
+    def pid(self) -> int:
+        """Of the server process, if it is ours."""
+        return self._process.pid if self._process else 0
+
+    def ensure_running(self) -> bool:
+        """True if our server had died and has been started again, on the same port."""
+        if self._process is None or self._process.poll() is None:
+            return False
+        self._start(self.address)
+        return True
+
+    def close(self) -> None:
+        """End the server if it is ours."""
+        if self._process is not None:
+            self._process.kill()  # its log is synced, so it need not be asked
+            self._process.wait()
+            self._process = None
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _claim(self) -> bool:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _join(self) -> str:
+        """The address of the server that somebody else runs on this folder. It may still be starting, or about to end."""
+        deadline = time.monotonic() + JOIN_WITHIN
+        while (served := self._served()) is None or not is_ready(served.address):
+            if time.monotonic() > deadline:
+                raise ClusterStateUnavailable(
+                    f"{self._folder / 'lock'} is held by another process, but no ZooKeeper answers for {self._folder} after "
+                    f"{JOIN_WITHIN:g} s: end that process, or use another folder"
+                )
+            time.sleep(POLL)
+        return served.address
+
+    def _served(self) -> _Served | None:
+        try:
+            return msgspec.json.decode((self._folder / "served.json").read_bytes(), type=_Served)
+        except (FileNotFoundError, msgspec.DecodeError):
+            return None  # the owner is just writing it
+
+    def _start_somewhere(self) -> str:
+        """Start on a free port. Another process may take it before our server does, so a few ports are tried."""
+        for attempt in range(PORT_TRIES):
+            address = f"{HOST}:{_free_port()}"
+            try:
+                self._start(address)
+            except ClusterStateUnavailable:
+                if attempt == PORT_TRIES - 1 or "Address already in use" not in self._printed():
+                    self.close()
+                    raise
+            else:
+                return address
+        raise AssertionError("unreachable")
+
+    def _start(self, address: str) -> None:
+        (self._folder / "served.json").unlink(missing_ok=True)
+        self._process = start_child(self._command(address), self._folder / "zookeeper.out", os.environ, (self._lock,))
+        deadline = time.monotonic() + READY_WITHIN
+        while not is_ready(address):
+            ended = self._process.poll()
+            if ended is not None or time.monotonic() > deadline:
+                state = "is not ready" if ended is None else f"ended with exit code {ended}"
+                raise ClusterStateUnavailable(
+                    f"the embedded ZooKeeper of {self._folder} {state} at {address}. Its log is {self._folder / 'zookeeper.log'}; "
+                    f"it printed: {self._printed() or 'nothing'}"
+                )
+            time.sleep(POLL)
+        (self._folder / "served.json").write_bytes(msgspec.json.encode(_Served(address, self._process.pid)))
+
+    def _command(self, address: str) -> list[str | Path]:
+        config, logging = self._folder / "zoo.cfg", self._folder / "log4j2.properties"
+        config.write_text(_CONFIG.format(data=self._folder / "data", host=HOST, port=address.rpartition(":")[2]))
+        logging.write_text(_LOGGING.format(folder=self._folder))
+        options = [*QUICK, "-Xms16m", "-Xmx64m", "-XX:+ExitOnOutOfMemoryError", f"-Dlog4j2.configurationFile={logging}"]
+        small_log = ["-Dzookeeper.preAllocSize=1024", "-Dzookeeper.snapCount=10000"]
+        return [self._java.launcher, *options, *small_log, "-cp", class_path(), "org.apache.zookeeper.server.quorum.QuorumPeerMain", config]
+
+    def _printed(self) -> str:
+        """The end of what the server wrote to its output."""
+        with suppress(FileNotFoundError):
+            return (self._folder / "zookeeper.out").read_text(errors="replace")[-2000:].strip()
+        return ""
+
+
+def class_path() -> str:
+    """The jars of PySpark that a ZooKeeper server needs."""
+    jars = Path(pyspark.__file__).parent / "jars"
+    found = sorted(str(jar) for jar in jars.glob("*.jar") if jar.name.startswith(_NEEDED))
+    if not any("/zookeeper-3" in jar for jar in found):
+        raise ClusterStateUnavailable(f"no ZooKeeper among PySpark's jars in {jars}: install pyspark as requirements/run.txt pins it")
+    return ":".join(found)
+
+
+def is_ready(address: str) -> bool:
+    """Whether a ZooKeeper at `address` serves clients, by its own word."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=2.0) as connection:
+            connection.sendall(b"srvr")
+            connection.shutdown(socket.SHUT_WR)
+            answer = b"".join(iter(lambda: connection.recv(4096), b""))
+    except OSError:
+        return False
+    return b"\nMode: " in answer
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,78 @@
+"""Draws a graph: as Mermaid, or as text with one line a vertex.
+
+>>> graph = Graph("g")
+>>> graph.source("in").map(len).sink("out")
+>>> print(mermaid(graph))
+flowchart LR
+  v0([in])
+  v1[map len]
+  v2([out])
+  v0 --> v1
+  v1 --> v2
+"""
+
+from flamestream.model.graph import Graph, Kind, Vertex
+
+_SHAPES = {
+    Kind.SOURCE: ("([", "])"),
+    Kind.SINK: ("([", "])"),
+    Kind.GROUPING: ("[(", ")]"),
+    Kind.REDUCE: ("[(", ")]"),
+    Kind.MERGE: ("((", "))"),
+    Kind.LOOP: ("{{", "}}"),
+}
+
+
+def label(vertex: Vertex) -> str:
+    """What a vertex is, in a few words."""
+    function = vertex.name.rpartition(".")[2]
+    match vertex.kind:
+        case Kind.SOURCE | Kind.SINK:
+            return vertex.name
+        case Kind.MERGE:
+            return "merge"
+        case Kind.GROUPING:
+            return f"last {vertex.window} by {function}"
+        case Kind.LOOP:
+            return f"{vertex.name}, {vertex.max_iterations} times at most"
+        case _:
+            return f"{vertex.kind.value} {function}".replace("<lambda>", "lambda")
+
+
+def mermaid(graph: Graph) -> str:
+    """A Mermaid flowchart. An edge into an operation with state says that items change workers there."""
+    lines = ["flowchart LR"]
+    for vertex in graph.vertices:
+        opening, closing = _SHAPES.get(vertex.kind, ("[", "]"))
+        lines.append(f"  v{vertex.id}{opening}{label(vertex)}{closing}")
+    for vertex in graph.vertices:
+        for edge, output in enumerate(vertex.outputs):
+            lines.append(f"  v{vertex.id} {_arrow(graph.vertices[output])} v{output}" + (f" %% edge {edge}" if len(vertex.outputs) > 1 else ""))
+    return "\n".join(lines)
+
+
+def _arrow(target: Vertex) -> str:
+    return "-->|by key|" if _is_routed(target) else "-->"
+
+
+def _is_routed(vertex: Vertex) -> bool:
+    return vertex.balance is not None or vertex.kind in (Kind.GROUPING, Kind.REDUCE) or (vertex.kind is Kind.SINK and vertex.key is not None)
+
+
+def text(graph: Graph) -> str:
+    """One line a vertex, in the order of the graph: `>>` marks results that go to the worker of their key."""
+    width = max(len(f"{vertex.id} {label(vertex)}") for vertex in graph.vertices)
+    lines = []
+    for vertex in graph.vertices:
+        targets = (f"{'>>' if _is_routed(graph.vertices[output]) else '->'} {output}" for output in vertex.outputs)
+        ends = {Kind.SOURCE: "source", Kind.SINK: "sink"}.get(vertex.kind, "")
+        lines.append(f"{f'{vertex.id} {label(vertex)}':<{width}}  {'  '.join(targets) or ends}".rstrip())
+    return "\n".join(lines)
+
+
+def described(graph: Graph) -> dict[str, object]:
+    """The same as plain data, for `--json`."""
+    vertices = [
+        {"id": v.id, "kind": v.kind.value, "name": v.name, "label": label(v), "outputs": v.outputs, "window": v.window} for v in graph.vertices
+    ]
+    return {"graph": graph.name, "identity": graph.identity, "vertices": vertices}

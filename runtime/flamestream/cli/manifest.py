@@ -1,0 +1,209 @@
+"""The manifest: a FlameStreamJob in YAML, the same file for a laptop and for a cluster.
+
+`read` gives a `Job`, or a ManifestError that names file, line and field and says what to write instead. An unknown field is an error,
+and so is a missing setting that decides where data lives or what is promised: nothing important has a silent default.
+
+Keeps: two readings of one file are equal. Does not: look at the graph (validation.py), or open a source or a sink.
+"""
+
+import re
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from flamestream.cli.located import Document, dotted, parse
+from flamestream.cli.located import Path as FieldPath
+from flamestream.model.errors import ManifestError
+
+API_VERSION: Final = "flamestream.dev/v1alpha1"
+GUARANTEES: Final = ("exactly-once", "at-least-once", "none")
+LATER: Final = ("exactly-once-2pc", "strong-productions", "micro-batch", "at-most-once")
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+class Seconds(float):
+    """A duration, written with its unit: 50ms, 1s, 2m."""
+
+    @classmethod
+    def parse(cls, text: object) -> "Seconds":
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text) if isinstance(text, str) else None
+        if match is None or not float(match[1]):
+            raise ValueError(f"{text!r} is not a duration: write a number above 0 with its unit, like 50ms, 1s or 2m")
+        return cls(float(match[1]) * _UNITS[match[2]])
+
+
+class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """A mapping of the manifest."""
+
+
+class Metadata(_Part):
+    name: str
+    labels: dict[str, str] = {}
+
+
+class Application(_Part):
+    """The Python file, and the name of the graph in it."""
+
+    file: str
+    graph: str
+
+
+class Workers(_Part):
+    replicas: Annotated[int, Meta(ge=1, le=256)]
+    standby: Annotated[int, Meta(ge=0, le=16)] = 0
+    slots: Annotated[int, Meta(ge=1, le=4096)] = 256
+
+
+class Checkpoint(_Part):
+    interval: Seconds
+    store: str
+    """A folder, or s3://bucket/prefix."""
+
+
+class JournalSettings(_Part):
+    folder: str
+    fsync: bool = True
+    keep: bool = False
+    """Keep everything, so that `audit` can read the input again."""
+
+
+class DeadLetter(_Part):
+    dead_letter: str
+    """Name of the sink that error items go to."""
+
+
+class SparkSettings(_Part):
+    master: str | None = None
+    """Spark's master URL; None: local, as wide as the job has workers and standbys."""
+    conf: dict[str, str] = {}
+
+
+class Spec(_Part):
+    application: Application
+    sources: Annotated[dict[str, Any], Meta(min_length=1)]
+    sinks: Annotated[dict[str, Any], Meta(min_length=1)]
+    workers: Workers
+    checkpoint: Checkpoint
+    guarantee: str = "exactly-once"
+    journal: JournalSettings | None = None
+    on_error: Literal["fail"] | DeadLetter = "fail"
+    spark: SparkSettings = field(default_factory=SparkSettings)
+
+
+class _File(_Part):
+    api_version: str
+    kind: str
+    metadata: Metadata
+    spec: Spec
+
+
+class Job(Struct, frozen=True):
+    """A manifest that has been read, and where it came from."""
+
+    name: str
+    spec: Spec
+    document: Document
+
+    @property
+    def folder(self) -> Path:
+        """What relative paths of the manifest start from."""
+        return Path(self.document.file).absolute().parent
+
+    def path(self, written: str) -> Path:
+        """A path of the manifest, absolute."""
+        return self.folder / Path(written).expanduser()
+
+    @property
+    def store(self) -> str:
+        """The object store's URL; a relative folder is made absolute."""
+        written = self.spec.checkpoint.store
+        return written if "://" in written else str(self.path(written))
+
+    def error(self, path: FieldPath, message: str) -> ManifestError:
+        """An error that points at a field."""
+        return ManifestError(f"{self.document.where(path)}: {message}")
+
+
+def read(file: Path) -> Job:
+    """The job in `file`. Raises ManifestError."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ManifestError(f"{file}: cannot read the manifest: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ManifestError(f"{file}: the manifest is not UTF-8 (byte {error.start}): save it as UTF-8") from error
+    return parse_job(text, str(file))
+
+
+def parse_job(text: str, file: str) -> Job:
+    """The job in `text`; `file` is how messages call it."""
+    document = parse(text, file)
+    try:
+        parsed = msgspec.convert(document.value, _File, dec_hook=_hook)
+    except msgspec.ValidationError as error:
+        raise _located(document, str(error)) from error
+    job = Job(parsed.metadata.name, parsed.spec, document)
+    _check(job, parsed)
+    return job
+
+
+def _hook(wanted: type, value: object) -> Seconds:
+    assert wanted is Seconds, f"{wanted} is not a type of the manifest"
+    return Seconds.parse(value)
+
+
+def _check(job: Job, parsed: _File) -> None:
+    if parsed.api_version != API_VERSION:
+        raise job.error(("apiVersion",), f"{parsed.api_version!r} is unknown: write {API_VERSION}")
+    if parsed.kind != "FlameStreamJob":
+        raise job.error(("kind",), f"{parsed.kind!r} is unknown: write FlameStreamJob")
+    if not _NAME.fullmatch(job.name):
+        message = f"{job.name!r} is not a DNS label: use up to 63 lower-case letters, digits and '-', not at an end"
+        raise job.error(("metadata", "name"), message)
+    _check_guarantee(job, job.spec.guarantee)
+    for part, settings in (("sources", job.spec.sources), ("sinks", job.spec.sinks)):
+        for name, setting in settings.items():
+            if not (isinstance(setting, dict) and len(setting) == 1 and all(isinstance(kind, str) for kind in setting)):
+                raise job.error(("spec", part, name), "it needs exactly one kind with its settings, like {files: {path: data}}")
+
+
+def _check_guarantee(job: Job, guarantee: str) -> None:
+    if guarantee in LATER:
+        raise job.error(("spec", "guarantee"), f"{guarantee!r} is not yet in this version: choose one of {', '.join(GUARANTEES)}")
+    if guarantee not in GUARANTEES:
+        raise job.error(("spec", "guarantee"), f"{guarantee!r} is unknown{_suggestion(guarantee, GUARANTEES)}: choose one of {', '.join(GUARANTEES)}")
+
+
+def _located(document: Document, message: str) -> ManifestError:
+    """msgspec says what and at which `$.path`; we add file, line, and what to write instead."""
+    problem, _, at = message.partition(" - at ")
+    path: FieldPath = tuple(re.findall(r"\w+", at.replace("[...]", "").partition("$")[2]))
+    named = re.search(r"(unknown|missing required) field `(.*)`", problem)
+    if named is None:
+        expected = "write fail, or {deadLetter: SINK}" if path[-1:] == ("onError",) else problem.replace("`", "").replace("object", "mapping")
+        return ManifestError(f"{document.where(path)}: {expected}")
+    name = named[2]
+    if named[1] == "missing required":
+        return ManifestError(f"{document.where(path)}: the required field {name!r} is missing")
+    known = _fields_at(path)
+    there = document.where((*path, name))
+    return ManifestError(f"{there}: unknown field{_suggestion(name, known)} (fields of {dotted(path)}: {', '.join(known)})")
+
+
+def _fields_at(path: FieldPath) -> tuple[str, ...]:
+    """Names of the fields that the part at `path` can have."""
+    part: Any = _File
+    for name in path:
+        inner = dict(zip(part.__struct_encode_fields__, part.__struct_fields__, strict=True))[str(name)]
+        hint = get_type_hints(part)[inner]
+        part = next(t for t in (hint, *get_args(hint)) if isinstance(t, type) and issubclass(t, Struct))
+    return tuple(part.__struct_encode_fields__)
+
+
+def _suggestion(name: str, known: tuple[str, ...]) -> str:
+    close = get_close_matches(name, known, n=1, cutoff=0.6)
+    return f", did you mean {close[0]!r}?" if close else ""

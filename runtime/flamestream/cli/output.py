@@ -1,0 +1,35 @@
+"""How commands answer: text for people, or one JSON document (`--json`) for programs; errors on stderr in both cases.
+
+Keeps: with `--json`, stdout is JSON and nothing else. Colours and progress appear on a terminal only.
+"""
+
+import sys
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from flamestream.model.errors import FlameStreamError
+
+Json = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
+
+console = Console(highlight=False, soft_wrap=True)
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def as_json(value: Any) -> None:
+    """The answer, as JSON on one line."""
+    sys.stdout.write(msgspec.json.encode(value, enc_hook=str, order="deterministic").decode() + "\n")
+
+
+def say(text: str) -> None:
+    """A line for people."""
+    console.print(text, markup=False)
+
+
+def say_error(error: FlameStreamError, json: bool) -> None:
+    """What happened, where, and what to do."""
+    if json:
+        as_json({"error": {"category": error.category, "message": str(error)}})
+    errors.print(f"error: {error}", markup=False, style="red" if errors.is_terminal else "")

@@ -1,0 +1,124 @@
+"""`flamestream snapshots`: what a job's store holds, and whether it is whole.
+
+A listing is for people: which snapshot counts is written in the job record and nowhere else, so these commands never decide anything.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+import typer
+
+from flamestream.adapters.stores import store_from
+from flamestream.cli.exit_codes import ExitCode
+from flamestream.cli.manifest import Job, read
+from flamestream.cli.output import Json, as_json, say
+from flamestream.cli.validate import ManifestFile
+from flamestream.core.messages import Manifest
+from flamestream.model.errors import Corrupt, UserError
+from flamestream.model.time import timestamp_of
+from flamestream.ports import ObjectStore
+
+app = typer.Typer(help="List, show and verify a job's snapshots.", no_args_is_help=True)
+FOLDER = "manifests/"
+EpochNumber = Annotated[int | None, typer.Argument(help="The epoch; the newest if left out.", show_default=False)]
+
+
+@app.command("list")
+def list_command(manifest: ManifestFile, json: Json = False) -> None:
+    """List the committed and pending snapshots in the job's store, oldest first.
+
+    Example: [bold]flamestream snapshots list job.yaml[/bold]
+    """
+    found = [_summary(name, snapshot) for name, snapshot in _all(read(manifest))]
+    if json:
+        as_json(found)
+        return
+    for each in found:
+        say(f"epoch {each['epoch']:>8}  cut {each['cut']}  attempt {each['attempt']}  {each['segments']} segments, {each['bytes']} bytes  {each['name']}")
+    if not found:
+        say("no snapshots: none has been written yet")
+
+
+@app.command("show")
+def show_command(manifest: ManifestFile, epoch: EpochNumber = None, json: Json = False) -> None:
+    """Show one snapshot: its cut, fronts, outputs and segments.
+
+    Example: [bold]flamestream snapshots show job.yaml 12[/bold]
+    """
+    _, snapshot = _one(read(manifest), epoch)
+    data = msgspec.to_builtins(snapshot)
+    if json:
+        as_json(data)
+    else:
+        say(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+
+
+@app.command("verify")
+def verify_command(manifest: ManifestFile, epoch: EpochNumber = None, json: Json = False) -> None:
+    """Read every part of a snapshot and compare its size and checksum. Exit code 6 if a part is missing or damaged.
+
+    Example: [bold]flamestream snapshots verify job.yaml[/bold]
+    """
+    job = read(manifest)
+    name, snapshot = _one(job, epoch)
+    store = _store(job)
+    problems = [problem for segment in snapshot.segments if (problem := _problem(store, segment.name, segment.size, segment.checksum))]
+    if json:
+        as_json({"name": name, "epoch": snapshot.epoch, "segments": len(snapshot.segments), "problems": problems})
+    else:
+        for problem in problems:
+            say(problem)
+        say(f"{name}: {len(snapshot.segments)} segments, {len(problems)} damaged or missing")
+    if problems:
+        raise typer.Exit(ExitCode.CORRUPT)
+
+
+def _store(job: Job) -> ObjectStore:
+    return store_from(job.store)
+
+
+def _all(job: Job) -> Iterator[tuple[str, Manifest]]:
+    """Every manifest of this job in its store, by epoch. One that cannot be read is an error that names it."""
+    store = _store(job)
+    for name in store.names(FOLDER):
+        data = store.get(name)
+        try:
+            snapshot = msgspec.json.decode(data, type=Manifest)
+        except msgspec.DecodeError as error:
+            raise Corrupt(f"{name} in {job.store} is not a manifest: {error}") from error
+        if snapshot.job == job.name:
+            yield name, snapshot
+
+
+def _one(job: Job, epoch: int | None) -> tuple[str, Manifest]:
+    found = [(name, snapshot) for name, snapshot in _all(job) if epoch is None or snapshot.epoch == epoch]
+    if not found:
+        which = "no snapshot" if epoch is None else f"no snapshot of epoch {epoch}"
+        raise UserError(f"{which} of job {job.name!r} in {job.store}: `flamestream snapshots list` shows what is there")
+    return found[-1]
+
+
+def _summary(name: str, snapshot: Manifest) -> dict[str, object]:
+    return {
+        "name": name,
+        "epoch": snapshot.epoch,
+        "attempt": snapshot.fence.attempt,
+        "cut": timestamp_of(snapshot.cut),
+        "segments": len(snapshot.segments),
+        "rows": sum(segment.rows for segment in snapshot.segments),
+        "bytes": sum(segment.size for segment in snapshot.segments),
+    }
+
+
+def _problem(store: ObjectStore, name: str, size: int, checksum: str) -> str:
+    try:
+        data = store.get(name)
+    except Corrupt as error:
+        return str(error)
+    if len(data) != size:
+        return f"{name}: {len(data)} bytes, the manifest says {size}"
+    found = hashlib.sha256(data).hexdigest()
+    return "" if found == checksum else f"{name}: its SHA-256 is {found}, the manifest says {checksum}"
+

@@ -1,0 +1,55 @@
+"""Assignment: the next layout from the last one, balanced, moving as little as possible.
+
+>>> a, b, c = WorkerId("a"), WorkerId("b"), WorkerId("c")
+>>> first = next_layout(None, [a, b], slots=4, fronts=1)
+>>> first.owners, first.fronts, first.acker, first.version
+(('a', 'a', 'b', 'b'), ('a',), 'a', 1)
+>>> next_layout(first, [b, c], slots=4, fronts=1).owners      # c takes a's place, b keeps what it has
+('c', 'c', 'b', 'b')
+
+Keeps: every slot and every front has an owner among the members; nobody has more than one slot more than another, nor one front more;
+no assignment with that balance moves fewer slots; the version grows by one exactly when something changed.
+Does not: choose the members (takeover.py).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from flamestream.model.ids import LayoutVersion, WorkerId
+from flamestream.model.layout import Layout
+
+
+def next_layout(old: Layout | None, members: Sequence[WorkerId], slots: int, fronts: int) -> Layout:
+    """The layout of `members`: `old` itself (with its version) if it is that already."""
+    assert members, "a layout needs a worker"
+    owners = spread(old.owners if old else (), members, slots)
+    front_owners = spread(old.fronts if old else (), members, fronts)
+    version = old.version if old else LayoutVersion(0)
+    layout = Layout(version, owners, front_owners, _acker(old, members, front_owners))
+    return layout if layout == old else Layout(LayoutVersion(version + 1), layout.owners, layout.fronts, layout.acker)
+
+
+def spread(old: Sequence[WorkerId], members: Sequence[WorkerId], count: int) -> tuple[WorkerId, ...]:
+    """An owner for each of `count` things. A thing stays with its owner in `old` as far as balance allows."""
+    room = _room(old[:count], members, count)
+    owners: list[WorkerId | None] = [None] * count
+    for thing, owner in enumerate(old[:count]):
+        if room.get(owner, 0) > 0:
+            room[owner] -= 1
+            owners[thing] = owner
+    free = iter([member for member in room for _ in range(room[member])])
+    return tuple(next(free) if owner is None else owner for owner in owners)
+
+
+def _room(old: Sequence[WorkerId], members: Sequence[WorkerId], count: int) -> dict[WorkerId, int]:
+    """How many things each member shall have: those that have most now may keep one more."""
+    have = Counter(old)
+    ranked = sorted(members, key=lambda member: (-have[member], member))
+    each, more = divmod(count, len(ranked))
+    return {member: each + (place < more) for place, member in enumerate(ranked)}
+
+
+def _acker(old: Layout | None, members: Sequence[WorkerId], fronts: Sequence[WorkerId]) -> WorkerId:
+    """With a front if there is one, so that its acks and promises need no network; else where it was."""
+    candidates = sorted(set(fronts)) or sorted(members)
+    return old.acker if old and old.acker in candidates else candidates[0]

@@ -1,0 +1,317 @@
+"""Dataflow: one worker's copy of the graph, compiled to closures; moves items from vertex to vertex.
+
+Stateless vertices run where the item is. The input of a grouping, a reduce, a sink, or of any vertex with a balancing function is
+routed: hash -> slot -> owner. What another worker owns goes into the outbox under the current cause; what this one owns is processed
+at once. A cycle never recurses: what goes round waits in a heap, and everything at hand is processed in the order of metas, so that
+speculation is rarely wrong.
+
+Every edge out of a vertex that has several extends the trace by its number (!), or a filter and a merge could make two items tie.
+Everything sent while processing a message inherits its cause, also a tombstone with an older or newer meta (!).
+
+Keeps: an item and its tombstone take the same way in the same order. Does not: ack, stamp, release (worker.py).
+Source: EDBT 2018, sections 2 and 3; graphs are compiled once a worker, not once a recovery.
+"""
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from operator import itemgetter
+from typing import Any, Protocol
+from zlib import crc32
+
+from flamestream.core import user_code
+from flamestream.core.grouping import Grouping
+from flamestream.core.live_cuts import LiveCuts
+from flamestream.core.reduce import Reduce
+from flamestream.core.settings import ERRORS, WorkerSettings
+from flamestream.model import payload as codec
+from flamestream.model.errors import UserError
+from flamestream.model.graph import Function, Graph, Kind, Vertex, name_of
+from flamestream.model.ids import Slot, WorkerId
+from flamestream.model.meta import COMPONENTS, Meta, child
+from flamestream.model.payload import ErrorValue
+from flamestream.model.slot import INT32_MAX, INT32_MIN, slot_of_hash
+from flamestream.model.time import Time
+
+Enter = Callable[[Meta, Any, bool], None]
+"""(meta, payload, is it a tombstone): an item enters a vertex."""
+Handle = Callable[[bytes, Slot, Meta, Any, bool], None]
+"""(key, slot, meta, payload, is it a tombstone): an item at a place that this worker owns."""
+Place = Callable[[Any], tuple[Any, Slot]]
+Fail = Callable[[Meta, ErrorValue, bool], None]
+Work = tuple[Meta, Time, int, Any, bool]
+"""(meta, cause, vertex, payload, is it a tombstone): an item at this worker's door."""
+KEYED = (Kind.GROUPING, Kind.REDUCE, Kind.SINK)
+KEYS_CACHED = 65_536
+_BY_META = itemgetter(0)
+
+
+class Output(Protocol):
+    """Where items leave the dataflow."""
+
+    def send(self, owner: WorkerId, cause: Time, vertex: int, meta: Meta, payload: Any, tombstone: bool) -> None:
+        """To another worker."""
+
+    def result(self, sink: int, slot: Slot, meta: Meta, payload: Any, tombstone: bool) -> None:
+        """To the barrier of sink vertex `sink`."""
+
+    def error(self, meta: Meta, error: ErrorValue, tombstone: bool) -> None:
+        """An error item."""
+
+
+class Dataflow:
+    """The graph on one worker."""
+
+    def __init__(self, graph: Graph, settings: WorkerSettings, me: WorkerId, cuts: LiveCuts, output: Output) -> None:
+        self.states: dict[int, Grouping | Reduce] = {}
+        self.errors = len(graph.vertices)
+        """The vertex number of the dead-letter sink."""
+        self.cause = Time(0)
+        self.owners: Sequence[WorkerId] = [me] * settings.slots
+        self._graph = graph
+        self._me = me
+        self._settings = settings
+        self._cuts = cuts
+        self._output = output
+        self._round: list[tuple[Meta, int, Time, int, Any, bool]] = []
+        self._rounds = 0
+        self._enter: list[Enter] = [self._late(vertex.id) for vertex in graph.vertices]
+        self._error = self._dead_letters()
+        self._handlers = [self._handler(vertex) for vertex in graph.vertices]
+        self._handlers.append(self._arrived_error())
+        self._enter = [self._entrance(vertex) for vertex in graph.vertices]
+        self._sources = {vertex.name: self._forward(vertex) for vertex in graph.sources}
+
+    def reset(self, owners: Sequence[WorkerId]) -> None:
+        """A new layout; whatever was on its way is forgotten."""
+        self.owners = owners
+        self._round.clear()
+
+    def run(self, work: list[Work]) -> None:
+        """Process `work` and everything that follows from it on this worker, in the order of metas."""
+        work.sort(key=_BY_META)
+        around, handlers = self._round, self._handlers
+        for meta, cause, vertex, payload, tombstone in work:
+            while around and around[0][0] < meta:
+                self._go_round()
+            self.cause = cause
+            handlers[vertex](meta, payload, tombstone)
+        while around:
+            self._go_round()
+
+    def source(self, name: str) -> Enter:
+        """Where the records of source `name` enter."""
+        return self._sources[name]
+
+    def _go_round(self) -> None:
+        meta, _, self.cause, vertex, payload, tombstone = heappop(self._round)
+        self._enter[vertex](meta, payload, tombstone)
+
+    def _late(self, vertex: int) -> Enter:
+        """An entrance that may not be compiled yet."""
+        return lambda meta, payload, tombstone: self._enter[vertex](meta, payload, tombstone)
+
+    # --- where items go next --------------------------------------------------------------------------------------------------------
+
+    def _forward(self, vertex: Vertex) -> Enter:
+        """All edges out of `vertex`."""
+        entrances = [self._late(output) for output in vertex.outputs]
+        if len(entrances) == 1:
+            return entrances[0]
+
+        def forward(meta: Meta, payload: Any, tombstone: bool) -> None:
+            for edge, enter in enumerate(entrances):
+                enter(Meta(meta + COMPONENTS[edge]), payload, tombstone)
+
+        return forward
+
+    def _entrance(self, vertex: Vertex) -> Enter:
+        """Into `vertex`, wherever its slot lives."""
+        if vertex.kind in KEYED:
+            return self._routed(vertex.id, self._place(vertex), self._keyed_handler(vertex), self._failed(vertex))
+        if vertex.balance is not None:
+            handle = self._handlers[vertex.id]
+            return self._routed(vertex.id, self._place(vertex), lambda _key, _slot, *item: handle(*item), self._failed(vertex))
+        return self._handlers[vertex.id]
+
+    def _routed(self, vertex: int, place: Place, handle: Handle, fail: Fail) -> Enter:
+        me, send = self._me, self._output.send
+
+        def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
+            key, slot = place(payload)
+            if type(key) is ErrorValue:
+                fail(meta, key, tombstone)
+            elif (owner := self.owners[slot]) == me:
+                handle(key, slot, meta, payload, tombstone)
+            else:
+                send(owner, self.cause, vertex, meta, payload, tombstone)
+
+        return enter
+
+    def _place(self, vertex: Vertex) -> Place:
+        """payload -> (canonical key or ErrorValue, slot). Recent `str` keys are remembered with their slot."""
+        debug, slots, encode = self._settings.debug, self._settings.slots, codec.encode
+        key_of = _itself if vertex.key is None else user_code.observed(vertex.key, debug)
+        balance = None if vertex.balance is None else user_code.observed(vertex.balance, debug)
+        known: dict[str, tuple[bytes, Slot]] = {}
+
+        def place(payload: Any) -> tuple[Any, Slot]:
+            try:
+                key = key_of(payload)
+                if type(key) is str and (found := known.get(key)) is not None:
+                    return found
+                encoded = encode(key)
+                slot = Slot(crc32(encoded) * slots >> 32) if balance is None else slot_of_hash(_int32(balance, key), slots)
+            except user_code.FATAL:
+                raise
+            except Exception as error:
+                return user_code.error_of(vertex.balance or vertex.key or _itself, error), Slot(0)
+            if type(key) is str:
+                if len(known) >= KEYS_CACHED:
+                    known.clear()
+                known[key] = encoded, slot
+            return encoded, slot
+
+        return place
+
+    # --- what vertices do -----------------------------------------------------------------------------------------------------------
+
+    def _handler(self, vertex: Vertex) -> Enter:
+        match vertex.kind:
+            case Kind.SOURCE | Kind.MERGE:
+                return self._forward(vertex)
+            case Kind.MAP:
+                return self._map(vertex)
+            case Kind.FLAT_MAP:
+                return self._flat_map(vertex)
+            case Kind.FILTER:
+                return self._filter(vertex)
+            case Kind.LOOP:
+                return self._loop(vertex)
+            case Kind.GROUPING | Kind.REDUCE | Kind.SINK:
+                return self._arrived(self._place(vertex), self._keyed_handler(vertex), self._failed(vertex))
+
+    def _arrived(self, place: Place, handle: Handle, fail: Fail) -> Enter:
+        """An item that another worker has routed here: find its key and slot again."""
+
+        def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
+            key, slot = place(payload)
+            if type(key) is ErrorValue:
+                fail(meta, key, tombstone)
+            else:
+                handle(key, slot, meta, payload, tombstone)
+
+        return enter
+
+    def _map(self, vertex: Vertex) -> Enter:
+        call, forward, fail = user_code.mapped(vertex, self._settings.debug), self._forward(vertex), self._failed(vertex)
+
+        def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
+            result = call(payload)
+            (fail if type(result) is ErrorValue else forward)(meta, result, tombstone)
+
+        return enter
+
+    def _flat_map(self, vertex: Vertex) -> Enter:
+        call, forward, fail = user_code.flat_mapped(vertex, self._settings.debug), self._forward(vertex), self._failed(vertex)
+
+        def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
+            results = call(payload)
+            if type(results) is ErrorValue:
+                fail(meta, results, tombstone)
+            else:
+                for index, result in enumerate(results):
+                    forward(Meta(meta + COMPONENTS[index]) if index < 4096 else child(meta, index), result, tombstone)
+
+        return enter
+
+    def _filter(self, vertex: Vertex) -> Enter:
+        call, forward, fail = user_code.filtered(vertex, self._settings.debug), self._forward(vertex), self._failed(vertex)
+
+        def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
+            stays = call(payload)
+            if stays is True:
+                forward(meta, payload, tombstone)
+            elif stays is not False:
+                fail(meta, stays, tombstone)
+
+        return enter
+
+    def _loop(self, vertex: Vertex) -> Enter:
+        """Round it goes, later: after everything before it in the total order."""
+        outputs, several, limit = vertex.outputs, len(vertex.outputs) > 1, self._graph.max_trace
+        fail = self._failed(vertex)
+
+        def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
+            if len(meta) - 8 > limit and components(meta) > limit:
+                fail(meta, ErrorValue("loop", "LoopLimit", f"loop {vertex.name!r} goes round more than {vertex.max_iterations} times"), tombstone)
+                return
+            for edge, output in enumerate(outputs):
+                self._rounds += 1
+                item = Meta(meta + COMPONENTS[edge]) if several else meta
+                heappush(self._round, (item, self._rounds, self.cause, output, payload, tombstone))
+
+        return enter
+
+    def _keyed_handler(self, vertex: Vertex) -> Handle:
+        if vertex.kind is Kind.SINK:
+            return self._sink_handler(vertex.id)
+        state = self.states.setdefault(vertex.id, self._state(vertex))
+        forward, fail = self._forward(vertex), self._failed(vertex)
+        insert, remove = state.insert, state.remove
+
+        def handle(key: bytes, slot: Slot, meta: Meta, payload: Any, tombstone: bool) -> None:
+            for at, value, gone in (remove if tombstone else insert)(key, slot, meta, payload):
+                (fail if type(value) is ErrorValue else forward)(at, value, gone)
+
+        return handle
+
+    def _sink_handler(self, sink: int) -> Handle:
+        result = self._output.result
+        return lambda _key, slot, meta, payload, tombstone: result(sink, slot, meta, payload, tombstone)
+
+    def _state(self, vertex: Vertex) -> Grouping | Reduce:
+        if vertex.kind is Kind.GROUPING:
+            return Grouping(vertex.id, self._cuts, vertex.window)
+        return Reduce(vertex.id, self._cuts, user_code.folded(vertex, self._settings.debug))
+
+    # --- error items ----------------------------------------------------------------------------------------------------------------
+
+    def _failed(self, vertex: Vertex) -> Fail:
+        """The error items of `vertex`: their trace ends with its id, so errors of several vertices for one item do not tie."""
+        return lambda meta, error, tombstone: self._error(child(meta, vertex.id), error, tombstone)
+
+    def bad_record(self, meta: Meta, error: ErrorValue) -> None:
+        """A record that its source could not read: it enters as an error item."""
+        self._error(meta, error, False)
+
+    def _arrived_error(self) -> Enter:
+        place, handle = self._place(Vertex(self.errors, Kind.SINK, ERRORS)), self._sink_handler(self.errors)
+        return self._arrived(place, handle, self._output.error)
+
+    def _dead_letters(self) -> Enter:
+        """Where error items go: to the slot of the sink that `dead_letter` names, or to whoever holds minimal time."""
+        if self._settings.dead_letter is None:
+            return self._output.error
+        place, handle = self._place(Vertex(self.errors, Kind.SINK, ERRORS)), self._sink_handler(self.errors)
+        return self._routed(self.errors, place, handle, self._output.error)
+
+
+def _itself(payload: Any) -> Any:
+    return payload
+
+
+def _int32(balance: Function, key: Any) -> int:
+    value = balance(key)
+    if type(value) is not int or not INT32_MIN <= value <= INT32_MAX:
+        raise UserError(f"balancing function {name_of(balance)} returned {value!r}: it must return an int32")
+    return value
+
+
+def components(meta: Meta) -> int:
+    """How many steps a trace has."""
+    count, at = 0, 8
+    while at < len(meta):
+        first = meta[at]
+        at += 1 if first < 0x80 else 2 if first < 0xC0 else 3 if first < 0xE0 else 4 if first < 0xF0 else 5
+        count += 1
+    return count

@@ -1,0 +1,70 @@
+"""Deadlines: time as the coordinator has lived it, and the next moment it waits for.
+
+A clock may jump, and a coordinator may be paused. Neither says anything about the workers, so time that it slept through beyond the
+alarm it had set counts only up to a tolerance, and a clock that goes back stands still. Whoever asks `due` and hears "not yet" has
+thereby asked to be woken.
+
+>>> deadlines = Deadlines(tolerance_us=10)
+>>> deadlines.advance(Timestamp(1_000))
+>>> deadlines.due(Timestamp(1_500))
+False
+>>> deadlines.alarm()
+1500
+>>> deadlines.advance(Timestamp(9_000))     # paused, or the clock jumped
+>>> deadlines.now
+1510
+
+Keeps: `now` never goes back; no deadline is missed for want of an alarm. Does not: read a clock (the shell does).
+"""
+
+from flamestream.model.time import Timestamp
+
+
+class Deadlines:
+    """Ask `due(time)`; set the clock of the shell to `alarm()` at the end of a step."""
+
+    def __init__(self, tolerance_us: int) -> None:
+        self.now = Timestamp(0)
+        self._tolerance = tolerance_us
+        self._wall: Timestamp | None = None
+        self._next: Timestamp | None = None
+        """The earliest time asked for in this step."""
+        self._set: Timestamp | None = None
+        """The alarm that the shell has, in lived time."""
+        self._shown: Timestamp | None = None
+        """The same on the shell's clock."""
+
+    def advance(self, wall: Timestamp) -> None:
+        """A step begins at `wall`, on the shell's clock."""
+        if self._wall is None:
+            self.now = wall
+        else:
+            lived = self.now + max(0, wall - self._wall)
+            if self._set is not None:
+                lived = min(lived, max(self.now, self._set) + self._tolerance)
+            self.now = Timestamp(lived)
+        self._wall, self._next = wall, None
+        if self._shown is not None and wall >= self._shown:
+            self._set = self._shown = None
+
+    def due(self, time: Timestamp) -> bool:
+        """Whether `time` has come; if not, be woken then."""
+        if self.now >= time:
+            return True
+        if self._next is None or time < self._next:
+            self._next = time
+        return False
+
+    def due_in(self, since: Timestamp, duration_us: int) -> bool:
+        """Whether `duration_us` have passed since then; if not, be woken then."""
+        return self.due(Timestamp(since + duration_us))
+
+    def alarm(self) -> Timestamp | None:
+        """When the shell must call again, on its clock; None if it knows already."""
+        if self._next is None or self._wall is None:
+            return None
+        wall = Timestamp(self._wall + self._next - self.now)
+        if self._shown is not None and self._shown <= wall:
+            return None
+        self._set, self._shown = self._next, wall
+        return wall

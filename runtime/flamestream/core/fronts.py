@@ -1,0 +1,223 @@
+"""The fronts of one worker in one attempt: credit, journal, replay, questions and promises.
+
+    records -> stamp -> run enters the dataflow (at once) ; entry -> journal -> durable -> the promise may pass the run
+
+The journal write overlaps processing: only the promise waits for it, and so does everything that the run leads to (!).
+After a recovery the journalled runs above the cut are read again, a few ahead, and enter in order at their own times; new records
+are asked for only behind them.
+
+Keeps: a promise never passes a run that is not durable; stamping only within credit (invariants 1, 3 and 8).
+Does not: talk to producers or journals; it gathers actions.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from flamestream.core.actions import Action, Append, Follow, Pull, ReadRun, SealJournal, TrimJournal
+from flamestream.core.credit import Credit
+from flamestream.core.events import Entry, RecordsArrived
+from flamestream.core.front import Front, JournalledFront, TimedFront
+from flamestream.core.messages import FrontPosition, Promise
+from flamestream.core.settings import FrontSettings, WorkerSettings
+from flamestream.model import payload as codec
+from flamestream.model.ids import Fence, SourceName
+from flamestream.model.time import END, START, FrontId, Time, Timestamp
+
+Enter = Callable[[SourceName, Entry, Sequence[object]], None]
+READ_AHEAD = 16
+RECORDS_A_RUN = 4096
+"""The most records of one journalled run."""
+
+
+class Fronts:
+    """All fronts of one worker. `actions` gathers what must be done; `enter` takes each run."""
+
+    def __init__(self, fence: Fence, settings: WorkerSettings, mine: Iterable[FrontId], positions: Mapping[FrontId, FrontPosition], enter: Enter) -> None:
+        self.actions: list[Action] = []
+        self.stalled: dict[FrontId, str] = {}
+        """Fronts whose journal fails, and why."""
+        self._fence = fence
+        self._durable = settings.durable
+        self._enter = enter
+        self._settings = {front.front: front for front in settings.fronts if front.front in set(mine)}
+        self._fronts = {number: _front(front, positions.get(number)) for number, front in self._settings.items()}
+        self._credit = {front: Credit(settings.credit_runs, settings.credit_bytes) for front in self._fronts}
+        self._pulled: dict[FrontId, tuple[int, int]] = {}
+        self._to_read: dict[FrontId, list[Entry]] = {}
+        self._told = dict.fromkeys(self._fronts, START)
+        self._unsealed = {front for front in self._fronts if self._journalled(front)}
+        self._sealed: dict[FrontId, Sequence[Entry]] = {}
+        self._following: set[FrontId] = set()
+        self._drained = False
+        self._started = False
+
+    # --- recovery -------------------------------------------------------------------------------------------------------------------
+
+    def seal(self, cut: Time) -> None:
+        """Fix what counts of the journals."""
+        self.actions.extend(SealJournal(self._fence, front, cut) for front in sorted(self._unsealed))
+
+    def sealed(self, front: FrontId, entries: Sequence[Entry]) -> None:
+        """The answer: entries above the cut."""
+        self._unsealed.discard(front)
+        self._sealed[front] = entries
+
+    @property
+    def all_sealed(self) -> bool:
+        return not self._unsealed
+
+    @property
+    def last(self) -> Time:
+        """The newest journalled run above the cut; START if there is none."""
+        return max((entries[-1].time for entries in self._sealed.values() if entries), default=START)
+
+    def start(self, bound: Time) -> None:
+        """Every worker is ready: replay, then go on."""
+        self._started = True
+        for number, front in self._fronts.items():
+            if isinstance(front, JournalledFront):
+                entries = self._sealed.get(number, ())
+                front.start(entries, bound)
+                self._to_read[number] = list(reversed(entries))
+            self._read_on(number)
+
+    # --- records --------------------------------------------------------------------------------------------------------------------
+
+    def records(self, event: RecordsArrived, now: Timestamp) -> None:
+        """New records: stamp them and let them enter."""
+        front = self._fronts.get(event.front)
+        if front is None or event.front not in self._following:
+            return
+        self._pulled.pop(event.front, None)
+        if isinstance(front, TimedFront):
+            for entry, payloads in front.stamp(event.first, event.payloads):
+                self._entered(front, entry, payloads, event.size * entry.count // max(1, len(event.payloads)))
+            return
+        have = front.offsets.get(event.partition, 0)
+        assert event.first <= have, f"front {front.id} got offset {event.first} of {event.partition!r} and waits for {have}"
+        payloads = event.payloads[have - event.first :]
+        if payloads:
+            self._journal(front, front.stamp(now, event.partition, have, len(payloads)), payloads, event.size)
+
+    def read_again(self, number: FrontId, entry: Entry, payloads: Sequence[object]) -> None:
+        """The records of a journalled run: it enters at its own time."""
+        front = self._fronts.get(number)
+        if not isinstance(front, JournalledFront) or not front.replay or front.replay[0] != entry:
+            return
+        assert len(payloads) == entry.count, f"front {number} read {len(payloads)} records for {entry}"
+        self._entered(front, front.replayed(), payloads, 0)
+        self._read_on(number)
+
+    def ended(self, number: FrontId) -> None:
+        """A bounded source has no more."""
+        front = self._fronts.get(number)
+        if isinstance(front, TimedFront):
+            for entry, payloads in front.end():
+                self._entered(front, entry, payloads, 0)
+        elif front is not None and number in self._following:
+            front.ended = True
+
+    def durable(self, number: FrontId, time: Time) -> None:
+        """The journal holds every entry up to `time`."""
+        front = self._fronts[number]
+        assert isinstance(front, JournalledFront)
+        front.durable(time)
+        self.stalled.pop(number, None)
+
+    def _journal(self, front: JournalledFront, entry: Entry, payloads: Sequence[object], size: int) -> None:
+        if self._durable:
+            stored = b"" if self._settings[front.id].replayable else codec.encode_many(payloads)
+            self.actions.append(Append(self._fence, front.id, Entry(entry.time, entry.partition, entry.first, entry.count, stored)))
+        else:
+            front.durable(entry.time)
+        self._entered(front, entry, payloads, size)
+
+    def _entered(self, front: Front, entry: Entry, payloads: Sequence[object], size: int) -> None:
+        self._credit[front.id].take(entry.time, size)
+        self._enter(self._settings[front.id].source, entry, payloads)
+
+    def _read_on(self, number: FrontId) -> None:
+        """Keep a few journalled runs ahead in reading; behind the last one, follow the source."""
+        front, left = self._fronts[number], self._to_read.get(number, [])
+        if isinstance(front, JournalledFront) and front.replay:
+            while left and len(front.replay) - len(left) < READ_AHEAD:
+                entry = left.pop()
+                if entry.payloads:
+                    left.append(entry)
+                    self._replay_stored(front, left)
+                    return
+                self.actions.append(ReadRun(self._fence, number, entry))
+        elif not self._drained:
+            offsets = front.offsets if isinstance(front, JournalledFront) else front.positions.at(END).offsets
+            self._following.add(number)
+            self.actions.append(Follow(self._fence, number, dict(offsets)))
+
+    def _replay_stored(self, front: JournalledFront, left: list[Entry]) -> None:
+        """Runs whose payloads are in the journal itself enter at once."""
+        while left:
+            entry = left.pop()
+            assert entry is front.replay[0], f"front {front.id} mixes journalled payloads and offsets"
+            self._entered(front, front.replayed(), codec.decode_many(entry.payloads), len(entry.payloads))
+        self._read_on(front.id)
+
+    # --- time and credit ------------------------------------------------------------------------------------------------------------
+
+    def asked(self, number: FrontId, time: Time) -> None:
+        """The acker asks a front to move past `time`. A timed front is moved by nothing but its input (!)."""
+        front = self._fronts.get(number)
+        if isinstance(front, JournalledFront):
+            front.asked(time)
+
+    def promises(self) -> list[Promise]:
+        """Those that are new."""
+        if not self._started:
+            return []
+        news = [Promise(n, front.last, front.promise()) for n, front in self._fronts.items() if front.promise() > self._told[n] or front.last > self._told[n]]
+        self._told.update((promise.front, promise.time) for promise in news)
+        return news
+
+    def settled(self, time: Time) -> None:
+        """All output below `time` is with its consumers."""
+        for credit in self._credit.values():
+            credit.settled(time)
+
+    def pull(self) -> None:
+        """Tell producers how much may come, where that changed."""
+        for number in self._following:
+            front, (runs, size) = self._fronts[number], self._credit[number].left
+            length = self._settings[number].run_length if isinstance(front, TimedFront) else RECORDS_A_RUN
+            waiting = front.waiting if isinstance(front, TimedFront) else 0
+            grant = (0, 0) if self._drained or not runs else (runs * length - waiting if isinstance(front, TimedFront) else length, size)
+            if self._pulled.get(number) != grant:
+                self._pulled[number] = grant
+                self.actions.append(Pull(self._fence, number, *grant))
+
+    def drain(self) -> None:
+        """Take nothing more."""
+        self._drained = True
+
+    @property
+    def all_ended(self) -> bool:
+        return all(front.promise() == END for front in self._fronts.values())
+
+    # --- cuts -----------------------------------------------------------------------------------------------------------------------
+
+    def positions(self, cut: Time) -> list[FrontPosition]:
+        """Where each front stands at `cut`."""
+        return [front.positions.at(cut) for front in self._fronts.values()]
+
+    def committed(self, cut: Time) -> None:
+        """Nothing below `cut` is ever replayed again."""
+        for number, front in self._fronts.items():
+            front.positions.forget(cut)
+            if self._journalled(number):
+                self.actions.append(TrimJournal(self._fence, number, cut))
+
+    def _journalled(self, number: FrontId) -> bool:
+        return self._durable and not self._settings[number].timed
+
+
+def _front(settings: FrontSettings, position: FrontPosition | None) -> Front:
+    position = position or FrontPosition(settings.front, START, {})
+    if settings.timed:
+        return TimedFront(settings.front, position.last, position.offsets, settings.run_length)
+    return JournalledFront(settings.front, position.last, position.offsets)

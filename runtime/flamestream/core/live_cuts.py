@@ -1,0 +1,60 @@
+"""Live cuts: the times whose state must stay at hand: the committed cut, the announced one, and minimal time.
+
+A bucket may forget what lies between two of them, never what one of them needs (!): a survivor rolls back to the committed cut (or to
+the announced one, if it was committed and this worker did not hear), a snapshot reads the announced one, and late items insert
+themselves anywhere above minimal time.
+
+Times are kept as floors (`meta.floor`), which compare with metas directly.
+"""
+
+from flamestream.model.ids import Epoch
+from flamestream.model.meta import Meta, floor
+from flamestream.model.time import Time
+
+
+class LiveCuts:
+    """One worker's. `all` is ascending, without repetition."""
+
+    def __init__(self, committed: Time) -> None:
+        self.reset(committed)
+
+    def reset(self, committed: Time) -> None:
+        """A recovery: only the cut it goes back to is left."""
+        self.committed = self.minimal = committed
+        self.announced: tuple[Epoch, Time] | None = None
+        self._refresh()
+
+    def advance(self, minimal: Time) -> None:
+        """Minimal time has moved on."""
+        assert minimal >= self.minimal, f"minimal time went back from {self.minimal} to {minimal}"
+        self.minimal = minimal
+        self._refresh()
+
+    def announce(self, epoch: Epoch, cut: Time) -> None:
+        """An epoch is pending at `cut`, which is minimal time."""
+        assert self.committed <= cut == self.minimal, f"epoch {epoch} is cut at {cut}, between {self.committed} and {self.minimal}"
+        self.announced = (epoch, cut)
+        self._refresh()
+
+    def abort(self, epoch: Epoch) -> None:
+        """The pending epoch will never be committed."""
+        if self.announced is not None and self.announced[0] == epoch:
+            self.announced = None
+            self._refresh()
+
+    def commit(self, cut: Time) -> None:
+        """`cut` is the committed one now."""
+        assert cut >= self.committed, f"the committed cut went back from {self.committed} to {cut}"
+        self.committed = cut
+        if self.announced is not None and self.announced[1] <= cut:
+            self.announced = None
+        self._refresh()
+
+    def holds(self, cut: Time) -> bool:
+        """State at `cut` is at hand."""
+        return cut == self.committed or (self.announced is not None and cut == self.announced[1])
+
+    def _refresh(self) -> None:
+        announced = [] if self.announced is None else [self.announced[1]]
+        self.all: list[Meta] = [floor(cut) for cut in sorted({self.committed, *announced, self.minimal})]
+        self.newest = self.all[-1]

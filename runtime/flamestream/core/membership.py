@@ -1,0 +1,97 @@
+"""Membership: which workers are connected, when each was last heard, and who of a layout is lost.
+
+Workers are connected to the coordinator, not registered by Spark: workers of one job may live in several Spark applications. A worker
+that is connected and has no part in the layout is a standby.
+
+Keeps: a worker counts as connected from its Hello until its connection ends, it is silent for too long, or somebody who must know says
+that it is gone; what is remembered of workers that left is bounded by the layout.
+Does not: decide what follows from a loss (takeover.py, coordinator.py).
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from flamestream.core.messages import Hello, Progress
+from flamestream.model.ids import WorkerId
+from flamestream.model.time import Timestamp
+
+
+@dataclass(slots=True)
+class Member:
+    """A connected worker."""
+
+    hello: Hello
+    heard: Timestamp
+    progress: Progress | None = None
+    """Its newest of the current fence."""
+
+
+class Membership:
+    """The connected workers."""
+
+    def __init__(self) -> None:
+        self._members: dict[WorkerId, Member] = {}
+        self._left: dict[WorkerId, Timestamp] = {}
+        self._gone: set[WorkerId] = set()
+
+    def __contains__(self, worker: WorkerId) -> bool:
+        return worker in self._members
+
+    def __getitem__(self, worker: WorkerId) -> Member:
+        return self._members[worker]
+
+    @property
+    def connected(self) -> list[WorkerId]:
+        return sorted(self._members)
+
+    def connect(self, hello: Hello, now: Timestamp) -> None:
+        """A worker says who it is. A second connection of the same one replaces the first."""
+        self._members[hello.worker] = Member(hello, now)
+        self._left.pop(hello.worker, None)
+        self._gone.discard(hello.worker)
+
+    def leave(self, worker: WorkerId, now: Timestamp) -> None:
+        """Its connection has ended."""
+        if self._members.pop(worker, None):
+            self._left[worker] = now
+
+    def gone(self, worker: WorkerId, now: Timestamp) -> None:
+        """Its process has ended: waiting for it is vain."""
+        self.leave(worker, now)
+        self._gone.add(worker)
+
+    def heard(self, worker: WorkerId, now: Timestamp) -> None:
+        """Any message is a sign of life."""
+        if member := self._members.get(worker):
+            member.heard = now
+
+    def expect(self, workers: Iterable[WorkerId], now: Timestamp) -> None:
+        """They are part of a new attempt: silence counts from now (a standby owes no heartbeats), and progress starts anew."""
+        for worker in workers:
+            if member := self._members.get(worker):
+                member.heard, member.progress = now, None
+
+    def lost(self, workers: Iterable[WorkerId]) -> list[WorkerId]:
+        """Those that are not connected."""
+        return [worker for worker in workers if worker not in self._members]
+
+    def lost_since(self, workers: Iterable[WorkerId], now: Timestamp) -> Timestamp:
+        """When the first of those that are not connected left."""
+        return min((self._left.get(worker, now) for worker in self.lost(workers)), default=now)
+
+    def all_gone(self, workers: Iterable[WorkerId]) -> bool:
+        """Whether nobody of those that are not connected can come back."""
+        return all(worker in self._gone for worker in self.lost(workers))
+
+    def spares(self, layout: Collection[WorkerId]) -> list[WorkerId]:
+        """Connected workers without a part in `layout`: those heard last first, so that a paused one is not preferred."""
+        return sorted((w for w in self._members if w not in layout), key=lambda worker: (-self._members[worker].heard, worker))
+
+    def progress(self, workers: Iterable[WorkerId]) -> list[Progress | None]:
+        """The newest of each, None where there is none yet."""
+        return [self._members[worker].progress if worker in self._members else None for worker in workers]
+
+    def forget_all_but(self, layout: Collection[WorkerId]) -> None:
+        """Of workers that left, only those of `layout` matter."""
+        self._left = {worker: left for worker, left in self._left.items() if worker in layout}
+        self._gone &= set(layout)

@@ -1,0 +1,300 @@
+"""What workers and the coordinator say to each other. Every frame carries the fence it was sent under.
+
+Messages are msgspec structs: frozen, typed, and strict when decoded, so a garbage frame is a decode error and never a strange object.
+Payloads travel in `Data.payloads` in the encoding of `model.payload`; nothing here looks inside.
+
+Does not: say who sends what when (worker.py, coordinator.py), or how it travels (adapters/tcp.py).
+"""
+
+import msgspec
+
+from flamestream.model.ids import Epoch, Fence, MessageId, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.layout import Assignment
+from flamestream.model.meta import Meta
+from flamestream.model.time import FrontId, Time
+
+
+class _Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """A tagged array on the wire."""
+
+
+# --- worker to worker ---------------------------------------------------------------------------------------------------------------
+
+
+class Data(_Message, frozen=True):
+    """Items for vertices of the receiver. One id and one cause for all; the receiver acks it once, after processing."""
+
+    cause: Time
+    id: MessageId
+    vertices: list[int]
+    metas: list[bytes]
+    tombstones: list[bool]
+    payloads: bytes
+    """`payload.encode_many` of one payload an item."""
+
+
+class Acks(_Message, frozen=True):
+    """To the acker: per cause, the XOR of ids received and sent."""
+
+    causes: list[int]
+    ids: list[int]
+
+
+class Promise(_Message, frozen=True):
+    """To the acker: `front` will stamp nothing below `time`; its newest run entered at `entered`. Follows the acks of that run."""
+
+    front: FrontId
+    entered: Time
+    time: Time
+
+
+class Question(_Message, frozen=True):
+    """From the acker to an idle journalled front: move past `time` if you can."""
+
+    front: FrontId
+    time: Time
+
+
+class Hold(_Message, frozen=True):
+    """To the acker: a live error item at `time` (count +1), or its invalidation (-1). Minimal time does not pass a held time."""
+
+    time: Time
+    count: int
+    error: str = ""
+
+
+class MinimalTime(_Message, frozen=True):
+    """From the acker to all: nothing below `time` is in flight or will enter."""
+
+    time: Time
+
+
+class Cut(_Message, frozen=True):
+    """From the acker to all, behind the minimal time that equals it: epoch `epoch` is cut at `time`."""
+
+    epoch: Epoch
+    time: Time
+
+
+class Settled(_Message, frozen=True):
+    """To the acker: every output of mine below `time` is acknowledged by its consumer. Back from it: the least of all workers'."""
+
+    time: Time
+
+
+PeerMessage = Data | Acks | Promise | Question | Hold | MinimalTime | Cut | Settled
+
+
+class Frame(msgspec.Struct, frozen=True, array_like=True):
+    """One pass's messages to one peer. `sequence` counts from 1 per (fence, sender, receiver); a repeated one is dropped, a gap is a loss."""
+
+    fence: Fence
+    sequence: int
+    messages: list[PeerMessage]
+
+
+# --- what snapshots and recovery talk about -----------------------------------------------------------------------------------------
+
+
+class SegmentRef(msgspec.Struct, frozen=True):
+    """An immutable file of changed keys."""
+
+    name: str
+    size: int
+    checksum: str
+    """Hex SHA-256 of the bytes."""
+    rows: int
+    slots: tuple[Slot, ...]
+
+
+class FrontPosition(msgspec.Struct, frozen=True):
+    """Where a front stands at a cut: its last stamp below, and the first offset at or above of each partition."""
+
+    front: FrontId
+    last: Time
+    offsets: dict[Partition, Offset]
+
+
+class SlotOutput(msgspec.Struct, frozen=True):
+    """What a slot of a sink has delivered below a cut, or as a consumer remembers it."""
+
+    sink: SinkName
+    slot: Slot
+    sequence: SequenceNumber
+    t_last: bytes
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """A committed snapshot: everything that a restore needs, by name and checksum."""
+
+    job: str
+    graph: str
+    """Identity of the graph: its vertices, edges and windows."""
+    python: str
+    slots: int
+    epoch: Epoch
+    fence: Fence
+    cut: Time
+    segments: tuple[SegmentRef, ...]
+    fronts: tuple[FrontPosition, ...]
+    outputs: tuple[SlotOutput, ...]
+
+
+# --- worker to coordinator ----------------------------------------------------------------------------------------------------------
+
+
+class Hello(_Message, frozen=True):
+    """First on every connection: who I am and where I stand. `ready` means all of `fence` is recovered and running."""
+
+    worker: WorkerId
+    address: str
+    """host:port of my link."""
+    fence: Fence
+    ready: bool
+    python: str
+    graph: str
+
+
+class Opened(_Message, frozen=True):
+    """Every slot of every sink of mine is open under `fence`, and refuses older ones; `t_last` is the greatest returned."""
+
+    fence: Fence
+    t_last: bytes
+    outputs: list[SlotOutput]
+
+
+class Sealed(_Message, frozen=True):
+    """The journals of my fronts are sealed under `fence`, the newest entry is at `last`; my state at the cut is loaded."""
+
+    fence: Fence
+    last: Time
+
+
+class CutTaken(_Message, frozen=True):
+    """From the acker's worker: epoch `epoch` is cut at `time`."""
+
+    fence: Fence
+    epoch: Epoch
+    time: Time
+
+
+class Accepted(_Message, frozen=True):
+    """My slots are durable at the cut of `epoch`, and every sink has acknowledged all output below it."""
+
+    fence: Fence
+    epoch: Epoch
+    cut: Time
+    segments: list[SegmentRef]
+    replaced: list[str]
+    """Segments that `segments` makes superfluous (compaction)."""
+    fronts: list[FrontPosition]
+    outputs: list[SlotOutput]
+
+
+class Refused(_Message, frozen=True):
+    """I can't accept `epoch`: it aborts, the stream goes on."""
+
+    fence: Fence
+    epoch: Epoch
+    reason: str
+
+
+class PeerLost(_Message, frozen=True):
+    """My link to `peer` broke."""
+
+    fence: Fence
+    peer: WorkerId
+    reason: str
+
+
+class Progress(_Message, frozen=True):
+    """Heartbeat and live figures. From the acker's worker, `oldest` is the oldest cause in flight (END if none)."""
+
+    fence: Fence
+    minimal: Time
+    settled: Time
+    oldest: Time
+    items_in: int
+    items_out: int
+    problem: str = ""
+    """A lasting trouble that does not stop the worker (journal full, consumer unreachable): shown in `status`."""
+    ended: bool = False
+    """All fronts of mine have ended and minimal time is END: with every worker's, the job is complete once settled."""
+
+
+class Failed(_Message, frozen=True):
+    """The job cannot go on: a user error that `onError: fail` found, corruption, or a bug. `category` is of `model.errors`."""
+
+    fence: Fence
+    category: str
+    message: str
+
+
+ToCoordinator = Hello | Opened | Sealed | CutTaken | Accepted | Refused | PeerLost | Progress | Failed
+
+
+# --- coordinator to worker ----------------------------------------------------------------------------------------------------------
+
+
+class Recover(_Message, frozen=True):
+    """Forget what is above `cut`, hold what `assignment` gives you, open its sinks. Answer: Opened."""
+
+    assignment: Assignment
+    addresses: dict[WorkerId, str]
+    key: str
+    """Peers of this attempt authenticate each other with it."""
+    cut: Time
+    epoch: Epoch
+    manifest: Manifest | None
+    """None: start empty (nothing was ever committed)."""
+
+
+class Seal(_Message, frozen=True):
+    """Every worker has opened its sinks: seal your journals. Answer: Sealed."""
+
+    fence: Fence
+
+
+class Replay(_Message, frozen=True):
+    """Every worker is ready: replay from the cut; stamp nothing new at or below `bound`."""
+
+    fence: Fence
+    bound: Time
+
+
+class Announce(_Message, frozen=True):
+    """To all; the acker's worker cuts epoch `epoch` at its minimal time. `compact` are segments the receiver should merge."""
+
+    fence: Fence
+    epoch: Epoch
+    compact: list[SegmentRef]
+
+
+class Committed(_Message, frozen=True):
+    """Epoch `epoch` is committed at `cut`: let go of what only older cuts needed."""
+
+    fence: Fence
+    epoch: Epoch
+    cut: Time
+
+
+class Abort(_Message, frozen=True):
+    """Epoch `epoch` will never be committed."""
+
+    fence: Fence
+    epoch: Epoch
+
+
+class Drain(_Message, frozen=True):
+    """Stop reading sources; what has entered goes on to its end."""
+
+    fence: Fence
+
+
+class Stop(_Message, frozen=True):
+    """End now."""
+
+    reason: str
+
+
+ToWorker = Recover | Seal | Replay | Announce | Committed | Abort | Drain | Stop

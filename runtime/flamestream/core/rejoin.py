@@ -1,0 +1,129 @@
+"""Rejoin: a worker's side of a recovery.
+
+    Recover  -> drop what is above the cut, open every slot of every sink, load the slots whose state is not at hand  -> Opened
+    Seal     -> seal the journals of my fronts; when they are sealed and everything is loaded                          -> Sealed
+    Replay   -> run
+
+A survivor keeps the slots it had, rolled back to the cut, if the cut is one of its live cuts; all other slots are loaded from the
+manifest's segments. State above the cut must not survive (!), and frames of the new attempt count only once everything is loaded.
+
+Keeps: `opened` comes after *all* sinks refuse older fences, and nothing is sealed before all workers said so (the coordinator's part).
+Does not: touch journals or consumers (fronts.py, delivery.py).
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+from flamestream.core.actions import Action, LinkPeers, Load, OpenSink
+from flamestream.core.events import LastBundle, Row
+from flamestream.core.keyed import KeyedState
+from flamestream.core.live_cuts import LiveCuts
+from flamestream.core.messages import Opened, Recover, Sealed, SlotOutput, ToCoordinator
+from flamestream.core.settings import WorkerSettings
+from flamestream.model.ids import Fence, LayoutVersion, SinkName, Slot, WorkerId
+from flamestream.model.layout import Layout
+from flamestream.model.meta import LEAST
+from flamestream.model.time import Time
+
+
+class Phase(Enum):
+    """How far a recovery is."""
+
+    IDLE = 0
+    OPENING = 1
+    OPENED = 2
+    SEALING = 3
+    READY = 4
+    RUNNING = 5
+
+
+class Rejoin:
+    """One worker's recoveries, one after another; the newest counts."""
+
+    def __init__(self, me: WorkerId, settings: WorkerSettings, cuts: LiveCuts, states: Mapping[int, KeyedState]) -> None:  # type: ignore[type-arg]
+        self.no_layout = Layout(LayoutVersion(0), (), (), me)
+        self._me = me
+        self._cuts = cuts
+        self._states = states
+        self._settings = settings
+        self._phase = Phase.IDLE
+        self._fence: Fence | None = None
+        self._have: set[Slot] = set()
+        """Slots whose state is complete at every live cut."""
+        self._unopened: set[SinkName] = set()
+        self._loading: set[Slot] = set()
+        self._t_last = bytes(LEAST)
+
+    @property
+    def linked(self) -> bool:
+        return self._phase is not Phase.IDLE
+
+    @property
+    def ready(self) -> bool:
+        """Frames of this attempt count."""
+        return self._phase.value >= Phase.READY.value
+
+    @property
+    def running(self) -> bool:
+        return self._phase is Phase.RUNNING
+
+    def begin(self, message: Recover, sinks: Sequence[SinkName]) -> list[Action]:
+        """A new attempt: link the peers, open every slot of every sink, load what is not at hand."""
+        fence, mine = message.assignment.fence, message.assignment.layout.slots_of(self._me)
+        self._fence, self._phase, self._t_last = fence, Phase.OPENING, bytes(LEAST)
+        self._roll_back(message.cut, mine)
+        others = {worker: address for worker, address in message.addresses.items() if worker != self._me}
+        actions: list[Action] = [LinkPeers(fence, message.key, others)]
+        self._loading = set(mine) - self._have if message.manifest is not None else set()
+        self._have |= set(mine) - self._loading
+        if message.manifest is not None and self._loading:
+            segments = [segment for segment in message.manifest.segments if self._loading.intersection(segment.slots)]
+            actions.append(Load(fence, segments, sorted(self._loading)))
+        self._unopened = set(sinks)
+        return actions + [OpenSink(fence, sink, mine) for sink in sinks]
+
+    def _roll_back(self, cut: Time, mine: Sequence[Slot]) -> None:
+        self._have = self._have.intersection(mine) if self._cuts.holds(cut) else set()
+        for state in self._states.values():
+            state.keep(self._have)
+            state.go_back(cut)
+        self._cuts.reset(cut)
+
+    def opened(self, sink: SinkName, last: Mapping[Slot, LastBundle]) -> None:
+        """A sink refuses older fences from now on."""
+        self._unopened.discard(sink)
+        self._t_last = max([self._t_last, *(bundle.t_last for bundle in last.values())])
+
+    def loaded(self, rows: Sequence[Row]) -> None:
+        """The state of the slots that were not at hand."""
+        by_operation: dict[int, list[Row]] = {}
+        for row in rows:
+            by_operation.setdefault(row.operation, []).append(row)
+        for operation, its in by_operation.items():
+            self._states[operation].load(its)
+        self._have |= self._loading
+        self._loading = set()
+
+    def seal(self) -> None:
+        """All workers have opened their sinks."""
+        if self._phase is Phase.OPENED:
+            self._phase = Phase.SEALING
+
+    def replay(self) -> bool:
+        """All workers are ready. False if this one never said so."""
+        if self._phase is not Phase.READY:
+            return False
+        self._phase = Phase.RUNNING
+        return True
+
+    def progress(self, outputs: list[SlotOutput], all_sealed: bool, last: Time) -> list[ToCoordinator]:
+        """What can be told now."""
+        assert self._fence is not None
+        told: list[ToCoordinator] = []
+        if self._phase is Phase.OPENING and not self._unopened:
+            self._phase = Phase.OPENED
+            told.append(Opened(self._fence, self._t_last, outputs))
+        if self._phase is Phase.SEALING and all_sealed and not self._loading:
+            self._phase = Phase.READY
+            told.append(Sealed(self._fence, last))
+        return told

@@ -1,0 +1,50 @@
+"""What a worker must know about its job besides the graph. Plain data; the manifest is turned into it by the shell."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from flamestream.model.ids import SinkName, SourceName
+from flamestream.model.time import FrontId
+
+ERRORS: Final = SinkName("errors")
+"""The sink that error items would go to: a real one under `dead_letter`, never delivered otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontSettings:
+    """How the front `front` of source `source` stamps."""
+
+    front: FrontId
+    source: SourceName
+    timed: bool
+    run_length: int = 1
+    """TIMED: records a run, cut at multiples of it so that a replay cuts alike."""
+    replayable: bool = True
+    """JOURNALLED: the source can give old records again; otherwise payloads go into the journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """One job's settings, the same for each of its workers."""
+
+    job: str
+    slots: int
+    fronts: tuple[FrontSettings, ...]
+    python: str = ""
+    exactly_once: bool = True
+    """False (`at-least-once`, `none`): no filter by `t_last`, no comparison of a replay with what was delivered."""
+    durable: bool = True
+    """False (`none`): no journal entries are waited for, nothing is restored."""
+    dead_letter: SinkName | None = None
+    """Where error items go; None: `onError: fail`."""
+    credit_runs: int = 1024
+    credit_bytes: int = 8 << 20
+    """Per front: input stamped and not settled yet."""
+    delivery_items: int = 8192
+    """The most items in one delivery to a sink."""
+    heartbeat: int = 100_000
+    """Microseconds between progress reports."""
+    slice_size: int = 128
+    """Buckets that a chore (snapshot, trimming) visits in one pass."""
+    debug: bool = False
+    """Run every user function twice and compare, and check that it leaves its input alone."""

@@ -1,0 +1,430 @@
+"""Worker: one pass of events in, actions out. It executes the whole graph for its slots, hosts its fronts, and maybe the acker.
+
+A pass takes everything that is at hand: frames of peers, new records, answers of the shell. Items are processed together, in the
+order of metas; then acks, promises, questions and times leave, one frame a peer:
+
+    events -> admit -> process -> acks, promises -> (acker) minimal time -> barriers -> deliveries -> a slice of a chore -> frames
+
+Whatever belongs to another fence than the current one changes nothing (invariant 6). User errors end the attempt with `Failed`; an
+assertion ends the process, for a worker whose invariant is broken must not go on.
+
+Does not: any I/O, and it reads no clock: `now` comes with the pass. Its parts: dataflow.py, fronts.py, outbox.py, acker_role.py,
+delivery.py, snapshot.py, rejoin.py.
+Source: design, "Where things run" and "Processing".
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from flamestream.core import events as ev
+from flamestream.core import messages as msg
+from flamestream.core.acker_role import Acker
+from flamestream.core.actions import Action, Deliver, Exit, ToldCoordinator, Upload, Wake
+from flamestream.core.barrier import Barrier
+from flamestream.core.dataflow import Dataflow, Work
+from flamestream.core.delivery import Delivery
+from flamestream.core.fronts import Fronts
+from flamestream.core.live_cuts import LiveCuts
+from flamestream.core.outbox import Inbox, Outbox
+from flamestream.core.rejoin import Rejoin
+from flamestream.core.settings import ERRORS, WorkerSettings
+from flamestream.core.snapshot import PendingSnapshot
+from flamestream.model import payload as codec
+from flamestream.model.errors import FlameStreamError
+from flamestream.model.graph import Graph
+from flamestream.model.ids import NO_FENCE, Epoch, Fence, SinkName, Slot, SourceName, WorkerId
+from flamestream.model.layout import Layout
+from flamestream.model.meta import Meta, meta_of, time_of_meta
+from flamestream.model.payload import ErrorValue
+from flamestream.model.time import END, START, Time, Timestamp
+
+
+class Worker:
+    """One life of one worker."""
+
+    def __init__(self, me: WorkerId, graph: Graph, settings: WorkerSettings) -> None:
+        self.me = me
+        self.fence: Fence = NO_FENCE
+        self.cuts = LiveCuts(START)
+        self._graph = graph
+        self._settings = settings
+        self.flow = Dataflow(graph, settings, me, self.cuts, self)
+        self._sources = {vertex.name: vertex.id for vertex in graph.sources}
+        self._sinks = {vertex.id: SinkName(vertex.name) for vertex in graph.sinks}
+        if settings.dead_letter is not None:
+            self._sinks[self.flow.errors] = settings.dead_letter
+        self._names = {name: number for number, name in self._sinks.items()}
+        self._rejoin = Rejoin(me, settings, self.cuts, self.flow.states)
+        self._actions: list[Action] = []
+        self._chores: list[Iterator[object]] = []
+        self._reported = Timestamp(0)
+        self._items_in = self._items_out = 0
+        self._begin(Layout(self._rejoin.no_layout.version, (me,) * settings.slots, (), me), START, {})
+        self._halted = True
+
+    def hello(self, address: str) -> msg.Hello:
+        """What to say first on a connection to the coordinator."""
+        return msg.Hello(self.me, address, self.fence, self._rejoin.running and not self._halted, self._settings.python, self._graph.identity)
+
+    # --- one pass -------------------------------------------------------------------------------------------------------------------
+
+    def step(self, now: Timestamp, events: Sequence[ev.Event]) -> list[Action]:
+        """Take one pass of events; what must be done, in order."""
+        self._now = now
+        try:
+            for event in events:
+                self._take(event)
+            self._process()
+            self._flush()
+        except FlameStreamError as error:
+            self._halt(error.category, str(error))
+        self._report()
+        actions, self._actions = self._actions, []
+        return actions
+
+    def _take(self, event: ev.Event) -> None:
+        if isinstance(event, ev.FromCoordinator):
+            self._told(event.message)
+        elif isinstance(event, ev.FromPeer):
+            self._frame(event)
+        elif isinstance(event, ev.Woken):
+            return
+        elif event.fence == self.fence and not self._halted:
+            self._answer(event)
+
+    def _process(self) -> None:
+        work, self._work = self._work, []
+        if work and not self._halted:
+            self.flow.run(work)
+
+    def _flush(self) -> None:
+        if self._halted or not self._rejoin.linked:
+            return
+        self._chore()
+        self._to_acker()
+        while self._acker is not None and self._hear():
+            self._to_acker()
+        self._deliver()
+        self._fronts.pull()
+        self._actions += self._fronts.actions
+        self._fronts.actions = []
+        self._actions += self._outbox.frames()
+
+    def _halt(self, category: str, message: str) -> None:
+        """This attempt can't go on here; the coordinator decides what follows."""
+        self._halted = True
+        self._actions.append(ToldCoordinator(msg.Failed(self.fence, category, message)))
+
+    # --- the coordinator ------------------------------------------------------------------------------------------------------------
+
+    def _told(self, message: msg.ToWorker) -> None:
+        if isinstance(message, msg.Stop):
+            self._halted = True
+            self._actions.append(Exit("", message.reason))
+        elif isinstance(message, msg.Recover):
+            if message.assignment.fence > self.fence:
+                self._recover(message)
+        elif message.fence == self.fence and not self._halted:
+            self._directed(message)
+
+    def _directed(self, message: msg.Seal | msg.Replay | msg.Announce | msg.Committed | msg.Abort | msg.Drain) -> None:
+        match message:
+            case msg.Seal():
+                self._fronts.seal(self.cuts.committed)
+                self._rejoin.seal()
+                self._advance()
+            case msg.Replay():
+                if self._rejoin.replay():
+                    self._fronts.start(message.bound)
+            case msg.Announce():
+                self._compact[message.epoch] = message.compact
+                if self._acker is not None:
+                    self._acker.cut(message.epoch)
+            case msg.Committed():
+                self._committed(message.epoch, message.cut)
+            case msg.Abort():
+                self._aborted(message.epoch)
+            case msg.Drain():
+                self._fronts.drain()
+
+    def _recover(self, message: msg.Recover) -> None:
+        self.fence = message.assignment.fence
+        self._halted = False
+        self._chores.clear()
+        self._actions += self._rejoin.begin(message, list(self._names))
+        positions = {} if message.manifest is None else {front.front: front for front in message.manifest.fronts}
+        self._begin(message.assignment.layout, message.cut, positions)
+
+    def _begin(self, layout: Layout, cut: Time, positions: dict[Any, msg.FrontPosition]) -> None:
+        """Everything that lives for one attempt."""
+        settings, me = self._settings, self.me
+        self._layout = layout
+        self._peers = [worker for worker in layout.workers if worker != me]
+        self._outbox, self._inbox = Outbox(self.fence, me, layout), Inbox()
+        self._fronts = Fronts(self.fence, settings, layout.fronts_of(me), positions, self._enter)
+        askable = {front.front: not front.timed for front in settings.fronts}
+        self._acker = Acker(askable, layout.workers, cut) if layout.acker == me else None
+        self._barriers = {number: Barrier() for number in self._sinks}
+        self._deliveries = {number: Delivery(name, cut, settings.delivery_items) for number, name in self._sinks.items()}
+        self._pending: PendingSnapshot | None = None
+        self._compact: dict[Epoch, list[msg.SegmentRef]] = {}
+        self._work: list[Work] = []
+        self._minimal = self._settled_told = cut
+        self.flow.reset(layout.owners)
+
+    def _committed(self, epoch: Epoch, cut: Time) -> None:
+        if cut <= self.cuts.committed:
+            return
+        self._pending = None
+        self.cuts.commit(cut)
+        self._finish_chores()
+        self._chores = [state.committed(cut) for state in self.flow.states.values()]
+        self._fronts.committed(cut)
+
+    def _aborted(self, epoch: Epoch) -> None:
+        self.cuts.abort(epoch)
+        if self._pending is not None and self._pending.epoch == epoch:
+            self._pending = None
+
+    # --- answers of the shell -------------------------------------------------------------------------------------------------------
+
+    def _answer(self, event: Any) -> None:
+        match event:
+            case ev.RecordsArrived():
+                self._fronts.records(event, self._now)
+            case ev.BundlesAcknowledged():
+                self._deliveries[self._names[event.sink]].acknowledged(event.number)
+            case ev.JournalAppended():
+                self._fronts.durable(event.front, event.time)
+            case ev.JournalFailed():
+                self._fronts.stalled[event.front] = event.message
+            case ev.RunRead():
+                self._fronts.read_again(event.front, event.entry, event.payloads)
+            case ev.SourceEnded():
+                self._fronts.ended(event.front)
+            case ev.SourceFailed() | ev.SinkFailed():
+                self._halt(event.category, event.message)
+            case ev.LinkBroken():
+                self._actions.append(ToldCoordinator(msg.PeerLost(self.fence, event.peer, event.reason)))
+            case ev.SinkFenced():
+                self._halted = True
+                self._actions.append(Exit("fenced", f"sink {event.sink!r} knows a newer attempt than {self.fence.attempt}"))
+            case ev.Uploaded() | ev.UploadFailed():
+                self._uploaded(event)
+            case _:
+                self._recovering(event)
+
+    def _recovering(self, event: Any) -> None:
+        match event:
+            case ev.SinkOpened():
+                self._deliveries[self._names[event.sink]].opened(event.last, compare=self._settings.exactly_once)
+                self._rejoin.opened(event.sink, event.last)
+            case ev.JournalSealed():
+                self._fronts.sealed(event.front, event.entries)
+            case ev.Loaded():
+                self._rejoin.loaded(event.rows)
+            case ev.LoadFailed():
+                self._halt(event.category, event.message)
+            case _:
+                raise AssertionError(f"unknown event {event}")
+        self._advance()
+
+    def _advance(self) -> None:
+        """Tell the coordinator how far this recovery is."""
+        outputs = [output for delivery in self._deliveries.values() for output in delivery.outputs()]
+        told = self._rejoin.progress(outputs, self._fronts.all_sealed, self._fronts.last)
+        self._actions += [ToldCoordinator(message) for message in told]
+
+    def _uploaded(self, event: ev.Uploaded | ev.UploadFailed) -> None:
+        if self._pending is None or self._pending.epoch != event.epoch:
+            return
+        if isinstance(event, ev.UploadFailed):
+            self._pending = None
+            self._actions.append(ToldCoordinator(msg.Refused(self.fence, event.epoch, event.message)))
+        else:
+            self._pending.uploaded(event.segments, event.replaced)
+
+    # --- items ----------------------------------------------------------------------------------------------------------------------
+
+    def _enter(self, source: SourceName, entry: ev.Entry, payloads: Sequence[object]) -> None:
+        """A run of a front of this worker enters."""
+        self._items_in += len(payloads)
+        number = self._sources[source]
+        for position, payload in enumerate(payloads):
+            meta = meta_of(entry.time, position)
+            if type(payload) is ErrorValue:
+                self.flow.cause = entry.time
+                self.flow.bad_record(meta, payload)
+            else:
+                self._work.append((meta, entry.time, number, payload, False))
+
+    def _frame(self, event: ev.FromPeer) -> None:
+        if event.frame.fence != self.fence or self._halted or not self._rejoin.ready:
+            return
+        if self._inbox.admits(event.peer, event.frame.sequence):
+            for message in event.frame.messages:
+                self._peer(event.peer, message)
+        elif event.peer in self._inbox.lost:
+            self._actions.append(ToldCoordinator(msg.PeerLost(self.fence, event.peer, f"frame {event.frame.sequence} came out of sequence")))
+
+    def _peer(self, peer: WorkerId, message: msg.PeerMessage) -> None:
+        match message:
+            case msg.Data():
+                self._outbox.received(message.cause, message.id)
+                payloads = codec.decode_many(message.payloads)
+                columns = zip(message.metas, message.vertices, payloads, message.tombstones, strict=True)
+                self._work += [(Meta(meta), message.cause, vertex, payload, gone) for meta, vertex, payload, gone in columns]
+            case msg.MinimalTime() | msg.Cut():
+                self._hear_message(message)
+            case msg.Settled() if self._acker is None:
+                self._hear_message(message)
+            case msg.Question():
+                self._fronts.asked(message.front, message.time)
+            case _:
+                assert self._acker is not None, f"{self.me} is not the acker, but got {message}"
+                self._acker.take(peer, message)
+
+    def send(self, owner: WorkerId, cause: Time, vertex: int, meta: Meta, payload: object, tombstone: bool) -> None:
+        """An item for another worker (dataflow.Output)."""
+        self._outbox.send(owner, cause, vertex, meta, payload, tombstone)
+
+    def result(self, sink: int, slot: Slot, meta: Meta, payload: object, tombstone: bool) -> None:
+        """A result for a slot of this worker (dataflow.Output)."""
+        if tombstone:
+            self._barriers[sink].drop(meta, payload)
+        else:
+            self._barriers[sink].hold(meta, slot, payload)
+
+    def error(self, meta: Meta, error: ErrorValue, tombstone: bool) -> None:
+        """An error item under `onError: fail`: minimal time must not pass its run while it lives (dataflow.Output)."""
+        text = f"{error.function} raised {error.error}: {error.message} (record {_position(meta)})"
+        self._tell_acker(msg.Hold(time_of_meta(meta), -1 if tombstone else 1, text))
+
+    # --- time -----------------------------------------------------------------------------------------------------------------------
+
+    def _tell_acker(self, message: msg.PeerMessage) -> None:
+        if self._acker is not None:
+            self._acker.take(self.me, message)
+        else:
+            self._outbox.tell(self._layout.acker, message)
+
+    def _to_acker(self) -> None:
+        """Acks first, then the promises that they allow, then what is settled."""
+        if (acks := self._outbox.acks()) is not None:
+            self._tell_acker(acks)
+        for promise in self._fronts.promises():
+            self._tell_acker(promise)
+        settled = min(self._minimal, *(delivery.settled for delivery in self._deliveries.values()))
+        if settled > self._settled_told:
+            self._settled_told = settled
+            self._tell_acker(msg.Settled(settled))
+
+    def _hear(self) -> bool:
+        """As the acker: tell all what is new, this worker included. True if something was."""
+        assert self._acker is not None
+        if not self._rejoin.running:
+            return False
+        told = self._acker.told()
+        for message in told:
+            for peer in self._peers:
+                self._outbox.tell(peer, message)
+            self._hear_message(message)
+        questions = self._acker.questions()
+        for question in questions:
+            owner = self._layout.fronts[question.front]
+            if owner == self.me:
+                self._fronts.asked(question.front, question.time)
+            else:
+                self._outbox.tell(owner, question)
+        return bool(told or questions)
+
+    def _hear_message(self, message: msg.PeerMessage) -> None:
+        match message:
+            case msg.MinimalTime():
+                self._minimal = message.time
+                self.cuts.advance(message.time)
+                self._release()
+            case msg.Settled():
+                self._fronts.settled(message.time)
+            case msg.Cut():
+                self._cut(message.epoch, message.time)
+
+    def _release(self) -> None:
+        for number, barrier in self._barriers.items():
+            if released := barrier.release(self._minimal):
+                self._items_out += len(released)
+                self._deliveries[number].put(released)
+
+    def _deliver(self) -> None:
+        for delivery in self._deliveries.values():
+            if (bundles := delivery.next_call()) is not None:
+                self._actions.append(Deliver(self.fence, delivery.sink, delivery.number, bundles))
+
+    # --- epochs ---------------------------------------------------------------------------------------------------------------------
+
+    def _cut(self, epoch: Epoch, cut: Time) -> None:
+        self._finish_chores()
+        self.cuts.announce(epoch, cut)
+        self._pending = PendingSnapshot(self.fence, epoch, cut, self._rows(epoch, cut))
+        self._pending.fronts = self._fronts.positions(cut)
+        self._pending.outputs = [output for delivery in self._deliveries.values() for output in delivery.outputs()]
+        if self._acker is not None:
+            self._actions.append(ToldCoordinator(msg.CutTaken(self.fence, epoch, cut)))
+
+    def _rows(self, epoch: Epoch, cut: Time) -> Iterator[ev.Row | None]:
+        for state in self.flow.states.values():
+            yield from state.rows(epoch, cut)
+
+    def _chore(self) -> None:
+        """A slice of what is not urgent."""
+        if self._chores:
+            for _ in range(self._settings.slice_size):
+                if next(self._chores[0], self) is self:
+                    del self._chores[0]
+                    break
+        elif self._pending is not None and self._pending.encoding:
+            if self._pending.encode(self._settings.slice_size):
+                self._upload(self._pending)
+        elif self._pending is not None:
+            self._accept(self._pending)
+        if self._chores or (self._pending is not None and self._pending.encoding):
+            self._actions.append(Wake())
+
+    def _upload(self, pending: PendingSnapshot) -> None:
+        compact = self._compact.pop(pending.epoch, [])
+        self._actions.append(Upload(self.fence, pending.epoch, pending.rows, compact))
+
+    def _accept(self, pending: PendingSnapshot) -> None:
+        settled = min(self._minimal, *(delivery.settled for delivery in self._deliveries.values()))
+        if (accepted := pending.accepted(settled)) is not None:
+            self._pending = None
+            self._actions.append(ToldCoordinator(accepted))
+
+    def _finish_chores(self) -> None:
+        for chore in self._chores:
+            for _ in chore:
+                pass
+        self._chores = []
+
+    # --- reports --------------------------------------------------------------------------------------------------------------------
+
+    def _report(self) -> None:
+        if self._now - self._reported < self._settings.heartbeat or self.fence == NO_FENCE:
+            return
+        self._reported = self._now
+        oldest, problem = END, "; ".join(self._fronts.stalled.values())
+        if self._acker is not None:
+            oldest = self._acker.table.oldest
+            if self._acker.error is not None and not self._halted:
+                self._halt("user", self._acker.error)
+        settled = min(self._minimal, *(delivery.settled for delivery in self._deliveries.values()))
+        ended = self._fronts.all_ended and self._minimal == END
+        progress = msg.Progress(self.fence, self._minimal, settled, oldest, self._items_in, self._items_out, problem, ended)
+        self._actions.append(ToldCoordinator(progress))
+
+
+def _position(meta: Meta) -> str:
+    return f"at time {time_of_meta(meta)}, trace {meta[8:].hex()}"
+
+
+__all__ = ["ERRORS", "Worker"]

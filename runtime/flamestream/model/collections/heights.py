@@ -1,0 +1,68 @@
+"""How deep a collection nests, kept up to date at O(1) a change.
+
+A collection remembers how many of its elements have height 1, 2, ...; scalars (height 0) are not counted, so a flat collection has the
+empty tuple. So the height of a collection that changed is exact, and the same whether it was built, changed or restored.
+
+>>> counts = with_height((), 2)
+>>> counts, height_of_counts(counts), without_height(counts, 2)
+((0, 1), 3, ())
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from flamestream.model.payload_codec import SCALARS, height_of
+from flamestream.model.payload_registry import MAX_DEPTH, too_deep
+
+Counts = tuple[int, ...]
+"""`counts[h - 1]` elements have height `h`; the last is not 0."""
+FLAT: Final[Counts] = ()
+
+
+def height_of_counts(counts: Counts) -> int:
+    """The height of the collection itself."""
+    return len(counts) + 1
+
+
+def with_height(counts: Counts, height: int) -> Counts:
+    """One element of `height` more."""
+    if not height:
+        return counts
+    if height > len(counts):
+        return (*counts, *(0,) * (height - len(counts) - 1), 1)
+    return (*counts[: height - 1], counts[height - 1] + 1, *counts[height:])
+
+
+def without_height(counts: Counts, height: int) -> Counts:
+    """One element of `height` fewer."""
+    if not height:
+        return counts
+    left = [*counts[: height - 1], counts[height - 1] - 1, *counts[height:]]
+    while left and not left[-1]:
+        left.pop()
+    return tuple(left)
+
+
+def height_of_element(value: Any) -> int:
+    """The height of a value that is put into a collection. Raises PayloadError unless it is a payload that fits."""
+    return height_of(value, MAX_DEPTH - 1)
+
+
+def with_elements(counts: Counts, values: Iterable[Any]) -> Counts:
+    """All of `values` more; each is checked."""
+    for value in values:
+        if height := height_of_element(value):
+            counts = with_height(counts, height)
+    return counts
+
+
+def without_element(counts: Counts, value: Any) -> Counts:
+    """The element `value` fewer. It was checked when it was put in."""
+    return counts if not counts or type(value) in SCALARS else without_height(counts, height_of_element(value))
+
+
+def collection_height(counts: Counts, room: int) -> int:
+    """The height of a collection, for `Plan.height`."""
+    if len(counts) >= room:
+        raise too_deep()
+    return len(counts) + 1

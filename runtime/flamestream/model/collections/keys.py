@@ -1,0 +1,33 @@
+"""Keys of a Map and elements of a Set, as they are kept: told apart by their encoding, never by Python's `==` and `hash`.
+
+To Python 1, True and 1.0 are one key; here they are three. A str or an int is kept as it is, which is fast and clashes with nothing;
+every other key is kept as its canonical encoding.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from flamestream.model.payload_codec import decode, encode
+
+Key = str | int | bytes
+_AS_THEY_ARE: Final = frozenset({str, int})
+
+
+def kept(key: Any) -> Key:
+    """The form that a key is kept in. Raises PayloadError unless it is a payload."""
+    return key if type(key) in _AS_THEY_ARE else encode(key)
+
+
+def given(key: Key) -> Any:
+    """The key that the user gave."""
+    return decode(key) if type(key) is bytes else key
+
+
+def encoded(key: Key) -> bytes:
+    """The canonical encoding of the key that the user gave."""
+    return key if type(key) is bytes else encode(key)
+
+
+def in_order(keys: Iterable[Key]) -> list[Key]:
+    """Ascending by canonical encoding: an order that does not depend on history."""
+    return sorted(keys, key=encoded)

@@ -1,0 +1,208 @@
+"""Vector: an immutable sequence with O(log n) append, set and pop.
+
+A trie of full leaves (trie.py) and a tail of 1 to 32 values, so most appends copy the tail only.
+
+>>> words = Vector(["a"]).append("b")
+>>> words, words.append("c")[-1], len(words)
+(Vector(['a', 'b']), 'c', 2)
+
+Keeps: elements are payloads; the shape depends on the length alone; two versions share what is equal, by identity (for deltas, see
+state.py). Source: Bagwell and Rompf, RRB-trees (2011), without the relaxed part. Why not pyrsistent: docs/decisions/002.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain
+from typing import Any, Final, Self, TypeVar, final, overload
+
+from flamestream.model.collections import trie
+from flamestream.model.collections.heights import (
+    FLAT,
+    Counts,
+    collection_height,
+    height_of_element,
+    with_elements,
+    with_height,
+    without_element,
+)
+from flamestream.model.payload_codec import INT_MAX, INT_MIN, encode, fill_wires, take_values
+from flamestream.model.payload_registry import Plan, Wire, register, too_deep
+
+T_co = TypeVar("T_co", covariant=True)
+U = TypeVar("U")
+VECTOR_TAG: Final = 1
+SHOWN: Final = 32
+WIDTH: Final = trie.WIDTH
+_new: Final[Callable[[type], Any]] = object.__new__
+
+
+@final
+class Vector(Collection[T_co]):
+    """An immutable sequence. `append`, `extend`, `set` and `pop` return a new one."""
+
+    __slots__ = ("_counts", "_level", "_root", "_size", "_tail")
+
+    _size: int
+    _level: int
+    _root: trie.Trie
+    _tail: trie.Trie
+    _counts: Counts
+
+    def __init__(self, values: Iterable[T_co] = ()) -> None:
+        elements = tuple(values)
+        in_tail = (len(elements) - 1) % WIDTH + 1 if elements else 0
+        full = len(elements) - in_tail
+        self._counts = with_elements(FLAT, elements)
+        self._level, self._root = trie.built([elements[i : i + WIDTH] for i in range(0, full, WIDTH)])
+        self._tail = elements[full:]
+        self._size = len(elements)
+
+    def append(self, value: U) -> "Vector[T_co | U]":
+        """With `value` at the end."""
+        kind = type(value)
+        counts = self._counts
+        if (kind is not str or not value.isascii()) and (kind is not int or not INT_MIN <= value <= INT_MAX):
+            counts = with_height(counts, height_of_element(value))
+        made = _new(Vector)
+        made._size = self._size + 1
+        made._counts = counts
+        tail = self._tail
+        if len(tail) < WIDTH:
+            made._level = self._level
+            made._root = self._root
+            made._tail = (*tail, value)
+        else:
+            made._level, made._root = trie.pushed(self._level, self._root, (self._size >> trie.BITS) - 1, tail)
+            made._tail = (value,)
+        return made  # type: ignore[no-any-return]
+
+    def extend(self, values: Iterable[U]) -> "Vector[T_co | U]":
+        """With `values` at the end."""
+        added: trie.Trie = tuple(values)
+        if not added:
+            return self
+        counts, size = with_elements(self._counts, added), self._size + len(added)
+        level, root, leaves = self._level, self._root, (self._size - len(self._tail)) >> trie.BITS
+        open_end = self._tail + added
+        full = (len(open_end) - 1) // WIDTH * WIDTH
+        for start in range(0, full, WIDTH):
+            level, root = trie.pushed(level, root, leaves, open_end[start : start + WIDTH])
+            leaves += 1
+        return _made(size, level, root, open_end[full:], counts)
+
+    def set(self, index: int, value: U) -> "Vector[T_co | U]":
+        """With `value` at `index`. Raises IndexError outside."""
+        place = self._place(index)
+        counts = with_height(without_element(self._counts, self[place]), height_of_element(value))
+        in_trie = self._size - len(self._tail)
+        if place >= in_trie:
+            tail = trie.replaced(self._tail, 0, place - in_trie, value)
+            return _made(self._size, self._level, self._root, tail, counts)
+        return _made(self._size, self._level, trie.replaced(self._root, self._level, place, value), self._tail, counts)
+
+    def pop(self) -> "Vector[T_co]":
+        """Without the last value (which is `vector[-1]`). Raises IndexError if there is none."""
+        if not self._size:
+            raise IndexError("pop from an empty Vector")
+        counts = without_element(self._counts, self._tail[-1])
+        if len(self._tail) > 1 or self._size == 1:
+            return _made(self._size - 1, self._level, self._root, self._tail[:-1], counts)
+        level, root, tail = trie.popped(self._level, self._root)
+        return _made(self._size - 1, level, root, tail, counts)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[T_co]:
+        return chain(trie.values(self._level, self._root), self._tail)
+
+    @overload
+    def __getitem__(self, index: int) -> T_co: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return self._slice(index)
+        place = self._place(index)
+        in_trie = self._size - len(self._tail)
+        return self._tail[place - in_trie] if place >= in_trie else trie.at(self._level, self._root, place)
+
+    def __reversed__(self) -> Iterator[T_co]:
+        return reversed(self.as_tuple())
+
+    def __contains__(self, value: object) -> bool:
+        """Whether an element is equal to `value`, with its type."""
+        kind, encoded = type(value), encode(value)
+        return any(type(element) is kind and encode(element) == encoded for element in self)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Vector:
+            return NotImplemented
+        return self is other or (self._size == other._size and encode(self) == encode(other))
+
+    def __hash__(self) -> int:
+        return hash(encode(self))
+
+    def __repr__(self) -> str:
+        more = f", ... {self._size} values" if self._size > SHOWN else ""
+        return f"Vector([{', '.join(map(repr, self[:SHOWN].as_tuple()))}{more}])"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Vector, (self.as_tuple(),)
+
+    def as_tuple(self) -> tuple[T_co, ...]:
+        """All values."""
+        return tuple(self)
+
+    def _place(self, index: int) -> int:
+        place = index + self._size if index < 0 else index
+        if not 0 <= place < self._size:
+            raise IndexError(f"index {index} is outside a Vector of {self._size} values")
+        return place
+
+    def _slice(self, index: slice) -> "Vector[T_co]":
+        places = range(self._size)[index]
+        if len(places) == self._size and places.step == 1:
+            return self
+        if places.start == 0 and places.step == 1 and len(places) > self._size // 2:
+            return self.shortened(len(places))
+        return Vector([self[place] for place in places])
+
+    def shortened(self, size: int) -> "Vector[T_co]":
+        """The first `size` values, sharing their structure."""
+        assert 0 <= size <= self._size, f"{size} of {self._size} values"
+        vector: Vector[T_co] = self
+        while vector._size > size:
+            vector = vector.pop()
+        return vector
+
+
+def _made(size: int, level: int, root: trie.Trie, tail: trie.Trie, counts: Counts) -> Vector[Any]:
+    made = _new(Vector)
+    made._size, made._level, made._root, made._tail, made._counts = size, level, root, tail, counts
+    return made  # type: ignore[no-any-return]
+
+
+def changed_places(old: Vector[Any], new: Vector[Any]) -> Iterator[int]:
+    """Places below both lengths whose values are not the same object, ascending."""
+    in_both_tries = min(len(old) - len(old._tail), len(new) - len(new._tail))
+    yield from trie.changed_places((old._level, old._root), (new._level, new._root))
+    for place in range(in_both_tries, min(len(old), len(new))):
+        if old[place] is not new[place]:
+            yield place
+
+
+def _to_wire(value: Vector[Any], room: int) -> list[Wire]:
+    if room <= 0:
+        raise too_deep()
+    return fill_wires([VECTOR_TAG, *value], room)
+
+
+def _from_wire(wire: list[Wire], room: int) -> Vector[Any]:
+    return Vector(take_values(wire, room))
+
+
+def _height(value: Vector[Any], room: int) -> int:
+    return collection_height(value._counts, room)
+
+
+register(Plan(Vector, VECTOR_TAG, "fs.Vector", _to_wire, _from_wire, _height))

@@ -1,0 +1,245 @@
+"""Graph: the logical dataflow that a user writes, and its validation.
+
+A graph is a list of vertices; a vertex's id is its place in the list, and the order of its out-edges is part of the graph's meaning
+(each edge out of a vertex that has several extends the trace). Vertices are plain data: the engine, the reference interpreter and the
+batch runners all execute this same list.
+
+>>> graph = Graph("count")
+>>> graph.source("numbers").map(lambda n: n + 1).sink("plus-one", key=lambda n: n)
+>>> [vertex.kind.value for vertex in graph.validated().vertices]
+['source', 'map', 'sink']
+
+Does not: run anything (core/dataflow.py), or know payload types (model/payload.py).
+Source: EDBT 2018, sections 2 and 3; `reduce` is its Fig. 5 in one vertex.
+"""
+
+import enum
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from flamestream.model.errors import GraphError
+
+Function = Callable[..., Any]
+MAX_WINDOW = 64
+MAX_VERTICES = 4096
+
+
+class Kind(enum.Enum):
+    """What a vertex does with an item."""
+
+    SOURCE = "source"
+    MAP = "map"
+    FLAT_MAP = "flat_map"
+    FILTER = "filter"
+    MERGE = "merge"
+    GROUPING = "grouping"
+    REDUCE = "reduce"
+    LOOP = "loop"
+    SINK = "sink"
+
+
+@dataclass(slots=True)
+class Vertex:
+    """One operation. Fields that its kind does not use are None (or 0)."""
+
+    id: int
+    kind: Kind
+    name: str
+    """Of the source or sink; else the user's function, for messages."""
+    outputs: list[int] = field(default_factory=list)
+    """Ids of the vertices that its results go to, in edge order."""
+    function: Function | None = None
+    key: Function | None = None
+    """GROUPING, REDUCE: payload -> key. SINK: payload -> key (None: the payload itself)."""
+    balance: Function | None = None
+    """Keyed vertices: key -> int32 (None: its hash). Others: payload -> int32 (None: stay on the worker)."""
+    window: int = 0
+    initial: Function | None = None
+    combine: Function | None = None
+    """REDUCE: (accumulator, payload) -> accumulator."""
+    emit: Function | None = None
+    """REDUCE: (accumulator, payload) -> payload; None emits the accumulator."""
+    max_iterations: int = 0
+    closed: bool = False
+    """LOOP: its back edge is there."""
+
+
+def name_of(function: Function) -> str:
+    """How messages call a user's function: module.qualname."""
+    return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', repr(function))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The results of one vertex, to be used by one or several others. Every method adds a vertex and returns its results."""
+
+    graph: "Graph"
+    vertex: int
+    balanced: Function | None = None
+
+    def map(self, function: Function) -> "Stream":
+        """One result an item: `function(payload)`."""
+        return self._then(Kind.MAP, name_of(function), function=function)
+
+    def flat_map(self, function: Callable[[Any], Iterable[Any]]) -> "Stream":
+        """Any number of results an item, in order: `function(payload)`."""
+        return self._then(Kind.FLAT_MAP, name_of(function), function=function)
+
+    def filter(self, function: Callable[[Any], bool]) -> "Stream":
+        """The items for which `function(payload)` is true."""
+        return self._then(Kind.FILTER, name_of(function), function=function)
+
+    def merge(self, *others: "Stream") -> "Stream":
+        """The items of this stream and of `others`, in global order."""
+        merged = self._then(Kind.MERGE, "merge")
+        for other in others:
+            self.graph.connect(other.vertex, merged.vertex)
+        return merged
+
+    def broadcast(self, ways: int) -> tuple["Stream", ...]:
+        """This stream `ways` times: every item goes down each of them."""
+        if ways < 1:
+            raise GraphError(f"broadcast({ways}) in graph {self.graph.name!r}: it needs at least one way")
+        return (self,) * ways
+
+    def group(self, window: int, key: Function) -> "Stream":
+        """For each item the tuple of the last `window` payloads with its key, itself the last; shorter at a key's beginning."""
+        if not 1 <= window <= MAX_WINDOW:
+            raise GraphError(f"group(window={window}) in graph {self.graph.name!r}: a window holds 1 to {MAX_WINDOW} items")
+        return self._then(Kind.GROUPING, name_of(key), key=key, window=window)
+
+    def reduce(self, *, key: Function, initial: Function, combine: Function, emit: Function | None = None, fused: bool = True) -> "Stream":
+        """Fold the items of each key in global order, with a result an item.
+
+        `accumulator = combine(accumulator, payload)` starting from `initial()`; the result is `emit(accumulator, payload)`, or the
+        accumulator itself. `fused=False` builds the same from grouping(2) and a cycle, as in the paper; the results are equal.
+        """
+        if not fused:
+            from flamestream.model.unfused import unfused_reduce
+
+            return unfused_reduce(self, key, initial, combine, emit)
+        return self._then(Kind.REDUCE, name_of(combine), key=key, initial=initial, combine=combine, emit=emit)
+
+    def balance(self, function: Callable[[Any], int]) -> "Stream":
+        """Place the next operation's work by `function`, which gives an int32 from its key (or from the payload if it has no key)."""
+        return Stream(self.graph, self.vertex, function)
+
+    def sink(self, name: str, key: Function | None = None) -> None:
+        """Deliver the items to the sink `name` of the manifest. Items with equal `key(payload)` stay in order in one slot."""
+        if any(v.kind is Kind.SINK and v.name == name for v in self.graph.vertices):
+            raise GraphError(f"graph {self.graph.name!r} has two sinks named {name!r}: merge the streams, or give each its own name")
+        self._then(Kind.SINK, name, key=key)
+
+    def _then(self, kind: Kind, name: str, **fields: Any) -> "Stream":
+        added = self.graph.add(kind, name, balance=self.balanced, **fields)
+        self.graph.connect(self.vertex, added)
+        return Stream(self.graph, added)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop(Stream):
+    """The head of a cycle: a stream of what `close` sends back."""
+
+    def close(self, back: Stream) -> None:
+        """Send the items of `back` round again."""
+        head = self.graph.vertices[self.vertex]
+        if head.closed:
+            raise GraphError(f"loop {head.name!r} in graph {self.graph.name!r} is closed twice: merge the streams before closing it")
+        self.graph.connect(back.vertex, self.vertex)
+        head.closed = True
+        head.balance = back.balanced
+
+
+class Graph:
+    """A dataflow under construction; `validated()` checks it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.vertices: list[Vertex] = []
+
+    def source(self, name: str) -> Stream:
+        """The records of the source `name` of the manifest."""
+        if any(v.kind is Kind.SOURCE and v.name == name for v in self.vertices):
+            raise GraphError(f"graph {self.name!r} has two sources named {name!r}: use the first one's stream twice")
+        return Stream(self, self.add(Kind.SOURCE, name))
+
+    def loop(self, name: str, max_iterations: int) -> Loop:
+        """Begin a cycle; merge it into a stream and `close` it with what goes round. An item goes round `max_iterations` times at most."""
+        if max_iterations < 1:
+            raise GraphError(f"loop {name!r} in graph {self.name!r}: max_iterations must be at least 1")
+        return Loop(self, self.add(Kind.LOOP, name, max_iterations=max_iterations))
+
+    def add(self, kind: Kind, name: str, **fields: Any) -> int:
+        """Append a vertex and return its id."""
+        self.vertices.append(Vertex(len(self.vertices), kind, name, **fields))
+        return len(self.vertices) - 1
+
+    def connect(self, start: int, end: int) -> None:
+        """Add an edge, the last of `start`."""
+        self.vertices[start].outputs.append(end)
+
+    @property
+    def sources(self) -> Sequence[Vertex]:
+        """Its sources, in the order they were added: the front of a source has its index here unless the manifest gives it several."""
+        return [v for v in self.vertices if v.kind is Kind.SOURCE]
+
+    @property
+    def sinks(self) -> Sequence[Vertex]:
+        return [v for v in self.vertices if v.kind is Kind.SINK]
+
+    @property
+    def max_trace(self) -> int:
+        """The most components that a trace can have: longer means that a loop did not end within its `max_iterations`."""
+        rounds = 1 + sum(v.max_iterations for v in self.vertices)
+        return 1 + 2 * len(self.vertices) * rounds
+
+    @property
+    def identity(self) -> str:
+        """What a snapshot must match: kinds, names of sources and sinks, windows and edges. Function bodies may change."""
+        named = {Kind.SOURCE, Kind.SINK}
+        shape = (f"{v.id}:{v.kind.value}:{v.name if v.kind in named else ''}:{v.window}:{v.outputs}" for v in self.vertices)
+        return f"{self.name}|" + "|".join(shape)
+
+    def validated(self) -> Self:
+        """Itself. Raises GraphError that names the vertex if it cannot be run."""
+        _check_ends(self)
+        for head in (v for v in self.vertices if v.kind is Kind.LOOP):
+            _check_loop(self, head)
+        return self
+
+    def reachable(self, start: int) -> set[int]:
+        """Ids of all vertices that results of `start` can reach."""
+        seen: set[int] = set()
+        todo = list(self.vertices[start].outputs)
+        while todo:
+            vertex = todo.pop()
+            if vertex not in seen:
+                seen.add(vertex)
+                todo.extend(self.vertices[vertex].outputs)
+        return seen
+
+
+def _check_ends(graph: Graph) -> None:
+    if not graph.sources:
+        raise GraphError(f"graph {graph.name!r} has no source: begin with graph.source(name)")
+    if not graph.sinks:
+        raise GraphError(f"graph {graph.name!r} has no sink: end a stream with .sink(name, key=...)")
+    if len(graph.vertices) > MAX_VERTICES:
+        raise GraphError(f"graph {graph.name!r} has {len(graph.vertices)} vertices, more than {MAX_VERTICES}")
+    for vertex in graph.vertices:
+        if vertex.kind is not Kind.SINK and not vertex.outputs:
+            raise GraphError(f"{vertex.kind.value} {vertex.name!r} in graph {graph.name!r} leads nowhere: end it with .sink(...), or remove it")
+
+
+def _check_loop(graph: Graph, head: Vertex) -> None:
+    if not head.closed:
+        raise GraphError(f"loop {head.name!r} in graph {graph.name!r} is never closed: call .close(stream) with what goes round")
+    ahead = graph.reachable(head.id)
+    if head.id not in ahead:
+        raise GraphError(f"loop {head.name!r} in graph {graph.name!r} does not lead back to itself: merge it into the stream that closes it")
+    cycle = {v for v in ahead if head.id in graph.reachable(v)}
+    if not any(len(graph.vertices[v].outputs) > 1 for v in cycle):
+        raise GraphError(f"loop {head.name!r} in graph {graph.name!r} has no way out: nothing that enters it can reach a sink")
+    if not any(graph.vertices[v].kind in (Kind.FILTER, Kind.FLAT_MAP, Kind.GROUPING) for v in cycle):
+        raise GraphError(f"loop {head.name!r} in graph {graph.name!r} never ends: it needs a filter, flat_map or group inside")

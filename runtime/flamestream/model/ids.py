@@ -1,0 +1,27 @@
+"""Identities: a newtype for every number and name, so that they cannot be mixed up."""
+
+from typing import NamedTuple, NewType
+
+WorkerId = NewType("WorkerId", str)
+"""One life of one worker process. A relaunched worker has a new one; it is never used again."""
+Slot = NewType("Slot", int)
+Epoch = NewType("Epoch", int)
+Attempt = NewType("Attempt", int)
+LayoutVersion = NewType("LayoutVersion", int)
+SinkName = NewType("SinkName", str)
+SourceName = NewType("SourceName", str)
+MessageId = NewType("MessageId", int)
+Partition = NewType("Partition", str)
+Offset = NewType("Offset", int)
+SequenceNumber = NewType("SequenceNumber", int)
+"""Of a bundle within its (sink, slot), from 1, never reset."""
+
+
+class Fence(NamedTuple):
+    """What a message or write must carry; whoever has seen a greater one refuses it (invariant 6)."""
+
+    attempt: Attempt
+    layout: LayoutVersion
+
+
+NO_FENCE = Fence(Attempt(0), LayoutVersion(0))

@@ -1,0 +1,71 @@
+"""Payloads: the values that a user's functions take and give, and their one canonical encoding.
+
+A payload is None, a bool, an int (-2**63 to 2**64-1), a float, a str, bytes, a tuple, an fs.Vector, fs.Map or fs.Set, or an instance
+of a class with @fs.payload_type; parts are payloads too. Everything else is refused with the way out.
+
+>>> encode(1) != encode(True) != encode(1.0)
+True
+>>> check([1])
+Traceback (most recent call last):
+    ...
+flamestream.model.errors.PayloadError: a list is not a payload: use a tuple or fs.Vector
+
+This module is the face; the parts are payload_registry.py (which types), payload_codec.py (bytes), payload_class.py (users' classes),
+collections/ (growing state). Importing it registers them all, so every process decodes alike.
+"""
+
+from dataclasses import dataclass
+
+from flamestream.model import collections as _collections  # registers Vector, Map and Set  # noqa: F401
+from flamestream.model.payload_class import payload_type
+from flamestream.model.payload_codec import (
+    SCALARS,
+    check,
+    decode,
+    decode_items,
+    decode_many,
+    encode,
+    encode_item,
+    encode_items,
+    encode_many,
+    hash_of_payload,
+    is_payload,
+    join_items,
+)
+from flamestream.model.payload_registry import MAX_DEPTH
+
+__all__ = [
+    "MAX_DEPTH",
+    "SCALARS",
+    "ErrorValue",
+    "check",
+    "decode",
+    "decode_items",
+    "decode_many",
+    "encode",
+    "encode_item",
+    "encode_items",
+    "encode_many",
+    "hash_of_payload",
+    "is_payload",
+    "join_items",
+    "payload_type",
+]
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class ErrorValue:
+    """What a user function raised: an error is an item, it travels, and can be invalidated."""
+
+    function: str
+    error: str
+    """The exception's type."""
+    message: str
+    source: str = ""
+    position: int = -1
+
+    def __post_init__(self) -> None:
+        for name in ("function", "error", "message", "source"):  # a message may quote what is not encodable, a file name for instance
+            text = getattr(self, name)
+            object.__setattr__(self, name, text.encode("utf-8", "backslashreplace").decode())

@@ -1,0 +1,127 @@
+"""`@payload_type`: makes a frozen dataclass or a frozen msgspec.Struct a payload type.
+
+    @fs.payload_type
+    @dataclass(frozen=True, slots=True)
+    class Posting:
+        word: str
+        document: str
+        positions: tuple[int, ...]
+
+Its wire is `[tag, *fields]`. A decoded value gets its fields directly: no `__init__` or `__post_init__` of the user runs, so it is what
+was encoded whatever they do, and foreign bytes run no code.
+
+Does not: check annotations. A field holds any payload.
+"""
+
+import dataclasses
+import functools
+import inspect
+import operator
+import types
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from flamestream.model.errors import Corrupt, PayloadError
+from flamestream.model.payload_codec import fill_wires, height_of_members, take_values
+from flamestream.model.payload_registry import Plan, Wire, name_of_type, register, tag_of, too_deep
+
+C = TypeVar("C", bound=type)
+Members = Callable[[Any], tuple[Any, ...]]
+Build = Callable[[Any], Any]
+_ROOTS: Final = (str, bytes, int, float, complex, tuple, list, dict, set, frozenset, BaseException)
+_WAY_OUT: Final = "a payload type is a frozen dataclass or a frozen msgspec.Struct"
+
+
+def payload_type(cls: C) -> C:
+    """Class decorator, the outermost one. Returns `cls` itself."""
+    fields = _fields_of(cls)
+    tag, name = tag_of(name_of_type(cls)), name_of_type(cls)
+    members = _getter(fields)
+    build = _struct_builder(cls, fields) if issubclass(cls, msgspec.Struct) else _dataclass_builder(cls, fields)
+
+    def to_wire(value: Any, room: int) -> list[Wire]:
+        if room <= 0:
+            raise too_deep()
+        return fill_wires([tag, *members(value)], room)
+
+    def from_wire(wire: list[Wire], room: int) -> Any:
+        if len(wire) != 1 + len(fields):
+            raise Corrupt(f"a {name} has {len(fields)} fields ({', '.join(fields)}), but {len(wire) - 1} are stored: another version of it")
+        return build(take_values(wire, room))
+
+    def height(value: Any, room: int) -> int:
+        return height_of_members(members(value), room)
+
+    register(Plan(cls, tag, name, to_wire, from_wire, height, members, fields, build))
+    return cls
+
+
+def _fields_of(cls: type) -> tuple[str, ...]:
+    """Names of the fields of a class that may be a payload type; the reason if it may not."""
+    if not isinstance(cls, type):
+        raise PayloadError(f"@payload_type decorates a class, not a {type(cls).__name__}: {_WAY_OUT}")
+    name = name_of_type(cls)
+    if issubclass(cls, _ROOTS):
+        raise PayloadError(f"{name} cannot be a payload type, because it is a {_root_of(cls)} too: {_WAY_OUT} with no other base")
+    if issubclass(cls, msgspec.Struct):
+        if not cls.__struct_config__.frozen:
+            raise PayloadError(f"{name} is not frozen, and payloads must not change: use class {cls.__name__}(msgspec.Struct, frozen=True)")
+        return cls.__struct_fields__
+    if "__dataclass_params__" not in cls.__dict__:
+        raise PayloadError(f"{name} is no dataclass: {_WAY_OUT}; put @payload_type above @dataclass(frozen=True)")
+    if not cls.__dict__["__dataclass_params__"].frozen:
+        raise PayloadError(f"{name} is not frozen, and payloads must not change: use @dataclass(frozen=True)")
+    return tuple(field.name for field in dataclasses.fields(cls))
+
+
+def _root_of(cls: type) -> str:
+    return next(root.__name__ for root in _ROOTS if issubclass(cls, root))
+
+
+def _getter(fields: tuple[str, ...]) -> Members:
+    if len(fields) > 1:
+        return operator.attrgetter(*fields)
+    if not fields:
+        return lambda value: ()
+    only = operator.attrgetter(fields[0])
+    return lambda value: (only(value),)
+
+
+def _dataclass_builder(cls: type, fields: tuple[str, ...]) -> Build:
+    setters = [_setter(cls, field) for field in fields]
+
+    def build(values: Any) -> Any:
+        made = object.__new__(cls)
+        for assign, value in zip(setters, values, strict=True):
+            assign(made, value)
+        return made
+
+    return build
+
+
+def _setter(cls: type, field: str) -> Callable[[Any, Any], None]:
+    """Past the frozen `__setattr__`, as dataclasses do themselves; a slot's own descriptor is the short way."""
+    slot = inspect.getattr_static(cls, field, None)
+    if isinstance(slot, types.MemberDescriptorType):
+        return slot.__set__
+    return lambda made, value: object.__setattr__(made, field, value)
+
+
+def _struct_builder(cls: type, fields: tuple[str, ...]) -> Build:
+    positional = all(p.kind is not p.KEYWORD_ONLY for p in inspect.signature(cls).parameters.values())
+    if positional and not hasattr(cls, "__post_init__"):
+        return functools.partial(_call, cls)
+
+    def build(values: Any) -> Any:
+        made = cls.__new__(cls)
+        for field, value in zip(fields, values, strict=True):
+            msgspec.structs.force_setattr(made, field, value)
+        return made
+
+    return build
+
+
+def _call(cls: type, values: Any) -> Any:
+    return cls(*values)

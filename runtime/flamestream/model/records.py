@@ -1,0 +1,20 @@
+"""Payload types that the built-in sources give.
+
+>>> Document("a/b.txt", "some text").name
+'a/b.txt'
+
+Does not: read anything (adapters/sources/files.py).
+"""
+
+from dataclasses import dataclass
+
+from flamestream.model.payload import payload_type
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One file of a files source: its path relative to the source's folder, parts separated by '/', and its text."""
+
+    name: str
+    text: str

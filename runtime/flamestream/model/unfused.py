@@ -1,0 +1,90 @@
+"""Reduce in its unfused form: map + grouping(2) + combine + cycle, as the paper draws it (EDBT 2018, Fig. 5).
+
+Items and accumulators of a key interleave in one grouping: [x1, a1, x2, a2, ...]. The window (a1, x2) combines to a2, which goes round
+the cycle; the window (x2, a2) and the speculative (x1, x2) yield nothing. Kept as the tested equal of core/reduce.py.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from flamestream.model.graph import Function, Stream, name_of
+from flamestream.model.payload import payload_type
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """An item on its way into the grouping."""
+
+    key: Any
+    payload: Any
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Accumulated:
+    """An accumulator on its way round."""
+
+    key: Any
+    accumulator: Any
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What combining one item gave; `failed` if it raised, and then the accumulator is the one before."""
+
+    key: Any
+    accumulator: Any
+    payload: Any
+    failed: bool
+
+
+def unfused_reduce(stream: Stream, key: Function, initial: Function, combine: Function, emit: Function | None) -> Stream:
+    """The same results as `Stream.reduce`, from the elementary operations."""
+    back = stream.graph.loop(f"reduce {name_of(combine)}", max_iterations=1)
+    window = stream.map(_contribution(key)).merge(back).group(2, key=_key_of)
+    steps = window.flat_map(_combined(initial, combine))
+    back.close(steps.map(_around))
+    return steps.map(_emitted(combine, emit))
+
+
+def _contribution(key: Function) -> Callable[[Any], Contribution]:
+    def contribution(payload: Any) -> Contribution:
+        return Contribution(key(payload), payload)
+
+    contribution.__qualname__ = name_of(key)
+    return contribution
+
+
+def _key_of(member: Contribution | Accumulated) -> Any:
+    return member.key
+
+
+def _around(step: Step) -> Accumulated:
+    return Accumulated(step.key, step.accumulator)
+
+
+def _combined(initial: Function, combine: Function) -> Callable[[tuple[Any, ...]], Iterator[Step]]:
+    def combined(window: tuple[Contribution | Accumulated, ...]) -> Iterator[Step]:
+        newest, before = window[-1], window[-2] if len(window) > 1 else None
+        if isinstance(newest, Contribution) and not isinstance(before, Contribution):
+            accumulator = before.accumulator if before is not None else initial()
+            try:
+                yield Step(newest.key, combine(accumulator, newest.payload), newest.payload, False)
+            except Exception:  # the emitting branch raises it again, where it becomes an error item
+                yield Step(newest.key, accumulator, newest.payload, True)
+
+    combined.__qualname__ = name_of(combine)
+    return combined
+
+
+def _emitted(combine: Function, emit: Function | None) -> Callable[[Step], Any]:
+    def emitted(step: Step) -> Any:
+        if step.failed:
+            combine(step.accumulator, step.payload)
+        return step.accumulator if emit is None else emit(step.accumulator, step.payload)
+
+    emitted.__qualname__ = name_of(emit or combine)
+    return emitted

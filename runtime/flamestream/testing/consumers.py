@@ -1,0 +1,164 @@
+"""Simulated consumers: the outside of each sink, which keeps each slot's last bundle and refuses older fences.
+
+A delivery is atomic per slot. The consumer may be slow, may get a delivery twice, and may die between taking one and acknowledging
+it; what it took stays. Whoever delivers sends the same bytes again until it hears an answer.
+
+Every bundle that is taken is shown to the invariants.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from flamestream.core.actions import Bundle, Deliver, OpenSink
+from flamestream.core.events import BundlesAcknowledged, Event, LastBundle, SinkFenced, SinkOpened
+from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot
+from flamestream.testing.faults import Fault
+from flamestream.testing.world import World
+
+RESEND_AFTER = 8
+"""Times the usual delay: then a delivery without an answer is sent again."""
+
+
+@dataclass(slots=True)
+class SlotLog:
+    """What a consumer keeps of one slot."""
+
+    fence: Fence = NO_FENCE
+    last: LastBundle | None = None
+
+
+class ConsumerSite:
+    """One sink's outside. Its state survives its crashes."""
+
+    def __init__(self, world: World, sink: SinkName, delay: int) -> None:
+        self.world = world
+        self.sink = sink
+        self.slots: dict[Slot, SlotLog] = {}
+        self.life = 0
+        self.taken: Callable[[SinkName, Fence, Bundle], None] = lambda sink, fence, bundle: None
+        self._delay = delay
+        self._down_until = 0
+
+    def open(self, fence: Fence, slots: Sequence[Slot]) -> dict[Slot, LastBundle] | None:
+        """The last bundle of each, or None if one of them has seen a newer fence."""
+        if any(self.refuses(fence, slot) for slot in slots):
+            self.world.trace.cover("consumer.open fenced")
+            return None
+        last = {}
+        for slot in slots:
+            log = self.slots.setdefault(slot, SlotLog())
+            log.fence = fence
+            if log.last is not None:
+                last[slot] = log.last
+        return last
+
+    def deliver(self, fence: Fence, bundles: Sequence[Bundle]) -> bool:
+        """Take them, each atomically; what was there already is compared. False if the fence is old."""
+        if any(self.refuses(fence, bundle.slot) for bundle in bundles):
+            self.world.trace.cover("consumer.delivery fenced")
+            return False
+        for bundle in bundles:
+            self._take(fence, bundle)
+        return True
+
+    def refuses(self, fence: Fence, slot: Slot) -> bool:
+        """Whether `slot` has seen a newer fence."""
+        log = self.slots.get(slot)
+        return log is not None and fence < log.fence
+
+    @property
+    def down(self) -> bool:
+        """It answers nobody."""
+        return self.world.now < self._down_until
+
+    def time(self) -> int:
+        """A delay of one way to or from it."""
+        usual = self.world.between(self._delay // 2, 2 * self._delay)
+        return usual * 15 if self.world.hits(Fault.CONSUMER_SLOW) else usual
+
+    def resend_after(self) -> int:
+        """When a request without an answer is sent again."""
+        return self._delay * RESEND_AFTER
+
+    def crash(self) -> None:
+        """Everybody's connection to it breaks; it is back soon, with what it took."""
+        self.life += 1
+        self._down_until = self.world.now + self.world.between(5, 40) * self._delay
+
+    def _take(self, fence: Fence, bundle: Bundle) -> None:
+        log = self.slots.setdefault(bundle.slot, SlotLog(fence))
+        last = log.last
+        if last is not None and bundle.sequence < last.sequence:
+            self.world.trace.cover("consumer.old bundle")  # a duplicate that was overtaken by its successor
+            return
+        if last is not None and bundle.sequence == last.sequence:
+            same = (bundle.t_last, bundle.items) == (last.t_last, last.items)
+            self.world.require(same, "2 prefix", f"bundle {bundle.sequence} of slot {bundle.slot} of {self.sink} repeated with other bytes")
+            self.world.trace.cover("consumer.repeated bundle")
+            return
+        expected = 1 if last is None else last.sequence + 1
+        self.world.require(
+            bundle.sequence == expected, "2 prefix", f"bundle {bundle.sequence} of slot {bundle.slot} of {self.sink}, expected {expected}"
+        )
+        self.taken(self.sink, fence, bundle)
+        log.last = LastBundle(bundle.sequence, bundle.t_last, bundle.items)
+
+
+class ConsumerPort:
+    """One worker process's connection to one consumer (`ports.Consumer`)."""
+
+    def __init__(self, site: ConsumerSite, post: Callable[[Event], None]) -> None:
+        self._site = site
+        self._world = site.world
+        self._post = post
+        self._alive = True
+        self._fence = NO_FENCE
+        self._pending: OpenSink | Deliver | None = None
+
+    def close(self) -> None:
+        """The process is gone. What is on its way may still arrive."""
+        self._alive = False
+
+    def open(self, action: OpenSink) -> None:
+        """Under a new fence; forgets what was under way for an older one."""
+        self._fence = action.fence
+        self._pending = action
+        self._send(action)
+
+    def deliver(self, action: Deliver) -> None:
+        """Sent again, byte for byte, until it is answered."""
+        busy = isinstance(self._pending, Deliver) and self._pending.fence == action.fence
+        self._world.require(not busy, "8 bounds", f"a second delivery to {action.sink} is in flight")
+        self._pending = action
+        self._send(action)
+
+    def _send(self, action: OpenSink | Deliver) -> None:
+        if not self._alive or self._pending is not action:
+            return
+        self._world.after(self._site.time(), self._arrive, action)
+        if self._world.hits(Fault.CONSUMER_DUPLICATE):
+            self._world.after(2 * self._site.time(), self._arrive, action)
+        self._world.after(self._site.resend_after() + self._site.time(), self._send, action)
+
+    def _arrive(self, action: OpenSink | Deliver) -> None:
+        site = self._site
+        if site.down:
+            return
+        answer = self._open(action) if isinstance(action, OpenSink) else self._deliver(action)
+        if self._world.hits(Fault.CONSUMER_CRASH):
+            site.crash()
+        else:
+            self._world.after(site.time(), self._answered, action, answer, site.life)
+
+    def _open(self, action: OpenSink) -> Event:
+        last = self._site.open(action.fence, action.slots)
+        return SinkFenced(action.fence, action.sink) if last is None else SinkOpened(action.fence, action.sink, last)
+
+    def _deliver(self, action: Deliver) -> Event:
+        taken = self._site.deliver(action.fence, action.bundles)
+        return BundlesAcknowledged(action.fence, action.sink, action.number) if taken else SinkFenced(action.fence, action.sink)
+
+    def _answered(self, action: OpenSink | Deliver, answer: Event, life: int) -> None:
+        if self._alive and self._pending is action and life == self._site.life:
+            self._pending = None
+            self._post(answer)

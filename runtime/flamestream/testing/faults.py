@@ -1,0 +1,144 @@
+"""What goes wrong in a simulated run, and how often.
+
+Swarm testing: each seed draws a random subset of the faults and a rate for each, so that one seed is all about the store and another
+about pauses and partitions. A run that enables everything at once finds less, because one fault hides another.
+
+Inline faults are asked for where they happen (`plan.hits(Fault.FRAME_LOSS)`), scheduled ones have a moment and are carried out by the
+simulator. After `heal()` nothing goes wrong any more: the liveness phase.
+
+Source: Groce et al., "Swarm testing", ISSTA 2012; TigerBeetle's simulator for the two phases.
+"""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+
+from flamestream.testing.trace import Trace
+
+
+class Fault(enum.Enum):
+    """Every kind of fault. The value is its name in coverage counters and in docs/reliability.md."""
+
+    FRAME_LOSS = "a frame between workers is lost, later ones arrive"
+    FRAME_DUPLICATE = "a frame between workers arrives twice"
+    FRAME_DELAY = "a frame is late by far more than usual"
+    LINK_BREAK = "a link between workers breaks"
+    PARTITION = "two workers cannot reach each other"
+    PARTITION_ONE_WAY = "one direction between two workers is silent"
+    CONTROL_BREAK = "a link between worker and coordinator breaks"
+    CONTROL_SILENCE = "one direction between worker and coordinator is silent"
+    WORKER_CRASH = "a worker is killed"
+    WORKER_CRASH_IN_STEP = "a worker is killed between two actions of one step"
+    WORKER_PAUSE = "a worker stands still longer than the heartbeat timeout, then goes on"
+    COORDINATOR_CRASH = "the coordinator is killed"
+    COORDINATOR_CRASH_IN_STEP = "the coordinator is killed between two actions of one step"
+    COORDINATOR_PAUSE = "the coordinator stands still, then goes on"
+    SECOND_COORDINATOR = "two coordinators at once"
+    CLOCK_JUMP = "a worker's clock jumps"
+    CLOCK_SKEW = "workers' clocks differ"
+    JOURNAL_SLOW = "a journal takes long"
+    JOURNAL_FULL = "a journal's disk is full for a while"
+    STORE_ERROR_AFTER_SUCCESS = "the store stores and answers with an error"
+    STORE_TIMEOUT = "the store does not answer, and does nothing"
+    STORE_LATE_WRITE = "the store does not answer, and writes much later"
+    STORE_TORN_UPLOAD = "an upload stops in the middle"
+    STORE_STALE_LISTING = "a listing lacks new objects"
+    STORE_DAMAGE = "an object's bytes change"
+    STORE_SLOW = "the store is slow"
+    STORE_FULL = "the store is full for a while"
+    RECORD_UNKNOWN = "the job record is written but the answer is lost"
+    RECORD_AWAY = "the cluster state does not answer"
+    SESSION_LOSS = "the coordinator's session is lost"
+    CONSUMER_SLOW = "a consumer is slow"
+    CONSUMER_CRASH = "a consumer dies between taking a delivery and acknowledging it"
+    CONSUMER_DUPLICATE = "a delivery reaches the consumer twice"
+    SOURCE_REREAD_SLOW = "reading a run again takes long"
+
+
+SCHEDULED: tuple[Fault, ...] = (
+    Fault.LINK_BREAK, Fault.PARTITION, Fault.PARTITION_ONE_WAY, Fault.CONTROL_BREAK, Fault.CONTROL_SILENCE, Fault.WORKER_CRASH,
+    Fault.WORKER_PAUSE, Fault.COORDINATOR_CRASH, Fault.COORDINATOR_PAUSE, Fault.SECOND_COORDINATOR, Fault.CLOCK_JUMP,
+    Fault.JOURNAL_FULL, Fault.STORE_FULL, Fault.STORE_DAMAGE, Fault.SESSION_LOSS,
+)  # fmt: skip
+"""Those with a moment of their own; the rest are drawn where they can happen."""
+
+_WEIGHT: Mapping[Fault, float] = {
+    Fault.WORKER_CRASH: 0.55, Fault.WORKER_PAUSE: 0.35, Fault.COORDINATOR_CRASH: 0.3, Fault.STORE_DAMAGE: 0.05, Fault.CLOCK_SKEW: 0.5,
+}  # fmt: skip
+"""How likely a seed enables a fault; 0.2 if not named."""
+
+_RATE: Mapping[Fault, float] = {
+    Fault.FRAME_LOSS: 0.01, Fault.FRAME_DUPLICATE: 0.1, Fault.FRAME_DELAY: 0.03, Fault.WORKER_CRASH_IN_STEP: 0.006,
+    Fault.COORDINATOR_CRASH_IN_STEP: 0.02, Fault.JOURNAL_SLOW: 0.1, Fault.STORE_ERROR_AFTER_SUCCESS: 0.2, Fault.STORE_TIMEOUT: 0.15,
+    Fault.STORE_LATE_WRITE: 0.15, Fault.STORE_TORN_UPLOAD: 0.15, Fault.STORE_STALE_LISTING: 0.5, Fault.STORE_SLOW: 0.3,
+    Fault.RECORD_UNKNOWN: 0.15, Fault.RECORD_AWAY: 0.15, Fault.CONSUMER_SLOW: 0.15, Fault.CONSUMER_CRASH: 0.1,
+    Fault.CONSUMER_DUPLICATE: 0.15, Fault.SOURCE_REREAD_SLOW: 0.2, Fault.CLOCK_SKEW: 1.0,
+}  # fmt: skip
+"""The greatest rate a seed draws for an inline fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A scheduled fault."""
+
+    at: int
+    """Microseconds of virtual time."""
+    fault: Fault
+
+
+class FaultPlan:
+    """The faults of one run."""
+
+    def __init__(self, rng: Random, trace: Trace, rates: Mapping[Fault, float], moments: list[Moment]) -> None:
+        self.rates = dict(rates)
+        self.moments = moments
+        self._rng = rng
+        self._trace = trace
+
+    @property
+    def enabled(self) -> list[str]:
+        """Names, for people."""
+        return sorted({f.name for f in self.rates} | {m.fault.name for m in self.moments})
+
+    def hits(self, fault: Fault) -> bool:
+        """Whether `fault` happens here and now."""
+        rate = self.rates.get(fault)
+        if rate is None or self._rng.random() >= rate:
+            return False
+        self.happened(fault)
+        return True
+
+    def happened(self, fault: Fault) -> None:
+        """Count a fault that really took place."""
+        self._trace.cover(f"fault.{fault.name}")
+
+    def heal(self) -> None:
+        """From now on nothing goes wrong."""
+        self.rates.clear()
+        self.moments.clear()
+
+
+def no_faults(rng: Random, trace: Trace) -> FaultPlan:
+    """A run in which nothing goes wrong."""
+    return FaultPlan(rng, trace, {}, [])
+
+
+def drawn_faults(rng: Random, trace: Trace, heal_at: int) -> FaultPlan:
+    """A random subset of all faults, each with a random rate or random moments before `heal_at`."""
+    if rng.random() < 0.05:
+        return no_faults(rng, trace)
+    chosen = [fault for fault in Fault if rng.random() < _WEIGHT.get(fault, 0.2)]
+    rates = {fault: _RATE[fault] * rng.uniform(0.1, 1.0) for fault in chosen if fault not in SCHEDULED}
+    if Fault.CLOCK_SKEW in rates:
+        rates[Fault.CLOCK_SKEW] = 1.0
+    bursts = [rng.randrange(heal_at) for _ in range(2)]
+    moments = [Moment(_moment(rng, heal_at, bursts), fault) for fault in chosen if fault in SCHEDULED for _ in range(rng.randint(1, 3))]
+    return FaultPlan(rng, trace, rates, sorted(moments, key=lambda m: m.at))
+
+
+def _moment(rng: Random, heal_at: int, bursts: list[int]) -> int:
+    """Anywhere, or close to a burst: faults that meet (a crash during a recovery) find more than faults alone."""
+    if rng.random() < 0.5:
+        return rng.randrange(heal_at)
+    return min(heal_at - 1, rng.choice(bursts) + rng.randrange(30_000))

@@ -1,0 +1,168 @@
+"""The oracle of a simulated run: what has entered, and what every sink must therefore get.
+
+It knows what no part of the engine knows: every journal entry the moment it is durable, and in advance the runs of timed fronts, which
+follow from their input alone. It interprets runs in the order of time, only as far as somebody claims that time has passed; a run that
+turns up below is then the proof that the claim was false.
+
+Does not: watch the engine (invariants.py). Shares no code with it but graph, metas and the payload encoding, as reference.py.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any
+
+from flamestream.core.events import Entry
+from flamestream.model import payload as codec
+from flamestream.model.graph import Graph, Kind
+from flamestream.model.ids import Offset, Partition, SinkName, Slot
+from flamestream.model.meta import floor
+from flamestream.model.slot import slot_of
+from flamestream.model.time import END, START, FrontId, Time, next_time, time_of
+from flamestream.testing.producers import SourceSite
+from flamestream.testing.reference import ERRORS, Walk
+from flamestream.testing.world import World
+
+Item = tuple[bytes, bytes]
+"""(meta, encoded payload)."""
+
+
+@dataclass(slots=True)
+class Expected:
+    """What a slot of a sink must get, so far."""
+
+    metas: list[bytes] = field(default_factory=list)
+    payloads: list[bytes] = field(default_factory=list)
+
+
+class Oracle:
+    """One run's truth."""
+
+    def __init__(self, world: World, graph: Graph, sites: Iterable[SourceSite], sources: dict[FrontId, str], slots: int, dead_letter: SinkName | None) -> None:
+        self.reached = START
+        """Runs below have been interpreted."""
+        self.error_at: Time | None = None
+        """Under `onError: fail`: the first run with an error, where everything ends."""
+        self.slots: dict[tuple[SinkName, Slot], Expected] = {}
+        self.runs: list[tuple[Time, FrontId, Partition, Offset, int]] = []
+        """All that were interpreted, ascending."""
+        self._world = world
+        self._graph = graph
+        self._sites = {site.front: site for site in sites}
+        self._sources = {front: next(v for v in graph.sources if v.name == name) for front, name in sources.items()}
+        self._keys = {v.name: v.key for v in graph.sinks}
+        self._slot_count = slots
+        self._dead_letter = dead_letter
+        self._walk = Walk(graph)
+        self._behind = Walk(graph)
+        self._behind_runs = 0
+        self._waiting: list[tuple[Time, FrontId, Partition, Offset, int]] = []
+        self._offsets: dict[tuple[FrontId, Partition], int] = {}
+        self._last: dict[FrontId, Time] = {}
+        for site in self._sites.values():
+            if site.timed:
+                for run in timed_runs(site):
+                    heappush(self._waiting, run)
+
+    # --- what enters ----------------------------------------------------------------------------------------------------------------
+
+    def durable(self, front: FrontId, entry: Entry) -> None:
+        """A journal entry counts from now on."""
+        world, key = self._world, (front, entry.partition)
+        world.require(entry.time >= self.reached, "1 minimal time", f"a run of front {front} enters at {entry.time}, below {self.reached}")
+        world.require(entry.time > self._last.get(front, START), "1 minimal time", f"front {front} stamped {entry.time} out of order")
+        expected = self._offsets.get(key, 0)
+        world.require(entry.first == expected, "3 input", f"records {entry.first}.. of {key} entered, {expected} was next")
+        have = len(self._sites[front].partitions[entry.partition])
+        world.require(entry.first + entry.count <= have, "3 input", f"{entry} of front {front}: the producer has {have}")
+        self._last[front] = entry.time
+        self._offsets[key] = entry.first + entry.count
+        heappush(self._waiting, (entry.time, front, entry.partition, entry.first, entry.count))
+
+    def missing_input(self) -> list[str]:
+        """Records of journalled fronts that have not entered."""
+        return [
+            f"front {front} {partition} from {self._offsets.get((front, partition), 0)} of {len(records)}"
+            for front, site in self._sites.items() if not site.timed
+            for partition, records in site.partitions.items() if self._offsets.get((front, partition), 0) < len(records)
+        ]  # fmt: skip
+
+    # --- what must come out ---------------------------------------------------------------------------------------------------------
+
+    def advance(self, time: Time) -> None:
+        """Somebody claims that no run enters below `time` any more."""
+        while self._waiting and self._waiting[0][0] < time and self.error_at is None:
+            self._interpret(heappop(self._waiting))
+        self.reached = max(self.reached, time)
+
+    def expected(self, sink: SinkName, slot: Slot) -> Expected:
+        """What a slot must get, of all that was interpreted."""
+        found = self.slots.get((sink, slot))
+        if found is None:
+            found = self.slots[sink, slot] = Expected()
+        return found
+
+    def due(self, cut: Time) -> Iterator[tuple[SinkName, Slot, int]]:
+        """How many items below `cut` each slot of each sink has."""
+        limit = floor(cut)
+        for (sink, slot), expected in sorted(self.slots.items()):
+            yield sink, slot, bisect_left(expected.metas, limit)
+
+    def state_at(self, cut: Time) -> dict[tuple[int, bytes], Any]:
+        """The state of every grouping and reduce below `cut`; cuts must not go back."""
+        while self._behind_runs < len(self.runs) and self.runs[self._behind_runs][0] < cut:
+            time, front, partition, first, count = self.runs[self._behind_runs]
+            self._behind.run(self._sources[front], time, self._records(front, partition, first, count))
+            self._behind_runs += 1
+        return self._behind.state
+
+    def position_at(self, front: FrontId, cut: Time) -> tuple[Time, dict[Partition, Offset]]:
+        """The last stamp of `front` below `cut`, and where its partitions stand."""
+        last, offsets = START, dict[Partition, Offset]()
+        for time, of, partition, first, count in self.runs:
+            if of == front and time < cut:
+                last, offsets[partition] = time, Offset(first + count)
+        return last, offsets
+
+    def final(self) -> None:
+        """Everything has entered."""
+        self.advance(END)
+
+    def _interpret(self, run: tuple[Time, FrontId, Partition, Offset, int]) -> None:
+        time, front, partition, first, count = run
+        reached = self._walk.run(self._sources[front], time, self._records(front, partition, first, count))
+        if self._dead_letter is None and any(name == ERRORS for name, _, _ in reached):
+            self.error_at = time
+            return
+        self.runs.append(run)
+        for name, meta, payload in reached:
+            encoded = codec.encode(payload)
+            sink = self._dead_letter if name == ERRORS and self._dead_letter is not None else SinkName(name)
+            expected = self.expected(sink, self._slot(name, payload, encoded))
+            expected.metas.append(meta)
+            expected.payloads.append(encoded)
+
+    def _slot(self, name: str, payload: Any, encoded: bytes) -> Slot:
+        key = self._keys.get(name)
+        return slot_of(encoded if key is None else codec.encode(key(payload)), self._slot_count)
+
+    def _records(self, front: FrontId, partition: Partition, first: Offset, count: int) -> list[object]:
+        return [record.payload for record in self._sites[front].partitions[partition][first : first + count]]
+
+
+def timed_runs(site: SourceSite) -> Iterator[tuple[Time, FrontId, Partition, Offset, int]]:
+    """What a timed front stamps: runs cut at multiples of its run length, at max(own time, last stamp + 1)."""
+    last, newest = START, 0
+    (partition, records), = site.partitions.items()
+    for first in range(0, len(records), site.run_length):
+        run = records[first : first + site.run_length]
+        newest = max(newest, *(record.hint for record in run))
+        last = max(next_time(last, site.front), time_of(run[-1].hint.__class__(newest), site.front))
+        yield last, site.front, partition, Offset(first), len(run)
+
+
+def is_stateful(graph: Graph, operation: int) -> bool:
+    """Whether a vertex has state that outlives its items: a grouping with a window of 1 has none."""
+    vertex = graph.vertices[operation]
+    return vertex.kind is Kind.REDUCE or (vertex.kind is Kind.GROUPING and vertex.window > 1)

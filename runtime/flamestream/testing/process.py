@@ -1,0 +1,89 @@
+"""A simulated process: an inbox, turns of a loop, pauses, and sudden death, also between two actions of one step.
+
+A turn hands everything in the inbox (or, now and then, only a part of it) to the core as one pass and carries out the actions in
+their order. A paused process keeps its inbox growing and wakes up as a zombie.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from flamestream.model.time import Timestamp
+from flamestream.testing.faults import Fault
+from flamestream.testing.world import World
+
+MAX_INBOX = 20_000
+
+
+class Process(ABC):
+    """What worker and coordinator processes have in common."""
+
+    crash_in_step: Fault
+
+    def __init__(self, world: World, name: str, turn: int) -> None:
+        self.world = world
+        self.name = name
+        self.alive = True
+        self.skew = 0
+        self.paused_until = 0
+        self._turn_time = turn
+        self._inbox: list[Any] = []
+        self._due = False
+
+    @abstractmethod
+    def step(self, now: Timestamp, events: Sequence[Any]) -> Sequence[Any]:
+        """The core's."""
+
+    @abstractmethod
+    def carry_out(self, action: Any) -> None:
+        """One action."""
+
+    @abstractmethod
+    def crash(self) -> None:
+        """It is gone, with everything in its memory."""
+
+    def post(self, event: Any) -> None:
+        """Something happened to it."""
+        if self.alive:
+            self._inbox.append(event)
+            self.world.require(len(self._inbox) <= MAX_INBOX, "8 bounds", f"{len(self._inbox)} events wait at {self.name}")
+            self._wake(self.world.between(1, self._turn_time))
+
+    def post_later(self, delay: int, event: Any) -> None:
+        """Something will happen to it."""
+        self.world.after(delay, self.post, event)
+
+    def pause(self, lasts: int) -> None:
+        """It stands still."""
+        self.paused_until = max(self.paused_until, self.world.now + lasts)
+
+    @property
+    def clock(self) -> Timestamp:
+        """What it believes the time to be."""
+        return Timestamp(max(1, self.world.now + self.skew))
+
+    def _wake(self, delay: int) -> None:
+        if not self._due:
+            self._due = True
+            self.world.after(max(delay, self.paused_until - self.world.now), self._turn)
+
+    def _turn(self) -> None:
+        self._due = False
+        if not self.alive or not self._inbox:
+            return
+        if self.world.now < self.paused_until:
+            self._wake(0)
+            return
+        events, self._inbox = self._inbox, []
+        if len(events) > 1 and self.world.rng.random() < 0.1:
+            most = self.world.between(1, len(events))
+            events, self._inbox = events[:most], events[most:]
+            self._wake(self._turn_time)
+        actions = self.step(self.clock, events)
+        last = self.world.between(0, len(actions)) if actions and self.world.hits(self.crash_in_step) else None
+        for number, action in enumerate(actions):
+            if number == last:
+                self.crash()
+            if not self.alive:
+                return
+            self.carry_out(action)

@@ -1,0 +1,165 @@
+"""The reference interpreter: what a graph means, one item at a time, with nothing in the way.
+
+It walks each record depth first through the graph before it looks at the next one. That walk is the total order of items, so whatever
+the engine does in parallel, speculatively and through crashes must end with exactly these items, sink by sink and byte by byte.
+
+>>> graph = Graph("count")
+>>> graph.source("numbers").map(lambda n: n + 1).sink("plus-one")
+>>> interpret(graph, [(Time(4096), [1, 2])])["plus-one"] == [(meta_of(Time(4096), 0), 2), (meta_of(Time(4096), 1), 3)]
+True
+
+Keeps: every list it returns is in the order of metas. Shares no code with the engine but the graph, the metas and the payload encoding.
+Source: the formal model's definition 6 asks for one such order; EDBT 2018, section 3.1 gives it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Final, Literal
+
+from flamestream.model import payload as payloads
+from flamestream.model.errors import UserError
+from flamestream.model.graph import Function, Graph, Kind, Vertex, name_of
+from flamestream.model.meta import Meta, child, meta_of
+from flamestream.model.payload import ErrorValue
+from flamestream.model.time import FrontId, Time, front_of
+
+ERRORS: Final = "errors"
+"""The pseudo-sink that error items end in."""
+
+Run = tuple[Time, Sequence[Any]]
+Results = dict[str, list[tuple[Meta, Any]]]
+
+
+def interpret(
+    graph: Graph, runs: Iterable[Run], on_error: Literal["dead-letter", "fail"] = "dead-letter", fronts: Mapping[FrontId, str] | None = None
+) -> Results:
+    """What each sink of `graph` gets for `runs`, and the error items under `ERRORS`.
+
+    `fronts` says which source a front stamps for; without it, front `i` is the graph's source number `i`. With `on_error="fail"` it
+    stops before the first run that has an error, which is then all that `ERRORS` holds.
+    """
+    sources = {vertex.name: vertex for vertex in graph.validated().sources}
+    names = fronts or {FrontId(index): name for index, name in enumerate(sources)}
+    walk = Walk(graph)
+    results: Results = {vertex.name: [] for vertex in graph.sinks} | {ERRORS: []}
+    for time, records in sorted(runs, key=itemgetter(0)):
+        reached = walk.run(sources[names[front_of(time)]], time, records)
+        if on_error == "fail" and any(name == ERRORS for name, _, _ in reached):
+            results[ERRORS] = [(meta, payload) for name, meta, payload in reached if name == ERRORS]
+            return results
+        for name, meta, payload in reached:
+            results[name].append((meta, payload))
+    return results
+
+
+class _UserFunctionFailed(Exception):
+    """Says which function raised; `__cause__` says what."""
+
+
+class Walk:
+    """The state of every grouping and reduce, by vertex and canonical key, and how an item changes it."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self.state: dict[tuple[int, bytes], Any] = {}
+
+    def run(self, source: Vertex, time: Time, records: Sequence[Any]) -> list[tuple[str, Meta, Any]]:
+        """What reaches a sink, with the sink's name, in order."""
+        reached: list[tuple[str, Meta, Any]] = []
+        for position, record in enumerate(records):
+            if isinstance(record, ErrorValue):  # bad input: the source could not read it
+                reached.append((ERRORS, meta_of(time, position), record))
+                continue
+            todo = [(source, meta_of(time, position), 1, record)]  # a stack: what comes first in order lies on top
+            while todo:
+                vertex, meta, depth, payload = todo.pop()
+                results, error = self._results(vertex, depth, payload)
+                if error is not None:
+                    reached.append((ERRORS, child(meta, vertex.id), error))
+                elif vertex.kind is Kind.SINK:
+                    reached.append((vertex.name, meta, payload))
+                else:
+                    todo += reversed(self._sent(vertex, meta, depth, results))
+        return reached
+
+    def _sent(self, vertex: Vertex, meta: Meta, depth: int, results: list[Any]) -> list[tuple[Vertex, Meta, int, Any]]:
+        """An item for every result and edge out of `vertex`, in order."""
+        sent = []
+        fans_out, has_ways = vertex.kind is Kind.FLAT_MAP, len(vertex.outputs) > 1
+        for index, result in enumerate(results):
+            of_result = child(meta, index) if fans_out else meta
+            for edge, target in enumerate(vertex.outputs):
+                of_edge = child(of_result, edge) if has_ways else of_result
+                sent.append((self._graph.vertices[target], of_edge, depth + fans_out + has_ways, result))
+        return sent
+
+    def _results(self, vertex: Vertex, depth: int, payload: Any) -> tuple[list[Any], ErrorValue | None]:
+        """The results of one operation on one item: all of them, or the error in their place."""
+        if vertex.kind is Kind.LOOP and depth > self._graph.max_trace:
+            return [], ErrorValue("loop", "LoopLimit", f"loop {vertex.name!r} goes round more than {vertex.max_iterations} times")
+        try:
+            return self._applied(vertex, payload), None
+        except _UserFunctionFailed as failed:
+            cause = failed.__cause__
+            return [], ErrorValue(str(failed), type(cause).__name__, str(cause))
+
+    def _applied(self, vertex: Vertex, payload: Any) -> list[Any]:
+        if vertex.balance is not None:
+            _call(vertex.balance, payload, then=_int32(vertex.balance))  # places the item, as a sink's key does: only whether it fails matters here
+        if vertex.kind is Kind.MAP:
+            return [_call(vertex.function, payload)]
+        if vertex.kind is Kind.FLAT_MAP:
+            return _call(vertex.function, payload, then=_listed)
+        if vertex.kind is Kind.FILTER:
+            return [payload] if _call(vertex.function, payload, then=bool) else []
+        if vertex.kind is Kind.GROUPING:
+            return [self._window(vertex, payload)]
+        if vertex.kind is Kind.REDUCE:
+            return [self._reduced(vertex, payload)]
+        if vertex.kind is Kind.SINK and vertex.balance is None and vertex.key is not None:
+            _call(vertex.key, payload)
+        return [payload]
+
+    def _window(self, vertex: Vertex, payload: Any) -> Any:
+        bucket = (vertex.id, _call(vertex.key, payload, then=payloads.encode))
+        self.state[bucket] = (*self.state.get(bucket, ()), payload)[-vertex.window :]
+        return self.state[bucket]
+
+    def _reduced(self, vertex: Vertex, payload: Any) -> Any:
+        bucket = (vertex.id, _call(vertex.key, payload, then=payloads.encode))
+        before = self.state[bucket] if bucket in self.state else _call(vertex.initial, then=_any)
+        self.state[bucket] = after = _call(vertex.combine, before, payload)
+        return after if vertex.emit is None else _call(vertex.emit, after, payload)
+
+
+def _checked(value: Any) -> Any:
+    payloads.check(value)
+    return value
+
+
+def _any(value: Any) -> Any:
+    return value
+
+
+def _int32(function: Function) -> Function:
+    def checked(value: Any) -> int:
+        if type(value) is int and -(2**31) <= value < 2**31:
+            return value
+        raise UserError(f"balancing function {name_of(function)} returned {value!r}: it must return an int32")
+
+    return checked
+
+
+def _listed(values: Iterable[Any]) -> list[Any]:
+    return [_checked(value) for value in values]
+
+
+def _call(function: Function | None, *arguments: Any, then: Function = _checked) -> Any:
+    """The function's result after `then`; whatever either raises is the function's failure."""
+    assert function is not None, "the graph's builder gives every operation its functions"
+    try:
+        return then(function(*arguments))
+    except (MemoryError, RecursionError):  # failures of the machine, not of the record
+        raise
+    except Exception as error:
+        raise _UserFunctionFailed(name_of(function)) from error

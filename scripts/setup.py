@@ -1,0 +1,126 @@
+"""Make the checkout runnable: `.venv` with everything in requirements/test.txt and the project itself, editable.
+
+Needs a Python >= 3.11 and nothing else that is not in the standard library. Idempotent: a stamp in `.venv` holds a hash of all that
+the environment is made from, and an equal stamp ends this script in some milliseconds. Two set-ups at once take turns.
+
+Order: the installer (uv: from PATH, or pinned by hash into `.venv-tools`), the environment, the pinned packages, the project.
+Does not: touch anything outside the checkout (but Debian's python3-venv, only where it is missing and only as root, and it says so).
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+TOOLS = ROOT / ".venv-tools"
+STAMP = VENV / ".flamestream-setup"
+REQUIREMENTS = ROOT / "requirements"
+OLDEST = (3, 11)
+
+
+class SetupError(Exception):
+    """The set-up cannot go on; the message says what to do."""
+
+
+def main() -> int:
+    """Exit code of the script: 0 when `.venv` is ready."""
+    if sys.version_info < OLDEST:
+        print(f"setup: Python {sys.version.split()[0]} at {sys.executable} is too old: FlameStream needs 3.11 or newer.", file=sys.stderr)
+        print("setup: name another one with `make PYTHON=/path/to/python3.11 ...`", file=sys.stderr)
+        return 2
+    with (ROOT / ".setup.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        wanted = fingerprint()
+        if STAMP.exists() and STAMP.read_text() == wanted:
+            return 0
+        try:
+            build()
+        except SetupError as error:
+            print(f"setup: {error}", file=sys.stderr)
+            return 1
+        STAMP.write_text(wanted)
+    return 0
+
+
+def fingerprint() -> str:
+    """A hash of all that the environment depends on: pins, this script, the project's metadata, its place, the interpreter."""
+    digest = hashlib.sha256(f"{ROOT} {os.path.realpath(sys.executable)} {sys.version}".encode())
+    for file in [*sorted(REQUIREMENTS.glob("*.txt")), ROOT / "pyproject.toml", Path(__file__)]:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
+def build() -> None:
+    """Install everything, anew where the interpreter changed."""
+    uv = find_uv()
+    STAMP.unlink(missing_ok=True)
+    python = str(VENV / "bin" / "python")
+    say("creating .venv")
+    run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(VENV))
+    say("installing the pinned packages (about 600 MB with Spark; a minute or two the first time)")
+    pinned = ["--require-hashes", "--build-constraints", str(REQUIREMENTS / "build.txt")]
+    run(uv, "pip", "sync", "--quiet", "--compile-bytecode", "--python", python, *pinned, str(REQUIREMENTS / "test.txt"))
+    editable = ["--no-deps", "--build-constraints", str(REQUIREMENTS / "build.txt"), "--editable", str(ROOT)]
+    run(uv, "pip", "install", "--quiet", "--python", python, *editable)
+
+
+def find_uv() -> str:
+    """The uv on PATH, or our own, installed first if absent."""
+    own = TOOLS / "bin" / "uv"
+    found = shutil.which("uv") or (str(own) if own.exists() else None)
+    if found:
+        return found
+    say("fetching the installer (uv)")
+    if not has_ensurepip():
+        install_venv_package()
+    run(sys.executable, "-m", "venv", "--clear", str(TOOLS))
+    run(str(TOOLS / "bin" / "python"), "-m", "pip", "install", "--quiet", "--require-hashes", "-r", str(REQUIREMENTS / "tools.txt"))
+    return str(own)
+
+
+def has_ensurepip() -> bool:
+    """Debian's and Ubuntu's python3 comes without it: it is in the package python3-venv."""
+    return subprocess.run([sys.executable, "-c", "import ensurepip, venv"], capture_output=True, check=False).returncode == 0
+
+
+def install_venv_package() -> None:
+    """As root on Debian or Ubuntu: install it. Else: say which command does."""
+    package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise SetupError(
+            f"{sys.executable} has no ensurepip, and uv is not on PATH. Do one of these, then try again:\n"
+            f"  sudo apt-get install {package}\n  install uv and put it on PATH"
+        )
+    say(f"installing Debian's {package}: {sys.executable} has no ensurepip")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    run("apt-get", "update", "-qq", environment=environment)
+    run("apt-get", "install", "-y", "-qq", "--no-install-recommends", package, environment=environment)
+
+
+def run(*command: str, environment: dict[str, str] | None = None) -> None:
+    """Run a step; its output stays visible. A failure ends the set-up and names the step."""
+    result = subprocess.run(command, env=environment or installer_environment(), stdin=subprocess.DEVNULL, check=False)
+    if result.returncode:
+        raise SetupError(f"`{' '.join(command)}` failed with exit code {result.returncode}; what it printed is above.")
+
+
+def installer_environment() -> dict[str, str]:
+    """uv must use the interpreter we run on and trust the certificates the system trusts, and needs a cache even without a HOME."""
+    environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "UV_SYSTEM_CERTS": "1", "UV_NO_PROGRESS": "1"}
+    environment.pop("VIRTUAL_ENV", None)
+    if not environment.get("HOME") and not environment.get("UV_CACHE_DIR"):
+        environment["UV_CACHE_DIR"] = str(ROOT / ".cache" / "uv")
+    return environment
+
+
+def say(text: str) -> None:
+    print(f"setup: {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What several tests share. Import as `from support.eventually import eventually`."""

@@ -1,0 +1,43 @@
+"""Processes as a test sees them: by pid, through /proc. Kills only what the test was told the pid of."""
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+from support.eventually import eventually
+
+
+def alive(pid: int) -> bool:
+    """True while any of its threads runs; a zombie that nobody waited for is dead."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state not in "ZX" or len(os.listdir(f"/proc/{pid}/task")) > 1
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def parent(pid: int) -> int:
+    """The pid of its parent."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def children(pid: int) -> list[int]:
+    """Pids of the processes that `pid` started and that still run."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found += [int(child) for child in task.read_text().split()]
+    return sorted(child for child in found if alive(child))
+
+
+def descendants(pid: int) -> list[int]:
+    """Pids of all processes below `pid`."""
+    below = children(pid)
+    return below + [further for child in below for further in descendants(child)]
+
+
+def kill(pid: int) -> None:
+    """SIGKILL, and back when it is dead."""
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not alive(pid), f"process {pid} dies of SIGKILL")

@@ -1,0 +1,63 @@
+"""Every example means what its text says: the reference gives what a hand computation gives."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flamestream.cli.application import load
+from flamestream.model.records import Document
+from flamestream.model.time import FrontId, Time, Timestamp, time_of
+from flamestream.testing.reference import ERRORS, interpret
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def at(timestamp: int, front: int = 0) -> Time:
+    return time_of(Timestamp(timestamp), FrontId(front))
+
+
+def outputs(example: str, sink: str, runs: Sequence[tuple[Time, Sequence[Any]]]) -> list[tuple[Any, ...]]:
+    results = interpret(load(EXAMPLES / f"{example}.py", "graph"), runs)
+    assert not results[ERRORS]
+    return [
+        payload if isinstance(payload, str) else tuple(getattr(payload, name) for name in payload.__dataclass_fields__)
+        for _, payload in results[sink]
+    ]
+
+
+def test_inverted_index() -> None:
+    documents = [Document("1.txt", "To be, or not to be"), Document("2.txt", "Be quick")]
+    assert outputs("inverted_index", "index", [(at(1), documents)]) == [
+        ("to", "1.txt", (0, 4), 1),
+        ("be", "1.txt", (1, 5), 1),
+        ("or", "1.txt", (2,), 1),
+        ("not", "1.txt", (3,), 1),
+        ("be", "2.txt", (0,), 2),
+        ("quick", "2.txt", (1,), 1),
+    ]
+
+
+def test_word_count() -> None:
+    lines = ["a rose is a rose", "is a rose"]
+    counts = [("a", 1), ("rose", 1), ("is", 1), ("a", 2), ("rose", 2), ("is", 2), ("a", 3), ("rose", 3)]
+    assert outputs("word_count", "counts", [(at(1), lines)]) == counts
+
+
+@pytest.mark.parametrize(("letters", "texts"), [("abc", ["a", "ab", "abc"]), ("bac", ["b", "ba", "bac"])])
+def test_concatenation(letters: str, texts: list[str]) -> None:
+    runs = [(at(time), [letter]) for time, letter in enumerate(letters, 1)]
+    assert outputs("concatenation", "texts", runs) == texts  # type: ignore[comparison-overlap]
+
+
+def test_two_front_merge() -> None:
+    prices, orders = 0, 1
+    runs = [
+        (at(1, orders), ["pen 1"]),
+        (at(2, prices), ["pen 150", "ink 900"]),
+        (at(2, orders), ["pen 2"]),
+        (at(3, prices), ["pen 170"]),
+        (at(4, orders), ["pen 3", "ink 1"]),
+    ]
+    assert outputs("two_front_merge", "valued", runs) == [("pen", 1, 0), ("pen", 2, 150), ("pen", 3, 170), ("ink", 1, 900)]

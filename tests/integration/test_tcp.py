@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+
 from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.dial import Dial
 from flamestream.adapters.framing import FrameConnection
@@ -15,7 +16,6 @@ from flamestream.core.messages import Data, Frame, MinimalTime
 from flamestream.model.errors import Bug, PayloadError
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, MessageId, WorkerId
 from flamestream.model.time import Time
-
 from support import loops
 
 FIRST = Fence(Attempt(1), LayoutVersion(1))

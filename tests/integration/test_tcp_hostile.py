@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 import msgspec
 import pytest
+
 from flamestream.adapters import acceptor as acceptor_module
 from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.handshake import Greeting, Limits, Proof, Purpose, Welcome
@@ -17,7 +18,6 @@ from flamestream.core.actions import LinkPeers, ToPeer
 from flamestream.core.events import Event, FromPeer
 from flamestream.core.messages import Frame
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, WorkerId
-
 from support import loops
 
 FENCE = Fence(Attempt(5), LayoutVersion(2))

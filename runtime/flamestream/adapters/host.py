@@ -12,10 +12,10 @@ catch what the worker or a port raises (a bug ends the process), or know any pro
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from flamestream.adapters.collector import Collector
-from flamestream.adapters.control import ControlClient
 from flamestream.core import actions, events
 from flamestream.core.actions import Action
 from flamestream.core.events import Event
@@ -34,42 +34,48 @@ class Stepped(Protocol):
     def step(self, now: Timestamp, batch: list[Event], /) -> list[Action]: ...
 
 
+class Control(Protocol):
+    """What the host needs of the link to the coordinator."""
+
+    def tell(self, action: actions.ToldCoordinator) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The outside of one worker."""
+
+    links: Links
+    journals: Mapping[FrontId, Journal]
+    producers: Mapping[FrontId, Producer]
+    consumers: Mapping[SinkName, Consumer]
+    snapshots: Snapshots
+    control: Control
+
+
 class WorkerHost:
     """`inbox` is the list whose `append` the ports were given as `post`."""
 
-    def __init__(
-        self,
-        worker: Stepped,
-        reactor: Reactor,
-        inbox: list[Event],
-        *,
-        links: Links,
-        journals: Mapping[FrontId, Journal],
-        producers: Mapping[FrontId, Producer],
-        consumers: Mapping[SinkName, Consumer],
-        snapshots: Snapshots,
-        control: ControlClient,
-    ) -> None:
+    def __init__(self, worker: Stepped, reactor: Reactor, inbox: list[Event], ports: Ports) -> None:
         self._worker, self._reactor, self._inbox = worker, reactor, inbox
-        self._durable = {front: _Durable(producer) for front, producer in producers.items()}
-        self._journals = journals
+        self._durable = {front: _Durable(producer) for front, producer in ports.producers.items()}
+        self._journals = ports.journals
         self._collector = Collector()
         self.exit: actions.Exit | None = None
         """Why the loop has stopped."""
         self._ports: dict[type[Any], Callable[[Any], None]] = {
-            actions.ToldCoordinator: control.tell,
-            actions.ToPeer: links.send,
-            actions.LinkPeers: links.link,
-            actions.SealJournal: lambda action: journals[action.front].seal(action),
+            actions.ToldCoordinator: ports.control.tell,
+            actions.ToPeer: ports.links.send,
+            actions.LinkPeers: ports.links.link,
+            actions.SealJournal: lambda action: ports.journals[action.front].seal(action),
             actions.Append: self._append,
-            actions.TrimJournal: lambda action: journals[action.front].trim(action),
-            actions.ReadRun: lambda action: producers[action.front].read(action),
-            actions.Follow: lambda action: producers[action.front].follow(action),
-            actions.Pull: lambda action: producers[action.front].pull(action),
-            actions.OpenSink: lambda action: consumers[action.sink].open(action),
-            actions.Deliver: lambda action: consumers[action.sink].deliver(action),
-            actions.Upload: snapshots.upload,
-            actions.Load: snapshots.load,
+            actions.TrimJournal: lambda action: ports.journals[action.front].trim(action),
+            actions.ReadRun: lambda action: ports.producers[action.front].read(action),
+            actions.Follow: lambda action: ports.producers[action.front].follow(action),
+            actions.Pull: lambda action: ports.producers[action.front].pull(action),
+            actions.OpenSink: lambda action: ports.consumers[action.sink].open(action),
+            actions.Deliver: lambda action: ports.consumers[action.sink].deliver(action),
+            actions.Upload: ports.snapshots.upload,
+            actions.Load: ports.snapshots.load,
             actions.Wake: self._wake,
         }
 
@@ -89,6 +95,7 @@ class WorkerHost:
         for action in self._worker.step(self._reactor.now(), batch):
             if type(action) is actions.Exit:
                 self.exit = action
+                self._reactor.stop()
                 return
             self._ports[type(action)](action)
         self._collector.turn(idle=len(batch) == 1 and type(batch[0]) is events.Woken)

@@ -2,8 +2,9 @@
 
 Entries of one turn of the loop are written with one `write` and reported together. With `fsync` the write and the sync run in a
 helper thread, and what arrives meanwhile makes the next batch; the journal then survives the machine, without it the processes only.
-A full or broken disk fails the batch: what was half written is cut off, the worker is told once, and the batch is tried again until it
-succeeds, so nothing is reordered or written twice. What may wait meanwhile is bounded by the fronts' credit.
+A full or broken disk fails the batch: the worker is told once, and the batch is tried again until it succeeds, in a new file if a part
+of it was written (files are never shortened; a reader takes the first of two equal entries). What may wait meanwhile is bounded by the
+fronts' credit.
 
 Files are small (`rotate`), because a recovery reads what a trim has left; a trim deletes whole files. `keep` never trims, for audits.
 
@@ -19,7 +20,7 @@ from typing import Final
 
 from flamestream.adapters.journal_file import head, record
 from flamestream.adapters.journal_seal import Counted, FrontFolder
-from flamestream.adapters.local_store import LocalStore, sync_folder, write_all
+from flamestream.adapters.local_store import LocalStore, sync_folder
 from flamestream.core.actions import Append, SealJournal, TrimJournal
 from flamestream.core.events import Entry, JournalAppended, JournalFailed, JournalSealed, SourceFailed
 from flamestream.model.errors import Bug, Fenced, FlameStreamError, StoreUnavailable
@@ -140,7 +141,7 @@ class FolderJournal:
         if names := log.superfluous(action.before):
             self._reactor.background(partial(log.folder.remove, names), partial(self._trimmed, log, names))
 
-    def _trimmed(self, log: "_Log", names: list[str], result: None | Exception) -> None:
+    def _trimmed(self, log: "_Log", names: list[str], result: Exception | None) -> None:
         if result is None:
             log.forget(names)
         elif not isinstance(result, (OSError, StoreUnavailable)):
@@ -169,7 +170,8 @@ class _Log:
         self._fd = -1
         self._name = ""
         self._size = 0
-        self._torn = False
+        self._spoiled = False
+        """The file has bytes of a batch that failed. It stays as it is: a sealer may have counted some of them already."""
 
     # --- in the loop ----------------------------------------------------------------------------------------------------------------
 
@@ -224,21 +226,19 @@ class _Log:
 
     def write(self) -> Time:
         """Write the batch. Returns the time up to which everything is durable and will be counted by the next seal."""
-        start = b""
-        if self._fd < 0 or self._size >= self._rotate or os.fstat(self._fd).st_nlink == 0:
+        if self._fd < 0 or self._spoiled or self._size >= self._rotate or os.fstat(self._fd).st_nlink == 0:
             self._open_next()
-        if self._torn:
-            os.ftruncate(self._fd, self._size)
-        if self._size == 0:
-            start = head(self._last)
-        self._torn = True
-        write_all(self._fd, start + self._batch)
+        data = self._batch if self._size else head(self._last) + self._batch
+        left = memoryview(data)
+        while left:
+            left = left[os.write(self._fd, left) :]
+            self._spoiled = True
         if self._fsync:
             os.fsync(self._fd)
-        self._torn = False
-        self._size += len(start) + len(self._batch)
-        self._last = self._batch_last
         self.folder.check_fence(self.fence.attempt)
+        self._spoiled = False
+        self._size += len(data)
+        self._last = self._batch_last
         return self._last
 
     def _open_next(self) -> None:
@@ -246,8 +246,8 @@ class _Log:
         fd = os.open(self.path / name, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o666)
         if self._fd >= 0:
             os.close(self._fd)
-            self._older[self._name] = self._last
-        self._fd, self._name, self._size, self._torn = fd, name, 0, False
+            self._older[self._name] = self._batch_last if self._spoiled else self._last
+        self._fd, self._name, self._size, self._spoiled = fd, name, 0, False
         if self._fsync:
             sync_folder(self.path)
 

@@ -110,7 +110,7 @@ def _is_torn(data: bytes, position: int) -> bool:
         return True
     length, _, _ = _HEAD.unpack_from(rest)
     (head_check,) = _HEAD_CHECK.unpack_from(rest, _HEAD.size)
-    return crc32(rest[: _HEAD.size]) == head_check and len(rest) < _HEAD_SIZE + length + 1
+    return crc32(rest[: _HEAD.size]) == int(head_check) and len(rest) < _HEAD_SIZE + int(length) + 1
 
 
 def _entry(data: bytes, position: int, end: int, time: Time, name: str) -> Entry:

@@ -10,6 +10,7 @@ of its own attempt count as far as they are whole, until the next seal fixes tha
 - A later seal copies what the newest one before it fixed and adds only that attempt's files: it never recounts.
 - The newest and not the oldest, because an old attempt's sealer may wake up late: when attempt 9 looked for seals, its sinks refused
   attempt 8 already, so a seal of 8 that appears afterwards has had no consequence.
+- A batch that failed half-way is written again to a new file: entries repeat, and the first one is taken.
 - A sealer creates its fence before it reads any length; a writer looks for newer fences after it has written. If it sees none, its
   entry lies within the length that will be read, and it may say "durable" (a zombie may not).
 
@@ -22,7 +23,6 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 from zlib import crc32
 
@@ -124,16 +124,17 @@ class FrontFolder:
                 if found is None or found.length != file.length:
                     found = self._scan_sealed(file, cut)
                 self._check_chain(file.name, found.after, before, cut)
-                entries += found.entries
+                entries += [entry for entry in found.entries if not entries or entry.time > entries[-1].time]
             if file.last != START:
                 before = file.last
         return entries
 
     def _check_chain(self, name: str, after: Time, before: Time | None, cut: Time) -> None:
-        if after != before and not (before is None and (after < cut or after == START)):
+        """`after` is the last entry that was durable when the file was begun; a failed batch may have left more."""
+        if after > (max(cut - 1, START) if before is None else before):
             raise Corrupt(
-                f"journal {self.path}: a file before {name} is missing, with entries after {before or START} up to {after}; restore it from "
-                "a backup (if it was trimmed, the reader asked for more than is kept: set journal.keep)"
+                f"journal {self.path}: a file before {name} is missing, with entries after {before or START} up to {after}; restore it "
+                "from a backup (if it was trimmed, the reader asked for more than is kept: set journal.keep)"
             )
 
     def _scan_sealed(self, file: SealedFile, cut: Time) -> Scan:

@@ -8,7 +8,7 @@ flowchart LR
   v1[map len]
   v2([out])
   v0 --> v1
-  v1 --> v2
+  v1 -->|by key| v2
 """
 
 from flamestream.model.graph import Graph, Kind, Vertex
@@ -46,8 +46,7 @@ def mermaid(graph: Graph) -> str:
         opening, closing = _SHAPES.get(vertex.kind, ("[", "]"))
         lines.append(f"  v{vertex.id}{opening}{label(vertex)}{closing}")
     for vertex in graph.vertices:
-        for edge, output in enumerate(vertex.outputs):
-            lines.append(f"  v{vertex.id} {_arrow(graph.vertices[output])} v{output}" + (f" %% edge {edge}" if len(vertex.outputs) > 1 else ""))
+        lines += [f"  v{vertex.id} {_arrow(graph.vertices[output])} v{output}" for output in vertex.outputs]
     return "\n".join(lines)
 
 
@@ -56,7 +55,7 @@ def _arrow(target: Vertex) -> str:
 
 
 def _is_routed(vertex: Vertex) -> bool:
-    return vertex.balance is not None or vertex.kind in (Kind.GROUPING, Kind.REDUCE) or (vertex.kind is Kind.SINK and vertex.key is not None)
+    return vertex.balance is not None or vertex.kind in (Kind.GROUPING, Kind.REDUCE, Kind.SINK)
 
 
 def text(graph: Graph) -> str:
@@ -72,7 +71,5 @@ def text(graph: Graph) -> str:
 
 def described(graph: Graph) -> dict[str, object]:
     """The same as plain data, for `--json`."""
-    vertices = [
-        {"id": v.id, "kind": v.kind.value, "name": v.name, "label": label(v), "outputs": v.outputs, "window": v.window} for v in graph.vertices
-    ]
+    vertices = [{"id": v.id, "kind": v.kind.value, "name": v.name, "label": label(v), "outputs": v.outputs} for v in graph.vertices]
     return {"graph": graph.name, "identity": graph.identity, "vertices": vertices}

@@ -21,6 +21,7 @@ from flamestream.model.errors import ManifestError
 API_VERSION: Final = "flamestream.dev/v1alpha1"
 GUARANTEES: Final = ("exactly-once", "at-least-once", "none")
 LATER: Final = ("exactly-once-2pc", "strong-productions", "micro-batch", "at-most-once")
+ON_ERROR: Final = "write fail, or {deadLetter: SINK}"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -40,49 +41,49 @@ class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, renam
     """A mapping of the manifest."""
 
 
-class Metadata(_Part):
+class Metadata(_Part, frozen=True):
     name: str
     labels: dict[str, str] = {}
 
 
-class Application(_Part):
+class Application(_Part, frozen=True):
     """The Python file, and the name of the graph in it."""
 
     file: str
     graph: str
 
 
-class Workers(_Part):
+class Workers(_Part, frozen=True):
     replicas: Annotated[int, Meta(ge=1, le=256)]
     standby: Annotated[int, Meta(ge=0, le=16)] = 0
     slots: Annotated[int, Meta(ge=1, le=4096)] = 256
 
 
-class Checkpoint(_Part):
+class Checkpoint(_Part, frozen=True):
     interval: Seconds
     store: str
     """A folder, or s3://bucket/prefix."""
 
 
-class JournalSettings(_Part):
+class JournalSettings(_Part, frozen=True):
     folder: str
     fsync: bool = True
     keep: bool = False
     """Keep everything, so that `audit` can read the input again."""
 
 
-class DeadLetter(_Part):
+class DeadLetter(_Part, frozen=True):
     dead_letter: str
     """Name of the sink that error items go to."""
 
 
-class SparkSettings(_Part):
+class SparkSettings(_Part, frozen=True):
     master: str | None = None
     """Spark's master URL; None: local, as wide as the job has workers and standbys."""
     conf: dict[str, str] = {}
 
 
-class Spec(_Part):
+class Spec(_Part, frozen=True):
     application: Application
     sources: Annotated[dict[str, Any], Meta(min_length=1)]
     sinks: Annotated[dict[str, Any], Meta(min_length=1)]
@@ -94,7 +95,7 @@ class Spec(_Part):
     spark: SparkSettings = field(default_factory=SparkSettings)
 
 
-class _File(_Part):
+class _File(_Part, frozen=True):
     api_version: str
     kind: str
     metadata: Metadata
@@ -175,7 +176,8 @@ def _check_guarantee(job: Job, guarantee: str) -> None:
     if guarantee in LATER:
         raise job.error(("spec", "guarantee"), f"{guarantee!r} is not yet in this version: choose one of {', '.join(GUARANTEES)}")
     if guarantee not in GUARANTEES:
-        raise job.error(("spec", "guarantee"), f"{guarantee!r} is unknown{_suggestion(guarantee, GUARANTEES)}: choose one of {', '.join(GUARANTEES)}")
+        unknown = f"{guarantee!r} is unknown{_suggestion(guarantee, GUARANTEES)}"
+        raise job.error(("spec", "guarantee"), f"{unknown}: choose one of {', '.join(GUARANTEES)}")
 
 
 def _located(document: Document, message: str) -> ManifestError:
@@ -184,8 +186,8 @@ def _located(document: Document, message: str) -> ManifestError:
     path: FieldPath = tuple(re.findall(r"\w+", at.replace("[...]", "").partition("$")[2]))
     named = re.search(r"(unknown|missing required) field `(.*)`", problem)
     if named is None:
-        expected = "write fail, or {deadLetter: SINK}" if path[-1:] == ("onError",) else problem.replace("`", "").replace("object", "mapping")
-        return ManifestError(f"{document.where(path)}: {expected}")
+        plain = problem.replace("`", "").replace("object", "mapping")
+        return ManifestError(f"{document.where(path)}: {ON_ERROR if path[-1:] == ('onError',) else plain}")
     name = named[2]
     if named[1] == "missing required":
         return ManifestError(f"{document.where(path)}: the required field {name!r} is missing")

@@ -36,7 +36,7 @@ def list_command(manifest: ManifestFile, json: Json = False) -> None:
         as_json(found)
         return
     for each in found:
-        say(f"epoch {each['epoch']:>8}  cut {each['cut']}  attempt {each['attempt']}  {each['segments']} segments, {each['bytes']} bytes  {each['name']}")
+        say("epoch {epoch:>8}  cut {cut}  attempt {attempt}  {segments} segments, {rows} rows, {bytes} bytes  {name}".format(**each))
     if not found:
         say("no snapshots: none has been written yet")
 
@@ -121,4 +121,3 @@ def _problem(store: ObjectStore, name: str, size: int, checksum: str) -> str:
         return f"{name}: {len(data)} bytes, the manifest says {size}"
     found = hashlib.sha256(data).hexdigest()
     return "" if found == checksum else f"{name}: its SHA-256 is {found}, the manifest says {checksum}"
-

@@ -32,7 +32,9 @@ def checked(manifest: Path) -> CheckedJob:
     _same_names(job, "sources", {vertex.name for vertex in graph.sources}, set(job.spec.sources), graph)
     wanted = {vertex.name for vertex in graph.sinks} | dead_letter_of(job)
     _same_names(job, "sinks", wanted, set(job.spec.sinks), graph)
-    of_sources = {name: sources.describe(job.source_spec(name), f"{job.document.where(('spec', 'sources', name))}") for name in job.spec.sources}
+    of_sources = {
+        name: sources.describe(job.source_spec(name), f"{job.document.where(('spec', 'sources', name))}") for name in job.spec.sources
+    }
     of_sinks = {name: sinks.describe(job.sink_spec(name), f"{job.document.where(('spec', 'sinks', name))}") for name in job.spec.sinks}
     _guarantee_holds(job, of_sources, of_sinks)
     return CheckedJob(job, graph, of_sources, of_sinks)

@@ -62,7 +62,7 @@ class Settings:
     """The least time between a recovery and a rebalance."""
     retry_us: int = 100_000
     """Pause before the record or a manifest is asked for again."""
-    last_epoch_us: int = 10_000_000
+    last_epoch_us: int = 3_000_000
     """A job that fails on user code gets so long for a last epoch."""
     drain_us: int = 60_000_000
     """A drain that takes longer becomes a stop; the next start replays the rest."""

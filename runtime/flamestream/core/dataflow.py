@@ -74,12 +74,12 @@ class Dataflow:
         self._output = output
         self._round: list[tuple[Meta, int, Time, int, Any, bool]] = []
         self._rounds = 0
-        self._enter: list[Enter] = [self._late(vertex.id) for vertex in graph.vertices]
         self._error = self._dead_letters()
-        self._handlers = [self._handler(vertex) for vertex in graph.vertices]
-        self._handlers.append(self._arrived_error())
-        self._enter = [self._entrance(vertex) for vertex in graph.vertices]
-        self._sources = {vertex.name: self._forward(vertex) for vertex in graph.sources}
+        self._enter: list[Enter] = [_not_compiled] * len(graph.vertices)
+        self._handlers: list[Enter] = [*self._enter, self._arrived_error()]
+        for number in _last_first(graph):
+            self._handlers[number] = self._handler(graph.vertices[number])
+            self._enter[number] = self._entrance(graph.vertices[number])
 
     def reset(self, owners: Sequence[WorkerId]) -> None:
         """A new layout; whatever was on its way is forgotten."""
@@ -98,23 +98,15 @@ class Dataflow:
         while around:
             self._go_round()
 
-    def source(self, name: str) -> Enter:
-        """Where the records of source `name` enter."""
-        return self._sources[name]
-
     def _go_round(self) -> None:
         meta, _, self.cause, vertex, payload, tombstone = heappop(self._round)
         self._enter[vertex](meta, payload, tombstone)
-
-    def _late(self, vertex: int) -> Enter:
-        """An entrance that may not be compiled yet."""
-        return lambda meta, payload, tombstone: self._enter[vertex](meta, payload, tombstone)
 
     # --- where items go next --------------------------------------------------------------------------------------------------------
 
     def _forward(self, vertex: Vertex) -> Enter:
         """All edges out of `vertex`."""
-        entrances = [self._late(output) for output in vertex.outputs]
+        entrances = [self._enter[output] for output in vertex.outputs]
         if len(entrances) == 1:
             return entrances[0]
 
@@ -216,7 +208,7 @@ class Dataflow:
 
         def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
             results = call(payload)
-            if type(results) is ErrorValue:
+            if isinstance(results, ErrorValue):
                 fail(meta, results, tombstone)
             else:
                 for index, result in enumerate(results):
@@ -294,6 +286,30 @@ class Dataflow:
             return self._output.error
         place, handle = self._place(Vertex(self.errors, Kind.SINK, ERRORS)), self._sink_handler(self.errors)
         return self._routed(self.errors, place, handle, self._output.error)
+
+
+def _not_compiled(meta: Meta, payload: Any, tombstone: bool) -> None:
+    raise AssertionError("an item entered a vertex before the graph was compiled")
+
+
+def _last_first(graph: Graph) -> list[int]:
+    """Every vertex behind those that its results go to, edges out of loops apart (those are looked up when an item goes round)."""
+    order: list[int] = []
+    state = [0] * len(graph.vertices)
+    for start in range(len(graph.vertices)):
+        todo = [start]
+        while todo:
+            number = todo[-1]
+            vertex = graph.vertices[number]
+            ahead = [] if vertex.kind is Kind.LOOP else [output for output in vertex.outputs if not state[output]]
+            if state[number] == 0 and ahead:
+                todo.extend(ahead)
+                continue
+            todo.pop()
+            if not state[number]:
+                state[number] = 1
+                order.append(number)
+    return order
 
 
 def _itself(payload: Any) -> Any:

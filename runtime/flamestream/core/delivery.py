@@ -55,9 +55,9 @@ class Delivery:
     def opened(self, last: Mapping[Slot, LastBundle], compare: bool) -> None:
         """The consumer's memory. `compare` under exactly-once: filter a replay by it and check the replay against it."""
         for slot, bundle in last.items():
-            state = self._slots.setdefault(slot, _SlotState(bundle.sequence, Meta(bundle.t_last)))
+            state = self._slots.setdefault(slot, _SlotState(bundle.sequence))
             if compare:
-                state.delivered = state.t_last
+                state.delivered = state.t_last = Meta(bundle.t_last)
                 items = ((meta, codec.encode(payload)) for meta, payload in codec.decode_items(bundle.items))
                 state.expected.extend(item for item in items if item[0] >= self._cut)
 

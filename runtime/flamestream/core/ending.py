@@ -1,14 +1,24 @@
-"""Endings that take a while: a drain, and a failure that gets a last epoch.
+"""Endings: a job that is complete, a drain, and a failure that gets a last epoch.
 
-A drain is over when every worker has stopped reading (two reports since it was told, without a new item between them), nothing is in
-flight, and all output is acknowledged. It need not be exact: what is missed is replayed by the next start.
+Complete: every front has ended, minimal time is END, all output is acknowledged, and (where there are epochs) that is committed: a cut
+at END is a completed job whoever is still there. Drained: every worker has stopped reading (two reports since it was told, without a
+new item between them), nothing is in flight, all output is acknowledged, and one more epoch is committed; it need not be exact, since
+what is missed is replayed by the next start. Failed: minimal time stands at the error, so one more epoch saves what is below.
 
-Keeps: an ending ends, by its deadline at the latest. Does not: announce epochs or stop workers (coordinator.py).
+Keeps: only a completed job is marked so in the record; an ending ends, by its deadline at the latest.
+Does not: announce epochs (`wants_epoch` asks the coordinator to).
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import msgspec
+
+from flamestream.core.coordination import Finish
+from flamestream.core.desk import Desk
+from flamestream.core.epochs import Epochs
+from flamestream.core.healing import Healing
+from flamestream.core.messages import Drain as DrainNow
 from flamestream.core.messages import Progress
 from flamestream.model.ids import Epoch, WorkerId
 from flamestream.model.time import END, Timestamp
@@ -16,16 +26,18 @@ from flamestream.model.time import END, Timestamp
 
 @dataclass(slots=True)
 class Drain:
-    """`flamestream run` was asked to stop at an epoch."""
+    """It was asked to stop at an epoch."""
 
     deadline: Timestamp
     told: bool = False
+    epoch: Epoch | None = None
+    """The newest number when all was quiet: a later one saves everything."""
     _items: dict[WorkerId, tuple[int, bool]] = field(default_factory=dict)
     """Items read, and whether the report before had as many."""
 
     def tell(self) -> None:
         """All workers are told (again, after a recovery)."""
-        self.told = True
+        self.told, self.epoch = True, None
         self._items.clear()
 
     def hear(self, worker: WorkerId, progress: Progress) -> None:
@@ -48,3 +60,96 @@ class Failure:
     deadline: Timestamp
     announced: Epoch
     """The newest number when it failed: a later epoch is the last one."""
+
+
+class Endings:
+    """How the job is about to end, if it is."""
+
+    def __init__(self, desk: Desk, epochs: Epochs, healing: Healing) -> None:
+        self.drain: Drain | None = None
+        self.failure: Failure | None = None
+        self.wants_epoch = False
+        self._completing = False
+        self._desk, self._epochs, self._healing = desk, epochs, healing
+
+    def request_drain(self) -> None:
+        """Begin one, unless the job is ending anyway."""
+        if not self.drain and not self.failure:
+            self.drain = Drain(Timestamp(self._desk.time.now + self._desk.settings.drain_us))
+
+    def fail(self, category: str, message: str) -> None:
+        """End the job, after a last epoch if there is a running stream to save. The first failure counts."""
+        desk = self._desk
+        if not (desk.running and desk.settings.durable and category == "user"):
+            desk.stop_all(message, Finish("failed", category, message))
+        elif self.failure is None:
+            deadline = Timestamp(desk.time.now + desk.settings.last_epoch_us)
+            self.failure = Failure(category, message, deadline, desk.record.announced)
+
+    def restarted(self) -> None:
+        """The workers of a new attempt do not know of the drain yet."""
+        if self.drain:
+            self.drain.told = False
+
+    def go_on(self) -> bool:
+        """Take the next step of the ending. Whether nothing else is to be done any more."""
+        self.wants_epoch = False
+        desk = self._desk
+        if self._completing or desk.keeper.record is None:
+            return self._completing
+        if self._complete():
+            return self._mark_completed()
+        if self.failure:
+            return self._fail_when_saved(self.failure)
+        if self.drain:
+            return self._drain(self.drain)
+        return False
+
+    def _complete(self) -> bool:
+        """Whether it is certain that nothing is left. If only the last commit is missing, ask for it."""
+        desk = self._desk
+        if desk.settings.durable and desk.record.cut == END:
+            return self._epochs.pending is None
+        reports = desk.members.progress(desk.workers) if desk.running else [None]
+        ended = all(report is not None and report.ended and report.settled == END for report in reports)
+        self.wants_epoch = ended and desk.settings.durable
+        return ended and not desk.settings.durable
+
+    def _mark_completed(self) -> bool:
+        if self._desk.keeper.idle:
+            self._completing = True
+            record = msgspec.structs.replace(self._desk.record, outcome="completed", writer=self._desk.nonce)
+            self._desk.keeper.write(record, self._completed)
+        return True
+
+    def _completed(self) -> None:
+        self._desk.stop_all("completed", Finish("completed"))
+
+    def _fail_when_saved(self, failure: Failure) -> bool:
+        desk = self._desk
+        saved = self._epochs.pending is None and desk.record.announced > failure.announced
+        if saved or not desk.running or self._healing.wrong or desk.time.due(failure.deadline):
+            desk.stop_all(failure.message, Finish("failed", failure.category, failure.message))
+        self.wants_epoch = True
+        return desk.finished
+
+    def _drain(self, drain: Drain) -> bool:
+        desk = self._desk
+        if desk.time.due(drain.deadline):
+            message = f"not drained within {desk.settings.drain_us / 1e6:g} s; the next start replays what was not committed"
+            desk.stop_all(message, Finish("stopped", "retryable", message))
+        elif desk.running and not self._healing.wrong:
+            self._drain_running(drain)
+        return desk.finished
+
+    def _drain_running(self, drain: Drain) -> None:
+        desk = self._desk
+        if not drain.told:
+            drain.tell()
+            desk.instructions.tell(desk.workers, DrainNow(desk.record.fence))
+        if drain.quiet(desk.workers, desk.acker_progress) and self._epochs.pending is None:
+            if drain.epoch is None:
+                drain.epoch = desk.record.announced
+            if not desk.settings.durable or desk.record.committed > drain.epoch or desk.minimal <= desk.record.cut:
+                desk.stop_all("drained", Finish("drained"))
+            self.wants_epoch = True

@@ -23,15 +23,15 @@ import msgspec
 
 from flamestream.core.compaction import to_compact
 from flamestream.core.coordination import DeleteObjects, ManifestFailed, ManifestWritten, Settings, WriteManifest
-from flamestream.core.deadlines import Deadlines
+from flamestream.core.desk import Desk
 from flamestream.core.job_record import JobRecord
-from flamestream.core.manifests import CommittedManifest
 from flamestream.core.messages import Abort, Accepted, Announce, Committed, CutTaken, Manifest, SegmentRef
-from flamestream.core.outbox import Outbox
-from flamestream.core.record_keeper import RecordKeeper
 from flamestream.model.errors import Bug
 from flamestream.model.ids import Epoch, Fence, WorkerId
 from flamestream.model.time import Time, Timestamp
+
+FIRST_PAUSE_US = 100_000
+LONGEST_PAUSE_US = 5_000_000
 
 
 class Stage(enum.Enum):
@@ -97,20 +97,31 @@ class Epochs:
 
     pending_type: ClassVar[type[PendingEpoch]] = PendingEpoch
 
-    def __init__(
-        self, outbox: Outbox, deadlines: Deadlines, keeper: RecordKeeper, committed: CommittedManifest, settings: Settings, nonce: str
-    ) -> None:
+    def __init__(self, desk: Desk) -> None:
         self.pending: PendingEpoch | None = None
         self.since = Timestamp(0)
-        """When the last one was announced."""
+        """When the last one was announced, or the stream began to run."""
         self.problem = ""
-        self._outbox, self._deadlines, self._keeper, self._committed = outbox, deadlines, keeper, committed
-        self._settings, self._nonce = settings, nonce
+        self._refusals = 0
+        """Epochs in a row that could not be saved."""
+        self._desk, self._instructions, self._deadlines, self._keeper, self._committed = (
+            desk, desk.instructions, desk.time, desk.keeper, desk.committed,
+        )  # fmt: skip
+        self._settings, self._nonce = desk.settings, desk.nonce
 
-    def announce(self) -> None:
-        """Begin the next epoch: its number goes into the record before anybody hears of it."""
+    def consider(self, *, urgent: bool) -> None:
+        """Announce the next epoch if it is time and something has happened since the last. `urgent` waits for neither."""
+        interval = self._settings.interval_us
+        if interval is None or self.pending or not self._keeper.idle or not self._committed.known(self._record()):
+            return
+        moved = self._desk.minimal > self._record().cut
+        pause = min(FIRST_PAUSE_US << min(self._refusals - 1, 10), LONGEST_PAUSE_US) if self._refusals else 0
+        if (moved or urgent) and self._deadlines.due_in(self.since, max(pause, 0 if urgent else interval)):
+            self._announce()
+
+    def _announce(self) -> None:
+        """Its number goes into the record before anybody hears of it."""
         record = self._record()
-        assert self.pending is None, "two epochs pending"
         number = self._next_epoch_number(record)
         self.since = self._deadlines.now
         self.pending = self.pending_type(number, record.fence, record.layout.workers, self.since)
@@ -134,7 +145,7 @@ class Epochs:
     def refused(self, worker: WorkerId, number: Epoch, reason: str) -> None:
         """A worker cannot."""
         if self._gathering(number):
-            self.abort(f"{worker}: {reason}")
+            self._not_saved(f"{worker}: {reason}")
 
     def manifest_written(self, event: ManifestWritten) -> None:
         """It is durable: commit."""
@@ -152,16 +163,7 @@ class Epochs:
     def manifest_failed(self, event: ManifestFailed) -> None:
         """The store is away: this epoch is given up, the stream goes on."""
         if self.pending and self.pending.stage is Stage.WRITING and self.pending.name == event.name:
-            self.abort(event.message)
-
-    def record_changed(self) -> None:
-        """Somebody else has written the record: only what it says now counts."""
-        epoch, record = self.pending, self._record()
-        if epoch and epoch.stage is Stage.COMMITTING and record.manifest == epoch.name:
-            self._commit(epoch)
-        elif epoch:
-            epoch.stage = Stage.GATHERING  # known now: its write has not taken effect, and cannot any more
-            self.abort("another coordinator has written the job record")
+            self._not_saved(event.message)
 
     def abort(self, reason: str) -> None:
         """Give the pending epoch up, if there is one. Not while its commit is under way: then the record decides."""
@@ -170,7 +172,12 @@ class Epochs:
         assert epoch.stage is not Stage.COMMITTING, f"epoch {epoch.number} aborted while it is being committed"
         self.pending = None
         self.problem = f"epoch {epoch.number} aborted: {reason}"
-        self._outbox.tell(epoch.workers, Abort(epoch.fence, epoch.number))
+        self._instructions.tell(epoch.workers, Abort(epoch.fence, epoch.number))
+
+    def interrupted(self, reason: str) -> None:
+        """A worker may have missed what was said: begin anew. Whoever has accepted is not needed any more."""
+        if self.pending and self.pending.stage is Stage.GATHERING:
+            self.abort(reason)
 
     def go_on(self) -> None:
         """Nobody waits for ever."""
@@ -178,9 +185,13 @@ class Epochs:
         if epoch and epoch.stage is not Stage.COMMITTING and self._deadlines.due_in(epoch.since, self._settings.epoch_timeout_us):
             missing = [worker for worker in epoch.workers if worker not in epoch.accepted]
             waiting_for = f"not accepted by {', '.join(missing)}" if missing else "the manifest is not written"
-            self.abort(f"{waiting_for} within {self._settings.epoch_timeout_us / 1e6:g} s")
+            self._not_saved(f"{waiting_for} within {self._settings.epoch_timeout_us / 1e6:g} s")
 
     # --- inside ---
+
+    def _not_saved(self, reason: str) -> None:
+        self._refusals += 1
+        self.abort(reason)
 
     def _on_stage(self, then: Callable[[PendingEpoch], None]) -> Callable[[], None]:
         """Call `then` with this epoch, if it is still pending when the write has taken effect."""
@@ -198,24 +209,24 @@ class Epochs:
         if self._committed.manifest:
             compact = to_compact(self._committed.manifest.segments, epoch.workers, epoch.number)
         for worker in epoch.workers:
-            self._outbox.tell([worker], Announce(epoch.fence, epoch.number, compact.get(worker, [])))
+            self._instructions.tell([worker], Announce(epoch.fence, epoch.number, compact.get(worker, [])))
 
     def _write_if_complete(self, epoch: PendingEpoch) -> None:
         if epoch.complete():
             epoch.stage = Stage.WRITING
             epoch.manifest = next_manifest(self._committed.manifest, epoch, self._settings)
             epoch.name = f"manifests/{epoch.number:012d}-{epoch.fence.attempt}-{self._nonce}"
-            self._outbox.add(WriteManifest(epoch.name, epoch.manifest))
+            self._instructions.add(WriteManifest(epoch.name, epoch.manifest))
 
     def _commit(self, epoch: PendingEpoch) -> None:
         """The record says so: it is committed."""
         assert epoch.manifest is not None, "a commit without a manifest"
         previous, previous_name = self._committed.manifest, self._committed.name
-        self.pending, self.problem = None, ""
+        self.pending, self.problem, self._refusals = None, "", 0
         self._committed.learn(epoch.name, epoch.manifest)
-        self._outbox.tell(epoch.workers, Committed(epoch.fence, epoch.number, epoch.manifest.cut))
+        self._instructions.tell(epoch.workers, Committed(epoch.fence, epoch.number, epoch.manifest.cut))
         if names := superseded(previous, previous_name, epoch.manifest):
-            self._outbox.add(DeleteObjects(names))
+            self._instructions.add(DeleteObjects(names))
 
     def _next_epoch_number(self, record: JobRecord) -> Epoch:
         return Epoch(record.announced + 1)
@@ -225,5 +236,4 @@ class Epochs:
         return epoch if epoch and epoch.stage is Stage.GATHERING and epoch.number == number else None
 
     def _record(self) -> JobRecord:
-        assert self._keeper.record is not None, "an epoch before the first attempt"
-        return self._keeper.record
+        return self._desk.record

@@ -7,9 +7,9 @@ Does not: read bytes or check hashes (the shell, with the hash in the record), o
 
 from flamestream.core.coordination import ManifestBroken, ManifestLoaded, ReadManifest, Settings
 from flamestream.core.deadlines import Deadlines
+from flamestream.core.instructions import Instructions
 from flamestream.core.job_record import JobRecord
 from flamestream.core.messages import Manifest
-from flamestream.core.outbox import Outbox
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.time import Timestamp
 
@@ -17,12 +17,12 @@ from flamestream.model.time import Timestamp
 class CommittedManifest:
     """The one manifest that counts."""
 
-    def __init__(self, outbox: Outbox, deadlines: Deadlines, settings: Settings) -> None:
+    def __init__(self, instructions: Instructions, deadlines: Deadlines, settings: Settings) -> None:
         self.manifest: Manifest | None = None
         self.problem = ""
         self.corrupt = False
         """The last answer was that it is missing or damaged."""
-        self._outbox, self._deadlines, self._settings = outbox, deadlines, settings
+        self._instructions, self._deadlines, self._settings = instructions, deadlines, settings
         self.name = ""
         self._asked = ""
         self._again: Timestamp | None = None
@@ -68,7 +68,7 @@ class CommittedManifest:
         if self._asked == record.manifest or (self._again is not None and not self._deadlines.due(self._again)):
             return
         self._asked, self._again = record.manifest, None
-        self._outbox.add(ReadManifest(record.manifest, record.manifest_hash))
+        self._instructions.add(ReadManifest(record.manifest, record.manifest_hash))
 
 
 def _check_manifest(manifest: Manifest, record: JobRecord, settings: Settings) -> None:

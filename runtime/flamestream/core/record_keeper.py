@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 from flamestream.core.coordination import ReadRecord, RecordConflict, RecordRead, RecordUnknown, RecordWritten, WriteRecord
 from flamestream.core.deadlines import Deadlines
+from flamestream.core.instructions import Instructions
 from flamestream.core.job_record import JobRecord
-from flamestream.core.outbox import Outbox
 from flamestream.model.time import Timestamp
 
 RecordEvent = RecordRead | RecordWritten | RecordConflict | RecordUnknown
@@ -38,12 +38,14 @@ class News(enum.Enum):
 class RecordKeeper:
     """`record` and `version` as known. Write only when `idle`."""
 
-    def __init__(self, outbox: Outbox, deadlines: Deadlines, retry_us: int) -> None:
+    def __init__(self, instructions: Instructions, deadlines: Deadlines, retry_us: int) -> None:
         self.record: JobRecord | None = None
         self.version: int | None = None
         self.known = False
+        self.has_written = False
+        """A write of mine has taken effect: whoever writes after it has read it, and so has taken over."""
         self.problem = ""
-        self._outbox, self._deadlines, self._retry = outbox, deadlines, retry_us
+        self._instructions, self._deadlines, self._retry = instructions, deadlines, retry_us
         self._asked = False
         self._writing: JobRecord | None = None
         self._then: Callable[[], None] | None = None
@@ -59,7 +61,7 @@ class RecordKeeper:
         """See whether it has changed. Nothing if an answer is under way anyway."""
         if not self._asked:
             self._asked, self._read_at = True, None
-            self._outbox.add(ReadRecord())
+            self._instructions.add(ReadRecord())
 
     def write(self, record: JobRecord, then: Callable[[], None]) -> None:
         """Compare-and-set. `then` is called once it has taken effect, never if not."""
@@ -68,7 +70,9 @@ class RecordKeeper:
         self._send()
 
     def go_on(self) -> None:
-        """Ask again when it is time to."""
+        """Ask for the first time, or again when it is time to."""
+        if not self.known and self._read_at is None:
+            self.read()
         if self._read_at is not None and self._deadlines.due(self._read_at):
             self.read()
 
@@ -115,7 +119,7 @@ class RecordKeeper:
 
     def _took_effect(self, version: int) -> News:
         assert self._writing is not None, "an answer to a write that was not asked for"
-        self.record, self.version = self._writing, version
+        self.record, self.version, self.has_written = self._writing, version, True
         then, self._writing, self._then = self._then, None, None
         self._conflict, self.problem = False, ""
         assert then is not None, "a write without a continuation"
@@ -125,7 +129,7 @@ class RecordKeeper:
     def _send(self) -> None:
         assert self._writing is not None, "nothing to write"
         self._asked = True
-        self._outbox.add(WriteRecord(self._writing, self.version))
+        self._instructions.add(WriteRecord(self._writing, self.version))
 
     def _read_later(self) -> None:
         self._read_at = Timestamp(self._deadlines.now + self._retry)

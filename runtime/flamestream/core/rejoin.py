@@ -13,6 +13,7 @@ Does not: touch journals or consumers (fronts.py, delivery.py).
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from typing import Any
 
 from flamestream.core.actions import Action, LinkPeers, Load, OpenSink
 from flamestream.core.events import LastBundle, Row
@@ -20,8 +21,7 @@ from flamestream.core.keyed import KeyedState
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.messages import Opened, Recover, Sealed, SlotOutput, ToCoordinator
 from flamestream.core.settings import WorkerSettings
-from flamestream.model.ids import Fence, LayoutVersion, SinkName, Slot, WorkerId
-from flamestream.model.layout import Layout
+from flamestream.model.ids import Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import LEAST
 from flamestream.model.time import Time
 
@@ -40,8 +40,7 @@ class Phase(Enum):
 class Rejoin:
     """One worker's recoveries, one after another; the newest counts."""
 
-    def __init__(self, me: WorkerId, settings: WorkerSettings, cuts: LiveCuts, states: Mapping[int, KeyedState]) -> None:  # type: ignore[type-arg]
-        self.no_layout = Layout(LayoutVersion(0), (), (), me)
+    def __init__(self, me: WorkerId, settings: WorkerSettings, cuts: LiveCuts, states: Mapping[int, KeyedState[Any]]) -> None:
         self._me = me
         self._cuts = cuts
         self._states = states

@@ -32,7 +32,7 @@ from flamestream.core.snapshot import PendingSnapshot
 from flamestream.model import payload as codec
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.graph import Graph
-from flamestream.model.ids import NO_FENCE, Epoch, Fence, SinkName, Slot, SourceName, WorkerId
+from flamestream.model.ids import NO_FENCE, Epoch, Fence, LayoutVersion, SinkName, Slot, SourceName, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.meta import Meta, meta_of, time_of_meta
 from flamestream.model.payload import ErrorValue
@@ -59,8 +59,10 @@ class Worker:
         self._chores: list[Iterator[object]] = []
         self._reported = Timestamp(0)
         self._items_in = self._items_out = 0
-        self._begin(Layout(self._rejoin.no_layout.version, (me,) * settings.slots, (), me), START, {})
+        self._now = Timestamp(0)
+        self._work: list[Work] = []
         self._halted = True
+        self._begin(Layout(LayoutVersion(0), (me,) * settings.slots, (), me), START, {})
 
     def hello(self, address: str) -> msg.Hello:
         """What to say first on a connection to the coordinator."""
@@ -168,7 +170,7 @@ class Worker:
         self._deliveries = {number: Delivery(name, cut, settings.delivery_items) for number, name in self._sinks.items()}
         self._pending: PendingSnapshot | None = None
         self._compact: dict[Epoch, list[msg.SegmentRef]] = {}
-        self._work: list[Work] = []
+        self._work.clear()
         self._minimal = self._settled_told = cut
         self.flow.reset(layout.owners)
 

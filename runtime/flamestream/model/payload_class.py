@@ -73,7 +73,7 @@ def _fields_of(cls: type) -> tuple[str, ...]:
         raise PayloadError(f"{name} is no dataclass: {_WAY_OUT}; put @payload_type above @dataclass(frozen=True)")
     if not cls.__dict__["__dataclass_params__"].frozen:
         raise PayloadError(f"{name} is not frozen, and payloads must not change: use @dataclass(frozen=True)")
-    return tuple(field.name for field in dataclasses.fields(cls))
+    return tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]  # it has __dataclass_params__
 
 
 def _root_of(cls: type) -> str:
@@ -93,7 +93,7 @@ def _dataclass_builder(cls: type, fields: tuple[str, ...]) -> Build:
     setters = [_setter(cls, field) for field in fields]
 
     def build(values: Any) -> Any:
-        made = object.__new__(cls)
+        made: Any = object.__new__(cls)
         for assign, value in zip(setters, values, strict=True):
             assign(made, value)
         return made
@@ -114,8 +114,10 @@ def _struct_builder(cls: type, fields: tuple[str, ...]) -> Build:
     if positional and not hasattr(cls, "__post_init__"):
         return functools.partial(_call, cls)
 
+    create: Any = cls.__new__
+
     def build(values: Any) -> Any:
-        made = cls.__new__(cls)
+        made = create(cls)
         for field, value in zip(fields, values, strict=True):
             msgspec.structs.force_setattr(made, field, value)
         return made

@@ -20,9 +20,9 @@ from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.collections.keys import Key, encoded
 from flamestream.model.collections.map import entries_of, entry_changes
 from flamestream.model.collections.set import element_changes, elements_of
-from flamestream.model.collections.vector import changed_places
-from flamestream.model.errors import Corrupt
-from flamestream.model.payload_codec import SCALARS, decode, encode, encode_wire, value_of, wire_of
+from flamestream.model.collections.vector import changed_places, values_from
+from flamestream.model.errors import Corrupt, PayloadError
+from flamestream.model.payload_codec import SCALARS, check, decode, encode, encode_wire, value_of, wire_of
 from flamestream.model.payload_registry import MAX_DEPTH, PLANS
 
 LEAST_LIMIT: Final = 64
@@ -34,13 +34,13 @@ class _Delta(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A tagged array."""
 
 
-class Whole(_Delta, tag=0):
+class Whole(_Delta, frozen=True, tag=0):
     """The new value itself, as a wire."""
 
     wire: Any
 
 
-class VectorDelta(_Delta, tag=1):
+class VectorDelta(_Delta, frozen=True, tag=1):
     """The first `size` or `before` values, whichever is less, stay; then `changes` at `places`; then `tail` behind."""
 
     before: int
@@ -50,7 +50,7 @@ class VectorDelta(_Delta, tag=1):
     tail: list[Any]
 
 
-class MapDelta(_Delta, tag=2):
+class MapDelta(_Delta, frozen=True, tag=2):
     """Of a Map of `before` entries: new values for `keys`; `gone` are deleted."""
 
     before: int
@@ -60,7 +60,7 @@ class MapDelta(_Delta, tag=2):
     gone: list[Any]
 
 
-class SetDelta(_Delta, tag=3):
+class SetDelta(_Delta, frozen=True, tag=3):
     """Of a Set of `before` elements."""
 
     before: int
@@ -69,7 +69,7 @@ class SetDelta(_Delta, tag=3):
     gone: list[Any]
 
 
-class MembersDelta(_Delta, tag=4):
+class MembersDelta(_Delta, frozen=True, tag=4):
     """Of a tuple or an instance with `members` members: changes of some."""
 
     members: int
@@ -94,7 +94,11 @@ def decode_state(data: bytes) -> Any:
 def delta_state(old: Any, new: Any) -> bytes | None:
     """What turns `old` into `new`; None if writing `new` in full is as cheap."""
     delta = _delta(old, new, MAX_DEPTH)
-    return None if delta is None else encode_wire(delta)
+    try:
+        return None if delta is None else encode_wire(delta)
+    except (OverflowError, UnicodeEncodeError) as error:
+        check(new)
+        raise PayloadError(f"the change of a state of type {type(new).__name__} cannot be encoded: {error}") from error
 
 
 def apply_state_delta(old: Any, data: bytes) -> Any:
@@ -132,7 +136,7 @@ def _vector_delta(old: Vector[Any], new: Vector[Any], room: int) -> VectorDelta 
     if len(places) > limit:
         return None
     changes = [_delta_or_whole(old[place], new[place], room - 1) for place in places]
-    tail = [wire_of(new[place], room - 1) for place in range(common, len(new))]
+    tail = [wire_of(value, room - 1) for value in values_from(new, common)]
     return VectorDelta(len(old), len(new), places, changes, tail)
 
 
@@ -181,6 +185,7 @@ def _members_delta(old: Any, new: Any, room: int) -> MembersDelta | None:
 
 
 def _applied(old: Any, delta: Delta, room: int) -> Any:
+    new: Any
     if room < 0:
         raise Corrupt(f"a delta nests deeper than {MAX_DEPTH} levels")
     if isinstance(delta, Whole):
@@ -198,7 +203,7 @@ def _applied(old: Any, delta: Delta, room: int) -> Any:
     return new
 
 
-def _expect(old: Any, kind: type, size: int) -> Any:
+def _expect(old: Any, kind: type[Any], size: int) -> Any:
     if type(old) is not kind or len(old) != size:
         raise Corrupt(
             f"a delta is for a {kind.__name__} of {size} elements and not for this {type(old).__name__}: one before it is missing"

@@ -35,6 +35,7 @@ class ConsumerSite:
         self.sink = sink
         self.slots: dict[Slot, SlotLog] = {}
         self.life = 0
+        self.opened: Callable[[SinkName, Fence, Sequence[Slot]], None] = lambda sink, fence, slots: None
         self.taken: Callable[[SinkName, Fence, Bundle], None] = lambda sink, fence, bundle: None
         self._delay = delay
         self._down_until = 0
@@ -44,6 +45,7 @@ class ConsumerSite:
         if any(self.refuses(fence, slot) for slot in slots):
             self.world.trace.cover("consumer.open fenced")
             return None
+        self.opened(self.sink, fence, slots)
         last = {}
         for slot in slots:
             log = self.slots.setdefault(slot, SlotLog())

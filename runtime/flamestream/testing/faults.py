@@ -124,21 +124,21 @@ def no_faults(rng: Random, trace: Trace) -> FaultPlan:
     return FaultPlan(rng, trace, {}, [])
 
 
-def drawn_faults(rng: Random, trace: Trace, heal_at: int) -> FaultPlan:
-    """A random subset of all faults, each with a random rate or random moments before `heal_at`."""
+def drawn_faults(rng: Random, trace: Trace, start: int, heal_at: int) -> FaultPlan:
+    """A random subset of all faults, each with a random rate or random moments between `start` and `heal_at`."""
     if rng.random() < 0.05:
         return no_faults(rng, trace)
     chosen = [fault for fault in Fault if rng.random() < _WEIGHT.get(fault, 0.2)]
     rates = {fault: _RATE[fault] * rng.uniform(0.1, 1.0) for fault in chosen if fault not in SCHEDULED}
     if Fault.CLOCK_SKEW in rates:
         rates[Fault.CLOCK_SKEW] = 1.0
-    bursts = [rng.randrange(heal_at) for _ in range(2)]
-    moments = [Moment(_moment(rng, heal_at, bursts), fault) for fault in chosen if fault in SCHEDULED for _ in range(rng.randint(1, 3))]
+    bursts = [rng.randrange(start, heal_at) for _ in range(2)]
+    moments = [Moment(_moment(rng, start, heal_at, bursts), fault) for fault in chosen if fault in SCHEDULED for _ in range(rng.randint(1, 3))]
     return FaultPlan(rng, trace, rates, sorted(moments, key=lambda m: m.at))
 
 
-def _moment(rng: Random, heal_at: int, bursts: list[int]) -> int:
+def _moment(rng: Random, start: int, heal_at: int, bursts: list[int]) -> int:
     """Anywhere, or close to a burst: faults that meet (a crash during a recovery) find more than faults alone."""
     if rng.random() < 0.5:
-        return rng.randrange(heal_at)
+        return rng.randrange(start, heal_at)
     return min(heal_at - 1, rng.choice(bursts) + rng.randrange(30_000))

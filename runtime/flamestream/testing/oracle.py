@@ -15,11 +15,11 @@ from typing import Any
 
 from flamestream.core.events import Entry
 from flamestream.model import payload as codec
-from flamestream.model.graph import Graph, Kind
+from flamestream.model.graph import Graph
 from flamestream.model.ids import Offset, Partition, SinkName, Slot
 from flamestream.model.meta import floor
 from flamestream.model.slot import slot_of
-from flamestream.model.time import END, START, FrontId, Time, next_time, time_of
+from flamestream.model.time import END, START, FrontId, Time, next_time
 from flamestream.testing.producers import SourceSite
 from flamestream.testing.reference import ERRORS, Walk
 from flamestream.testing.world import World
@@ -48,7 +48,7 @@ class Oracle:
         self.runs: list[tuple[Time, FrontId, Partition, Offset, int]] = []
         """All that were interpreted, ascending."""
         self._world = world
-        self._graph = graph
+        self.graph = graph
         self._sites = {site.front: site for site in sites}
         self._sources = {front: next(v for v in graph.sources if v.name == name) for front, name in sources.items()}
         self._keys = {v.name: v.key for v in graph.sinks}
@@ -152,17 +152,9 @@ class Oracle:
 
 
 def timed_runs(site: SourceSite) -> Iterator[tuple[Time, FrontId, Partition, Offset, int]]:
-    """What a timed front stamps: runs cut at multiples of its run length, at max(own time, last stamp + 1)."""
-    last, newest = START, 0
-    (partition, records), = site.partitions.items()
+    """What a timed front stamps: runs cut at multiples of its run length, each at the first time of the front after the one before."""
+    last = START
+    ((partition, records),) = site.partitions.items()
     for first in range(0, len(records), site.run_length):
-        run = records[first : first + site.run_length]
-        newest = max(newest, *(record.hint for record in run))
-        last = max(next_time(last, site.front), time_of(run[-1].hint.__class__(newest), site.front))
-        yield last, site.front, partition, Offset(first), len(run)
-
-
-def is_stateful(graph: Graph, operation: int) -> bool:
-    """Whether a vertex has state that outlives its items: a grouping with a window of 1 has none."""
-    vertex = graph.vertices[operation]
-    return vertex.kind is Kind.REDUCE or (vertex.kind is Kind.GROUPING and vertex.window > 1)
+        last = next_time(last, site.front)
+        yield last, site.front, partition, Offset(first), min(site.run_length, len(records) - first)

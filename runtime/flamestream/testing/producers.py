@@ -148,10 +148,10 @@ class ProducerPort:
         return offset < len(records) and records[offset].available <= self._world.now
 
     def _arrive(self, reader: _Reader, partition: Partition) -> None:
-        """Up to a random number of the records that are there. Of a timed front, records of one own time: the stamp depends on it."""
+        """Up to a random number of the records that are there."""
         records, first = self._site.partitions[partition], reader.offsets.get(partition, Offset(0))
         most = min(reader.room, max(1, reader.size // RECORD_SIZE), self._world.between(1, 6))
-        batch = [r for r in records[first : first + most] if r.available <= self._world.now and (not self._site.timed or r.hint == records[first].hint)]
+        batch = [record for record in records[first : first + most] if record.available <= self._world.now]
         reader.offsets[partition] = Offset(first + len(batch))
         reader.room -= len(batch)
         reader.size -= RECORD_SIZE * len(batch)

@@ -41,7 +41,7 @@ def interpret(
     sources = {vertex.name: vertex for vertex in graph.validated().sources}
     names = fronts or {FrontId(index): name for index, name in enumerate(sources)}
     walk = Walk(graph)
-    results: Results = {vertex.name: [] for vertex in graph.sinks} | {ERRORS: []}
+    results: Results = {name: [] for name in (*(vertex.name for vertex in graph.sinks), ERRORS)}
     for time, records in sorted(runs, key=itemgetter(0)):
         reached = walk.run(sources[names[front_of(time)]], time, records)
         if on_error == "fail" and any(name == ERRORS for name, _, _ in reached):
@@ -105,11 +105,11 @@ class Walk:
 
     def _applied(self, vertex: Vertex, payload: Any) -> list[Any]:
         if vertex.balance is not None:
-            _call(vertex.balance, payload, then=_int32(vertex.balance))  # places the item, as a sink's key does: only whether it fails matters here
+            _call(vertex.balance, payload, then=_int32(vertex.balance))  # places the item; only whether it fails matters here
         if vertex.kind is Kind.MAP:
             return [_call(vertex.function, payload)]
         if vertex.kind is Kind.FLAT_MAP:
-            return _call(vertex.function, payload, then=_listed)
+            return list(_call(vertex.function, payload, then=_listed))
         if vertex.kind is Kind.FILTER:
             return [payload] if _call(vertex.function, payload, then=bool) else []
         if vertex.kind is Kind.GROUPING:

@@ -44,6 +44,7 @@ class Store:
         self.objects: dict[str, bytes] = {}
         self.damaged: set[str] = set()
         self.full_until = 0
+        self.deleting: Callable[[str], None] = lambda name: None
         self._delay = delay
         self._listing: list[str] = []
 
@@ -69,6 +70,7 @@ class Store:
 
     def delete(self, name: str) -> None:
         """At once."""
+        self.deleting(name)
         self.objects.pop(name, None)
 
     def names(self) -> list[str]:

@@ -6,9 +6,9 @@ import struct
 from collections.abc import Iterator
 
 import pytest
+
 from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.reactor import EpollReactor
-
 from support import loops
 
 MAX = 1 << 20

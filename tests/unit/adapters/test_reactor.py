@@ -7,10 +7,10 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+
 from flamestream.adapters import reactor as module
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.model.errors import Bug
-
 from support import loops
 
 

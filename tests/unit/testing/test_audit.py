@@ -77,7 +77,8 @@ def counting() -> Graph:
 
 def history(*payloads: Any, metas: list[int] | None = None) -> dict[str, list[Delivered]]:
     places = metas or list(range(len(payloads)))
-    return {"out": [Delivered(meta_of(ONE, p), Slot(9), SequenceNumber(n), v) for n, (p, v) in enumerate(zip(places, payloads, strict=True), 1)]}
+    numbered = enumerate(zip(places, payloads, strict=True), 1)
+    return {"out": [Delivered(meta_of(ONE, p), Slot(9), SequenceNumber(n), v) for n, (p, v) in numbered]}
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,8 @@ def test_runs_of_two_fronts_meet_in_time_order() -> None:
 
 def test_a_grouping_gives_the_last_window_of_its_key() -> None:
     graph = Graph("g")
-    graph.source("in").group(2, key=lambda pair: pair[0]).map(lambda window: tuple(pair[1] for pair in window)).sink("out", key=lambda _: "x")
+    windows = graph.source("in").group(2, key=lambda pair: pair[0])
+    windows.map(lambda window: tuple(pair[1] for pair in window)).sink("out")
     assert values(run(graph, ("a", 1), ("b", 2), ("a", 3), ("a", 4))) == [(1,), (2,), (1, 3), (3, 4)]
 
 
@@ -80,7 +81,10 @@ def test_keys_are_told_apart_by_encoding_and_never_by_equality() -> None:
 
 def test_reduce_emits_a_result_an_item_with_the_items_meta() -> None:
     graph = Graph("g")
-    graph.source("in").reduce(key=lambda p: p[0], initial=str, combine=lambda text, p: text + p[1], emit=lambda text, p: (p[0], text)).sink("out")
+    texts = graph.source("in").reduce(
+        key=lambda p: p[0], initial=str, combine=lambda text, p: text + p[1], emit=lambda text, p: (p[0], text)
+    )
+    texts.sink("out")
     results = run(graph, ("k", "a"), ("j", "x"), ("k", "b"))
     assert results["out"] == [(meta_of(ONE, 0), ("k", "a")), (meta_of(ONE, 1), ("j", "x")), (meta_of(ONE, 2), ("k", "ab"))]
 

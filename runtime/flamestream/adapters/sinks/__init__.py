@@ -1,1 +1,116 @@
+"""Sinks: what a manifest may name, whether it can fence, its consumer, and how to read what it holds.
 
+| kind     | keeps last bundles and fences | for                                        |
+|----------|-------------------------------|--------------------------------------------|
+| files    | yes: a shared folder          | one machine, or a cluster file system      |
+| socket   | yes: the far end does         | consumers in any language                  |
+| callback | no                            | tests and benchmarks in the worker         |
+| discard  | no                            | measuring what a graph costs without output|
+
+>>> describe({"discard": {}}).fences
+False
+>>> describe({"files": {}}, "spec.sinks.index")
+Traceback (most recent call last):
+flamestream.model.errors.ManifestError: spec.sinks.index.files: Object missing required field `path`
+
+Does not: read the manifest's file (cli/manifest.py), or refuse a sink (it says why one must be refused).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from flamestream.adapters.sinks.callback import CallbackConsumer
+from flamestream.adapters.sinks.fences import FencedFolder
+from flamestream.adapters.sinks.files_sink import FilesConsumer
+from flamestream.adapters.sinks.reading import Item, read_all, read_items
+from flamestream.adapters.sinks.socket_sink import SocketConsumer
+from flamestream.adapters.spec import address_of, function_of, one_of
+from flamestream.model.errors import UserError
+from flamestream.model.ids import SinkName, WorkerId
+from flamestream.ports import Consumer, Post, Reactor
+
+__all__ = ["Item", "SinkTraits", "build", "describe", "read", "read_all"]
+
+
+class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A folder, which belongs to this sink alone."""
+
+    path: str
+    fsync: bool = True
+    """False: what is acknowledged survives the process but not the machine."""
+
+
+class SocketSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A consumer to dial; see docs/wire-protocol.md."""
+
+    address: str
+
+    def __post_init__(self) -> None:
+        address_of(self.address)
+
+
+class CallbackSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A function (`module:name`) that gets the items of a bundle as a list of (meta, payload)."""
+
+    function: str
+
+
+class DiscardSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Nothing is kept."""
+
+
+SinkSpec = FilesSpec | SocketSpec | CallbackSpec | DiscardSpec
+_KINDS: Final[dict[str, type[SinkSpec]]] = {
+    "files": FilesSpec, "socket": SocketSpec, "callback": CallbackSpec, "discard": DiscardSpec,
+}
+_CANNOT_FENCE: Final = (
+    "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get items twice. "
+    "Choose a `files` or `socket` sink, or `guarantee: at-least-once`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkTraits:
+    """What the engine has to know of a sink."""
+
+    fences: bool
+    refusal: str = ""
+    """Why it must be refused under exactly-once, and what to choose; "" if it need not be."""
+
+
+def describe(spec: object, where: str = "sink") -> SinkTraits:
+    """Check `spec` and say what it is. Raises ManifestError that begins with the wrong field's place below `where`."""
+    match one_of(spec, _KINDS, where):
+        case CallbackSpec():
+            return SinkTraits(False, f"{where}: {_CANNOT_FENCE.format('callback')}")
+        case DiscardSpec():
+            return SinkTraits(False, f"{where}: {_CANNOT_FENCE.format('discard')}")
+        case _:
+            return SinkTraits(True)
+
+
+def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, reactor: Reactor) -> Consumer:
+    """The consumer of sink `sink` for worker `writer`."""
+    where = f"spec.sinks.{sink}"
+    match one_of(spec, _KINDS, where):
+        case FilesSpec(path=path, fsync=fsync):
+            return FilesConsumer(FencedFolder(Path(path)), fsync, sink, writer, job, post, reactor)
+        case SocketSpec(address=address):
+            return SocketConsumer(address_of(address), sink, writer, job, post, reactor)
+        case CallbackSpec(function=function):
+            return CallbackConsumer(function_of(function, f"{where}.callback.function"), sink, post, reactor)
+        case DiscardSpec():
+            return CallbackConsumer(None, sink, post, reactor)
+
+
+def read(spec: object, where: str = "sink") -> Iterator[Item]:
+    """All items that a files sink holds, in the total order: (meta, slot, sequence, payload)."""
+    match one_of(spec, _KINDS, where):
+        case FilesSpec(path=path):
+            return read_items(Path(path))
+        case _:
+            raise UserError(f"{where}: only a `files` sink can be read back; what others got is with whom they delivered to")

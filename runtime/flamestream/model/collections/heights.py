@@ -28,6 +28,8 @@ def with_height(counts: Counts, height: int) -> Counts:
     """One element of `height` more."""
     if not height:
         return counts
+    if height == len(counts) == 1:  # the usual one: all elements are flat instances or tuples
+        return (counts[0] + 1,)
     if height > len(counts):
         return (*counts, *(0,) * (height - len(counts) - 1), 1)
     return (*counts[: height - 1], counts[height - 1] + 1, *counts[height:])

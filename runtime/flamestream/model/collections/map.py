@@ -4,12 +4,13 @@ immutables.Map (a HAMT in C) under the kept form of the keys, and a change journ
 
 >>> counts = Map({"a": 1}).set("b", 2).set(True, 3)
 >>> counts, counts["b"], counts.get(1)
-(Map({True: 3, 'a': 1, 'b': 2}), 2, None)
+(Map({'a': 1, 'b': 2, True: 3}), 2, None)
 
 Keeps: keys and values are payloads; keys are told apart with their types; iteration is in the order of the encoded keys.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar, final
 
 import immutables
@@ -17,7 +18,7 @@ import msgspec
 
 from flamestream.model.collections import journal
 from flamestream.model.collections.heights import FLAT, Counts, collection_height, height_of_element, with_height, without_element
-from flamestream.model.collections.journal import Journal
+from flamestream.model.collections.journal import Link
 from flamestream.model.collections.keys import Key, encoded, given, in_order, kept
 from flamestream.model.errors import Corrupt
 from flamestream.model.payload_codec import encode, take_values, wire_of
@@ -36,10 +37,10 @@ _ABSENT: Final = object()
 class Map(Collection[K], Generic[K, V]):
     """An immutable mapping. `set` and `delete` return a new one."""
 
-    __slots__ = ("_counts", "_entries", "_journal")
+    __slots__ = ("_counts", "_entries", "_link")
 
     _entries: Entries
-    _journal: Journal
+    _link: Link
     _counts: Counts
 
     def __init__(self, entries: "Map[K, V] | Mapping[K, V] | Iterable[tuple[K, V]]" = ()) -> None:
@@ -51,16 +52,19 @@ class Map(Collection[K], Generic[K, V]):
                 counts = _counts_with(counts, building.get(place, _ABSENT), key, value)
                 building[place] = value
             self._entries = building.finish()
-        self._journal = journal.begun()
+        self._link = journal.begun()
         self._counts = counts
 
     def set(self, key: K, value: V) -> "Map[K, V]":
-        """With `value` for `key`."""
+        """With `value` for `key`; this one if it has that already."""
         place, entries = kept(key), self._entries
+        before = entries.get(place, _ABSENT)
+        if before is value:
+            return self
         made = _new(Map)
-        made._counts = _counts_with(self._counts, entries.get(place, _ABSENT), key, value)
+        made._counts = _counts_with(self._counts, before, key, value)
         made._entries = entries = entries.set(place, value)
-        made._journal = journal.noted(self._journal, place, len(entries))
+        made._link = journal.noted(self._link, place, len(entries))
         return made  # type: ignore[no-any-return]
 
     def delete(self, key: K) -> "Map[K, V]":
@@ -69,7 +73,7 @@ class Map(Collection[K], Generic[K, V]):
         made = _new(Map)
         made._counts = without_element(without_element(self._counts, value), key)
         made._entries = entries = self._entries.delete(place)
-        made._journal = journal.noted(self._journal, place, len(entries))
+        made._link = journal.noted(self._link, place, len(entries))
         return made  # type: ignore[no-any-return]
 
     def get(self, key: K, default: Any = None) -> Any:
@@ -123,16 +127,13 @@ class Map(Collection[K], Generic[K, V]):
 def _counts_with(counts: Counts, before: Any, key: Any, value: Any) -> Counts:
     """The counts after `value` for `key` has taken the place of `before`."""
     height = height_of_element(value)
-    if before is _ABSENT:
-        counts = with_height(counts, height_of_element(key))
-    else:
-        counts = without_element(counts, before)
+    counts = with_height(counts, height_of_element(key)) if before is _ABSENT else without_element(counts, before)
     return with_height(counts, height) if height else counts
 
 
 def entry_changes(old: Map[Any, Any], new: Map[Any, Any]) -> list[Key] | None:
     """Kept keys whose entries may differ; None if that is not known cheaply."""
-    return journal.changed_keys(old._journal, new._journal)
+    return journal.changed_keys(old._link, new._link)
 
 
 def entries_of(value: Map[Any, Any]) -> Entries:
@@ -161,7 +162,7 @@ def _from_wire(wire: list[Wire], room: int) -> Map[Any, Any]:
 def check_ascending(keys: list[Any], where: str) -> None:
     """Raise Corrupt unless these are a canonical collection's keys."""
     codes = [encode(key) for key in keys]
-    if any(not before < after for before, after in zip(codes, codes[1:], strict=False)):
+    if any(not before < after for before, after in pairwise(codes)):
         raise Corrupt(f"a stored {where} has its keys out of order or twice")
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from flamestream.model.collections import journal
 from flamestream.model.collections.heights import FLAT, Counts, collection_height, height_of_element, with_height, without_element
-from flamestream.model.collections.journal import Journal
+from flamestream.model.collections.journal import Link
 from flamestream.model.collections.keys import Key, encoded, given, in_order, kept
 from flamestream.model.collections.map import check_ascending
 from flamestream.model.payload_codec import encode, take_values
@@ -35,10 +35,10 @@ _new: Final[Callable[[type], Any]] = object.__new__
 class Set(Collection[T_co]):
     """An immutable set. `add` and `discard` return a new one, or this one if nothing changes."""
 
-    __slots__ = ("_counts", "_elements", "_journal")
+    __slots__ = ("_counts", "_elements", "_link")
 
     _elements: "immutables.Map[Key, None]"
-    _journal: Journal
+    _link: Link
     _counts: Counts
 
     def __init__(self, elements: Iterable[T_co] = ()) -> None:
@@ -50,7 +50,7 @@ class Set(Collection[T_co]):
                     counts = with_height(counts, height)
                     building[place] = None
             self._elements = building.finish()
-        self._journal = journal.begun()
+        self._link = journal.begun()
         self._counts = counts
 
     def add(self, element: U) -> "Set[T_co | U]":
@@ -62,7 +62,7 @@ class Set(Collection[T_co]):
         made = _new(Set)
         made._counts = with_height(self._counts, height)
         made._elements = elements = self._elements.set(place, None)
-        made._journal = journal.noted(self._journal, place, len(elements))
+        made._link = journal.noted(self._link, place, len(elements))
         return made  # type: ignore[no-any-return]
 
     def discard(self, element: object) -> "Set[T_co]":
@@ -73,7 +73,7 @@ class Set(Collection[T_co]):
         made = _new(Set)
         made._counts = without_element(self._counts, element)
         made._elements = elements = self._elements.delete(place)
-        made._journal = journal.noted(self._journal, place, len(elements))
+        made._link = journal.noted(self._link, place, len(elements))
         return made  # type: ignore[no-any-return]
 
     def __contains__(self, element: object) -> bool:
@@ -103,7 +103,7 @@ class Set(Collection[T_co]):
 
 def element_changes(old: Set[Any], new: Set[Any]) -> list[Key] | None:
     """Kept elements that may have come or gone; None if that is not known cheaply."""
-    return journal.changed_keys(old._journal, new._journal)
+    return journal.changed_keys(old._link, new._link)
 
 
 def elements_of(value: Set[Any]) -> "immutables.Map[Key, None]":

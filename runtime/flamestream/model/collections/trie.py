@@ -9,6 +9,7 @@ Tuples, because a deep chain of them is freed without recursion, and because the
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from operator import is_not
 from typing import Any, Final
 
 Trie = tuple[Any, ...]
@@ -65,9 +66,14 @@ def built(leaves: Sequence[Trie]) -> tuple[int, Trie]:
 
 def at(level: int, root: Trie, place: int) -> Any:
     """The value at `place`."""
+    return leaf_at(level, root, place)[place & MASK]
+
+
+def leaf_at(level: int, root: Trie, place: int) -> Trie:
+    """The leaf that begins at `place`."""
     for shift in range(BITS * level, 0, -BITS):
         root = root[place >> shift & MASK]
-    return root[place & MASK]
+    return root
 
 
 def replaced(node: Trie, level: int, place: int, value: Any) -> Trie:
@@ -96,12 +102,16 @@ def changed_places(old: tuple[int, Trie], new: tuple[int, Trie]) -> Iterator[int
 
 
 def _changed(old: Trie, new: Trie, level: int, start: int) -> Iterator[int]:
-    if old is new:
-        return
-    for slot, (before, after) in enumerate(zip(old, new, strict=False)):
-        if before is not after:
-            place = start + (slot << BITS * level)
-            if level == 0:
-                yield place
-            else:
-                yield from _changed(before, after, level - 1, place)
+    if level == 0:
+        yield from different(old, new, start)
+    elif old is not new:
+        span = BITS * level
+        for place in different(old, new, 0):
+            yield from _changed(old[place], new[place], level - 1, start + (place << span))
+
+
+def different(old: Trie, new: Trie, start: int) -> Iterable[int]:
+    """Places, from `start` on, where two nodes have different objects; what only one of them has does not count."""
+    if not any(map(is_not, old, new)):
+        return ()
+    return [start + place for place, differs in enumerate(map(is_not, old, new)) if differs]

@@ -11,7 +11,7 @@ state.py). Source: Bagwell and Rompf, RRB-trees (2011), without the relaxed part
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final, Self, TypeVar, final, overload
 
 from flamestream.model.collections import trie
@@ -60,7 +60,7 @@ class Vector(Collection[T_co]):
         """With `value` at the end."""
         kind = type(value)
         counts = self._counts
-        if (kind is not str or not value.isascii()) and (kind is not int or not INT_MIN <= value <= INT_MAX):
+        if (kind is not str or not value.isascii()) and (kind is not int or not INT_MIN <= value <= INT_MAX):  # type: ignore[attr-defined,operator]
             counts = with_height(counts, height_of_element(value))
         made = _new(Vector)
         made._size = self._size + 1
@@ -165,6 +165,8 @@ class Vector(Collection[T_co]):
             return self
         if places.start == 0 and places.step == 1 and len(places) > self._size // 2:
             return self.shortened(len(places))
+        if places.step == 1:
+            return Vector(islice(values_from(self, places.start), len(places)))
         return Vector([self[place] for place in places])
 
     def shortened(self, size: int) -> "Vector[T_co]":
@@ -182,13 +184,27 @@ def _made(size: int, level: int, root: trie.Trie, tail: trie.Trie, counts: Count
     return made  # type: ignore[no-any-return]
 
 
+def values_from(vector: Vector[Any], start: int) -> list[Any]:
+    """The values at `start` and behind, without touching those before."""
+    in_trie = vector._size - len(vector._tail)
+    if start >= in_trie:
+        return list(vector._tail[start - in_trie :])
+    leaves = range(start & ~trie.MASK, in_trie, WIDTH)
+    trie_values = chain.from_iterable(trie.leaf_at(vector._level, vector._root, leaf) for leaf in leaves)
+    return list(chain(islice(trie_values, start & trie.MASK, None), vector._tail))
+
+
 def changed_places(old: Vector[Any], new: Vector[Any]) -> Iterator[int]:
     """Places below both lengths whose values are not the same object, ascending."""
     in_both_tries = min(len(old) - len(old._tail), len(new) - len(new._tail))
     yield from trie.changed_places((old._level, old._root), (new._level, new._root))
-    for place in range(in_both_tries, min(len(old), len(new))):
-        if old[place] is not new[place]:
-            yield place
+    yield from trie.different(_leaf_at(old, in_both_tries), _leaf_at(new, in_both_tries), in_both_tries)
+
+
+def _leaf_at(vector: Vector[Any], start: int) -> trie.Trie:
+    """The leaf, or the tail, that begins at `start`."""
+    in_trie = vector._size - len(vector._tail)
+    return vector._tail if start == in_trie else trie.leaf_at(vector._level, vector._root, start)
 
 
 def _to_wire(value: Vector[Any], room: int) -> list[Wire]:

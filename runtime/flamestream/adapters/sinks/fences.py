@@ -1,0 +1,254 @@
+"""Fencing on a shared folder: which logs of a files sink count, and up to which byte.
+
+    sink.msgpack                            whose folder this is
+    attempt-3-1-w5-0.log                    what one worker delivered under fence (3, 1)
+    fences/0000000003-0000000001.announced  someone opens under (3, 1): nobody acknowledges anything older any more
+    fences/0000000003-0000000001.record     what counts of everything older, for ever
+
+Opening under a fence F: announce F; find how much of each log of the fence before is whole; write that, with each slot's last bundle,
+as F's record, create-if-absent. The first worker to do so decides for all slots; the others read its record. A worker acknowledges a
+delivery only if, after writing it, no newer fence is announced. So what was acknowledged was written before the announcement, and
+the scan behind the announcement finds it; what a zombie adds later is not acknowledged and does not count.
+
+A record carries the lengths of all older logs on, so only the newest fence's files are needed, and an opening scans only the logs of
+the fence before it.
+
+Keeps: a fence is refused for every slot once a newer one is announced (invariant 6); a record never changes. Needs: a file system on
+which every machine sees a file as soon as it is created or written (one machine's, or a cluster file system; not NFS with caching).
+"""
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+from uuid import uuid4
+
+import msgspec
+
+from flamestream.adapters.local_store import sync_folder, write_all
+from flamestream.adapters.sinks.log import framed, read_body, scan
+from flamestream.model.errors import Corrupt, Fenced, UserError
+from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, Slot, WorkerId
+
+FORMAT: Final = 1
+_LOG_NAME: Final = re.compile(r"attempt-(\d+)-(\d+)-(.+)-(\d+)\.log")
+_FENCE_NAME: Final = re.compile(r"(\d{10})-(\d{10})\.(announced|record)")
+
+
+class Pointer(msgspec.Struct, frozen=True, array_like=True):
+    """Where a slot's last bundle is: the record at byte `start` of `log`."""
+
+    log: str
+    start: int
+
+
+class FenceRecord(msgspec.Struct, frozen=True, array_like=True):
+    """What counts below a fence."""
+
+    fence: Fence
+    lengths: dict[str, int]
+    """Of every older log that counts."""
+    last: dict[Slot, Pointer]
+
+
+class Owner(msgspec.Struct, frozen=True, array_like=True):
+    """Whose folder it is."""
+
+    version: int
+    job: str
+    sink: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Logs in the order of their fences, with the length of each that counts, and where each slot's last bundle is."""
+
+    lengths: dict[str, int]
+    last: dict[Slot, Pointer]
+
+
+class FencedFolder:
+    """The folder of one files sink. All calls block."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._fences = root / "fences"
+
+    # --- opening --------------------------------------------------------------------------------------------------------------------
+
+    def claim(self, job: str, sink: str) -> None:
+        """Create the folder if it isn't there. Raises UserError if it is another sink's."""
+        self._fences.mkdir(parents=True, exist_ok=True)
+        mine = Owner(FORMAT, job, sink)
+        self._create(self.root / "sink.msgpack", msgspec.msgpack.encode(mine))
+        found = self.owner()
+        if found != mine:
+            raise UserError(
+                f"{self.root} holds the output of job {found.job!r}, sink {found.sink!r} (format {found.version}); "
+                f"give sink {sink!r} of job {job!r} a folder of its own"
+            )
+
+    def owner(self) -> Owner:
+        """Whose folder it is. Raises Corrupt if that cannot be read."""
+        body = _body_of(self.root / "sink.msgpack")
+        try:
+            return msgspec.msgpack.decode(body, type=Owner)
+        except msgspec.DecodeError as error:
+            raise Corrupt(f"{self.root / 'sink.msgpack'} is not of a FlameStream sink: {error}; is this the right folder?") from error
+
+    def open(self, fence: Fence) -> Counted:
+        """Refuse everything older than `fence` from now on, for every slot. Raises Fenced if there is a newer one."""
+        self._announce(fence)
+        self.check(fence)
+        record = self._record(fence) or self._decide(fence)
+        self.check(fence)
+        self._forget_before(fence)
+        return self._with_logs_of(record)
+
+    def check(self, fence: Fence) -> None:
+        """Raises Fenced if a fence newer than `fence` is announced."""
+        newest = self.newest_announced()
+        if newest > fence:
+            raise Fenced(f"{self.root}: attempt {newest.attempt} (layout {newest.layout}) has taken over from {fence.attempt} ({fence.layout})")
+
+    def new_log(self, fence: Fence, writer: WorkerId) -> tuple[int, str]:
+        """A descriptor of a new, empty log, and its name."""
+        for number in range(1_000_000):
+            name = f"attempt-{fence.attempt}-{fence.layout}-{quote(writer, safe='')[:150]}-{number}.log"
+            try:
+                fd = os.open(self.root / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+            except FileExistsError:
+                continue
+            sync_folder(self.root)
+            return fd, name
+        raise UserError(f"{self.root}: worker {writer!r} has a million logs of attempt {fence.attempt}: move the folder away")
+
+    # --- looking --------------------------------------------------------------------------------------------------------------------
+
+    def newest_announced(self) -> Fence:
+        """NO_FENCE if nobody has ever opened it."""
+        return max((fence for fence, _ in self._known()), default=NO_FENCE)
+
+    def counted(self) -> Counted:
+        """What counts now, for a reader. What it gives counts for ever if `newest_announced` is still the same afterwards."""
+        record = self._newest_record(below=None)
+        return Counted({}, {}) if record is None else self._with_logs_of(record)
+
+    # --- deciding -------------------------------------------------------------------------------------------------------------------
+
+    def _announce(self, fence: Fence) -> None:
+        os.close(os.open(self._path(fence, "announced"), os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o666))
+        sync_folder(self._fences)
+
+    def _decide(self, fence: Fence) -> FenceRecord:
+        before = self._newest_record(below=fence)
+        counted = Counted({}, {}) if before is None else self._with_logs_of(before)
+        for name in counted.lengths.keys() - (before.lengths.keys() if before is not None else set()):
+            _sync_file(self.root / name)  # it may not be on the disk yet what the record is going to say counts
+        proposal = FenceRecord(fence, counted.lengths, counted.last)
+        self._create(self._path(fence, "record"), msgspec.msgpack.encode(proposal))
+        decided = self._record(fence)
+        if decided is None:
+            self.check(fence)
+            raise Corrupt(f"{self._path(fence, 'record')} is gone right after it was written: does something delete files in {self.root}?")
+        return decided
+
+    def _with_logs_of(self, record: FenceRecord) -> Counted:
+        """What `record` says, and behind it what is whole in the logs of its own fence."""
+        counted = Counted(dict(record.lengths), dict(record.last))
+        for name in self._logs_of(record.fence):
+            with FileIO(self.root / name) as file:
+                counted.lengths[name] = 0
+                for found in scan(file, str(self.root / name)):
+                    counted.lengths[name] = found.end
+                    counted.last.update((slot, Pointer(name, found.start)) for slot, *_ in found.delivery.bundles)
+        return counted
+
+    def _forget_before(self, fence: Fence) -> None:
+        for older, kind in self._known():
+            if older < fence:
+                self._path(older, kind).unlink(missing_ok=True)
+
+    # --- files ----------------------------------------------------------------------------------------------------------------------
+
+    def _known(self) -> list[tuple[Fence, str]]:
+        names = os.listdir(self._fences)
+        return [(_fence(found[1], found[2]), found[3]) for found in map(_FENCE_NAME.fullmatch, names) if found]
+
+    def _logs_of(self, fence: Fence) -> list[str]:
+        found = filter(None, map(_LOG_NAME.fullmatch, sorted(os.listdir(self.root))))
+        return [match[0] for match in found if _fence(match[1], match[2]) == fence]
+
+    def _newest_record(self, below: Fence | None) -> FenceRecord | None:
+        for _ in range(10):
+            fences = [fence for fence, kind in self._known() if kind == "record" and (below is None or fence < below)]
+            if not fences:
+                return None
+            if (record := self._record(max(fences))) is not None:
+                return record
+            if below is not None:  # a newer opening removes old records: this one is fenced
+                self.check(below)
+        raise Corrupt(f"{self._fences}: its records vanish while they are read; does something delete files there?")
+
+    def _record(self, fence: Fence) -> FenceRecord | None:
+        path = self._path(fence, "record")
+        try:
+            record = msgspec.msgpack.decode(_body_of(path), type=FenceRecord)
+        except FileNotFoundError:
+            return None
+        except msgspec.DecodeError as error:
+            raise Corrupt(f"{path} was written by another version: {error}") from error
+        return record
+
+    def _path(self, fence: Fence, kind: str) -> Path:
+        return self._fences / f"{fence.attempt:010}-{fence.layout:010}.{kind}"
+
+    def _create(self, path: Path, body: bytes) -> None:
+        """Create-if-absent, whole and durable."""
+        temporary = path.with_name(f".{uuid4().hex}.tmp")
+        fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+        try:
+            write_all(fd, framed(body))
+            os.fsync(fd)
+            os.link(temporary, path)
+        except FileExistsError:
+            pass
+        finally:
+            os.close(fd)
+            temporary.unlink(missing_ok=True)
+        sync_folder(path.parent)  # also if it was there: its creator may have died before this
+
+
+def _fence(attempt: str, layout: str) -> Fence:
+    return Fence(Attempt(int(attempt)), LayoutVersion(int(layout)))
+
+
+def _body_of(path: Path) -> bytes:
+    with FileIO(path) as file:
+        body = read_body(file, 0)
+    if body is None:
+        raise Corrupt(f"{path} is damaged; restore it from a backup")
+    return body
+
+
+def _sync_file(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def ordered_logs(names: Iterable[str]) -> list[str]:
+    """Oldest fence first; within a fence a slot has one writer, whose logs are in the order of their numbers."""
+
+    def order(name: str) -> tuple[Fence, str, int]:
+        found = _LOG_NAME.fullmatch(name)
+        assert found is not None, f"{name} is not the name of a log"
+        return _fence(found[1], found[2]), found[3], int(found[4])
+
+    return sorted(names, key=order)

@@ -1,0 +1,97 @@
+"""The log of a files sink: one record a delivery, readable up to any torn byte.
+
+A record is a length and a CRC-32 (both u32, big-endian), then that many bytes of msgpack:
+[[attempt, layout], number, [[slot, sequence, t_last, items], ...]]. A record counts once it is whole; a torn one can only be the last,
+because a record is durable before the next is written. So a damaged record with a whole one behind it is corruption, not a crash.
+
+Keeps: what `scan` gives is what was written. Does not: know which logs or lengths count (fences.py).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import FileIO
+from typing import Final
+from zlib import crc32
+
+import msgspec
+
+from flamestream.core.actions import Bundle
+from flamestream.model.errors import Corrupt
+from flamestream.model.ids import Fence, SequenceNumber, Slot
+
+HEADER: Final = 8
+MAX_RECORD: Final = 1 << 30
+
+Delivered = tuple[Slot, SequenceNumber, bytes, bytes]
+"""slot, sequence, t_last, items."""
+
+
+class Delivery(msgspec.Struct, frozen=True, array_like=True):
+    """What one record holds."""
+
+    fence: Fence
+    number: int
+    bundles: list[Delivered]
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(Delivery).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A whole record and the bytes it occupies."""
+
+    start: int
+    end: int
+    delivery: Delivery
+
+
+def encode_record(fence: Fence, number: int, bundles: Sequence[Bundle]) -> bytes:
+    """The bytes of one delivery."""
+    body = _encode((fence, number, [(bundle.slot, bundle.sequence, bundle.t_last, bundle.items) for bundle in bundles]))
+    return framed(body)
+
+
+def framed(body: bytes) -> bytes:
+    """Length, checksum, body."""
+    return len(body).to_bytes(4, "big") + crc32(body).to_bytes(4, "big") + body
+
+
+def scan(file: FileIO, name: str, start: int = 0, end: int | None = None) -> Iterator[Record]:
+    """The records from byte `start` on. Without `end` up to a torn one; with it, all up to there or Corrupt.
+
+    `name` is for messages. The file is unbuffered: its writer may be at work.
+    """
+    while end is None or start < end:
+        body = read_body(file, start)
+        if body is None and end is None and _followed(file, start):
+            body = read_body(file, start)  # its writer was at it a moment ago
+        if body is None:
+            if end is not None or _followed(file, start):
+                raise Corrupt(f"{name}: the record at byte {start} is damaged, and there is more that counts; restore it from a backup")
+            return
+        try:
+            delivery = _decode(body)
+        except msgspec.DecodeError as error:
+            raise Corrupt(f"{name}: the record at byte {start} was written by another version or program: {error}") from error
+        yield Record(start, start + HEADER + len(body), delivery)
+        start += HEADER + len(body)
+
+
+def read_body(file: FileIO, start: int) -> bytes | None:
+    """The checked body of the record at `start`, or None if there is no whole one."""
+    file.seek(start)
+    header = file.read(HEADER)
+    length = int.from_bytes(header[:4], "big")
+    if len(header) < HEADER or not 0 < length <= MAX_RECORD:
+        return None
+    body = file.read(length)
+    return body if len(body) == length and crc32(body) == int.from_bytes(header[4:], "big") else None
+
+
+def _followed(file: FileIO, start: int) -> bool:
+    """Whether a whole record stands behind the one at `start`."""
+    file.seek(start)
+    length = int.from_bytes(file.read(4), "big")
+    return length > 0 and read_body(file, start + HEADER + length) is not None

@@ -1,0 +1,95 @@
+"""What a files sink holds, for people and audits: every bundle that counts, or all items in the total order.
+
+A reader takes no lock and writes nothing. It notes which logs count and how far, makes sure that no fence was announced meanwhile
+(then it looks again), and reads up to there: everything it gives was or will be acknowledged, and stays. Sequence numbers are checked
+on the way, so a lost log is an error and not a gap.
+
+Keeps: per slot, bundles come in the order of their numbers, each once. Does not: follow a sink that grows while it is read.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from heapq import merge
+from io import FileIO
+from pathlib import Path
+from typing import Any, Final
+
+from flamestream.adapters.sinks.fences import Counted, FencedFolder, ordered_logs
+from flamestream.adapters.sinks.log import Delivered, Record, scan
+from flamestream.model.errors import Corrupt
+from flamestream.model.ids import SequenceNumber, Slot
+from flamestream.model.meta import Meta
+from flamestream.model.payload import decode_items
+
+CACHED_RECORDS: Final = 1024
+_LOOKS: Final = 20
+
+Item = tuple[Meta, Slot, SequenceNumber, Any]
+"""meta, slot, sequence of its bundle, payload."""
+
+
+def read_all(folder: Path) -> Iterator[Delivered]:
+    """(slot, sequence, t_last, items) of every bundle that counts, log by log. Raises Corrupt where one is missing."""
+    for _, record in _records(folder):
+        yield from record.delivery.bundles
+
+
+def read_items(folder: Path) -> Iterator[Item]:
+    """All items in the total order. Holds two numbers a bundle, and some records."""
+    logs: list[str] = []
+    where: dict[Slot, array[int]] = {}
+    for name, record in _records(folder):
+        if not logs or logs[-1] != name:
+            logs.append(name)
+        for slot in dict.fromkeys(bundle[0] for bundle in record.delivery.bundles):
+            where.setdefault(slot, array("q")).extend((len(logs) - 1, record.start))
+
+    @lru_cache(CACHED_RECORDS)
+    def bundles_at(log: int, start: int) -> list[Delivered]:
+        with FileIO(folder / logs[log]) as file:
+            return next(scan(file, logs[log], start)).delivery.bundles
+
+    return merge(*(_items_of(slot, places, bundles_at) for slot, places in where.items()), key=lambda item: item[0])
+
+
+def _items_of(slot: Slot, places: "array[int]", bundles_at: Callable[[int, int], list[Delivered]]) -> Iterator[Item]:
+    for i in range(0, len(places), 2):
+        for found, sequence, _, items in bundles_at(places[i], places[i + 1]):
+            if found == slot:
+                for meta, value in decode_items(items):
+                    yield Meta(meta), slot, sequence, value
+
+
+def _records(folder: Path) -> Iterator[tuple[str, Record]]:
+    counted = _counted(FencedFolder(folder))
+    had: dict[Slot, int] = {}
+    for name in ordered_logs(counted.lengths):
+        for record in _log(folder / name, counted.lengths[name]):
+            for slot, sequence, *_ in record.delivery.bundles:
+                if sequence != had.get(slot, 0) + 1:
+                    raise Corrupt(f"{folder / name}: bundle {sequence} of slot {slot} follows {had.get(slot, 0)}: is a log missing?")
+                had[slot] = sequence
+            yield name, record
+
+
+def _log(path: Path, length: int) -> Iterator[Record]:
+    try:
+        with FileIO(path) as file:
+            yield from scan(file, str(path), 0, length)
+    except FileNotFoundError:
+        raise Corrupt(f"{path} is gone, and {length} bytes of it count; restore it from a backup") from None
+
+
+def _counted(folder: FencedFolder) -> Counted:
+    """Stable unless recoveries come faster than it looks; then of the last look."""
+    try:
+        folder.owner()
+        for _ in range(_LOOKS):
+            newest = folder.newest_announced()
+            counted = folder.counted()
+            if folder.newest_announced() == newest:
+                break
+    except FileNotFoundError:
+        raise Corrupt(f"{folder.root} is not the folder of a files sink: it has no sink.msgpack or no fences; has the job run?") from None
+    return counted

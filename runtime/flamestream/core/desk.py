@@ -1,0 +1,61 @@
+"""The desk: what the parts of the coordinator share, and the few things that all of them do.
+
+The parts are the record keeper, the membership, the epochs, healing and the endings; each changes only its own things, and says what it
+wants done through the instructions.
+
+Does not: decide anything.
+"""
+
+from flamestream.core.coordination import Finish, Settings
+from flamestream.core.deadlines import Deadlines
+from flamestream.core.instructions import Instructions
+from flamestream.core.job_record import JobRecord
+from flamestream.core.manifests import CommittedManifest
+from flamestream.core.membership import Membership
+from flamestream.core.messages import Progress, Stop
+from flamestream.core.record_keeper import RecordKeeper
+from flamestream.model.ids import WorkerId
+from flamestream.model.time import START, Time
+
+
+class Desk:
+    """One a coordinator."""
+
+    def __init__(self, settings: Settings, secret: str, nonce: str) -> None:
+        self.settings, self.secret, self.nonce = settings, secret, nonce
+        self.instructions = Instructions()
+        self.time = Deadlines(settings.heartbeat_us // 2)
+        self.keeper = RecordKeeper(self.instructions, self.time, settings.retry_us)
+        self.members = Membership()
+        self.committed = CommittedManifest(self.instructions, self.time, settings)
+        self.running = False
+        """The workers of the record's layout run under its fence, as far as is known."""
+        self.finished = False
+        self.minimal: Time = START
+        """The greatest minimal time that any worker has reported."""
+
+    @property
+    def record(self) -> JobRecord:
+        """The job record, where there must be one."""
+        assert self.keeper.record is not None, "there is no job record yet"
+        return self.keeper.record
+
+    @property
+    def workers(self) -> tuple[WorkerId, ...]:
+        """Of the layout; none before the first attempt."""
+        return self.keeper.record.layout.workers if self.keeper.record else ()
+
+    @property
+    def acker_progress(self) -> Progress | None:
+        """The newest report of the acker's worker under the current fence."""
+        return self.members.progress([self.record.layout.acker])[0]
+
+    def stop_all(self, reason: str, finish: Finish) -> None:
+        """End the workers, then this coordinator."""
+        self.instructions.tell(self.members.connected, Stop(reason))
+        self.finish(finish)
+
+    def finish(self, finish: Finish) -> None:
+        """End this coordinator; the workers are somebody else's."""
+        self.instructions.add(finish)
+        self.finished = True

@@ -1,0 +1,199 @@
+"""Who is started, and started again: the supervisor of a simulated cluster, as Spark and the launcher are of a real one.
+
+A worker process that ended comes back as a new life with a new id after a while; a coordinator that ended is replaced while the job
+runs. Workers connect to the newest coordinator they have heard of. Scheduled faults strike here.
+"""
+
+from collections.abc import Callable
+
+from flamestream.core import coordination as c
+from flamestream.model.ids import WorkerId
+from flamestream.testing.control import ControlLink, break_random, silence_random
+from flamestream.testing.faults import Fault, Moment
+from flamestream.testing.nodes import CoordinatorNode, Outside, WorkerNode
+from flamestream.testing.settings import MS, Plan
+from flamestream.testing.world import World
+
+
+class Cluster:
+    """All processes of one run."""
+
+    def __init__(self, world: World, plan: Plan, outside: Outside) -> None:
+        self.world = world
+        self.outcome: c.Finish | None = None
+        self.workers: dict[int, WorkerNode] = {}
+        """By place: the newest life there."""
+        self.coordinators: list[CoordinatorNode] = []
+        self.make_worker: Callable[[WorkerId, Callable[[WorkerNode], None]], WorkerNode] = self._plain_worker
+        self.calm = False
+        self._plan = plan
+        self._outside = outside
+        self._lives = 0
+        self._stopping = False
+        self._coordinator_due = False
+
+    def start(self) -> None:
+        """Everything begins about now."""
+        self._start_coordinator()
+        for place in range(self._plan.workers + self._plan.standbys):
+            self.world.after(self.world.between(1, 5 * MS), self._start_worker, place)
+        if self._plan.stop_at is not None:
+            self.world.after(self._plan.stop_at - self.world.now, self._request)
+
+    @property
+    def newest(self) -> CoordinatorNode | None:
+        """The coordinator in charge, if one is alive."""
+        return self.coordinators[-1] if self.coordinators and self.coordinators[-1].alive else None
+
+    # --- workers --------------------------------------------------------------------------------------------------------------------
+
+    def _start_worker(self, place: int) -> None:
+        if self.outcome is not None:
+            return
+        self._lives += 1
+        me = WorkerId(f"w{place}.{self._lives}")
+        node = self.make_worker(me, lambda ended: self._worker_ended(place, ended))
+        self.workers[place] = node
+        if Fault.CLOCK_SKEW in self.world.faults.rates:
+            self.world.hits(Fault.CLOCK_SKEW)
+            node.skew = self.world.between(-20 * MS, 20 * MS)
+        self._connect(node)
+
+    def _plain_worker(self, me: WorkerId, ended: Callable[[WorkerNode], None]) -> WorkerNode:
+        return WorkerNode(self.world, me, self._plan.job.graph, self._plan.worker, self._outside, ended)
+
+    def _worker_ended(self, place: int, node: WorkerNode) -> None:
+        """Back after a while; whoever must know hears of the end, or not."""
+        if node.exit is not None:
+            self.world.require(node.exit.category in ("", "fenced"), "core", f"{node.name} exits: {node.exit.category} {node.exit.reason}")
+            self.world.trace.cover(f"worker.exit {node.exit.category or 'told'}")
+        slow = not self.calm and self.world.rng.random() < 0.2
+        self.world.after(self.world.between(1 * MS, 15 * MS) * (12 if slow else 1), self._start_worker, place)
+        if self.world.rng.random() < 0.5 and (coordinator := self.newest) is not None:
+            coordinator.post_later(self.world.between(1, 5 * MS), c.WorkerGone(node.id))
+
+    def _connect(self, node: WorkerNode) -> None:
+        """To the newest coordinator; tried again for as long as it takes."""
+        if not node.alive or self.outcome is not None:
+            return
+        coordinator = self.newest
+        if node.link is not None and not node.link.broken and node.link.coordinator is coordinator:
+            self.world.after(self.world.between(3 * MS, 9 * MS), self._connect, node)
+            return
+        if self.world.now < node.paused_until:
+            self.world.after(node.paused_until - self.world.now, self._connect, node)
+            return
+        if coordinator is not None:
+            if node.link is not None:
+                node.link.close()
+            node.link = ControlLink(self.world, self._outside.delay, node, coordinator)
+        self.world.after(self.world.between(3 * MS, 9 * MS), self._connect, node)
+
+    # --- coordinators ---------------------------------------------------------------------------------------------------------------
+
+    def _start_coordinator(self) -> None:
+        self._coordinator_due = False
+        if self.outcome is not None:
+            return
+        nonce = f"c{len(self.coordinators) + 1}"
+        self._stopping = False
+        self.coordinators.append(CoordinatorNode(self.world, nonce, self._plan.coordinator, self._outside, self._finished))
+
+    def watch(self) -> None:
+        """Called now and then: a coordinator that is gone is replaced."""
+        if self.newest is None and not self._coordinator_due:
+            self._coordinator_due = True
+            self.world.after(self.world.between(1 * MS, 20 * MS), self._start_coordinator)
+
+    def _finished(self, node: CoordinatorNode, finish: c.Finish) -> None:
+        """A coordinator has ended by itself."""
+        self.world.trace.cover(f"coordinator.{finish.outcome}")
+        if finish.outcome == "fenced":
+            return
+        if finish.outcome in ("stopped", "drained"):
+            return  # watch() starts the job again
+        self.outcome = finish
+
+    def _request(self) -> None:
+        """Somebody stops the job; it is started again."""
+        if self.newest is not None:
+            self._stopping = True
+            self.newest.post(c.Requested(self.world.rng.choice(["stop", "drain"])))
+
+    # --- faults ---------------------------------------------------------------------------------------------------------------------
+
+    def strike(self, moment: Moment) -> None:
+        """A scheduled fault."""
+        if self.calm or self.outcome is not None:
+            return
+        self.world.trace.note(self.world.now, "fault", moment.fault.name)
+        lasts = self.world.between(5 * MS, 150 * MS)
+        if not self._strike_process(moment.fault, lasts):
+            self._strike_outside(moment.fault, lasts)
+
+    def heal(self) -> None:
+        """No more faults, and what they left behind is put right: the liveness phase."""
+        self.calm = True
+        self.world.faults.heal()
+        outside = self._outside
+        outside.network.heal()
+        outside.journals.heal()
+        outside.store.heal()
+        for link in self._links():
+            link.heal()
+        for node in [*self.workers.values(), *self.coordinators]:
+            node.paused_until = min(node.paused_until, self.world.now)
+        for coordinator in self.coordinators:
+            coordinator.session_lost_until = 0
+
+    def _strike_process(self, fault: Fault, lasts: int) -> bool:
+        workers = [node for node in self.workers.values() if node.alive]
+        coordinators = [node for node in self.coordinators if node.alive]
+        victims = workers if fault in (Fault.WORKER_CRASH, Fault.WORKER_PAUSE, Fault.CLOCK_JUMP) else coordinators
+        if fault not in _OF_PROCESSES:
+            return False
+        if not victims:
+            return True
+        victim = self.world.rng.choice(victims)
+        self.world.faults.happened(fault)
+        match fault:
+            case Fault.WORKER_CRASH | Fault.COORDINATOR_CRASH:
+                victim.crash()
+            case Fault.WORKER_PAUSE | Fault.COORDINATOR_PAUSE:
+                victim.pause(lasts)
+            case Fault.CLOCK_JUMP:
+                victim.skew += self.world.between(-300 * MS, 300 * MS)
+            case Fault.SECOND_COORDINATOR:
+                self._start_coordinator()
+            case Fault.SESSION_LOSS:
+                assert isinstance(victim, CoordinatorNode)
+                victim.session_lost_until = self.world.now + lasts
+        return True
+
+    def _strike_outside(self, fault: Fault, lasts: int) -> None:
+        outside = self._outside
+        match fault:
+            case Fault.LINK_BREAK:
+                outside.network.break_random()
+            case Fault.PARTITION | Fault.PARTITION_ONE_WAY:
+                outside.network.partition_random(fault is Fault.PARTITION_ONE_WAY, lasts)
+            case Fault.CONTROL_BREAK:
+                break_random(self.world, self._links())
+            case Fault.CONTROL_SILENCE:
+                silence_random(self.world, self._links(), lasts)
+            case Fault.JOURNAL_FULL:
+                outside.journals.fill_random(lasts)
+            case Fault.STORE_FULL:
+                outside.store.fill(lasts)
+            case Fault.STORE_DAMAGE:
+                if names := sorted(outside.store.objects):
+                    outside.store.damage(self.world.rng.choice(names))
+
+    def _links(self) -> list[ControlLink]:
+        return [node.link for node in self.workers.values() if node.alive and node.link is not None]
+
+
+_OF_PROCESSES = frozenset({
+    Fault.WORKER_CRASH, Fault.WORKER_PAUSE, Fault.CLOCK_JUMP, Fault.COORDINATOR_CRASH, Fault.COORDINATOR_PAUSE, Fault.SECOND_COORDINATOR,
+    Fault.SESSION_LOSS,
+})  # fmt: skip

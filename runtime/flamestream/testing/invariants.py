@@ -1,0 +1,249 @@
+"""The invariants of the design, watched from outside and above, at the event that could break them.
+
+| invariant                     | looked at when                                                                        |
+|-------------------------------|---------------------------------------------------------------------------------------|
+| 1 minimal time                | an acker tells a time (nothing sent under an older cause is unprocessed), a run enters |
+| 2 prefix                      | a consumer takes a bundle: it continues what the oracle says                           |
+| 3 input                       | an entry becomes durable, a producer is asked again, and at the end                    |
+| 4 snapshot                    | a commit: the stored rows are the oracle's state at the cut, positions are its too     |
+| 5 commit                      | a commit (nothing that a consumer lacks), an object is deleted                         |
+| 6 fence                       | a consumer, a journal or the job record takes a write                                  |
+| 8 bounds                      | every queue, and each worker's released items against the credit of the fronts         |
+| 9 liveness, 10 determinism    | simulator.py                                                                           |
+
+Invariant 7 (layout changes no byte) needs no check of its own: the oracle knows no layout.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+
+from flamestream.core.actions import Bundle
+from flamestream.core.events import Entry, Row
+from flamestream.core.job_record import JobRecord
+from flamestream.core.messages import Data, Frame, Manifest
+from flamestream.core.worker import Worker
+from flamestream.model import payload as codec
+from flamestream.model import state as states
+from flamestream.model.graph import Kind
+from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
+from flamestream.model.meta import Meta, time_of_meta
+from flamestream.model.time import END, START, FrontId, Time, front_of
+from flamestream.testing.oracle import Oracle
+from flamestream.testing.stores import Store, checksum, decode_rows
+from flamestream.testing.world import World
+
+_manifests = msgspec.msgpack.Decoder(Manifest)
+
+
+class Invariants:
+    """All of them, for one run."""
+
+    def __init__(self, world: World, oracle: Oracle, store: Store, credit_runs: int) -> None:
+        self._world = world
+        self._oracle = oracle
+        self._store = store
+        self._credit_runs = credit_runs
+        self._taken: dict[tuple[SinkName, Slot], int] = {}
+        self._opened: dict[tuple[SinkName, Slot], Fence] = {}
+        self._told: dict[Fence, Time] = {}
+        self._in_flight: dict[Fence, dict[tuple[WorkerId, WorkerId, int], Time]] = {}
+        self._committed: Manifest | None = None
+        self._committed_name = ""
+        self._rows: dict[str, list[Row]] = {}
+
+    @property
+    def delivered(self) -> int:
+        """Items that consumers have taken."""
+        return sum(self._taken.values())
+
+    # --- 2, 6: consumers ------------------------------------------------------------------------------------------------------------
+
+    def opened(self, sink: SinkName, fence: Fence, slots: Sequence[Slot]) -> None:
+        """A consumer promised to refuse everything older."""
+        for slot in slots:
+            self._opened[sink, slot] = max(fence, self._opened.get((sink, slot), NO_FENCE))
+
+    def bundle_taken(self, sink: SinkName, fence: Fence, bundle: Bundle) -> None:
+        """A consumer took a bundle that is new to it."""
+        world, oracle, where = self._world, self._oracle, f"bundle {bundle.sequence} of slot {bundle.slot} of {sink}"
+        newest = self._opened.get((sink, bundle.slot), NO_FENCE)
+        world.require(fence >= newest, "6 fence", f"{where} of {fence} was taken, though {newest} had opened the slot")
+        items = codec.decode_items(bundle.items)
+        world.require(bool(items) and items[-1][0] == bundle.t_last, "2 prefix", f"{where}: t_last is not the meta of its last item")
+        time = time_of_meta(Meta(bundle.t_last))
+        oracle.advance(Time(time + 1))
+        self._continues(where, (sink, bundle.slot), [(meta, codec.encode(payload)) for meta, payload in items])
+
+    def _continues(self, where: str, key: tuple[SinkName, Slot], items: list[tuple[bytes, bytes]]) -> None:
+        expected, place = self._oracle.expected(*key), self._taken.get(key, 0)
+        for meta, payload in items:
+            if place >= len(expected.metas):
+                raise self._world.fail("2 prefix", f"{where}: {codec.decode(payload)!r} at {meta.hex()} is too much")
+            if (meta, payload) != (expected.metas[place], expected.payloads[place]):
+                wanted = f"{codec.decode(expected.payloads[place])!r} at {expected.metas[place].hex()}"
+                raise self._world.fail("2 prefix", f"{where}: {codec.decode(payload)!r} at {meta.hex()} instead of {wanted}")
+            place += 1
+        self._taken[key] = place
+
+    # --- 3: input -------------------------------------------------------------------------------------------------------------------
+
+    def entry_durable(self, front: FrontId, entry: Entry) -> None:
+        """A journal entry counts from now on."""
+        self._oracle.durable(front, entry)
+
+    def finished(self) -> None:
+        """The job says that it is complete."""
+        missing = self._oracle.missing_input()
+        self._world.require(not missing, "3 input", f"the job is complete without {missing}")
+        self._oracle.final()
+        for sink, slot, count in self._oracle.due(END):
+            taken = self._taken.get((sink, slot), 0)
+            self._world.require(taken == count, "3 input", f"the job is complete, slot {slot} of {sink} has {taken} of {count} items")
+
+    # --- 1: minimal time ------------------------------------------------------------------------------------------------------------
+
+    def sent(self, sender: WorkerId, peer: WorkerId, frame: Frame) -> None:
+        """A frame leaves: its items are in flight until the receiver has processed it."""
+        causes = [message.cause for message in frame.messages if type(message) is Data]
+        if causes:
+            self._in_flight.setdefault(frame.fence, {})[sender, peer, frame.sequence] = min(causes)
+
+    def processed(self, receiver: WorkerId, sender: WorkerId, frame: Frame) -> None:
+        """The receiver's step with this frame is over."""
+        if (flying := self._in_flight.get(frame.fence)) is not None:
+            flying.pop((sender, receiver, frame.sequence), None)
+
+    def told(self, fence: Fence, time: Time) -> None:
+        """The acker of an attempt tells all that nothing is in flight below `time`."""
+        before = self._told.get(fence, START)
+        if time == before:
+            return
+        self._world.require(time > before, "1 minimal time", f"minimal time of {fence} goes back from {before} to {time}")
+        self._told[fence] = time
+        oldest = min(self._in_flight.get(fence, {}).values(), default=END)
+        self._world.require(oldest >= time, "1 minimal time", f"minimal time of {fence} is {time}, an item with cause {oldest} is in flight")
+
+    def entered(self, fence: Fence, front: FrontId, entry: Entry) -> None:
+        """A front stamps a run, or replays one."""
+        told = self._told.get(fence, START)
+        self._world.require(entry.time >= told, "1 minimal time", f"front {front} enters a run at {entry.time}, {fence} was told {told}")
+
+    # --- 4, 5, 6: the job record and what it points to --------------------------------------------------------------------------------
+
+    def record_written(self, old: JobRecord | None, new: JobRecord) -> None:
+        """A compare-and-set took effect."""
+        if old is None:
+            return
+        world = self._world
+        world.require(new.attempt >= old.attempt, "6 fence", f"the record goes from attempt {old.attempt} to {new.attempt}")
+        world.require(new.announced >= old.announced, "5 commit", f"epoch numbers go back from {old.announced} to {new.announced}")
+        world.require((new.committed, new.cut) >= (old.committed, old.cut), "5 commit", f"epoch {new.committed} after {old.committed}")
+        world.require(new.cut >= old.cut, "5 commit", f"the cut goes back from {old.cut} to {new.cut}")
+        if (new.committed, new.manifest) != (old.committed, old.manifest):
+            world.require(new.committed > old.committed, "5 commit", f"epoch {new.committed} is committed twice")
+            world.require(new.attempt == old.attempt, "6 fence", f"epoch {new.committed} is committed together with attempt {new.attempt}")
+            self._commit(new)
+
+    def _commit(self, record: JobRecord) -> None:
+        self._world.trace.cover("epoch.committed")
+        data = self._store.objects.get(record.manifest)
+        if data is None or (checksum(data) != record.manifest_hash and record.manifest not in self._store.damaged):
+            raise self._world.fail("5 commit", f"manifest {record.manifest} is not what epoch {record.committed} committed")
+        if record.manifest in self._store.damaged:
+            return
+        manifest = _manifests.decode(data)
+        same = (manifest.epoch, manifest.cut, manifest.fence.attempt) == (record.committed, record.cut, record.attempt)
+        self._world.require(same, "5 commit", f"manifest {record.manifest} is of another epoch, cut or attempt than the record")
+        self._committed, self._committed_name = manifest, record.manifest
+        self._covers(manifest)
+        self._positions(manifest)
+        self._state(manifest)
+
+    def _covers(self, manifest: Manifest) -> None:
+        """Consumers have everything below the cut."""
+        self._oracle.advance(manifest.cut)
+        for sink, slot, count in self._oracle.due(manifest.cut):
+            taken = self._taken.get((sink, slot), 0)
+            lacks = f"epoch {manifest.epoch} is committed at {manifest.cut}, slot {slot} of {sink} has {taken} of {count} items below"
+            self._world.require(taken >= count, "5 commit", lacks)
+
+    def _positions(self, manifest: Manifest) -> None:
+        for position in manifest.fronts:
+            last, offsets = self._oracle.position_at(position.front, manifest.cut)
+            here = {p: o for p, o in position.offsets.items() if o}
+            wrong = f"epoch {manifest.epoch} says front {position.front} stood at {position.last} {here}, it was at {last} {offsets}"
+            self._world.require((last, offsets) == (position.last, here), "4 snapshot", wrong)
+
+    def _state(self, manifest: Manifest) -> None:
+        """The stored rows give the oracle's state."""
+        chains: dict[tuple[int, bytes], list[Row]] = {}
+        for ref in manifest.segments:
+            data = self._store.objects.get(ref.name)
+            if data is None:
+                raise self._world.fail("5 commit", f"segment {ref.name} of epoch {manifest.epoch} does not exist")
+            if ref.name in self._store.damaged:
+                return
+            for row in self._decoded(ref.name, data):
+                chains.setdefault((row.operation, row.key), []).append(row)
+        for bucket, value in self._oracle.state_at(manifest.cut).items():
+            wanted = _wanted(self._oracle, bucket[0], value)
+            if wanted is not None:
+                stored = _restored(self._oracle, bucket[0], chains.get(bucket, []))
+                wrong = f"operation {bucket[0]}, key {codec.decode(bucket[1])!r}: epoch {manifest.epoch} has {stored!r}, not {wanted!r}"
+                self._world.require(stored is not None and codec.encode(stored) == codec.encode(wanted), "4 snapshot", wrong)
+
+    def _decoded(self, name: str, data: bytes) -> list[Row]:
+        if name not in self._rows:
+            self._rows[name] = decode_rows(data)
+        return self._rows[name]
+
+    def deleting(self, name: str) -> None:
+        """An object is about to be removed."""
+        if self._committed is not None:
+            needed = {self._committed_name, *(ref.name for ref in self._committed.segments)}
+            self._world.require(name not in needed, "5 commit", f"{name} is deleted, epoch {self._committed.epoch} needs it")
+
+    # --- 8: bounds ------------------------------------------------------------------------------------------------------------------
+
+    def look_into(self, worker: Worker) -> None:
+        """Released and not acknowledged: no more runs of a front than it has credit for."""
+        runs: dict[FrontId, set[bytes]] = {}
+        for delivery in worker._deliveries.values():
+            for meta, _, _ in delivery._queue:
+                runs.setdefault(front_of(time_of_meta(meta)), set()).add(meta[:8])
+        for front, times in runs.items():
+            much = f"{len(times)} runs of front {front} wait at {worker.me} for a consumer, its credit is {self._credit_runs}"
+            self._world.require(len(times) <= self._credit_runs + 1, "8 bounds", much)
+
+
+def _wanted(oracle: Oracle, operation: int, value: Any) -> Any:
+    """What a snapshot must hold of a bucket; None if nothing."""
+    vertex = oracle.graph.vertices[operation]
+    if vertex.kind is Kind.REDUCE:
+        return value
+    return value[-(vertex.window - 1) :] if vertex.window > 1 else None
+
+
+def _restored(oracle: Oracle, operation: int, rows: list[Row]) -> Any:
+    """What a snapshot does hold of it, read without the engine: the newest full row and the deltas behind it."""
+    rows = sorted(rows, key=lambda row: row.epoch)
+    newest = max((i for i, row in enumerate(rows) if row.full), default=None)
+    if newest is None:
+        return None
+    if oracle.graph.vertices[operation].kind is Kind.GROUPING:
+        return tuple(payload for _, payload in codec.decode_items(rows[-1].state))
+    value = states.decode_state(rows[newest].state)
+    for row in rows[newest + 1 :]:
+        value = states.apply_state_delta(value, row.state)
+    return value
+
+
+def told_by(worker: Worker) -> Time | None:
+    """What an acker has told; None of a worker that hosts none."""
+    return None if worker._acker is None else worker._acker._told
+
+
+

@@ -1,0 +1,94 @@
+"""What a seed draws before its run begins: the job, its input, the sizes and times of everything, and the faults."""
+
+from dataclasses import dataclass
+from random import Random
+
+from flamestream.core.coordination import Settings
+from flamestream.core.settings import FrontSettings, WorkerSettings
+from flamestream.model.ids import Partition, SourceName
+from flamestream.model.time import FrontId, Timestamp
+from flamestream.testing.graphs import SimJob, drawn_job
+from flamestream.testing.producers import SimRecord, SourceSite
+from flamestream.testing.world import EPOCH_START
+
+MS = 1_000
+LIVENESS_LIMIT = 20_000 * MS
+"""Virtual time after healing in which a job has to end (invariant 9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One run, but for its faults."""
+
+    job: SimJob
+    sites: list[SourceSite]
+    worker: WorkerSettings
+    coordinator: Settings
+    workers: int
+    standbys: int
+    delay: int
+    turn: int
+    heal_at: int
+    encode: bool
+    stop_at: int | None
+    """When somebody stops the job, to start it again a little later."""
+
+
+def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
+    """A job with its input and its settings."""
+    job = job or drawn_job(rng)
+    heal_at = EPOCH_START + rng.randint(80, 350) * MS
+    sites = _sites(rng, job, heal_at)
+    slots, workers = rng.choice([4, 8, 8, 16]), rng.choice([1, 2, 3, 4, 4])
+    worker = WorkerSettings(
+        job="sim", slots=slots, fronts=tuple(FrontSettings(s.front, _source(job, s.front), s.timed, s.run_length, s.replayable) for s in sites),
+        python="sim", dead_letter=job.dead_letter, credit_runs=rng.choice([2, 5, 20, 1000]), credit_bytes=rng.choice([60, 400, 8 << 20]),
+        delivery_items=rng.choice([1, 3, 50, 8192]), heartbeat=20 * MS, slice_size=rng.choice([1, 4, 128]), debug=rng.random() < 0.03,
+    )  # fmt: skip
+    return Plan(
+        job, sites, worker, _coordinator(rng, job, worker, workers), workers, standbys=rng.choice([0, 0, 1, 2]),
+        delay=rng.choice([50, 100, 100, 300]), turn=rng.choice([20, 100, 300]), heal_at=heal_at, encode=rng.random() < 0.1,
+        stop_at=rng.randint(EPOCH_START, heal_at) if rng.random() < 0.1 else None,
+    )  # fmt: skip
+
+
+def _coordinator(rng: Random, job: SimJob, worker: WorkerSettings, workers: int) -> Settings:
+    return Settings(
+        job="sim", graph=job.graph.identity, python="sim", workers=workers, fronts=len(worker.fronts), slots=worker.slots,
+        interval_us=rng.choice([5, 10, 25, 60]) * MS, epoch_timeout_us=150 * MS, heartbeat_us=rng.choice([50, 70, 100]) * MS,
+        stuck_us=rng.choice([60, 120]) * MS, grace_us=rng.choice([5, 20, 50]) * MS, discovery_us=40 * MS, gather_us=80 * MS,
+        rebalance=rng.random() < 0.7, rebalance_pause_us=60 * MS, retry_us=3 * MS, last_epoch_us=150 * MS, drain_us=200 * MS,
+        failures=1000, calm_us=100 * MS,
+    )  # fmt: skip
+
+
+def _source(job: SimJob, front: FrontId) -> SourceName:
+    return SourceName(f"s{front % job.sources}")
+
+
+def _sites(rng: Random, job: SimJob, heal_at: int) -> list[SourceSite]:
+    """A front a source, and maybe one more; a few dozen records in all."""
+    count = job.sources if job.one_partition or rng.random() < 0.7 else job.sources + 1
+    total = rng.randint(8, 48)
+    return [_site(rng, job, FrontId(front), max(1, total // count), heal_at) for front in range(count)]
+
+
+def _site(rng: Random, job: SimJob, front: FrontId, records: int, heal_at: int) -> SourceSite:
+    timed = rng.random() < 0.3
+    partitions = 1 if timed or job.one_partition else rng.choice([1, 1, 2, 3])
+    names = [Partition("")] if timed else [Partition(f"p{i}") for i in range(partitions)]
+    span = rng.randint(1, heal_at - EPOCH_START)
+    parts: dict[Partition, list[SimRecord]] = {name: [] for name in names}
+    numbers = sorted(rng.choice(names) for _ in range(records)) if not job.one_partition else [names[0]] * records
+    for number, name in enumerate(numbers):
+        parts[name].append(SimRecord(job.record(rng, number * 3 + front), 0, Timestamp(0)))
+    for name in names:
+        parts[name] = _scheduled(rng, parts[name], span)
+    return SourceSite(front, timed, timed or rng.random() < 0.7, parts, run_length=rng.randint(1, 4) if timed else 1)
+
+
+def _scheduled(rng: Random, records: list[SimRecord], span: int) -> list[SimRecord]:
+    """Spread over `span`, in clumps, beginning late now and then (a partition discovered while running); own times lag or lead."""
+    begin = EPOCH_START + (rng.randrange(span) if rng.random() < 0.3 else 0)
+    moments = sorted(begin + rng.randrange(span) // rng.choice([1, 1, 20]) for _ in records)
+    return [SimRecord(r.payload, at, Timestamp(max(1, at + rng.randint(-20 * MS, 2 * MS)))) for r, at in zip(records, moments, strict=True)]

@@ -1,0 +1,197 @@
+"""The simulator: a whole job, with real cores and a false world, on one thread in virtual time from one seed.
+
+    safety phase      records arrive, faults strike, every invariant is watched
+    liveness phase    everything is healed; the job has to complete within LIVENESS_LIMIT of virtual time (invariant 9)
+
+`simulate(seed)` either returns what it saw or raises SimulationFailure with the command that shows it again.
+
+Does not: search (swarm.py), or simulate the shells: TCP, ZooKeeper, S3 and Spark have integration tests of their own.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from random import Random
+
+from flamestream.core import actions as a
+from flamestream.core.events import Event, FromPeer, RunRead
+from flamestream.model.ids import SinkName, WorkerId
+from flamestream.model.time import Timestamp
+from flamestream.testing.cluster import Cluster
+from flamestream.testing.consumers import ConsumerSite
+from flamestream.testing.faults import FaultPlan, drawn_faults
+from flamestream.testing.graphs import SimJob
+from flamestream.testing.invariants import Invariants, told_by
+from flamestream.testing.journals import Journals
+from flamestream.testing.network import Network
+from flamestream.testing.nodes import Outside, WorkerNode
+from flamestream.testing.oracle import Oracle
+from flamestream.testing.records import Records
+from flamestream.testing.settings import LIVENESS_LIMIT, MS, Plan, drawn_plan
+from flamestream.testing.stores import Store
+from flamestream.testing.trace import Trace
+from flamestream.testing.world import EPOCH_START, SimulationFailure, World
+
+Variant = Callable[[], AbstractContextManager[None]]
+"""Breaks something while it is entered: what the broken variants in tests/sim are."""
+MAX_STEPS = 400_000
+__all__ = ["Result", "SimulationFailure", "Variant", "simulate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run without failure has seen."""
+
+    seed: int
+    outcome: str
+    events: int
+    milliseconds: float
+    """Of virtual time."""
+    delivered: int
+    faults: Sequence[str]
+    """Enabled ones."""
+    trace_hash: str
+    coverage: Counter[str]
+    lines: Sequence[str] = ()
+
+
+def simulate(
+    seed: int, *, broken: Variant | None = None, trace: bool = False, show: Callable[[str], None] | None = None,
+    adjust: "Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]] | None" = None, job: SimJob | None = None,
+) -> Result:  # fmt: skip
+    """One run. `trace` keeps (and `show` prints) a line an event; `adjust` and `job` direct it."""
+    with broken() if broken is not None else nullcontext():
+        return _Run(seed, Trace(trace, show), adjust, job).run()
+
+
+class _Run:
+    """Everything of one run, wired together."""
+
+    def __init__(self, seed: int, trace: Trace, adjust: "Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]] | None", job: SimJob | None) -> None:
+        rng = Random(seed)
+        plan = drawn_plan(rng, job)
+        faults = drawn_faults(rng, trace, EPOCH_START, plan.heal_at)
+        if adjust is not None:
+            plan, faults = adjust(rng, plan, faults)
+        self.plan, self.enabled = plan, faults.enabled
+        self.world = World(seed, rng, trace, faults)
+        self.outside = _outside(self.world, plan)
+        sources = {front.front: str(front.source) for front in plan.worker.fronts}
+        oracle = Oracle(self.world, plan.job.graph, plan.sites, sources, plan.worker.slots, plan.worker.dead_letter)
+        self.oracle = oracle
+        self.invariants = Invariants(self.world, oracle, self.outside.store, plan.worker.credit_runs)
+        self._wire()
+        self.cluster = Cluster(self.world, plan, self.outside)
+        self.cluster.make_worker = self._make_worker
+
+    def run(self) -> Result:
+        """Until the job ends."""
+        world, cluster, plan = self.world, self.cluster, self.plan
+        cluster.start()
+        for moment in list(world.faults.moments):
+            world.after(max(1, moment.at - world.now), cluster.strike, moment)
+        world.after(plan.heal_at - world.now, cluster.heal)
+        world.after(5 * MS, self._watch)
+        steps = 0
+        while cluster.outcome is None:
+            world.step()
+            steps += 1
+            if world.now > plan.heal_at + LIVENESS_LIMIT or steps > MAX_STEPS:
+                raise world.fail("9 liveness", self._where())
+        self._judge()
+        trace = world.trace
+        return Result(
+            world.seed, cluster.outcome.outcome, trace.events, world.now / 1000, self.invariants.delivered, self.enabled, trace.digest,
+            trace.coverage, trace.lines,
+        )  # fmt: skip
+
+    def _watch(self) -> None:
+        self.cluster.watch()
+        for node in self.cluster.workers.values():
+            if node.alive:
+                self.invariants.look_into(node.core)
+        self.world.after(5 * MS, self._watch)
+
+    def _where(self) -> str:
+        newest = self.cluster.newest
+        status = None if newest is None else newest.status
+        missing = self.oracle.missing_input()
+        return f"no end in sight: {status}; input that has not entered: {missing}; delivered {self.invariants.delivered}"
+
+    def _judge(self) -> None:
+        """The end is the right one."""
+        finish, world = self.cluster.outcome, self.world
+        assert finish is not None
+        world.trace.note(world.now, "end", finish.outcome, finish)
+        if finish.outcome == "completed":
+            self.invariants.finished()
+            world.require(self.oracle.error_at is None, "2 prefix", "the job is complete in spite of an error item under onError: fail")
+            return
+        detail = f"the job ends: {finish.outcome} {finish.category}: {finish.message}"
+        if finish.category == "user" and "raised" in finish.message:
+            self.oracle.final()
+            world.require(self.oracle.error_at is not None, "2 prefix", detail)
+            world.trace.cover("job.failed on a user error")
+        elif finish.category == "corrupt":
+            damaged = any(name in finish.message for name in self.outside.store.damaged)
+            world.require(damaged, "4 snapshot", detail)
+            world.trace.cover("job.ended on a damaged object")
+        else:
+            raise world.fail("9 liveness", detail)
+
+    def _wire(self) -> None:
+        """Show the invariants what happens outside."""
+        outside, invariants = self.outside, self.invariants
+        outside.journals.durable = invariants.entry_durable
+        outside.records.written = invariants.record_written
+        outside.store.deleting = invariants.deleting
+        for site in outside.consumers.values():
+            site.taken = invariants.bundle_taken
+            site.opened = invariants.opened
+
+    def _make_worker(self, me: WorkerId, ended: Callable[[WorkerNode], None]) -> WorkerNode:
+        return _WatchedWorker(self.world, me, self.plan, self.outside, ended, self.invariants)
+
+
+class _WatchedWorker(WorkerNode):
+    """A worker node that shows the invariants what it does."""
+
+    def __init__(
+        self, world: World, me: WorkerId, plan: Plan, outside: Outside, ended: Callable[[WorkerNode], None], invariants: Invariants
+    ) -> None:
+        self._invariants = invariants
+        super().__init__(world, me, plan.job.graph, plan.worker, outside, ended)
+
+    def step(self, now: Timestamp, events: Sequence[Event]) -> Sequence[a.Action]:
+        """One pass, watched."""
+        try:
+            actions = super().step(now, events)
+        except Exception as error:
+            raise self.world.fail("core", f"{self.name}: {type(error).__name__}: {error}") from error
+        invariants, fence = self._invariants, self.core.fence
+        for event in events:
+            if type(event) is FromPeer:
+                invariants.processed(self.id, event.peer, event.frame)
+            elif type(event) is RunRead and event.fence == fence:
+                invariants.entered(fence, event.front, event.entry)
+        for action in actions:
+            if type(action) is a.ToPeer:
+                invariants.sent(self.id, action.peer, action.frame)
+        if (told := told_by(self.core)) is not None:
+            invariants.told(fence, told)
+        return actions
+
+
+def _outside(world: World, plan: Plan) -> Outside:
+    """Everything that is not a process."""
+    sinks = [SinkName(vertex.name) for vertex in plan.job.graph.sinks]
+    if plan.worker.dead_letter is not None:
+        sinks.append(plan.worker.dead_letter)
+    delay = plan.delay
+    return Outside(
+        Network(world, delay, plan.encode), Journals(world, delay, [site.front for site in plan.sites if not site.timed]),
+        Store(world, 3 * delay), Records(world, 2 * delay), {sink: ConsumerSite(world, sink, delay) for sink in sinks},
+        {site.front: site for site in plan.sites}, delay, plan.turn,
+    )  # fmt: skip
+

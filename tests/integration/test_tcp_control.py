@@ -1,0 +1,204 @@
+"""The control link over real TCP: Hello first, order, and what happens when either end goes."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from flamestream.adapters.acceptor import address_of, listen
+from flamestream.adapters.control import LIMITS, PROTOCOL, ControlClient, ControlServer
+from flamestream.adapters.dial import Dial
+from flamestream.adapters.framing import FrameConnection
+from flamestream.adapters.handshake import Purpose
+from flamestream.adapters.reactor import EpollReactor
+from flamestream.core.actions import ToldCoordinator
+from flamestream.core.events import Event, FromCoordinator
+from flamestream.core.messages import Drain, Hello, PeerLost, Progress, Stop, ToCoordinator
+from flamestream.model.ids import NO_FENCE, WorkerId
+from flamestream.model.time import Time
+from support import loops
+
+ME = WorkerId("worker-1")
+HELLO = Hello(ME, "127.0.0.1:1", NO_FENCE, False, "3.11", "graph")
+
+
+def lost(number: int) -> PeerLost:
+    return PeerLost(NO_FENCE, WorkerId(f"peer-{number}"), "gone")
+
+
+def progress(number: int) -> Progress:
+    return Progress(NO_FENCE, Time(number), Time(0), Time(0), 0, 0)
+
+
+class Coordinator:
+    """A server on a copy of the launcher's listening socket, and what it has heard."""
+
+    def __init__(self, loop: EpollReactor, listener: socket.socket, token: str = "token") -> None:
+        self.heard: list[ToCoordinator] = []
+        self.ends: list[tuple[WorkerId, str]] = []
+        self.server = ControlServer(
+            loop,
+            listener.dup(),
+            "job",
+            token,
+            on_message=lambda _, message: self.heard.append(message),
+            on_connected=self.heard.append,
+            on_disconnected=lambda worker, reason: self.ends.append((worker, reason)),
+        )
+
+
+class Client:
+    def __init__(self, loop: EpollReactor, listener: socket.socket, token: str = "token", job: str = "job") -> None:
+        self.events: list[Event] = []
+        self.control = ControlClient(loop, self.events.append, job, address_of(listener), token, lambda: HELLO)
+
+    def tell(self, message: ToCoordinator) -> None:
+        self.control.tell(ToldCoordinator(message))
+
+
+@pytest.fixture
+def loop() -> Iterator[EpollReactor]:
+    with loops.reactor() as made:
+        yield made
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with listen("127.0.0.1") as made:
+        yield made
+
+
+@pytest.fixture
+def coordinator(loop: EpollReactor, listener: socket.socket) -> Iterator[Coordinator]:
+    made = Coordinator(loop, listener)
+    yield made
+    made.server.close(0)
+
+
+@pytest.fixture
+def client(loop: EpollReactor, listener: socket.socket) -> Iterator[Client]:
+    made = Client(loop, listener)
+    yield made
+    made.control.close(0)
+
+
+def proved(loop: EpollReactor, listener: socket.socket) -> FrameConnection:
+    connections: list[FrameConnection] = []
+    purpose = Purpose(PROTOCOL, "job", 0, 0, "worker", "coordinator")
+    Dial(loop, address_of(listener), (purpose, b"token"), connections.append, LIMITS)
+    loops.turn_until(loop, lambda: connections, "the handshake")
+    return connections[0]
+
+
+def test_hello_is_first_and_what_was_told_before_follows_but_no_old_heartbeat(
+    loop: EpollReactor, coordinator: Coordinator, client: Client
+) -> None:
+    client.tell(lost(1))
+    client.tell(progress(2))
+    client.tell(lost(3))
+    loops.turn_until(loop, lambda: len(coordinator.heard) >= 3, "what was told")
+    assert coordinator.heard == [HELLO, lost(1), lost(3)]
+
+
+def test_both_hear_each_other_in_order(loop: EpollReactor, coordinator: Coordinator, client: Client) -> None:
+    loops.turn_until(loop, lambda: coordinator.heard, "Hello")
+    for number in range(100):
+        client.tell(progress(number))
+        coordinator.server.tell(ME, Stop(str(number)))
+    coordinator.server.tell(WorkerId("unknown"), Stop("nobody hears this"))
+    loops.turn_until(loop, lambda: len(coordinator.heard) == 101 and len(client.events) == 100, "all messages")
+    assert coordinator.heard[1:] == [progress(number) for number in range(100)]
+    assert client.events == [FromCoordinator(Stop(str(number))) for number in range(100)]
+
+
+def test_a_coordinator_that_comes_back_at_the_same_address_is_greeted_anew(
+    loop: EpollReactor, listener: socket.socket, client: Client
+) -> None:
+    first = Coordinator(loop, listener)
+    loops.turn_until(loop, lambda: first.heard, "the first Hello")
+    first.server.close(0)
+    loops.turn_until(loop, lambda: client.control._connection is None, "the loss")
+    client.tell(lost(7))
+    second = Coordinator(loop, listener)
+    loops.turn_until(loop, lambda: len(second.heard) == 2, "the second Hello and what waited")
+    assert second.heard == [HELLO, lost(7)]
+    assert client.events == []
+    second.server.close(0)
+
+
+def test_a_worker_that_ends_is_told_once(loop: EpollReactor, listener: socket.socket, coordinator: Coordinator) -> None:
+    worker = Client(loop, listener)
+    loops.turn_until(loop, lambda: coordinator.heard, "Hello")
+    worker.control._connection.close()  # type: ignore[union-attr]
+    worker.control.close(0)
+    loops.turn_until(loop, lambda: coordinator.ends, "its end")
+    assert coordinator.ends == [(ME, "closed by the peer")]
+
+
+def test_last_words_arrive_although_the_process_ends_with_messages_unread(
+    loop: EpollReactor, listener: socket.socket, coordinator: Coordinator
+) -> None:
+    worker = Client(loop, listener)
+    loops.turn_until(loop, lambda: coordinator.heard, "Hello")
+    for number in range(50):
+        coordinator.server.tell(ME, Stop(str(number)))
+        worker.tell(lost(number))
+    worker.control.close(0)
+    loops.turn_until(loop, lambda: coordinator.ends, "its end")
+    assert coordinator.heard[1:] == [lost(number) for number in range(50)]
+
+
+def test_a_disconnected_worker_dials_again(loop: EpollReactor, coordinator: Coordinator, client: Client) -> None:
+    loops.turn_until(loop, lambda: coordinator.heard, "Hello")
+    coordinator.server.disconnect(ME)
+    loops.turn_until(loop, lambda: len(coordinator.heard) == 2, "another Hello")
+    assert coordinator.ends == []
+
+
+def test_a_worker_whose_old_link_lingers_replaces_it(loop: EpollReactor, listener: socket.socket, coordinator: Coordinator) -> None:
+    old, new = Client(loop, listener), Client(loop, listener)
+    old_lost: list[str] = []
+    old.control._lost = old_lost.append  # type: ignore[method-assign]
+    loops.turn_until(loop, lambda: len(coordinator.heard) == 2 and old_lost, "two Hellos of one worker")
+    coordinator.server.tell(ME, Drain(NO_FENCE))
+    loops.turn_until(loop, lambda: old.events or new.events, "the message")
+    assert coordinator.ends == []
+    for client in (old, new):
+        client.control.close(0)
+
+
+@pytest.mark.parametrize(("token", "job"), [("another token", "job"), ("token", "another job")])
+def test_a_worker_of_another_job_is_refused_and_keeps_trying(
+    loop: EpollReactor, listener: socket.socket, coordinator: Coordinator, token: str, job: str
+) -> None:
+    stranger = Client(loop, listener, token, job)
+    loops.turn_until(loop, lambda: stranger.control._dial.failures >= 3, "three refusals")
+    assert coordinator.heard == []
+    assert coordinator.ends == []
+    stranger.control.close(0)
+
+
+@pytest.mark.parametrize("words", [b"\x93garbage", b"\x91" * 500_000, b""])
+def test_a_malformed_message_ends_the_connection_and_nothing_else(
+    loop: EpollReactor, listener: socket.socket, coordinator: Coordinator, client: Client, words: bytes
+) -> None:
+    loops.turn_until(loop, lambda: coordinator.heard, "Hello")
+    ended: list[str] = []
+    garbage = proved(loop, listener)
+    garbage.handle(lambda _: None, ended.append, 1 << 20)
+    garbage.send(words)
+    loops.turn_until(loop, lambda: ended, "its end")
+    client.tell(lost(1))
+    loops.turn_until(loop, lambda: len(coordinator.heard) == 2, "a message of the good worker")
+    assert coordinator.ends == []
+
+
+def test_what_waits_for_a_coordinator_is_bounded_and_the_newest_is_kept(loop: EpollReactor, listener: socket.socket) -> None:
+    worker = Client(loop, listener)
+    for number in range(5_000):
+        worker.tell(lost(number))
+    coordinator = Coordinator(loop, listener)
+    loops.turn_until(loop, lambda: len(coordinator.heard) > 1 and coordinator.heard[-1] == lost(4_999), "what waited")
+    assert len(coordinator.heard) == 1 + 1024
+    worker.control.close(0)
+    coordinator.server.close(0)

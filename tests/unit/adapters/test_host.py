@@ -1,0 +1,167 @@
+"""The host: one step a turn, actions to their ports in order, and the end."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from flamestream.adapters.host import Ports, WorkerHost
+from flamestream.adapters.reactor import EpollReactor
+from flamestream.core import actions
+from flamestream.core.actions import Action
+from flamestream.core.events import BundlesAcknowledged, Entry, Event, JournalAppended, Woken
+from flamestream.core.messages import Frame, Progress
+from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SinkName, WorkerId
+from flamestream.model.time import FrontId, Time, Timestamp
+from support import loops
+
+FENCE = Fence(Attempt(1), LayoutVersion(1))
+NEWER = Fence(Attempt(2), LayoutVersion(2))
+FRONT = FrontId(3)
+SINK = SinkName("out")
+
+
+class Recorder:
+    """Any port: it notes what is asked of it."""
+
+    def __init__(self, name: str, calls: list[tuple[str, object]]) -> None:
+        self._name, self._calls = name, calls
+
+    def __getattr__(self, method: str) -> Callable[..., None]:
+        return lambda *arguments: self._calls.append((f"{self._name}.{method}", arguments[0] if len(arguments) == 1 else arguments))
+
+
+class Script:
+    """A worker that answers each step with what the test has prepared."""
+
+    def __init__(self, *answers: list[Action]) -> None:
+        self.answers = list(answers)
+        self.steps: list[list[Event]] = []
+
+    def step(self, now: Timestamp, batch: list[Event]) -> list[Action]:
+        assert now > 1_600_000_000_000_000, "microseconds since 1970"
+        self.steps.append(batch)
+        return self.answers.pop(0) if self.answers else []
+
+
+class Hosted:
+    def __init__(self, loop: EpollReactor, *answers: list[Action]) -> None:
+        self.calls: list[tuple[str, object]] = []
+        self.inbox: list[Event] = []
+        self.script = Script(*answers)
+        port: Callable[[str], Any] = lambda name: Recorder(name, self.calls)
+        ports = Ports(port("links"), {FRONT: port("journal")}, {FRONT: port("producer")}, {SINK: port("consumer")},
+                      port("snapshots"), port("control"))  # fmt: skip
+        self.host = WorkerHost(self.script, loop, self.inbox, ports)
+
+
+@pytest.fixture
+def loop() -> Iterator[EpollReactor]:
+    with loops.reactor() as made:
+        yield made
+
+
+def entry(time: int, partition: str, first: int, count: int) -> Entry:
+    return Entry(Time(time), Partition(partition), Offset(first), count)
+
+
+def appended(*entries: Entry, fence: Fence = FENCE) -> list[Action]:
+    return [actions.Append(fence, FRONT, entry) for entry in entries]
+
+
+def test_all_events_of_a_turn_are_one_step_in_their_order(loop: EpollReactor) -> None:
+    hosted = Hosted(loop)
+    events = [BundlesAcknowledged(FENCE, SINK, number) for number in range(3)]
+    hosted.inbox.extend(events)
+    hosted.host.turn()
+    hosted.host.turn()
+    assert hosted.script.steps == [events]
+
+
+def test_each_action_goes_to_its_port_in_order(loop: EpollReactor) -> None:
+    told = Progress(FENCE, Time(0), Time(0), Time(0), 0, 0)
+    asked: list[tuple[str, Action]] = [
+        ("control.tell", actions.ToldCoordinator(told)),
+        ("links.send", actions.ToPeer(WorkerId("b"), Frame(FENCE, 1, []))),
+        ("links.link", actions.LinkPeers(FENCE, "key", {})),
+        ("journal.seal", actions.SealJournal(FENCE, FRONT, Time(1))),
+        ("journal.append", actions.Append(FENCE, FRONT, entry(1, "p", 0, 1))),
+        ("journal.trim", actions.TrimJournal(FENCE, FRONT, Time(1))),
+        ("producer.read", actions.ReadRun(FENCE, FRONT, entry(1, "p", 0, 1))),
+        ("producer.follow", actions.Follow(FENCE, FRONT, {})),
+        ("producer.pull", actions.Pull(FENCE, FRONT, 1, 1)),
+        ("consumer.open", actions.OpenSink(FENCE, SINK, [])),
+        ("consumer.deliver", actions.Deliver(FENCE, SINK, 1, [])),
+        ("snapshots.upload", actions.Upload(FENCE, Epoch(1), [], [])),
+        ("snapshots.load", actions.Load(FENCE, [], [])),
+    ]
+    handled = {type(action) for _, action in asked} | {actions.Wake, actions.Exit}
+    assert handled == set(Action.__args__), "an action without a port"  # type: ignore[attr-defined]
+    hosted = Hosted(loop, [action for _, action in asked])
+    hosted.inbox.append(Woken())
+    hosted.host.turn()
+    assert hosted.calls == asked
+
+
+def test_wake_brings_another_step_without_waiting_for_anything(loop: EpollReactor) -> None:
+    hosted = Hosted(loop, [actions.Wake()])
+    hosted.inbox.append(Woken())
+    hosted.host.turn()
+    loop.turn()
+    hosted.host.turn()
+    assert hosted.script.steps == [[Woken()], [Woken()]]
+
+
+def test_nothing_is_done_behind_exit(loop: EpollReactor) -> None:
+    end = actions.Exit("", "told to stop")
+    hosted = Hosted(loop, [actions.LinkPeers(FENCE, "key", {}), end, actions.LinkPeers(NEWER, "key", {})])
+    hosted.inbox.append(Woken())
+    loop.run(hosted.host.turn)
+    hosted.inbox.append(Woken())
+    hosted.host.turn()
+    assert hosted.host.exit == end
+    assert [name for name, _ in hosted.calls] == ["links.link"]
+    assert len(hosted.script.steps) == 1
+
+
+def test_heartbeats_come_again_and_again(loop: EpollReactor) -> None:
+    hosted = Hosted(loop, [], [], [actions.Exit("", "enough")])
+    hosted.host.start()
+    loop.run(hosted.host.turn)
+    assert hosted.script.steps == [[Woken()]] * 3
+
+
+def test_an_exception_of_the_worker_ends_the_loop(loop: EpollReactor) -> None:
+    hosted = Hosted(loop)
+    hosted.script.step = lambda now, batch: 1 // 0  # type: ignore[method-assign, assignment]
+    hosted.inbox.append(Woken())
+    with pytest.raises(ZeroDivisionError):
+        loop.run(hosted.host.turn)
+
+
+def test_a_producer_hears_how_far_each_partition_is_durable(loop: EpollReactor) -> None:
+    hosted = Hosted(loop, appended(entry(10, "p", 0, 5), entry(20, "q", 0, 1), entry(30, "p", 5, 2), entry(40, "p", 7, 9)))
+    hosted.inbox.append(Woken())
+    hosted.host.turn()
+    hosted.calls.clear()
+    hosted.inbox.append(JournalAppended(FENCE, FRONT, Time(30)))
+    hosted.host.turn()
+    assert sorted(hosted.calls, key=str) == [("producer.durable", (20, "q", 1)), ("producer.durable", (30, "p", 7))]
+    hosted.calls.clear()
+    hosted.inbox.append(JournalAppended(FENCE, FRONT, Time(40)))
+    hosted.host.turn()
+    assert hosted.calls == [("producer.durable", (40, "p", 16))]
+
+
+def test_what_an_older_attempt_has_made_durable_is_not_told(loop: EpollReactor) -> None:
+    hosted = Hosted(loop, appended(entry(10, "p", 0, 5)), appended(entry(11, "p", 0, 2), fence=NEWER))
+    for _ in range(2):
+        hosted.inbox.append(Woken())
+        hosted.host.turn()
+    hosted.calls.clear()
+    hosted.inbox.append(JournalAppended(FENCE, FRONT, Time(10)))
+    hosted.host.turn()
+    assert hosted.calls == []
+    hosted.inbox.append(JournalAppended(NEWER, FRONT, Time(11)))
+    hosted.host.turn()
+    assert hosted.calls == [("producer.durable", (11, "p", 2))]

@@ -1,0 +1,122 @@
+"""Minimal time: what is in flight, what fronts promise, and what the acker tells and asks."""
+
+import doctest
+
+import pytest
+
+from flamestream.core import acker, credit, message_id
+from flamestream.core.acker import AckTable
+from flamestream.core.acker_role import Acker
+from flamestream.core.message_id import MessageIds
+from flamestream.core.messages import Acks, Cut, Hold, MinimalTime, Promise, Question, Settled
+from flamestream.model.ids import Epoch, MessageId, WorkerId
+from flamestream.model.time import END, START, FrontId, Time
+
+A, B = FrontId(0), FrontId(1)
+W, V = WorkerId("w"), WorkerId("v")
+
+
+@pytest.mark.parametrize("module", [acker, credit, message_id])
+def test_the_examples_in_the_docstrings_hold(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
+
+
+def test_a_cause_is_in_flight_until_every_id_was_folded_twice() -> None:
+    table = AckTable([A], START)
+    table.promise(A, END)
+    table.ack(Time(7), MessageId(1 ^ 2))
+    table.ack(Time(7), MessageId(1 ^ 3))
+    assert table.minimal_time == 7
+    table.ack(Time(7), MessageId(2))
+    assert table.minimal_time == 7
+    table.ack(Time(7), MessageId(3))
+    assert table.minimal_time == END
+
+
+def test_an_ack_may_overtake_the_one_of_its_sender() -> None:
+    table = AckTable([A], START)
+    table.ack(Time(5), MessageId(9))
+    table.promise(A, Time(6))
+    assert table.minimal_time == 5
+    table.ack(Time(5), MessageId(9))
+    assert table.minimal_time == 6
+
+
+def test_an_older_promise_says_nothing_new() -> None:
+    table = AckTable([A], START)
+    table.promise(A, Time(9))
+    table.promise(A, Time(4))
+    assert table.promised(A) == 9
+
+
+def test_small_sets_of_message_ids_never_cancel() -> None:
+    ids = MessageIds(attempt=3, sender=1)
+    made = [ids.next() for _ in range(400)]
+    assert len(set(made)) == 400
+    for start in range(396):
+        four = made[start : start + 4]
+        assert four[0] ^ four[1] ^ four[2] ^ four[3] != 0
+
+
+def _acker() -> Acker:
+    return Acker({A: True, B: True}, [W, V], START)
+
+
+def test_every_idle_front_is_asked_once_for_a_time_that_entered_elsewhere() -> None:
+    role = _acker()
+    role.take(W, Promise(A, Time(50), Time(51)))
+    assert role.questions() == [Question(B, Time(50))]
+    assert role.questions() == []
+
+
+def test_a_timed_front_is_never_asked() -> None:
+    role = Acker({A: True, B: False}, [W], START)
+    role.take(W, Promise(A, Time(50), Time(51)))
+    assert role.questions() == []
+
+
+def test_the_answer_to_a_question_raises_no_other_question() -> None:
+    role = _acker()
+    role.take(W, Promise(A, Time(50), Time(51)))
+    role.questions()
+    role.take(V, Promise(B, START, Time(60)))
+    assert role.questions() == []
+    assert role.told() == [MinimalTime(Time(51))]
+
+
+def test_a_cut_travels_behind_the_minimal_time_that_equals_it() -> None:
+    role = _acker()
+    role.take(W, Promise(A, Time(50), Time(51)))
+    role.take(V, Promise(B, START, Time(60)))
+    role.cut(Epoch(4))
+    assert role.told() == [MinimalTime(Time(51)), Cut(Epoch(4), Time(51))]
+
+
+def test_minimal_time_stays_at_a_live_error() -> None:
+    role = _acker()
+    role.take(W, Promise(A, Time(50), Time(51)))
+    role.take(V, Promise(B, START, Time(60)))
+    role.take(V, Hold(Time(40), 1, "f raised"))
+    assert role.told() == [MinimalTime(Time(40))]
+    assert role.error == "f raised"
+
+
+def test_an_error_counts_only_when_no_tombstone_can_come_any_more() -> None:
+    role = _acker()
+    role.take(W, Acks([40], [77]))
+    role.take(W, Promise(A, Time(50), Time(51)))
+    role.take(V, Promise(B, START, Time(60)))
+    role.take(V, Hold(Time(40), 1, "f raised"))
+    assert role.error is None
+    role.take(V, Hold(Time(40), -1, "f raised"))
+    role.take(V, Acks([40], [77]))
+    assert role.error is None
+    assert role.told() == [MinimalTime(Time(51))]
+
+
+def test_settled_is_the_least_of_all_workers() -> None:
+    role = _acker()
+    role.take(W, Settled(Time(30)))
+    assert role.told() == []
+    role.take(V, Settled(Time(20)))
+    assert role.told() == [Settled(Time(20))]

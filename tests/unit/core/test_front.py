@@ -1,0 +1,113 @@
+"""Fronts: times that are the same at every replay, and promises that never lie."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flamestream.core.events import Entry
+from flamestream.core.front import JournalledFront, TimedFront
+from flamestream.model.ids import Offset, Partition
+from flamestream.model.time import END, START, FrontId, Time, Timestamp, next_time, timestamp_of
+
+F = FrontId(3)
+P = Partition("p")
+
+
+def _timed(run_length: int = 1) -> TimedFront:
+    return TimedFront(F, START, {}, run_length)
+
+
+@given(st.lists(st.integers(0, 7), max_size=12), st.integers(1, 5))
+def test_a_timed_front_stamps_the_same_runs_however_its_input_is_cut(pieces: list[int], run_length: int) -> None:
+    records = list(range(sum(pieces)))
+    whole, cut = _timed(run_length), _timed(run_length)
+    expected = whole.stamp(Offset(0), records) + whole.end()
+    runs, at = [], 0
+    for piece in pieces:
+        runs += cut.stamp(Offset(at), records[at : at + piece])
+        at += piece
+    assert runs + cut.end() == expected
+
+
+def test_a_timed_front_drops_what_it_had() -> None:
+    front = _timed()
+    front.stamp(Offset(0), ["a", "b"])
+    assert [payloads for _, payloads in front.stamp(Offset(1), ["b", "c"])] == [["c"]]
+
+
+def test_a_timed_front_goes_on_from_its_position_at_the_cut() -> None:
+    front = _timed(2)
+    runs = front.stamp(Offset(0), list(range(8)))
+    position = front.positions.at(runs[2][0].time)
+    again = TimedFront(F, position.last, position.offsets, 2)
+    assert again.stamp(Offset(4), list(range(4, 8))) == runs[2:]
+
+
+def test_a_timed_front_that_has_ended_promises_the_end() -> None:
+    front = _timed()
+    assert front.promise() < END
+    front.end()
+    assert front.promise() == END
+
+
+def _journalled() -> JournalledFront:
+    front = JournalledFront(F, START, {})
+    front.start([], START)
+    return front
+
+
+def test_a_promise_waits_for_the_journal() -> None:
+    front = _journalled()
+    first = front.stamp(Timestamp(10), P, Offset(0), 1)
+    second = front.stamp(Timestamp(20), P, Offset(1), 1)
+    assert front.promise() == first.time
+    front.durable(first.time)
+    assert front.promise() == second.time
+    front.durable(second.time)
+    assert front.promise() == next_time(second.time, F)
+
+
+def test_an_asked_front_moves_past_the_question_at_once_if_idle() -> None:
+    front = _journalled()
+    front.asked(Time(99 << 12))
+    assert front.promise() > Time(99 << 12)
+    assert front.stamp(Timestamp(1), P, Offset(0), 1).time >= front.promise()
+
+
+def test_a_question_leaves_a_run_that_is_not_durable_in_its_place() -> None:
+    front = _journalled()
+    run = front.stamp(Timestamp(10), P, Offset(0), 1)
+    front.asked(Time(99 << 12))
+    assert front.promise() == run.time
+
+
+def test_a_stamp_is_above_clock_bound_and_the_last_stamp() -> None:
+    front = JournalledFront(F, START, {})
+    front.start([], Time(50 << 12))
+    first = front.stamp(Timestamp(7), P, Offset(0), 1)
+    assert first.time > Time(50 << 12)
+    second = front.stamp(Timestamp(100), P, Offset(1), 1)
+    assert timestamp_of(second.time) == 100
+    assert front.stamp(Timestamp(90), P, Offset(2), 1).time > second.time
+
+
+def test_a_replayed_run_keeps_its_time_whatever_was_asked() -> None:
+    entries = [Entry(Time(10 << 12 | F), P, Offset(0), 2), Entry(Time(20 << 12 | F), P, Offset(2), 1)]
+    front = JournalledFront(F, START, {})
+    front.start(entries, Time(90 << 12))
+    front.asked(Time(80 << 12))
+    assert front.promise() == entries[0].time
+    assert front.replayed() == entries[0]
+    assert front.promise() == entries[1].time
+    assert front.replayed() == entries[1]
+    assert front.promise() > Time(90 << 12)
+    assert front.offsets == {P: 3}
+
+
+def test_positions_at_a_cut_are_those_of_the_runs_below_it() -> None:
+    front = _journalled()
+    runs = [front.stamp(Timestamp(10 * i), Partition("pq"[i % 2]), Offset(i // 2), 1) for i in range(4)]
+    position = front.positions.at(runs[2].time)
+    assert position.last == runs[1].time
+    assert position.offsets == {Partition("p"): 1, Partition("q"): 1}
+    front.positions.forget(runs[2].time)
+    assert front.positions.at(runs[2].time) == position

@@ -162,7 +162,7 @@ def test_a_worker_whose_old_link_lingers_replaces_it(loop: EpollReactor, listene
     loops.turn_until(loop, lambda: len(coordinator.heard) == 2 and old_lost, "two Hellos of one worker")
     coordinator.server.tell(ME, Drain(NO_FENCE))
     loops.turn_until(loop, lambda: old.events or new.events, "the message")
-    assert coordinator.ends == []
+    assert coordinator.ends == [(ME, "replaced by a newer connection")]
     for client in (old, new):
         client.control.close(0)
 

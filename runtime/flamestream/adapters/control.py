@@ -148,8 +148,9 @@ class ControlServer:
         """A session has said who it is. A worker that dials again before its old link's end is noticed replaces it."""
         self._nameless.discard(session)
         older = self._sessions.get(hello.worker)
-        if older is not None and older is not session:
+        if older is not None:
             older.connection.close()
+            self.on_disconnected(hello.worker, "replaced by a newer connection")
         self._sessions[hello.worker] = session
         self.on_connected(hello)
 
@@ -180,14 +181,14 @@ class _Session:
             self._ended(f"a malformed message: {error}")
 
     def _handle(self, message: ToCoordinator) -> None:
-        if isinstance(message, Hello):
+        if self._worker is None and isinstance(message, Hello):
             self._worker = message.worker
             self._server.named(self, message)
-        elif self._worker is not None:
+        elif self._worker is not None and not isinstance(message, Hello):
             self._server.on_message(self._worker, message)
         else:
             self.connection.close()
-            self._ended("its first message is not Hello")
+            self._ended("Hello is the first message, and only that")
 
     def _ended(self, reason: str) -> None:
         self._server.ended(self, self._worker, reason)

@@ -11,15 +11,17 @@ catch what the worker or a port raises (a bug ends the process), or know any pro
 
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
+
+import msgspec
 
 from flamestream.adapters.collector import Collector
-from flamestream.core import actions, events
+from flamestream.core import actions, events, messages
 from flamestream.core.actions import Action
 from flamestream.core.events import Event
-from flamestream.model.ids import Offset, Partition, SinkName
+from flamestream.model.ids import Offset, Partition, SinkName, WorkerId
 from flamestream.model.time import FrontId, Time, Timestamp
 from flamestream.ports import Consumer, Journal, Links, Producer, Reactor, Snapshots
 
@@ -28,10 +30,34 @@ _SWITCH_INTERVAL: Final = 0.0005
 """Seconds after which a busy helper thread must hand the interpreter back to the loop."""
 
 
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class OnDemand(dict[K, V]):
+    """A mapping that makes a value when its key is first asked for."""
+
+    def __init__(self, make: Callable[[K], V]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, key: K) -> V:
+        self[key] = value = self._make(key)
+        return value
+
+
 class Stepped(Protocol):
     """What the host needs of `core.worker.Worker`."""
 
-    def step(self, now: Timestamp, batch: list[Event], /) -> list[Action]: ...
+    me: WorkerId
+
+    def step(self, now: Timestamp, events: list[Event], /) -> list[Action]: ...
+
+
+class Loop(Reactor, Protocol):
+    """A reactor that can be told to end."""
+
+    def stop(self) -> None: ...
 
 
 class Control(Protocol):
@@ -46,24 +72,27 @@ class Ports:
 
     links: Links
     journals: Mapping[FrontId, Journal]
-    producers: Mapping[FrontId, Producer]
+    producers: dict[FrontId, Producer]
+    """Made when first asked for (OnDemand), so a worker has those of its own fronts."""
     consumers: Mapping[SinkName, Consumer]
     snapshots: Snapshots
     control: Control
+    problems: Callable[[], Iterable[str]] = tuple
+    """Lasting troubles of the ports that do not stop the worker; they travel with its heartbeat."""
 
 
 class WorkerHost:
     """`inbox` is the list whose `append` the ports were given as `post`."""
 
-    def __init__(self, worker: Stepped, reactor: Reactor, inbox: list[Event], ports: Ports) -> None:
+    def __init__(self, worker: Stepped, reactor: Loop, inbox: list[Event], ports: Ports) -> None:
         self._worker, self._reactor, self._inbox = worker, reactor, inbox
-        self._durable = {front: _Durable(producer) for front, producer in ports.producers.items()}
-        self._journals = ports.journals
+        self._outside = ports
+        self._durable: OnDemand[FrontId, _Durable] = OnDemand(lambda front: _Durable(ports.producers[front]))
         self._collector = Collector()
         self.exit: actions.Exit | None = None
         """Why the loop has stopped."""
         self._ports: dict[type[Any], Callable[[Any], None]] = {
-            actions.ToldCoordinator: ports.control.tell,
+            actions.ToldCoordinator: self._tell,
             actions.ToPeer: ports.links.send,
             actions.LinkPeers: ports.links.link,
             actions.SealJournal: lambda action: ports.journals[action.front].seal(action),
@@ -83,7 +112,7 @@ class WorkerHost:
         """Heartbeats from now on, and the collector under this host's rule."""
         sys.setswitchinterval(_SWITCH_INTERVAL)
         self._collector.start()
-        self._heartbeat()
+        self._reactor.soon(self._heartbeat)
 
     def turn(self) -> None:
         """The reactor's pass hook: one step over everything that was posted."""
@@ -91,7 +120,7 @@ class WorkerHost:
             return
         batch = self._inbox.copy()
         self._inbox.clear()
-        self._notice_journal(batch)
+        self._notice(batch)
         for action in self._worker.step(self._reactor.now(), batch):
             if type(action) is actions.Exit:
                 self.exit = action
@@ -104,6 +133,13 @@ class WorkerHost:
         self._inbox.append(events.Woken())
         self._reactor.later(HEARTBEAT_SECONDS, self._heartbeat)
 
+    def _tell(self, action: actions.ToldCoordinator) -> None:
+        message = action.message
+        if type(message) is messages.Progress and (problems := list(self._outside.problems())):
+            told = "; ".join(filter(None, [message.problem, *problems]))
+            action = actions.ToldCoordinator(msgspec.structs.replace(message, problem=told))
+        self._outside.control.tell(action)
+
     def _wake(self, _: actions.Wake) -> None:
         self._reactor.soon(self._woken)
 
@@ -114,14 +150,23 @@ class WorkerHost:
 
     def _append(self, action: actions.Append) -> None:
         self._durable[action.front].appended(action)
-        self._journals[action.front].append(action)
+        self._outside.journals[action.front].append(action)
 
-    def _notice_journal(self, batch: list[Event]) -> None:
+    def _notice(self, batch: list[Event]) -> None:
+        """What the shell itself has to do with some events."""
         for event in batch:
-            if type(event) is events.JournalAppended:
+            if isinstance(event, events.JournalAppended):
                 self._durable[event.front].durable(event)
-            elif type(event) is events.Loaded:
+            elif isinstance(event, events.Loaded):
                 self._reactor.soon(self._collector.settle)
+            elif isinstance(event, events.FromCoordinator) and isinstance(event.message, messages.Recover):
+                self._let_go(event.message.assignment.layout.fronts_of(self._worker.me))
+
+    def _let_go(self, mine: Collection[FrontId]) -> None:
+        """Fronts that another worker has from now on: nothing more is read here."""
+        for front in [front for front in self._outside.producers if front not in mine]:
+            self._outside.producers.pop(front).close()
+            self._durable.pop(front, None)
 
 
 class _Durable:

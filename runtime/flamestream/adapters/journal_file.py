@@ -83,7 +83,7 @@ def scan(data: bytes, name: str, cut: Time = START, *, sealed: bool = False) -> 
 
 
 def _file_head(data: bytes, name: str, sealed: bool) -> tuple[int, Time, Time]:
-    if not sealed and (len(data) < FIRST or not data.rstrip(b"\0")):
+    if not sealed and len(data.rstrip(b"\0")) < FIRST:
         return 0, START, START
     if len(data) < FIRST or data[:FIRST] != head(after := Time(_FILE_HEAD.unpack_from(data)[1])):
         raise _damaged(name, 0)

@@ -117,7 +117,7 @@ class FrontFolder:
 
     def _entries(self, files: Iterable[SealedFile], cut: Time, scans: dict[str, Scan]) -> list[Entry]:
         entries: list[Entry] = []
-        before: Time | None = None
+        before = START
         for file in files:
             if file.length and file.last >= cut:
                 found = scans.get(file.name)
@@ -129,11 +129,11 @@ class FrontFolder:
                 before = file.last
         return entries
 
-    def _check_chain(self, name: str, after: Time, before: Time | None, cut: Time) -> None:
+    def _check_chain(self, name: str, after: Time, before: Time, cut: Time) -> None:
         """`after` is the last entry that was durable when the file was begun; a failed batch may have left more."""
-        if after > (max(cut - 1, START) if before is None else before):
+        if after >= cut and after > before:
             raise Corrupt(
-                f"journal {self.path}: a file before {name} is missing, with entries after {before or START} up to {after}; restore it "
+                f"journal {self.path}: a file before {name} is missing, with entries after {before} up to {after}; restore it "
                 "from a backup (if it was trimmed, the reader asked for more than is kept: set journal.keep)"
             )
 

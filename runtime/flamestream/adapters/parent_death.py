@@ -31,11 +31,17 @@ def die_with_parent(parent: int, sign: signal.Signals = signal.SIGKILL) -> None:
 
 
 def start_child(
-    command: Sequence[str | Path], output: Path, environment: Mapping[str, str], pass_fds: Sequence[int] = ()
+    command: Sequence[str | Path],
+    output: Path,
+    environment: Mapping[str, str],
+    *,
+    stdin: int = subprocess.DEVNULL,
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start `command` as a process that ends with this one. What it prints goes to the file `output`, which begins empty.
 
-    Only from the main thread: the kernel counts the end of the forking thread as the parent's death.
+    It is in a session of its own, so Ctrl-C reaches only us. Only from the main thread: the kernel counts the end of the forking thread as
+    the parent's death.
     """
     if threading.current_thread() is not threading.main_thread():
         raise Bug("start_child called outside the main thread: the child would end with the calling thread")
@@ -43,7 +49,7 @@ def start_child(
     with output.open("wb") as file:
         return subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=file,
             stderr=subprocess.STDOUT,
             env=dict(environment),

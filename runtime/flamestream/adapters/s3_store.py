@@ -58,13 +58,14 @@ class S3Store:
         region: str | None = None,
         access_key: str | None = None,
         secret_key: str | None = None,
+        read_seconds: float = READ_SECONDS,
         pause: Callable[[float], None] = tenacity.nap.sleep,
     ) -> None:
         """Keys that are not given come from where boto3 looks (environment, profile, instance). `pause` is for tests."""
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._where = f"s3://{bucket}/{self._prefix}" + (f" at {endpoint}" if endpoint else "")
-        self._client = _client(self._where, endpoint, region, access_key, secret_key)
+        self._client = _client(self._where, endpoint, region, access_key, secret_key, read_seconds)
         self._pause = pause
 
     def put_new(self, name: str, data: bytes) -> bool:
@@ -188,14 +189,16 @@ def _code(error: Any) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
-def _client(where: str, endpoint: str | None, region: str | None, access_key: str | None, secret_key: str | None) -> Any:
+def _client(
+    where: str, endpoint: str | None, region: str | None, access_key: str | None, secret_key: str | None, read_seconds: float
+) -> Any:
     import boto3.session  # lazily: it costs 0.3 s, and a job on a folder never needs it
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError
 
     config = Config(
         connect_timeout=CONNECT_SECONDS,
-        read_timeout=READ_SECONDS,
+        read_timeout=read_seconds,
         retries={"total_max_attempts": 1, "mode": "standard"},
         s3={"addressing_style": "path" if endpoint else "auto"},
     )

@@ -173,7 +173,7 @@ class EmbeddedZooKeeper:
 
     def _start(self, address: str) -> None:
         (self._folder / "served.json").unlink(missing_ok=True)
-        self._process = start_child(self._command(address), self._folder / "zookeeper.out", os.environ, (self._lock,))
+        self._process = start_child(self._command(address), self._folder / "zookeeper.out", os.environ, pass_fds=(self._lock,))
         deadline = time.monotonic() + READY_WITHIN
         while not is_ready(address):
             ended = self._process.poll()

@@ -124,6 +124,26 @@ class Job(Struct, frozen=True):
         written = self.spec.checkpoint.store
         return written if "://" in written else str(self.path(written))
 
+    def source(self, name: str) -> dict[str, Any]:
+        """The spec of a source, with absolute paths."""
+        return self._placed(self.spec.sources[name])
+
+    def sink(self, name: str) -> dict[str, Any]:
+        """The spec of a sink, with absolute paths."""
+        return self._placed(self.spec.sinks[name])
+
+    def _placed(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """Files are where the manifest is, whatever the working folder of a worker."""
+        settings = spec.get("files")
+        if not isinstance(settings, dict):
+            return spec
+        placed = dict(settings)
+        if isinstance(placed.get("path"), str):
+            placed["path"] = str(self.path(placed["path"]))
+        if isinstance(placed.get("paths"), list):
+            placed["paths"] = [str(self.path(path)) if isinstance(path, str) else path for path in placed["paths"]]
+        return {"files": placed}
+
     def error(self, path: FieldPath, message: str) -> ManifestError:
         """An error that points at a field."""
         return ManifestError(f"{self.document.where(path)}: {message}")

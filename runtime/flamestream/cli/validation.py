@@ -3,16 +3,22 @@
 Keeps: what passes here starts. Does not: look into folders or servers (the run says so if they are missing).
 """
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TypeVar
 
 from flamestream.adapters import sinks, sources
-from flamestream.adapters.sinks import SinkAbilities
-from flamestream.adapters.sources import SourceAbilities
+from flamestream.adapters.sinks import SinkTraits
+from flamestream.adapters.sources import SourceTraits
 from flamestream.cli.application import load
 from flamestream.cli.manifest import DeadLetter, Job, read
+from flamestream.model.errors import ManifestError
 from flamestream.model.graph import Graph
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,53 +27,68 @@ class CheckedJob:
 
     job: Job
     graph: Graph
-    sources: dict[str, SourceAbilities]
-    sinks: dict[str, SinkAbilities]
+    sources: dict[str, SourceTraits]
+    sinks: dict[str, SinkTraits]
 
 
 def checked(manifest: Path) -> CheckedJob:
     """The job of `manifest`. Raises ManifestError, GraphError or UserError."""
-    job = read(manifest)
+    return checked_job(read(manifest))
+
+
+def checked_job(job: Job) -> CheckedJob:
+    """A job that was read already."""
     graph = load(job.path(job.spec.application.file), job.spec.application.graph)
-    _same_names(job, "sources", {vertex.name for vertex in graph.sources}, set(job.spec.sources), graph)
-    wanted = {vertex.name for vertex in graph.sinks} | dead_letter_of(job)
-    _same_names(job, "sinks", wanted, set(job.spec.sinks), graph)
-    of_sources = {
-        name: sources.describe(job.source_spec(name), f"{job.document.where(('spec', 'sources', name))}") for name in job.spec.sources
-    }
-    of_sinks = {name: sinks.describe(job.sink_spec(name), f"{job.document.where(('spec', 'sinks', name))}") for name in job.spec.sinks}
+    _same_names(job, "sources", {vertex.name for vertex in graph.sources}, graph)
+    _dead_letter_fits(job, graph)
+    _same_names(job, "sinks", {vertex.name for vertex in graph.sinks} | _dead_letters(job), graph)
+    of_sources = {name: _described(job, "sources", name, job.source(name), sources.describe) for name in job.spec.sources}
+    of_sinks = {name: _described(job, "sinks", name, job.sink(name), sinks.describe) for name in job.spec.sinks}
     _guarantee_holds(job, of_sources, of_sinks)
     return CheckedJob(job, graph, of_sources, of_sinks)
 
 
-def dead_letter_of(job: Job) -> set[str]:
-    """The sink that error items go to, if any."""
+def _dead_letters(job: Job) -> set[str]:
     return {job.spec.on_error.dead_letter} if isinstance(job.spec.on_error, DeadLetter) else set()
 
 
-def _same_names(job: Job, part: str, wanted: set[str], given: set[str], graph: Graph) -> None:
+def _same_names(job: Job, part: str, wanted: set[str], graph: Graph) -> None:
+    given = set(getattr(job.spec, part))
     for name in sorted(wanted - given):
-        close = get_close_matches(name, given, n=1)
-        hint = f"; is {close[0]!r} meant?" if close else f": add spec.{part}.{name}"
-        raise job.error(("spec", part), f"graph {graph.name!r} has a {part[:-1]} {name!r} that the manifest does not have{hint}")
+        close = get_close_matches(name, given - wanted, n=1)
+        hint = f"is {close[0]!r} meant to be it?" if close else f"add spec.{part}.{name}"
+        raise job.error(("spec", part), f"graph {graph.name!r} has a {part[:-1]} {name!r}, which is missing here: {hint}")
     for name in sorted(given - wanted):
         has = ", ".join(sorted(wanted))
         raise job.error(("spec", part, name), f"graph {graph.name!r} has no {part[:-1]} {name!r} (it has {has}): remove it, or rename it")
 
 
-def _guarantee_holds(job: Job, of_sources: dict[str, SourceAbilities], of_sinks: dict[str, SinkAbilities]) -> None:
+def _dead_letter_fits(job: Job, graph: Graph) -> None:
+    for name in _dead_letters(job) & {vertex.name for vertex in graph.sinks}:
+        place = ("spec", "onError", "deadLetter")
+        raise job.error(place, f"sink {name!r} gets results of the graph already: error items need a sink of their own")
+
+
+def _described(job: Job, part: str, name: str, spec: object, describe: Callable[[object, str], T]) -> T:
+    """What the adapter says of a spec; its error is given a file and a line."""
+    place = f"spec.{part}.{name}"
+    try:
+        return describe(spec, place)
+    except ManifestError as error:
+        field, colon, message = str(error).partition(": ")
+        path = ("spec", part, name, *re.findall(r"\w+", field.removeprefix(place)))
+        raise job.error(path, message if colon else str(error)) from error
+
+
+def _guarantee_holds(job: Job, of_sources: dict[str, SourceTraits], of_sinks: dict[str, SinkTraits]) -> None:
     guarantee = job.spec.guarantee
     for name, sink in of_sinks.items():
         if guarantee == "exactly-once" and not sink.fences:
-            raise job.error(
-                ("spec", "sinks", name),
-                "this sink cannot fence: it would take output from a worker that has been replaced, so it cannot be exactly-once. "
-                "Choose a sink that can (files, socket), or guarantee: at-least-once",
-            )
+            raise job.error(("spec", "sinks", name), sink.refusal.partition(": ")[2] or "this sink cannot fence")
     for name, source in of_sources.items():
         if guarantee != "none" and not source.timed and job.spec.journal is None:
             raise job.error(
                 ("spec", "sources", name),
-                f"this source needs a journal under {guarantee}: the order in which its records entered is known nowhere else. "
+                f"this source needs a journal under {guarantee}: the order in which its records enter is written nowhere else. "
                 "Add spec.journal, like journal: {folder: journal}, or choose guarantee: none",
             )

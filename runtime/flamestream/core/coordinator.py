@@ -274,6 +274,8 @@ class Coordinator:
     def _drop_silent(self) -> None:
         desk = self._desk
         limit = desk.settings.heartbeat_us
+        if not desk.running and not (self._healing.recovery and self._healing.recovery.told):
+            return  # who has not been told to recover has nothing to report
         for worker in desk.workers:
             if worker in desk.members and desk.time.due_in(desk.members[worker].heard, limit):
                 desk.members.leave(worker, desk.time.now)

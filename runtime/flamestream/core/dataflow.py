@@ -42,7 +42,8 @@ Work = tuple[Meta, Time, int, Any, bool]
 """(meta, cause, vertex, payload, is it a tombstone): an item at this worker's door."""
 KEYED = (Kind.GROUPING, Kind.REDUCE, Kind.SINK)
 KEYS_CACHED = 65_536
-_BY_META = itemgetter(0)
+_IN_ORDER = itemgetter(0, 4)
+"""By meta, and an item before its tombstone: a frame groups by cause, so a tombstone of an older cause may stand before its item in it (!)."""
 
 
 class Output(Protocol):
@@ -88,7 +89,7 @@ class Dataflow:
 
     def run(self, work: list[Work]) -> None:
         """Process `work` and everything that follows from it on this worker, in the order of metas."""
-        work.sort(key=_BY_META)
+        work.sort(key=_IN_ORDER)
         around, handlers = self._round, self._handlers
         for meta, cause, vertex, payload, tombstone in work:
             while around and around[0][0] < meta:

@@ -1,8 +1,9 @@
 """Deadlines: time as the coordinator has lived it, and the next moment it waits for.
 
-A clock may jump, and a coordinator may be paused. Neither says anything about the workers, so time that it slept through beyond the
-alarm it had set counts only up to a tolerance, and a clock that goes back stands still. Whoever asks `due` and hears "not yet" has
-thereby asked to be woken.
+A clock may jump, and a coordinator may be paused. Neither says anything about the workers. So if a step comes later than the alarm that
+was set by more than a tolerance, time stops short of the alarm by as much: what has been waiting to be heard is heard first. (Only
+once in a row, so that a shell with coarse timers gets on.) A clock that goes back stands still. Whoever asks `due` and hears "not yet"
+has thereby asked to be woken.
 
 >>> deadlines = Deadlines(tolerance_us=10)
 >>> deadlines.advance(Timestamp(1_000))
@@ -12,7 +13,7 @@ False
 1500
 >>> deadlines.advance(Timestamp(9_000))     # paused, or the clock jumped
 >>> deadlines.now
-1510
+1490
 
 Keeps: `now` never goes back; no deadline is missed for want of an alarm. Does not: read a clock (the shell does).
 """
@@ -33,19 +34,27 @@ class Deadlines:
         """The alarm that the shell has, in lived time."""
         self._shown: Timestamp | None = None
         """The same on the shell's clock."""
+        self._overslept = False
 
     def advance(self, wall: Timestamp) -> None:
         """A step begins at `wall`, on the shell's clock."""
         if self._wall is None:
             self.now = wall
         else:
-            lived = self.now + max(0, wall - self._wall)
-            if self._set is not None:
-                lived = min(lived, max(self.now, self._set) + self._tolerance)
-            self.now = Timestamp(lived)
+            self.now = Timestamp(self.now + self._lived(wall - self._wall))
         self._wall, self._next = wall, None
         if self._shown is not None and wall >= self._shown:
             self._set = self._shown = None
+
+    def _lived(self, elapsed: int) -> int:
+        """How much of what the shell's clock says has passed counts."""
+        if self._set is None or elapsed <= self._set - self.now + self._tolerance:
+            self._overslept = self._overslept and (self._set is None or elapsed < self._set - self.now)
+            return max(0, elapsed)
+        left = max(0, self._set - self.now)
+        counts = left + self._tolerance if self._overslept else max(0, left - self._tolerance)
+        self._overslept = not self._overslept
+        return counts
 
     def due(self, time: Timestamp) -> bool:
         """Whether `time` has come; if not, be woken then."""

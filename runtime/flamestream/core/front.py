@@ -65,27 +65,42 @@ class TimedFront:
     def __init__(self, front: FrontId, last: Time, offsets: Mapping[Partition, Offset], run_length: int) -> None:
         self.id = front
         self.last = last
-        self.ended = False
         self.positions = Positions(front, last, offsets)
+        self._no_more = False
         self._run_length = run_length
         self._partition = next(iter(offsets), Partition(""))
         self._next = offsets.get(self._partition, Offset(0))
         self._waiting: list[object] = []
 
-    def stamp(self, first: Offset, payloads: Sequence[object]) -> list[tuple[Entry, Sequence[object]]]:
-        """The runs that are complete now. Records that were there already are dropped; a gap is a bug of the producer."""
+    def take(self, first: Offset, payloads: Sequence[object]) -> None:
+        """Records that wait to be stamped. Those that were there already are dropped; a gap is a bug of the producer."""
         have = self._next + len(self._waiting)
         assert first <= have, f"front {self.id} got offset {first} and waits for {have}"
         self._waiting.extend(payloads[have - first :])
-        runs = []
-        while len(self._waiting) >= (length := self._run_length - self._next % self._run_length):
-            runs.append(self._run(length))
-        return runs
 
-    def end(self) -> list[tuple[Entry, Sequence[object]]]:
-        """There are no more records: the run that is left, if any."""
-        self.ended = True
-        return [self._run(len(self._waiting))] if self._waiting else []
+    def end(self) -> None:
+        """There are no more records than those taken."""
+        self._no_more = True
+
+    @property
+    def ready(self) -> bool:
+        """A run is complete."""
+        return len(self._waiting) >= self._run_length - self._next % self._run_length or (self._no_more and bool(self._waiting))
+
+    def stamp(self) -> tuple[Entry, Sequence[object]]:
+        """The next complete run."""
+        assert self.ready, f"front {self.id} has no complete run"
+        length = min(self._run_length - self._next % self._run_length, len(self._waiting))
+        payloads, self._waiting = self._waiting[:length], self._waiting[length:]
+        first, self._next = self._next, Offset(self._next + length)
+        self.last = next_time(self.last, self.id)
+        self.positions.add(self.last, self._partition, self._next)
+        return Entry(self.last, self._partition, first, length), payloads
+
+    @property
+    def ended(self) -> bool:
+        """Everything there will ever be is stamped."""
+        return self._no_more and not self._waiting
 
     def promise(self) -> Time:
         """It will stamp nothing below."""
@@ -95,13 +110,6 @@ class TimedFront:
     def waiting(self) -> int:
         """Records of a run that is not complete yet."""
         return len(self._waiting)
-
-    def _run(self, length: int) -> tuple[Entry, Sequence[object]]:
-        payloads, self._waiting = self._waiting[:length], self._waiting[length:]
-        first, self._next = self._next, Offset(self._next + length)
-        self.last = next_time(self.last, self.id)
-        self.positions.add(self.last, self._partition, self._next)
-        return Entry(self.last, self._partition, first, length), payloads
 
 
 class JournalledFront:

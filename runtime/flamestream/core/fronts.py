@@ -10,6 +10,7 @@ Keeps: a promise never passes a run that is not durable; stamping only within cr
 Does not: talk to producers or journals; it gathers actions.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from flamestream.core.actions import Action, Append, Follow, Pull, ReadRun, SealJournal, TrimJournal
@@ -19,7 +20,7 @@ from flamestream.core.front import Front, JournalledFront, TimedFront
 from flamestream.core.messages import FrontPosition, Promise
 from flamestream.core.settings import FrontSettings, WorkerSettings
 from flamestream.model import payload as codec
-from flamestream.model.ids import Fence, SourceName
+from flamestream.model.ids import Fence, Offset, SourceName
 from flamestream.model.time import END, START, FrontId, Time, Timestamp
 
 Enter = Callable[[SourceName, Entry, Sequence[object]], None]
@@ -43,11 +44,13 @@ class Fronts:
         self._credit = {front: Credit(settings.credit_runs, settings.credit_bytes) for front in self._fronts}
         self._pulled: dict[FrontId, tuple[int, int]] = {}
         self._to_read: dict[FrontId, list[Entry]] = {}
+        self._held: dict[FrontId, deque[RecordsArrived]] = {front: deque() for front in self._fronts}
+        self._ending: set[FrontId] = set()
         self._told = dict.fromkeys(self._fronts, START)
         self._unsealed = {front for front in self._fronts if self._journalled(front)}
         self._sealed: dict[FrontId, Sequence[Entry]] = {}
         self._following: set[FrontId] = set()
-        self._drained = False
+        self.drained = False
         self._started = False
 
     # --- recovery -------------------------------------------------------------------------------------------------------------------
@@ -82,21 +85,15 @@ class Fronts:
 
     # --- records --------------------------------------------------------------------------------------------------------------------
 
-    def records(self, event: RecordsArrived, now: Timestamp) -> None:
-        """New records: stamp them and let them enter."""
+    def records(self, event: RecordsArrived) -> None:
+        """New records; they are stamped in `advance`, as far as credit allows."""
         front = self._fronts.get(event.front)
         if front is None or event.front not in self._following:
             return
         self._pulled.pop(event.front, None)
         if isinstance(front, TimedFront):
-            for entry, payloads in front.stamp(event.first, event.payloads):
-                self._entered(front, entry, payloads, event.size * entry.count // max(1, len(event.payloads)))
-            return
-        have = front.offsets.get(event.partition, 0)
-        assert event.first <= have, f"front {front.id} got offset {event.first} of {event.partition!r} and waits for {have}"
-        payloads = event.payloads[have - event.first :]
-        if payloads:
-            self._journal(front, front.stamp(now, event.partition, have, len(payloads)), payloads, event.size)
+            front.take(event.first, event.payloads)
+        self._held[event.front].append(event)
 
     def read_again(self, number: FrontId, entry: Entry, payloads: Sequence[object]) -> None:
         """The records of a journalled run: it enters at its own time."""
@@ -111,10 +108,9 @@ class Fronts:
         """A bounded source has no more."""
         front = self._fronts.get(number)
         if isinstance(front, TimedFront):
-            for entry, payloads in front.end():
-                self._entered(front, entry, payloads, 0)
+            front.end()
         elif front is not None and number in self._following:
-            front.ended = True
+            self._ending.add(number)
 
     def durable(self, number: FrontId, time: Time) -> None:
         """The journal holds every entry up to `time`."""
@@ -135,29 +131,68 @@ class Fronts:
         self._credit[front.id].take(entry.time, size)
         self._enter(self._settings[front.id].source, entry, payloads)
 
+    def advance(self, now: Timestamp) -> None:
+        """Let enter what credit allows: journalled runs first, then new records. Comes before the pass processes, for runs enter here."""
+        for number, front in self._fronts.items():
+            if self._to_read.get(number):
+                self._read_on(number)
+            elif isinstance(front, TimedFront):
+                self._stamp_timed(front)
+            else:
+                self._stamp_journalled(front, now)
+
+    @property
+    def waits_for_a_pass(self) -> bool:
+        """Something could enter in the next pass."""
+        return any(self._could_enter(number, front) for number, front in self._fronts.items())
+
+    def _could_enter(self, number: FrontId, front: Front) -> bool:
+        runs = self._credit[number].left[0]
+        if left := self._to_read.get(number):
+            assert isinstance(front, JournalledFront)
+            return len(front.replay) - len(left) < min(READ_AHEAD, runs)
+        return bool(runs) and (front.ready if isinstance(front, TimedFront) else bool(self._held[number]))
+
+    def _stamp_timed(self, front: TimedFront) -> None:
+        held = self._held[front.id]
+        while front.ready and self._credit[front.id].left[0]:
+            entry, payloads = front.stamp()
+            size = sum(event.size for event in held) * len(payloads) // (len(payloads) + front.waiting)
+            self._entered(front, entry, payloads, size)
+        if not front.ready:
+            held.clear()
+
+    def _stamp_journalled(self, front: JournalledFront, now: Timestamp) -> None:
+        held = self._held[front.id]
+        while held and self._credit[front.id].left[0]:
+            event = held.popleft()
+            have = front.offsets.get(event.partition, Offset(0))
+            assert event.first <= have, f"front {front.id} got offset {event.first} of {event.partition!r} and waits for {have}"
+            if payloads := event.payloads[have - event.first :]:
+                self._journal(front, front.stamp(now, event.partition, have, len(payloads)), payloads, event.size)
+        front.ended = front.id in self._ending and not held
+
     def _read_on(self, number: FrontId) -> None:
-        """Keep a few journalled runs ahead in reading; behind the last one, follow the source."""
-        front, left = self._fronts[number], self._to_read.get(number, [])
+        """Keep a few journalled runs ahead in reading, within credit; behind the last one, follow the source."""
+        front = self._fronts[number]
         if isinstance(front, JournalledFront) and front.replay:
-            while left and len(front.replay) - len(left) < READ_AHEAD:
-                entry = left.pop()
-                if entry.payloads:
-                    left.append(entry)
-                    self._replay_stored(front, left)
-                    return
-                self.actions.append(ReadRun(self._fence, number, entry))
-        elif not self._drained:
+            self._replay_on(front, self._to_read[number])
+        elif not self.drained and number not in self._following:
             offsets = front.offsets if isinstance(front, JournalledFront) else front.positions.at(END).offsets
             self._following.add(number)
             self.actions.append(Follow(self._fence, number, dict(offsets)))
 
-    def _replay_stored(self, front: JournalledFront, left: list[Entry]) -> None:
-        """Runs whose payloads are in the journal itself enter at once."""
-        while left:
+    def _replay_on(self, front: JournalledFront, left: list[Entry]) -> None:
+        """Runs whose payloads are in the journal itself enter at once; the others are asked for."""
+        while left and len(front.replay) - len(left) < min(READ_AHEAD, self._credit[front.id].left[0]):
             entry = left.pop()
-            assert entry is front.replay[0], f"front {front.id} mixes journalled payloads and offsets"
-            self._entered(front, front.replayed(), codec.decode_many(entry.payloads), len(entry.payloads))
-        self._read_on(front.id)
+            if entry.payloads:
+                assert entry is front.replay[0], f"front {front.id} mixes journalled payloads and offsets"
+                self._entered(front, front.replayed(), codec.decode_many(entry.payloads), len(entry.payloads))
+            else:
+                self.actions.append(ReadRun(self._fence, front.id, entry))
+        if not front.replay:
+            self._read_on(front.id)
 
     # --- time and credit ------------------------------------------------------------------------------------------------------------
 
@@ -184,16 +219,15 @@ class Fronts:
         """Tell producers how much may come, where that changed."""
         for number in self._following:
             front, (runs, size) = self._fronts[number], self._credit[number].left
-            length = self._settings[number].run_length if isinstance(front, TimedFront) else RECORDS_A_RUN
-            waiting = front.waiting if isinstance(front, TimedFront) else 0
-            grant = (0, 0) if self._drained or not runs else (runs * length - waiting if isinstance(front, TimedFront) else length, size)
+            records = runs * self._settings[number].run_length if isinstance(front, TimedFront) else RECORDS_A_RUN
+            grant = (records, size) if runs and not self.drained and not self._held[number] else (0, 0)
             if self._pulled.get(number) != grant:
                 self._pulled[number] = grant
                 self.actions.append(Pull(self._fence, number, *grant))
 
     def drain(self) -> None:
         """Take nothing more."""
-        self._drained = True
+        self.drained = True
 
     @property
     def all_ended(self) -> bool:

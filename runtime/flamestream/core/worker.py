@@ -66,7 +66,8 @@ class Worker:
 
     def hello(self, address: str) -> msg.Hello:
         """What to say first on a connection to the coordinator."""
-        return msg.Hello(self.me, address, self.fence, self._rejoin.running and not self._halted, self._settings.python, self._graph.identity)
+        ready = self._rejoin.running and not self._halted and not self._fronts.drained
+        return msg.Hello(self.me, address, self.fence, ready, self._settings.python, self._graph.identity)
 
     # --- one pass -------------------------------------------------------------------------------------------------------------------
 
@@ -95,6 +96,7 @@ class Worker:
             self._answer(event)
 
     def _process(self) -> None:
+        self._fronts.advance(self._now)
         work, self._work = self._work, []
         if work and not self._halted:
             self.flow.run(work)
@@ -111,6 +113,8 @@ class Worker:
         self._actions += self._fronts.actions
         self._fronts.actions = []
         self._actions += self._outbox.frames()
+        if self._fronts.waits_for_a_pass:
+            self._actions.append(Wake())
 
     def _halt(self, category: str, message: str) -> None:
         """This attempt can't go on here; the coordinator decides what follows."""
@@ -193,7 +197,7 @@ class Worker:
     def _answer(self, event: Any) -> None:
         match event:
             case ev.RecordsArrived():
-                self._fronts.records(event, self._now)
+                self._fronts.records(event)
             case ev.BundlesAcknowledged():
                 self._deliveries[self._names[event.sink]].acknowledged(event.number)
             case ev.JournalAppended():

@@ -7,14 +7,13 @@
         document: str
         positions: tuple[int, ...]
 
-Its wire is `[tag, *fields]`. A decoded value gets its fields directly: no `__init__` or `__post_init__` of the user runs, so it is what
-was encoded whatever they do, and foreign bytes run no code.
+Its wire is `[tag, *fields]`. A decoded dataclass gets its fields directly: no `__init__` or `__post_init__` of the user runs, so it is
+what was encoded whatever they do, and foreign bytes run no code. A struct cannot be made so, and may have no `__post_init__`.
 
 Does not: check annotations. A field holds any payload.
 """
 
 import dataclasses
-import functools
 import inspect
 import operator
 import types
@@ -68,6 +67,8 @@ def _fields_of(cls: type) -> tuple[str, ...]:
     if issubclass(cls, msgspec.Struct):
         if not cls.__struct_config__.frozen:
             raise PayloadError(f"{name} is not frozen, and payloads must not change: use class {cls.__name__}(msgspec.Struct, frozen=True)")
+        if hasattr(cls, "__post_init__"):
+            raise PayloadError(f"{name} has a __post_init__, which would run again when a value is decoded: use a frozen dataclass")
         return cls.__struct_fields__
     if "__dataclass_params__" not in cls.__dict__:
         raise PayloadError(f"{name} is no dataclass: {_WAY_OUT}; put @payload_type above @dataclass(frozen=True)")
@@ -110,20 +111,6 @@ def _setter(cls: type, field: str) -> Callable[[Any, Any], None]:
 
 
 def _struct_builder(cls: type, fields: tuple[str, ...]) -> Build:
-    positional = all(p.kind is not p.KEYWORD_ONLY for p in inspect.signature(cls).parameters.values())
-    if positional and not hasattr(cls, "__post_init__"):
-        return functools.partial(_call, cls)
-
-    create: Any = cls.__new__
-
-    def build(values: Any) -> Any:
-        made = create(cls)
-        for field, value in zip(fields, values, strict=True):
-            msgspec.structs.force_setattr(made, field, value)
-        return made
-
-    return build
-
-
-def _call(cls: type, values: Any) -> Any:
-    return cls(*values)
+    if any(parameter.kind is parameter.KEYWORD_ONLY for parameter in inspect.signature(cls).parameters.values()):
+        return lambda values: cls(**dict(zip(fields, values, strict=True)))
+    return lambda values: cls(*values)

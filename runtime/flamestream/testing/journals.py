@@ -52,7 +52,7 @@ class Journals:
         self.durable: Callable[[FrontId, Entry], None] = lambda front, entry: None
 
     def write(self, front: FrontId, fence: Fence, entry: Entry) -> bool:
-        """Make `entry` count, unless a newer fence has sealed the log. True if the caller may go on."""
+        """Make `entry` count, unless a newer fence has sealed the log. False if it never will."""
         log = self.logs[front]
         if fence < log.sealed:
             self.world.trace.cover("journal.zombie append refused")
@@ -147,13 +147,9 @@ class JournalPort:
         writer.failed = False
         count = self._world.between(1, len(writer.queue) + 1)
         batch, writer.queue = writer.queue[:count], writer.queue[count:]
-        for fence, entry in batch:
-            if not self._journals.write(front, fence, entry):
-                writer.queue.clear()
-                batch = []
-                break
-        if batch:
-            fence, newest = batch[-1]
+        written = [(fence, entry) for fence, entry in batch if self._journals.write(front, fence, entry)]
+        if written:
+            fence, newest = written[-1]
             self._world.after(self._world.between(0, self._journals.delay), self._say, JournalAppended(fence, front, newest.time))
         writer.busy = bool(writer.queue)
         if writer.busy:

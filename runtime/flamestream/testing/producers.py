@@ -42,6 +42,8 @@ class SourceSite:
     run_length: int = 1
     kept_from: dict[Partition, Offset] = field(default_factory=dict)
     """Records before are forgotten, for they are in the journal. Only of one that is not replayable."""
+    followed: Fence = NO_FENCE
+    """The newest fence under which it was followed: what a zombie asks for does not matter."""
 
     @property
     def total(self) -> int:
@@ -90,7 +92,8 @@ class ProducerPort:
         reader = self._reader_of(action.fence)
         reader.offsets = dict(action.offsets)
         reader.ended = False
-        for partition, kept in self._site.kept_from.items():
+        self._site.followed = max(self._site.followed, action.fence)
+        for partition, kept in self._site.kept_from.items() if action.fence == self._site.followed else ():
             asked = reader.offsets.get(partition, 0)
             lost = f"front {self._site.front} follows {partition} from {asked}, but the producer was told that all below {kept} is durable"
             self._world.require(asked >= kept, "3 input", lost)

@@ -36,6 +36,8 @@ from flamestream.testing.world import EPOCH_START, SimulationFailure, World
 Variant = Callable[[], AbstractContextManager[None]]
 """Breaks something while it is entered: what the broken variants in tests/sim are."""
 MAX_STEPS = 400_000
+DAMAGE_LIMIT = 3_000 * MS
+"""Virtual time after healing: a job that has not ended by then may be stopped by a damaged object."""
 __all__ = ["Result", "SimulationFailure", "Variant", "simulate"]
 
 
@@ -99,19 +101,31 @@ class _Run:
             steps += 1
             if world.now > plan.heal_at + LIVENESS_LIMIT or steps > MAX_STEPS:
                 raise world.fail("9 liveness", self._where())
+            if world.now > plan.heal_at + DAMAGE_LIMIT and self._stopped_by_damage():
+                return self._result("stopped by damage")
         self._judge()
-        trace = world.trace
+        return self._result(cluster.outcome.outcome)
+
+    def _result(self, outcome: str) -> Result:
+        world, trace = self.world, self.world.trace
         return Result(
-            world.seed, cluster.outcome.outcome, trace.events, world.now / 1000, self.invariants.delivered, self.enabled, trace.digest,
+            world.seed, outcome, trace.events, world.now / 1000, self.invariants.delivered, self.enabled, trace.digest,
             trace.coverage, trace.lines,
         )  # fmt: skip
 
     def _watch(self) -> None:
         self.cluster.watch()
-        for node in self.cluster.workers.values():
-            if node.alive:
-                self.invariants.look_into(node.core)
+        self.invariants.look_into([node.core for node in self.cluster.workers.values() if node.alive])
         self.world.after(5 * MS, self._watch)
+
+    def _stopped_by_damage(self) -> bool:
+        """An object is damaged for good, so epochs fail and a finite job cannot take its last one: right, if it says which object."""
+        newest, damaged = self.cluster.newest, self.outside.store.damaged
+        problems = " ".join(newest.status.problems) if newest is not None and newest.status is not None else ""
+        if not any(name in problems for name in damaged):
+            return False
+        self.world.trace.cover("job.stopped by damage")
+        return True
 
     def _where(self) -> str:
         newest = self.cluster.newest

@@ -1,17 +1,20 @@
 """The host: one step a turn, actions to their ports in order, and the end."""
 
+import gc
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from flamestream.adapters.host import Ports, WorkerHost
+from flamestream.adapters.host import OnDemand, Ports, WorkerHost
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.core import actions
 from flamestream.core.actions import Action
-from flamestream.core.events import BundlesAcknowledged, Entry, Event, JournalAppended, Woken
-from flamestream.core.messages import Frame, Progress
+from flamestream.core.events import BundlesAcknowledged, Entry, Event, FromCoordinator, JournalAppended, Woken
+from flamestream.core.messages import Frame, Progress, Recover
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SinkName, WorkerId
+from flamestream.model.layout import Assignment, Layout
 from flamestream.model.time import FrontId, Time, Timestamp
 from support import loops
 
@@ -35,6 +38,7 @@ class Script:
     """A worker that answers each step with what the test has prepared."""
 
     def __init__(self, *answers: list[Action]) -> None:
+        self.me = WorkerId("me")
         self.answers = list(answers)
         self.steps: list[list[Event]] = []
 
@@ -49,10 +53,22 @@ class Hosted:
         self.calls: list[tuple[str, object]] = []
         self.inbox: list[Event] = []
         self.script = Script(*answers)
-        port: Callable[[str], Any] = lambda name: Recorder(name, self.calls)
-        ports = Ports(port("links"), {FRONT: port("journal")}, {FRONT: port("producer")}, {SINK: port("consumer")},
-                      port("snapshots"), port("control"))  # fmt: skip
-        self.host = WorkerHost(self.script, loop, self.inbox, ports)
+        self.problems: list[str] = []
+        self.host = WorkerHost(self.script, loop, self.inbox, self._ports())
+
+    def _ports(self) -> Ports:
+        def port(name: str) -> Any:
+            return Recorder(name, self.calls)
+
+        return Ports(
+            port("links"),
+            {FRONT: port("journal")},
+            OnDemand(lambda _: port("producer")),
+            {SINK: port("consumer")},
+            port("snapshots"),
+            port("control"),
+            lambda: self.problems,
+        )
 
 
 @pytest.fixture
@@ -115,7 +131,7 @@ def test_wake_brings_another_step_without_waiting_for_anything(loop: EpollReacto
 def test_nothing_is_done_behind_exit(loop: EpollReactor) -> None:
     end = actions.Exit("", "told to stop")
     hosted = Hosted(loop, [actions.LinkPeers(FENCE, "key", {}), end, actions.LinkPeers(NEWER, "key", {})])
-    hosted.inbox.append(Woken())
+    loop.soon(lambda: hosted.inbox.append(Woken()))
     loop.run(hosted.host.turn)
     hosted.inbox.append(Woken())
     hosted.host.turn()
@@ -124,6 +140,17 @@ def test_nothing_is_done_behind_exit(loop: EpollReactor) -> None:
     assert len(hosted.script.steps) == 1
 
 
+@pytest.fixture
+def _as_before() -> Iterator[None]:
+    """A started host changes how its process collects garbage and switches threads."""
+    interval = sys.getswitchinterval()
+    yield
+    sys.setswitchinterval(interval)
+    gc.unfreeze()
+    gc.enable()
+
+
+@pytest.mark.usefixtures("_as_before")
 def test_heartbeats_come_again_and_again(loop: EpollReactor) -> None:
     hosted = Hosted(loop, [], [], [actions.Exit("", "enough")])
     hosted.host.start()
@@ -134,7 +161,7 @@ def test_heartbeats_come_again_and_again(loop: EpollReactor) -> None:
 def test_an_exception_of_the_worker_ends_the_loop(loop: EpollReactor) -> None:
     hosted = Hosted(loop)
     hosted.script.step = lambda now, batch: 1 // 0  # type: ignore[method-assign, assignment]
-    hosted.inbox.append(Woken())
+    loop.soon(lambda: hosted.inbox.append(Woken()))
     with pytest.raises(ZeroDivisionError):
         loop.run(hosted.host.turn)
 
@@ -165,3 +192,28 @@ def test_what_an_older_attempt_has_made_durable_is_not_told(loop: EpollReactor) 
     hosted.inbox.append(JournalAppended(NEWER, FRONT, Time(11)))
     hosted.host.turn()
     assert hosted.calls == [("producer.durable", (11, "p", 2))]
+
+
+def test_a_front_that_another_worker_has_now_is_closed_here_and_opened_again_when_it_comes_back(loop: EpollReactor) -> None:
+    def recover(fence: Fence, owner: str) -> FromCoordinator:
+        layout = Layout(fence.layout, (), (WorkerId("me"),) * 3 + (WorkerId(owner),), WorkerId("me"))
+        return FromCoordinator(Recover(Assignment(fence, layout), {}, "key", Time(0), Epoch(0), None))
+
+    follow = actions.Follow(FENCE, FRONT, {})
+    hosted = Hosted(loop, [follow], [], [follow])
+    for event in (recover(FENCE, "me"), recover(NEWER, "other"), Woken()):
+        hosted.inbox.append(event)
+        hosted.host.turn()
+    assert hosted.calls == [("producer.follow", follow), ("producer.close", ()), ("producer.follow", follow)]
+
+
+def test_lasting_troubles_of_the_ports_travel_with_the_heartbeat(loop: EpollReactor) -> None:
+    told = Progress(FENCE, Time(0), Time(0), Time(0), 0, 0, "journal full")
+    hosted = Hosted(loop, [actions.ToldCoordinator(told)])
+    hosted.problems.append("sink out: not reachable")
+    hosted.inbox.append(Woken())
+    hosted.host.turn()
+    ((_, sent),) = hosted.calls
+    assert isinstance(sent, actions.ToldCoordinator)
+    assert isinstance(sent.message, Progress)
+    assert sent.message.problem == "journal full; sink out: not reachable"

@@ -113,7 +113,8 @@ class FencedFolder:
         """Raises Fenced if a fence newer than `fence` is announced."""
         newest = self.newest_announced()
         if newest > fence:
-            raise Fenced(f"{self.root}: attempt {newest.attempt} (layout {newest.layout}) has taken over from {fence.attempt} ({fence.layout})")
+            taken = f"attempt {newest.attempt} (layout {newest.layout}) has taken over from {fence.attempt} ({fence.layout})"
+            raise Fenced(f"{self.root}: {taken}")
 
     def new_log(self, fence: Fence, writer: WorkerId) -> tuple[int, str]:
         """A descriptor of a new, empty log, and its name."""

@@ -48,18 +48,15 @@ class GeneratorProducer:
         raise Bug(f"a generator has no journalled runs, but was asked for {action}")
 
     def follow(self, action: Follow) -> None:
-        if action.fence >= self._fence:
-            if action.fence > self._fence:
-                self._records = 0
-            self._fence = action.fence
+        if self._adopt(action.fence):
             self._first = self._next = action.offsets.get(THE_PARTITION, Offset(0))
             self._began = self._reactor.now()
             self._following = True
             self._soon()
 
     def pull(self, action: Pull) -> None:
-        if action.fence == self._fence or (action.fence > self._fence and not self._following):
-            self._records = min(action.records, max(0, action.size) // RECORD_SIZE) or min(1, max(0, action.records), max(0, action.size))
+        if self._adopt(action.fence):
+            self._records = min(action.records, max(0, action.size + RECORD_SIZE - 1) // RECORD_SIZE)
             self._soon()
 
     def durable(self, time: Time, partition: str, upto: int) -> None:
@@ -69,6 +66,12 @@ class GeneratorProducer:
         self._following = False
         if self._timer is not None:
             self._timer.cancel()
+
+    def _adopt(self, fence: Fence) -> bool:
+        """Whether an action of `fence` counts; a newer one ends everything of the older."""
+        if fence > self._fence:
+            self._fence, self._records, self._following = fence, 0, False
+        return fence == self._fence
 
     def _soon(self) -> None:
         if not self._due_soon:

@@ -48,11 +48,13 @@ class Channel:
 
     def listen(self, listener: Callable[[], None]) -> None:
         with self._lock:
-            self._listeners.append(listener)
+            if listener not in self._listeners:
+                self._listeners.append(listener)
 
     def unlisten(self, listener: Callable[[], None]) -> None:
         with self._lock:
-            self._listeners.remove(listener)
+            if listener in self._listeners:
+                self._listeners.remove(listener)
 
     def partitions(self) -> list[str]:
         with self._lock:
@@ -84,7 +86,6 @@ class MemoryProducer:
         self._next: dict[str, int] = {}
         self._records = 0
         self._following = False
-        channel.listen(self._soon)
 
     def read(self, action: ReadRun) -> None:
         if self._adopt(action.fence):
@@ -94,6 +95,7 @@ class MemoryProducer:
         if self._adopt(action.fence):
             self._next = {str(name): int(offset) for name, offset in action.offsets.items()}
             self._following = True
+            self._channel.listen(self._soon)
             self._soon()
 
     def pull(self, action: Pull) -> None:

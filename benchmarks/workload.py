@@ -1,0 +1,48 @@
+"""The benchmarks' job: an inverted index of the delivery paper. A line is `number<TAB>words`; a result is a change of one posting list."""
+
+from dataclasses import dataclass
+
+import flamestream as fs
+
+
+@fs.payload_type
+@dataclass(frozen=True, slots=True)
+class Posting:
+    word: str
+    document: int
+    positions: tuple[int, ...]
+
+
+@fs.payload_type
+@dataclass(frozen=True, slots=True)
+class Change:
+    word: str
+    document: int
+    positions: tuple[int, ...]
+    documents: int
+
+
+def words(line: str) -> list[Posting]:
+    """A posting for each distinct word."""
+    number, _, text = line.partition("\t")
+    positions: dict[str, list[int]] = {}
+    for place, word in enumerate(text.split()):
+        positions.setdefault(word, []).append(place)
+    document = int(number)
+    return [Posting(word, document, tuple(where)) for word, where in positions.items()]
+
+
+def word_of(item: Posting | Change) -> str:
+    return item.word
+
+
+def appended(postings: "fs.Vector[tuple[int, tuple[int, ...]]]", posting: Posting) -> "fs.Vector[tuple[int, tuple[int, ...]]]":
+    return postings.append((posting.document, posting.positions))
+
+
+def change(postings: "fs.Vector[tuple[int, tuple[int, ...]]]", posting: Posting) -> Change:
+    return Change(posting.word, posting.document, posting.positions, len(postings))
+
+
+graph = fs.Graph("inverted-index")
+graph.source("docs").flat_map(words).reduce(key=word_of, initial=fs.Vector, combine=appended, emit=change).sink("index", key=word_of)

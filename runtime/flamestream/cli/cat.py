@@ -1,0 +1,51 @@
+"""`flamestream cat`: everything that a sink has been given, in the total order, one JSON document a line."""
+
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from flamestream.adapters import sinks
+from flamestream.cli.application import load
+from flamestream.cli.output import Json
+from flamestream.cli.run_folder import find
+from flamestream.model.collections import Map
+from flamestream.model.errors import ManifestError
+from flamestream.model.meta import time_of_meta
+from flamestream.model.time import front_of, timestamp_of
+
+NEEDS_ARGUMENTS = True
+JobPlace = Annotated[Path, typer.Argument(help="The job's manifest, or its run folder.", show_default=False)]
+
+
+def command(
+    sink: Annotated[str, typer.Argument(help="Name of the sink.", show_default=False)],
+    job: JobPlace,
+    limit: Annotated[int | None, typer.Option(min=0, help="Stop after so many items.", show_default=False)] = None,
+    json: Json = False,
+) -> None:
+    """Print all delivered items of a sink in the total order, one JSON document a line: payloads, or with --json also their places.
+
+    Example: [bold]flamestream cat index job.yaml | tail -1[/bold]. It may be run while the job runs.
+    """
+    found, _ = find(job, None)
+    if sink not in found.spec.sinks:
+        raise ManifestError(f"{found.document.file}: there is no sink {sink!r}; it has {', '.join(found.spec.sinks)}")
+    load(found.path(found.spec.application.file), found.spec.application.graph)  # so that its payload types are known
+    for item in islice(sinks.read(found.sink(sink), f"spec.sinks.{sink}"), limit):
+        sys.stdout.write(_line(item, places=json) + "\n")
+
+
+def _line(item: sinks.Item, places: bool) -> str:
+    meta, slot, sequence, payload = item
+    time = time_of_meta(meta)
+    placed = {"time": timestamp_of(time), "front": front_of(time), "meta": meta.hex(), "slot": slot, "bundle": sequence, "payload": payload}
+    return msgspec.json.encode(placed if places else payload, enc_hook=_plain).decode()
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no word for: a map with keys of any type is a list of pairs, other collections are lists."""
+    return [list(entry) for entry in value.items()] if isinstance(value, Map) else list(value)

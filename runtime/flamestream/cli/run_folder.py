@@ -1,0 +1,116 @@
+"""The run folder: what one machine keeps of a running job, so that other commands find it.
+
+    run.json       who runs, and the secret token of the control link (mode 0600)
+    status.json    written by the coordinator
+    logs/          what the processes print
+    zookeeper/     data of the embedded ZooKeeper
+
+Keeps: files that hold the token are readable by their owner only, and appear whole. Does not: decide who may run (the claim in the
+cluster state does).
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from flamestream.adapters.process_identity import ProcessIdentity
+from flamestream.cli.manifest import Job, read
+from flamestream.model.errors import Corrupt, ManifestError
+
+DEFAULT_ROOT: Final = Path(".flamestream")
+
+
+class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Who runs a job."""
+
+    job: str
+    manifest: str
+    """Absolute path."""
+    launcher: ProcessIdentity
+    address: str
+    """Where the coordinator listens."""
+    token: str
+    coordinator: int = 0
+    """Its pid; it changes when the coordinator is restarted."""
+    zookeeper: int = 0
+    driver: int = 0
+    """Pid of Spark's JVM; 0 without Spark."""
+
+    @property
+    def running(self) -> bool:
+        """Whether the launcher still lives, as far as this machine can tell."""
+        return self.launcher.here and self.launcher.alive
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """One job's folder."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, job: str, chosen: Path | None) -> "RunFolder":
+        """The folder of `job`: the chosen one, or ./.flamestream/JOB."""
+        return cls((chosen or DEFAULT_ROOT / job).absolute())
+
+    def made(self) -> "RunFolder":
+        """Itself, with its folders there."""
+        for folder in (self.path, self.logs):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return self
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def zookeeper(self) -> Path:
+        return self.path / "zookeeper"
+
+    @property
+    def status_file(self) -> Path:
+        return self.path / "status.json"
+
+    def write(self, name: str, value: Any) -> Path:
+        """A file for the owner's eyes only, whole or not at all."""
+        target, fresh = self.path / name, self.path / f".{name}.{os.getpid()}"
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(value), indent=1))
+        os.replace(fresh, target)
+        return target
+
+    def info(self) -> RunInfo | None:
+        """Who runs, or ran last; None if nobody ever did."""
+        file = self.path / "run.json"
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=RunInfo)
+        except FileNotFoundError:
+            return None
+        except msgspec.DecodeError as error:
+            raise Corrupt(f"{file} is not a run file: {error}; delete it if no job runs here") from error
+
+    def status(self) -> Mapping[str, Any] | None:
+        """What the coordinator wrote last; None before it has."""
+        try:
+            found: Mapping[str, Any] = msgspec.json.decode(self.status_file.read_bytes(), type=dict[str, Any])
+        except FileNotFoundError:
+            return None
+        except msgspec.DecodeError as error:
+            raise Corrupt(f"{self.status_file} is not a status file: {error}") from error
+        return found
+
+
+def find(where: Path, chosen: Path | None) -> tuple[Job, RunFolder]:
+    """The job and run folder that `where` means: a manifest, or a run folder."""
+    if not where.is_dir():
+        job = read(where)
+        return job, RunFolder.of(job.name, chosen)
+    folder = RunFolder(where.absolute())
+    info = folder.info()
+    if info is None:
+        raise ManifestError(f"{where}: no job was ever run here: give a manifest, or the folder of a run")
+    return read(Path(info.manifest)), folder

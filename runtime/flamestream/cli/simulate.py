@@ -1,0 +1,68 @@
+"""`flamestream simulate`: the protocol in virtual time, with faults, from a seed."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from flamestream.cli.exit_codes import ExitCode
+from flamestream.cli.output import Json, as_json, errors, say
+from flamestream.model.errors import ManifestError
+
+NEEDS_ARGUMENTS = True
+MAX_SEEDS = 1_000_000
+
+
+def command(
+    seed: Annotated[int | None, typer.Option(help="One seed to run.", show_default=False)] = None,
+    seeds: Annotated[str | None, typer.Option(help="Many: A:B runs A, A+1, ... B-1.", show_default=False)] = None,
+    trace: Annotated[bool, typer.Option("--trace", help="Print a line for every event.")] = False,
+    json: Json = False,
+) -> None:
+    """Run a whole job in simulation: workers, coordinators, consumers and store on one thread, with the faults that the seed draws.
+
+    Example: [bold]flamestream simulate --seed 7 --trace[/bold], or [bold]--seeds 0:500[/bold]. The same seed gives the same trace.
+    Exit code 3 if an invariant does not hold; the message has the seed and how to see it again.
+    """
+    from flamestream.testing.simulator import SimulationFailure, simulate  # the simulator is no part of a running job
+
+    outcomes: dict[str, int] = {}
+    events, started = 0, time.monotonic()
+    for each in _chosen(seed, seeds):
+        try:
+            result = simulate(each, trace=trace, show=say if trace and not json else None)
+        except SimulationFailure as failure:
+            _failed(each, failure, json)
+        outcomes[result.outcome] = outcomes.get(result.outcome, 0) + 1
+        events += result.events
+        if errors.is_terminal and not trace:
+            errors.print(f"seed {each}: {result.outcome}, {result.delivered} delivered ", end="\r")
+    _summed_up(outcomes, events, time.monotonic() - started, json)
+
+
+def _chosen(seed: int | None, seeds: str | None) -> range:
+    if (seed is None) == (seeds is None):
+        raise ManifestError("give either --seed N or --seeds A:B")
+    if seed is not None:
+        return range(seed, seed + 1)
+    first, colon, end = str(seeds).partition(":")
+    if not (colon and first.isdecimal() and end.isdecimal() and 0 < int(end) - int(first) <= MAX_SEEDS):
+        raise ManifestError(f"--seeds {seeds!r}: write A:B with A below B, like 0:500")
+    return range(int(first), int(end))
+
+
+def _failed(seed: int, failure: Exception, json: bool) -> None:
+    if json:
+        as_json({"seed": seed, "failure": str(failure)})
+    else:
+        errors.print(str(failure), markup=False)
+    raise typer.Exit(ExitCode.DIFFERENCE)
+
+
+def _summed_up(outcomes: dict[str, int], events: int, seconds: float, json: bool) -> None:
+    if json:
+        as_json({"outcomes": outcomes, "events": events, "seconds": round(seconds, 3), "failures": 0})
+        return
+    count = sum(outcomes.values())
+    told = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
+    say(f"{count} seeds ({told}), {events} events, no invariant broken, {seconds:.1f} s")

@@ -1,0 +1,154 @@
+"""A Spark to run workers in: its configuration, its start, its end.
+
+Without a word from the user it is local, with a core a worker. Whatever the user configures is kept, above our defaults; a few
+settings that a job cannot live without are ours, and a user's other value for them is refused by name.
+
+Why these: tasks run as long as the job, and one that is lost must come back however often that happens (Spark's default gives a task 4
+lives and an application few executors); nothing is speculated, since a second copy of a worker is a zombie; a web page is of no use to a
+job whose data Spark never sees.
+
+Keeps: one SparkContext a process (Spark's own rule). Does not: run anything in it (streaming.py).
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Self
+
+import pyspark
+from pyspark import SparkConf, SparkContext
+
+import flamestream
+from flamestream.adapters.java import QUICK, Java, find_java
+from flamestream.model.errors import ManifestError
+from flamestream.spark.daemon import MODULES_VARIABLE
+from flamestream.spark.jvm import DriverJvm
+
+LIVES: Final = 1_000_000
+"""How often a task, or an executor, may be lost. The coordinator decides when a job is beyond help, long before that."""
+INTERPRETER: Final = {"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+"""So that a user's function gives the same on every worker and at every replay."""
+
+_REQUIRED: Final = {
+    "spark.task.maxFailures": str(LIVES),
+    "spark.executor.maxNumFailures": str(LIVES),
+    "spark.deploy.maxExecutorRetries": "-1",
+    "spark.speculation": "false",
+    "spark.excludeOnFailure.enabled": "false",
+    "spark.python.use.daemon": "true",
+    "spark.python.daemon.module": "flamestream.spark.daemon",
+    "spark.python.worker.reuse": "false",
+    "spark.dynamicAllocation.enabled": "false",
+}
+_DEFAULTS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.locality.wait": "0",
+    "spark.scheduler.minRegisteredResourcesRatio": "0",
+    "spark.python.task.killTimeout": "200ms",
+    "spark.executor.memory": "512m",
+    "spark.executor.defaultJavaOptions": " ".join(QUICK),
+}
+_LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """What a job asks of Spark."""
+
+    workers: int
+    """Tasks that run at the same time, standbys included."""
+    scratch: Path
+    """A folder of this run alone: emptied at the start, removed at the end."""
+    master: str = ""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    python_path: tuple[Path, ...] = ()
+    """Folders that workers import the application from."""
+    preimport: tuple[str, ...] = ()
+    """Modules that every worker needs and whose import starts no thread (daemon.py)."""
+    name: str = "flamestream"
+
+    @property
+    def local(self) -> bool:
+        """Whether everything runs on this machine."""
+        return not self.master or self.master.startswith("local")
+
+
+def configuration(settings: SparkSettings) -> dict[str, str]:
+    """Every setting of the session. Raises ManifestError if the user's contradict what a job needs."""
+    for name, value in _REQUIRED.items():
+        given = settings.conf.get(name, value)
+        if given != value:
+            raise ManifestError(f"spec.spark.conf.{name}: {given!r} is not possible, FlameStream needs {value!r}: remove the line")
+    master = settings.conf.get("spark.master", "")
+    if master and settings.master and master != settings.master:
+        raise ManifestError(f"spec.spark.conf.spark.master: {master!r} contradicts spec.spark.master {settings.master!r}: remove one")
+    variables = {**INTERPRETER, MODULES_VARIABLE: ",".join(settings.preimport)}
+    environment = {f"spark.executorEnv.{name}": value for name, value in variables.items()}
+    if settings.local:
+        environment["spark.executorEnv.PYTHONPATH"] = _python_path(settings)
+    places = {"spark.local.dir": str(settings.scratch / "local")} | (_LOOPBACK if settings.local else {})
+    named = {"spark.app.name": settings.name, "spark.master": settings.master or master or f"local[{settings.workers},{LIVES}]"}
+    return {**_DEFAULTS, **places, **environment, **settings.conf, **_REQUIRED, **named}
+
+
+class SparkDriver:
+    """A started Spark. The JVM starts with the object; `context` waits for it."""
+
+    def __init__(self, settings: SparkSettings, java: Java | None = None) -> None:
+        """Only in the main thread (parent_death.py)."""
+        self.settings = settings
+        self._conf = configuration(settings)
+        self._context: SparkContext | None = None
+        java = java or find_java()
+        home = _spark_home(settings.scratch)
+        self._variables = {"JAVA_HOME": str(java.home), "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
+        if settings.local:
+            self._variables["SPARK_LOCAL_IP"] = "127.0.0.1"
+        self.jvm = DriverJvm(java, settings.scratch, self._conf, {**os.environ, **self._variables})
+
+    @property
+    def context(self) -> SparkContext:
+        """The session's SparkContext."""
+        if self._context is None:
+            gateway = self.jvm.connect()
+            conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm).setAll(list(self._conf.items()))
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # read by SparkContext, and its only way to be told
+            self._context = SparkContext(conf=conf, gateway=gateway)
+        return self._context
+
+    def close(self) -> None:
+        """End every task, the session, and the JVM."""
+        gateway: Any = SparkContext._gateway
+        if self._context is not None:
+            self._context.stop()
+            self._context = None
+            SparkContext._gateway = SparkContext._jvm = None  # else a later session of this process would talk to a dead JVM
+            gateway.shutdown()
+        self.jvm.close()
+        shutil.rmtree(self.settings.scratch, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _spark_home(scratch: Path) -> Path:
+    """An empty `scratch`, with a folder in it that Spark takes for its home: it writes there, and that must not be PySpark's own."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    home = scratch / "home"
+    home.mkdir(parents=True)
+    (home / "jars").symlink_to(Path(pyspark.__file__).parent / "jars")
+    (scratch / "local").mkdir()
+    return home
+
+
+def _python_path(settings: SparkSettings) -> str:
+    ours = Path(flamestream.__file__).parents[1]
+    given = os.environ.get("PYTHONPATH", "")
+    return os.pathsep.join(dict.fromkeys(filter(None, [*map(str, settings.python_path), str(ours), given])))

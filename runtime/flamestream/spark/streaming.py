@@ -1,0 +1,82 @@
+"""The streaming runner: one long-lived Spark task a worker.
+
+A plain job of as many partitions as workers. Spark starts a partition's task again whenever it is lost, with its worker, its daemon or its
+executor, and leaves the others alone (a barrier job would restart them all). So the job lasts until every worker was told to stop, and
+what Spark knows of the job is only that: membership, layout and recovery are the coordinator's.
+
+Keeps: `ended` is called once, whatever ends the job. Does not: tell workers to stop (the coordinator does); `stop` is for those that
+do not listen.
+"""
+
+import re
+import threading
+import uuid
+from collections.abc import Callable
+from typing import Final
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
+
+from flamestream.model.errors import ManifestError, Retryable
+from flamestream.spark.task import WorkerMain, WorkerTask
+
+STOP_WITHIN: Final = 20.0
+Ended = Callable[[Retryable | None], None]
+"""Gets None if every worker was told to stop, or the job was stopped; else why Spark gave it up. Called in a thread of its own."""
+
+
+class WorkerTasks:
+    """A running job of worker tasks."""
+
+    def __init__(self, context: SparkContext, count: int, main: WorkerMain, ended: Ended) -> None:
+        """Start `count` tasks, each of which calls `main` with its `Life`. `main` is pickled: an importable function, or a partial of one."""
+        self._context = context
+        self._group = f"flamestream-{uuid.uuid4().hex}"
+        self._count, self._main, self._ended = count, main, ended
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="worker-tasks", daemon=True)
+        self._thread.start()
+
+    @property
+    def running(self) -> bool:
+        """Whether the job has not ended yet."""
+        return self._thread.is_alive()
+
+    def wait(self, within: float) -> bool:
+        """True once the job has ended; False if it has not within so many seconds."""
+        self._thread.join(within)
+        return not self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Kill the tasks that still run. Raises Retryable if Spark does not end the job."""
+        self._stopping = True
+        if self.running:
+            self._context.cancelJobGroup(self._group)
+        if not self.wait(STOP_WITHIN):
+            raise Retryable(f"Spark has not cancelled the worker tasks within {STOP_WITHIN:g} s: end its driver process instead")
+
+    def _run(self) -> None:
+        problem = None
+        try:
+            self._context.setJobGroup(self._group, f"{self._count} workers", interruptOnCancel=True)
+            self._context.parallelize(range(self._count), self._count).foreachPartition(WorkerTask(self._main))
+        except (Py4JError, OSError) as error:
+            if not self._stopping:
+                problem = Retryable(f"Spark gave up the worker tasks: {_reason(error)}")
+        self._ended(problem)
+
+
+def run_workers(context: SparkContext, count: int, main: WorkerMain, ended: Ended) -> WorkerTasks:
+    """Run `count` workers in `context`. Raises ManifestError if it cannot run them all at once."""
+    master, room = context.master or "", context.defaultParallelism
+    if re.match(r"local(\[|$)", master) and room < count:
+        raise ManifestError(
+            f"spec.spark.master: {master!r} runs {room} tasks at a time, the job has {count} workers: give it more cores, or leave it out"
+        )
+    return WorkerTasks(context, count, main, ended)
+
+
+def _reason(error: Exception) -> str:
+    """The line that says why, of a stack trace of hundreds."""
+    text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error) or type(error).__name__
+    return text.strip().splitlines()[0]

@@ -1,0 +1,238 @@
+"""What every consumer must do, as checks that any adapter can be run through.
+
+    @pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)
+    def test_my_sink(check, tmp_path):
+        check(MyOutside(tmp_path))
+
+An `Outside` is one consumer's durable half, empty at first; `connect` gives a worker's adapter to it. Each check states one promise.
+
+Does not: measure, or test what only some adapters can do (a torn log is `check_torn_at_any_byte`, for outsides that can be torn).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from flamestream.core.actions import Bundle, Deliver, OpenSink
+from flamestream.core.events import BundlesAcknowledged, LastBundle, SinkFailed, SinkFenced, SinkOpened
+from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot
+from flamestream.model.payload import encode_items
+from flamestream.ports import Consumer, Post, Reactor
+from flamestream.testing.port_driver import PortDriver
+
+SINK: Final = SinkName("out")
+
+
+class Outside(Protocol):
+    """The consumer itself, which outlives every worker."""
+
+    def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:
+        """The adapter of a new worker, for sink `out`."""
+        ...
+
+    def taken(self) -> Sequence[tuple[int, int, bytes]]:
+        """(slot, sequence, items) of everything it has taken, in order per slot."""
+        ...
+
+
+class TearableOutside(Outside, Protocol):
+    """Its newest write can be cut."""
+
+    def tear(self) -> bool:
+        """Cut one more byte off the newest log; False if nothing is left of it."""
+        ...
+
+
+def fence(attempt: int, layout: int = 1) -> Fence:
+    """A fence."""
+    return Fence(Attempt(attempt), LayoutVersion(layout))
+
+
+def bundle(slot: int, sequence: int, text: str = "") -> Bundle:
+    """A bundle of one item whose bytes depend on the arguments alone."""
+    meta = sequence.to_bytes(9, "big") + bytes([slot])
+    return Bundle(Slot(slot), SequenceNumber(sequence), meta, encode_items([(meta, text or f"{slot}/{sequence}")]))
+
+
+class Worker:
+    """One worker's side of a sink, driven by hand."""
+
+    def __init__(self, outside: Outside, writer: str, driver: PortDriver) -> None:
+        self.driver = driver
+        self.consumer = outside.connect(writer, driver.post, driver.reactor)
+        driver.at_exit.append(self.consumer.close)
+        self._number = 0
+
+    def open(self, under: Fence, *slots: int) -> dict[Slot, LastBundle]:
+        """The last bundles. Fails if it is fenced."""
+        self.consumer.open(OpenSink(under, SINK, [Slot(slot) for slot in slots]))
+        opened = self.driver.take(SinkOpened)
+        assert opened.fence == under, f"opened under {opened.fence}, asked for {under}"
+        return dict(opened.last)
+
+    def send(self, under: Fence, *bundles: Bundle) -> int:
+        """Deliver without waiting. The delivery's number."""
+        self._number += 1
+        self.consumer.deliver(Deliver(under, SINK, self._number, bundles))
+        return self._number
+
+    def deliver(self, under: Fence, *bundles: Bundle) -> None:
+        """Deliver and wait for the acknowledgement."""
+        number = self.send(under, *bundles)
+        acknowledged = self.driver.take(BundlesAcknowledged)
+        assert acknowledged == BundlesAcknowledged(under, SINK, number)
+
+
+def check_new_slots_have_no_last_bundle(outside: Outside) -> None:
+    with PortDriver() as driver:
+        assert Worker(outside, "w1", driver).open(fence(1), 0, 1) == {}
+
+
+def check_last_bundle_is_kept_for_the_next_owner(outside: Outside) -> None:
+    with PortDriver() as driver:
+        first = Worker(outside, "w1", driver)
+        first.open(fence(1), 0, 1)
+        first.deliver(fence(1), bundle(0, 1), bundle(1, 1))
+        first.deliver(fence(1), bundle(1, 2))
+        last = Worker(outside, "w2", driver).open(fence(2), 0, 1)
+    assert last == {Slot(slot): LastBundle(b.sequence, b.t_last, b.items) for slot, b in enumerate([bundle(0, 1), bundle(1, 2)])}
+
+
+def check_last_bundle_survives_attempts_without_output(outside: Outside) -> None:
+    with PortDriver() as driver:
+        first = Worker(outside, "w1", driver)
+        first.open(fence(1), 0)
+        first.deliver(fence(1), bundle(0, 1))
+        for attempt in (2, 3, 4):
+            last = Worker(outside, f"w{attempt}", driver).open(fence(attempt), 0)
+        assert last[Slot(0)].sequence == 1
+
+
+def check_the_same_worker_can_open_anew(outside: Outside) -> None:
+    with PortDriver() as driver:
+        survivor = Worker(outside, "w1", driver)
+        survivor.open(fence(1), 0)
+        survivor.deliver(fence(1), bundle(0, 1))
+        assert survivor.open(fence(2), 0)[Slot(0)].sequence == 1
+        survivor.deliver(fence(2), bundle(0, 2))
+    assert [sequence for _, sequence, _ in outside.taken()] == [1, 2]
+
+
+def check_an_older_attempt_is_refused(outside: Outside) -> None:
+    _check_refused(outside, older=fence(1), newer=fence(2))
+
+
+def check_an_older_layout_is_refused(outside: Outside) -> None:
+    _check_refused(outside, older=fence(1, 1), newer=fence(1, 2))
+
+
+def _check_refused(outside: Outside, older: Fence, newer: Fence) -> None:
+    with PortDriver() as driver:
+        zombie, heir = Worker(outside, "w1", driver), Worker(outside, "w2", driver)
+        zombie.open(older, 0)
+        zombie.deliver(older, bundle(0, 1))
+        heir.open(newer, 0)
+        zombie.send(older, bundle(0, 2, "of the zombie"))
+        assert driver.take(SinkFenced) == SinkFenced(older, SINK)
+        heir.deliver(newer, bundle(0, 2))
+    assert [items for _, _, items in outside.taken()] == [bundle(0, 1).items, bundle(0, 2).items]
+
+
+def check_opening_under_an_older_fence_is_refused(outside: Outside) -> None:
+    with PortDriver() as driver:
+        Worker(outside, "w2", driver).open(fence(2), 0)
+        Worker(outside, "w1", driver).consumer.open(OpenSink(fence(1), SINK, [Slot(0)]))
+        assert driver.take(SinkFenced) == SinkFenced(fence(1), SINK)
+
+
+def check_a_resent_bundle_is_taken_once(outside: Outside) -> None:
+    with PortDriver() as driver:
+        first = Worker(outside, "w1", driver)
+        first.open(fence(1), 0)
+        first.deliver(fence(1), bundle(0, 1))
+        heir = Worker(outside, "w2", driver)
+        heir.open(fence(2), 0)
+        heir.deliver(fence(2), bundle(0, 1))
+    assert len(outside.taken()) == 1
+
+
+def check_a_delivery_may_be_partly_known(outside: Outside) -> None:
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), 0, 1)
+        worker.deliver(fence(1), bundle(0, 1))
+        worker.deliver(fence(1), bundle(0, 1), bundle(1, 1))
+    assert sorted(slot for slot, _, _ in outside.taken()) == [0, 1]
+
+
+def check_a_changed_resend_is_refused(outside: Outside) -> None:
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), 0)
+        worker.deliver(fence(1), bundle(0, 1))
+        worker.send(fence(1), bundle(0, 1, "something else"))
+        assert "slot 0" in driver.take(SinkFailed).message
+    assert [items for _, _, items in outside.taken()] == [bundle(0, 1).items]
+
+
+def check_a_missing_bundle_is_noticed(outside: Outside) -> None:
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), 0)
+        worker.send(fence(1), bundle(0, 2))
+        assert "slot 0" in driver.take(SinkFailed).message
+    assert list(outside.taken()) == []
+
+
+def check_workers_of_one_attempt_share_it(outside: Outside) -> None:
+    with PortDriver() as driver:
+        first, second = Worker(outside, "w1", driver), Worker(outside, "w2", driver)
+        first.open(fence(1), 0)
+        second.open(fence(1), 1)
+        for sequence in (1, 2, 3):
+            first.deliver(fence(1), bundle(0, sequence))
+            second.deliver(fence(1), bundle(1, sequence))
+        assert {last.sequence for last in Worker(outside, "w3", driver).open(fence(2), 0, 1).values()} == {3}
+    assert sorted((slot, sequence) for slot, sequence, _ in outside.taken()) == [(slot, s) for slot in (0, 1) for s in (1, 2, 3)]
+
+
+def check_each_slot_keeps_its_order(outside: Outside) -> None:
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), 0, 1, 2)
+        for sequence in range(1, 20):
+            worker.deliver(fence(1), *(bundle(slot, sequence) for slot in range(3)))
+    for slot in range(3):
+        assert [sequence for found, sequence, _ in outside.taken() if found == slot] == list(range(1, 20))
+
+
+def check_torn_at_any_byte(outside: TearableOutside) -> None:
+    """Whatever is left of the last write, the delivery before it is whole, and the next attempt goes on behind it."""
+    with PortDriver() as driver:
+        worker = Worker(outside, "w0", driver)
+        worker.open(fence(1), 0, 1)
+        worker.deliver(fence(1), bundle(0, 1), bundle(1, 1))
+        heir = Worker(outside, "w1", driver)
+        heir.open(fence(2), 0, 1)
+        heir.deliver(fence(2), bundle(0, 2), bundle(1, 2))
+        tears = 0
+        while outside.tear():
+            tears += 1
+            assert [sequence for slot, sequence, _ in outside.taken() if slot == 0] == [1], f"{tears} bytes torn off"
+        assert tears > 8, "there was nothing to tear"
+
+
+CONSUMER_CHECKS: Final[list[Callable[[Outside], None]]] = [
+    check_new_slots_have_no_last_bundle,
+    check_last_bundle_is_kept_for_the_next_owner,
+    check_last_bundle_survives_attempts_without_output,
+    check_the_same_worker_can_open_anew,
+    check_an_older_attempt_is_refused,
+    check_an_older_layout_is_refused,
+    check_opening_under_an_older_fence_is_refused,
+    check_a_resent_bundle_is_taken_once,
+    check_a_delivery_may_be_partly_known,
+    check_a_changed_resend_is_refused,
+    check_a_missing_bundle_is_noticed,
+    check_workers_of_one_attempt_share_it,
+    check_each_slot_keeps_its_order,
+]

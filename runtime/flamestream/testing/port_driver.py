@@ -1,0 +1,63 @@
+"""Drives one adapter by hand: a real loop, what it posted, and waiting for what it must post.
+
+Used by the contracts of producers and consumers. Waiting ends with what is waited for, or, after a generous deadline, with an
+error that shows what came instead.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from flamestream.adapters.reactor import EpollReactor
+from flamestream.core.events import Event
+
+E = TypeVar("E")
+
+DEADLINE_SECONDS: Final = 20.0
+TICK_SECONDS: Final = 0.02
+
+
+class PortDriver:
+    """`post` and `reactor` are for the adapter; `events` is what it has posted."""
+
+    def __init__(self) -> None:
+        self.reactor = EpollReactor()
+        self.events: list[Event] = []
+        self.post: Callable[[Event], None] = self.events.append
+        self.at_exit: list[Callable[[], None]] = []
+        """`close` of what is driven."""
+
+    def __enter__(self) -> "PortDriver":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for close in self.at_exit:
+            close()
+        self.reactor.close()
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Turn the loop until `condition` holds."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, f"waited {DEADLINE_SECONDS:g} s for {what}; posted so far: {self.events}"
+            timer = self.reactor.later(TICK_SECONDS, _nothing)
+            self.reactor.turn()
+            timer.cancel()
+
+    def take(self, kind: type[E]) -> E:
+        """Wait for the first event of `kind` and remove it from `events`."""
+        self.until(lambda: any(isinstance(event, kind) for event in self.events), f"a {kind.__name__}")
+        found = next(event for event in self.events if isinstance(event, kind))
+        self.events.remove(found)
+        return found
+
+    def settle(self, turns: int = 5) -> None:
+        """Turn a few times, helper threads included, so that what must not happen has had its chance."""
+        for _ in range(turns):
+            came_back: list[object] = []
+            self.reactor.background(lambda: None, came_back.append)
+            self.until(lambda back=came_back: bool(back), "a helper thread")  # type: ignore[misc]  # bound at once
+
+
+def _nothing() -> None:
+    """Wakes the loop."""

@@ -1,0 +1,90 @@
+"""Payloads of every kind, for hypothesis, and what "equal, with the same types" means, written down without the encoding."""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+import msgspec
+from hypothesis import strategies as st
+
+from flamestream.model.collections import Map, Set, Vector
+from flamestream.model.payload import payload_type
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Slotted:
+    """Three fields, as users write them."""
+
+    word: Any
+    count: Any
+    places: Any
+
+
+@payload_type
+@dataclass(frozen=True)
+class Open:
+    """With a `__dict__`."""
+
+    only: Any
+
+
+@payload_type
+class Packed(msgspec.Struct, frozen=True):
+    """A msgspec struct."""
+
+    left: Any
+    right: Any
+
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.integers(-(2**63), 2**64 - 1),
+    st.floats(),
+    st.sampled_from([0.0, -0.0, 1.0, float("nan"), -float("nan")]),
+    st.text(max_size=8),
+    st.binary(max_size=8),
+)
+
+
+def _containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    some = st.lists(inner, max_size=4)
+    return st.one_of(
+        some.map(tuple),
+        some.map(Vector),
+        some.map(Set),
+        st.lists(st.tuples(inner, inner), max_size=4).map(Map),
+        st.builds(Slotted, inner, inner, inner),
+        st.builds(Open, inner),
+        st.builds(Packed, inner, inner),
+    )
+
+
+PAYLOADS = st.recursive(SCALARS, _containers, max_leaves=12)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal with the same types all the way down, with one NaN and two zeros."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, float):
+        return (
+            math.isnan(left) and math.isnan(right)
+            if math.isnan(left)
+            else left == right and math.copysign(1, left) == math.copysign(1, right)
+        )
+    if isinstance(left, Map):
+        return _all_same(left.items(), right.items(), len(left), len(right))
+    if isinstance(left, tuple | Vector | Set):
+        return _all_same(left, right, len(left), len(right))
+    if isinstance(left, Packed):
+        return same(left.left, right.left) and same(left.right, right.right)
+    if isinstance(left, Slotted | Open):
+        return all(same(getattr(left, field.name), getattr(right, field.name)) for field in fields(left))
+    return bool(left == right)
+
+
+def _all_same(left: Any, right: Any, left_size: int, right_size: int) -> bool:
+    return left_size == right_size and all(same(a, b) for a, b in zip(left, right, strict=True))

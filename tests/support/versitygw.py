@@ -1,0 +1,112 @@
+"""A real S3 server over a folder: versitygw, from the Go module proxy, built once into the checkout's `.cache`.
+
+`FLAMESTREAM_VERSITYGW` names a binary to use instead. Where there is neither that, nor a built one, nor go, the tests that need it are
+skipped, and say so.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.eventually import eventually
+from support.processes import kill
+
+VERSION = "v1.8.0"
+MODULE = "github.com/versity/versitygw/cmd/versitygw"
+BINARY = Path(__file__).parents[2] / ".cache" / "bin" / f"versitygw-{VERSION}"
+BUILD_SECONDS = 900
+KEY, SECRET = "test", "testsecret"
+
+
+def binary() -> Path:
+    """The server's executable, built if need be (minutes, once)."""
+    given = os.environ.get("FLAMESTREAM_VERSITYGW") or shutil.which("versitygw")
+    if given:
+        return Path(given)
+    if not BINARY.exists():
+        _build()
+    return BINARY
+
+
+def _build() -> None:
+    if shutil.which("go") is None:
+        pytest.skip("no S3 server: put versitygw on the PATH, name it in FLAMESTREAM_VERSITYGW, or install go to have it built")
+    BINARY.parent.mkdir(parents=True, exist_ok=True)
+    made = BINARY.parent / f"build-{os.getpid()}"
+    environment = os.environ | {"GOBIN": str(made), "CGO_ENABLED": "0", "GOFLAGS": "-modcacherw"}
+    command = ["go", "install", "-trimpath", "-ldflags", "-s -w", f"{MODULE}@{VERSION}"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False)
+    if done.returncode:
+        pytest.skip(f"no S3 server: building versitygw {VERSION} failed: {done.stderr.strip()[-500:]}")
+    os.replace(made / "versitygw", BINARY)
+    made.rmdir()
+
+
+class S3Server:
+    """One server process on a port of its own; objects and users' buckets in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "objects"
+        self._meta = folder / "meta"
+        self.folder.mkdir(parents=True)
+        self._meta.mkdir()
+        self.port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Back when it answers."""
+        command = [str(binary()), "--port", f"127.0.0.1:{self.port}", "--region", "us-east-1", "--quiet"]
+        environment = os.environ | {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
+        with open(self.folder.parent / "log", "ab") as log:
+            backend = ["posix", "--sidecar", str(self._meta), str(self.folder)]
+            self._process = subprocess.Popen([*command, *backend], env=environment, stdout=log, stderr=log)
+        eventually(self._answers, "versitygw answers")
+
+    def kill(self) -> None:
+        """SIGKILL, and back when it is dead."""
+        if self._process is not None:
+            kill(self._process.pid)
+            self._process.wait()
+            self._process = None
+
+    def pause(self) -> None:
+        """It hangs: connections stay, nothing is answered."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """It goes on with what has arrived meanwhile."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def make_bucket(self, name: str) -> None:
+        """An empty bucket."""
+        import boto3
+
+        client = boto3.client(
+            "s3", endpoint_url=self.endpoint, region_name="us-east-1", aws_access_key_id=KEY, aws_secret_access_key=SECRET
+        )
+        client.create_bucket(Bucket=name)
+        client.close()
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, f"versitygw ended with {self._process.returncode}; see {self.folder.parent}/log"
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port

@@ -1,0 +1,67 @@
+"""Every sink that can fence keeps the consumer's contract."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from flamestream.adapters import sinks
+from flamestream.adapters.sinks.fences import FencedFolder, ordered_logs
+from flamestream.core.actions import Bundle
+from flamestream.model.ids import SinkName, WorkerId
+from flamestream.ports import Consumer, Post, Reactor
+from flamestream.testing.consumer import ConsumerServer
+from flamestream.testing.consumer_contract import CONSUMER_CHECKS, SINK, Outside, check_torn_at_any_byte
+
+
+class Folder:
+    """A files sink."""
+
+    def __init__(self, root: Path, fsync: bool) -> None:
+        self.root = root
+        self.spec = {"files": {"path": str(root), "fsync": fsync}}
+
+    def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:
+        return sinks.build(self.spec, SinkName(SINK), WorkerId(writer), "job", post, reactor)
+
+    def taken(self) -> Sequence[tuple[int, int, bytes]]:
+        return [(slot, sequence, items) for slot, sequence, _, items in sinks.read_all(self.root)]
+
+    def tear(self) -> bool:
+        log = self.root / ordered_logs(FencedFolder(self.root).counted().lengths)[-1]
+        size = log.stat().st_size
+        if size:
+            os.truncate(log, size - 1)
+        return size > 0
+
+
+class Server:
+    """A socket sink and its far end."""
+
+    def __init__(self, server: ConsumerServer, had: list[Bundle]) -> None:
+        self.spec = {"socket": {"address": server.address}}
+        self.had = had
+
+    def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:
+        return sinks.build(self.spec, SinkName(SINK), WorkerId(writer), "job", post, reactor)
+
+    def taken(self) -> Sequence[tuple[int, int, bytes]]:
+        return [(bundle.slot, bundle.sequence, bundle.items) for bundle in self.had]
+
+
+@pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("fsync", [True, False], ids=["fsync", "no-fsync"])
+def test_files(check: Callable[[Outside], None], fsync: bool, tmp_path: Path) -> None:
+    check(Folder(tmp_path / "out", fsync))
+
+
+def test_files_torn_at_any_byte(tmp_path: Path) -> None:
+    check_torn_at_any_byte(Folder(tmp_path / "out", True))
+
+
+@pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)
+def test_socket(check: Callable[[Outside], None]) -> None:
+    had: list[Bundle] = []
+    with ConsumerServer(had.extend) as server:
+        check(Server(server, had))

@@ -1,0 +1,265 @@
+"""Snapshots: what Uploaded names is there and whole, Loaded is exactly what was uploaded, and damage names the object."""
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from flamestream.adapters import snapshots as module
+from flamestream.adapters.local_store import LocalStore
+from flamestream.adapters.manifests import delete_objects, read_manifest, write_manifest
+from flamestream.adapters.reactor import EpollReactor
+from flamestream.adapters.segment import decode_segment
+from flamestream.adapters.snapshots import StoreSnapshots
+from flamestream.core.actions import Load, Upload
+from flamestream.core.events import Event, Loaded, LoadFailed, Row, Uploaded, UploadFailed
+from flamestream.core.messages import FrontPosition, Manifest, SegmentRef, SlotOutput
+from flamestream.model.errors import Corrupt, StoreUnavailable
+from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.time import FrontId, Time
+from support.loops import reactor, turn_until
+
+FENCE = Fence(Attempt(4), LayoutVersion(2))
+NEWER = Fence(Attempt(5), LayoutVersion(2))
+
+
+class Faulty:
+    """A store whose next calls fail in a chosen way."""
+
+    def __init__(self, store: LocalStore) -> None:
+        self.store = store
+        self.fault = ""
+        self.calls: list[str] = []
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        self.calls.append("put")
+        if self.fault == "away":
+            raise StoreUnavailable("the store is away")
+        created = self.store.put_new(name, data)
+        if self.fault == "answer lost":
+            raise StoreUnavailable("timed out")
+        return created
+
+    def get(self, name: str) -> bytes:
+        self.calls.append("get")
+        if self.fault == "away":
+            raise StoreUnavailable("the store is away")
+        return self.store.get(name)
+
+    def delete(self, name: str) -> None:
+        if self.fault == "away":
+            raise StoreUnavailable("the store is away")
+        self.store.delete(name)
+
+    def names(self, prefix: str) -> list[str]:
+        return self.store.names(prefix)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Faulty:
+    return Faulty(LocalStore(tmp_path))
+
+
+class Port:
+    def __init__(self, loop: EpollReactor, store: Faulty, nonces: Iterator[str]) -> None:
+        self.loop = loop
+        self.events: list[Event] = []
+        writer = WorkerId("host/1")
+        self.port = StoreSnapshots(store, loop, self.events.append, job="job", writer=writer, nonce=lambda: next(nonces))
+
+    def upload(self, rows: list[Row], compact: list[SegmentRef] | None = None, epoch: int = 7) -> Event:
+        self.port.upload(Upload(FENCE, Epoch(epoch), rows, compact or []))
+        return self.next()
+
+    def uploaded(self, rows: list[Row], compact: list[SegmentRef] | None = None, epoch: int = 7) -> list[SegmentRef]:
+        event = self.upload(rows, compact, epoch)
+        assert isinstance(event, Uploaded), event
+        assert event.replaced == [ref.name for ref in compact or []]
+        return list(event.segments)
+
+    def load(self, segments: list[SegmentRef], slots: list[int]) -> Event:
+        self.port.load(Load(FENCE, segments, [Slot(slot) for slot in slots]))
+        return self.next()
+
+    def next(self) -> Event:
+        assert self.events == [], "nothing is posted from within a call"
+        turn_until(self.loop, lambda: self.events, "an event")
+        return self.events.pop(0)
+
+
+@pytest.fixture
+def port(store: Faulty) -> Iterator[Port]:
+    with reactor() as loop:
+        yield Port(loop, store, (f"n{i}" for i in count()))
+
+
+def row(key: int, epoch: int = 7, *, full: bool = True, slot: int = 0) -> Row:
+    return Row(1, Slot(slot), bytes([key]), Epoch(epoch), full, f"{key}@{epoch}".encode())
+
+
+def test_what_was_uploaded_is_loaded(port: Port) -> None:
+    rows = [row(1), row(2, slot=3), row(3, slot=5)]
+    segments = port.uploaded(rows)
+    assert [ref.name for ref in segments] == ["job/segments/000000000007-4-host_1-n0.parquet"]
+    assert segments[0].rows == 3
+    assert segments[0].slots == (0, 3, 5)
+    assert port.load(segments, [0, 3, 5]) == Loaded(FENCE, rows)
+    assert port.load(segments, [3]) == Loaded(FENCE, [rows[1]])
+    assert port.load([], [3]) == Loaded(FENCE, [])
+
+
+def test_no_rows_make_no_segment(port: Port, store: Faulty) -> None:
+    assert port.uploaded([]) == []
+    assert store.names("") == []
+
+
+def test_a_big_upload_is_cut_into_several_segments(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SEGMENT_BYTES", 10)
+    rows = [row(i) for i in range(9)]
+    segments = port.uploaded(rows)
+    assert len(segments) > 1
+    assert sum(ref.rows for ref in segments) == 9
+    assert port.load(segments, [0]) == Loaded(FENCE, rows)
+
+
+def test_segments_to_compact_are_merged_into_the_upload(port: Port, store: Faulty) -> None:
+    old = port.uploaded([row(1, 3), row(2, 3)], epoch=3) + port.uploaded([row(1, 4, full=False)], epoch=4)
+    [merged] = port.uploaded([row(2, 7), row(3, 7, slot=9)], compact=old)
+    assert decode_segment(store.get(merged.name)) == [row(1, 3), row(1, 4, full=False), row(2, 7), row(3, 7, slot=9)]
+    assert merged.rows == 4
+    assert merged.slots == (0, 9)
+    assert store.get(old[0].name), "the old ones stay until a commit"
+
+
+def test_segments_that_are_too_big_to_merge_stay_as_they_are(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = port.uploaded([row(1, 3)], epoch=3)
+    monkeypatch.setattr(module, "MAX_MERGE", 1)
+    event = port.upload([row(2)], compact=old)
+    assert isinstance(event, Uploaded)
+    assert event.replaced == []
+    assert [ref.rows for ref in event.segments] == [1]
+
+
+def test_an_upload_whose_answer_was_lost_counts_if_it_is_there(port: Port, store: Faulty) -> None:
+    store.fault = "answer lost"
+    segments = port.uploaded([row(1)])
+    store.fault = ""
+    assert port.load(segments, [0]) == Loaded(FENCE, [row(1)])
+
+
+def test_a_store_that_is_away_fails_the_epoch_and_the_next_one_works(port: Port, store: Faulty) -> None:
+    store.fault = "away"
+    assert port.upload([row(1)]) == UploadFailed(FENCE, Epoch(7), "the store is away")
+    store.fault = ""
+    assert port.uploaded([row(1)], epoch=8)
+    store.fault = "away"
+    assert port.load(port_segments(store), [0]) == LoadFailed(FENCE, "retryable", "the store is away")
+
+
+def test_a_name_that_exists_with_other_bytes_is_not_taken_for_ours(port: Port, store: Faulty) -> None:
+    store.store.put_new("job/segments/000000000007-4-host_1-n0.parquet", b"another's")
+    event = port.upload([row(1)])
+    assert isinstance(event, UploadFailed)
+    assert "exists with other bytes" in event.message
+
+
+@pytest.mark.parametrize("damage", ["flipped", "short", "longer", "empty", "gone"])
+def test_a_damaged_segment_is_corrupt_and_named(port: Port, store: Faulty, damage: str) -> None:
+    [segment] = port.uploaded([row(1)])
+    path = store.store.root / segment.name
+    whole = path.read_bytes()
+    flipped = whole[:50] + bytes([whole[50] ^ 1]) + whole[51:]
+    path.write_bytes({"flipped": flipped, "short": whole[:-1], "longer": whole + b"x", "empty": b""}.get(damage, b""))
+    if damage == "gone":
+        path.unlink()
+    for event in (port.load([segment], [0]), port.upload([row(2)], compact=[segment])):
+        assert isinstance(event, LoadFailed | UploadFailed)
+        assert segment.name in event.message
+        assert not isinstance(event, LoadFailed) or event.category == "corrupt"
+
+
+def test_a_newer_fence_is_answered_first_and_older_ones_not_at_all(port: Port) -> None:
+    for epoch in range(5):
+        port.port.upload(Upload(FENCE, Epoch(epoch), [row(1)], []))
+    port.port.load(Load(NEWER, [], []))
+    port.port.upload(Upload(FENCE, Epoch(9), [row(1)], []))
+    assert port.next() == Loaded(NEWER, [])
+    done: list[object] = []
+    port.port.upload(Upload(NEWER, Epoch(10), [], []))
+    turn_until(port.loop, lambda: port.events, "the newer fence's upload")
+    assert port.events == [Uploaded(NEWER, Epoch(10), [], [])]
+    assert done == []
+
+
+def test_actions_of_one_fence_are_done_in_order_and_bounded(port: Port) -> None:
+    asked = module.MAX_WAITING + 3
+    for epoch in range(asked):
+        port.port.upload(Upload(FENCE, Epoch(epoch), [row(1)], []))
+    turn_until(port.loop, lambda: len(port.events) == asked, "all are answered")
+    done = [event.epoch for event in port.events if isinstance(event, Uploaded)]
+    refused = [event.epoch for event in port.events if isinstance(event, UploadFailed)]
+    assert done == list(range(module.MAX_WAITING + 1))
+    assert refused == [asked - 2, asked - 1]
+
+
+# --- manifests ----------------------------------------------------------------------------------------------------------------------
+
+
+def manifest(epoch: int = 7) -> Manifest:
+    return Manifest(
+        job="job",
+        graph="g",
+        python="3.11",
+        slots=4,
+        epoch=Epoch(epoch),
+        fence=FENCE,
+        cut=Time(2**63 + 5),
+        segments=(SegmentRef("job/segments/a", 5, "00", 1, (Slot(1),)),),
+        fronts=(FrontPosition(FrontId(0), Time(9), {Partition("ü"): Offset(3)}),),
+        outputs=(SlotOutput(SinkName("out"), Slot(1), SequenceNumber(8), b"\0\xff"),),
+    )
+
+
+def test_a_manifest_is_read_as_it_was_written(store: Faulty) -> None:
+    written = write_manifest(store, "job/manifests/7", manifest())
+    assert read_manifest(store, "job/manifests/7", written) == manifest()
+    assert write_manifest(store, "job/manifests/7", manifest()) == written, "the same again is fine"
+
+
+def test_another_manifest_under_the_name_is_never_overwritten(store: Faulty) -> None:
+    written = write_manifest(store, "job/manifests/7", manifest())
+    with pytest.raises(Corrupt, match="job/manifests/7"):
+        write_manifest(store, "job/manifests/7", manifest(8))
+    assert read_manifest(store, "job/manifests/7", written) == manifest()
+
+
+def test_a_manifest_whose_answer_was_lost_is_read_back(store: Faulty) -> None:
+    store.fault = "answer lost"
+    written = write_manifest(store, "job/manifests/7", manifest())
+    assert read_manifest(store, "job/manifests/7", written) == manifest()
+    store.fault = "away"
+    with pytest.raises(StoreUnavailable, match="away"):
+        write_manifest(store, "job/manifests/8", manifest())
+
+
+def test_any_damage_to_a_manifest_is_corrupt(store: Faulty) -> None:
+    written = write_manifest(store, "job/manifests/7", manifest())
+    path = store.store.root / "job/manifests/7"
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(Corrupt, match="job/manifests/7"):
+            read_manifest(store, "job/manifests/7", written)
+
+
+def test_deleting_names_what_is_left(store: Faulty) -> None:
+    store.put_new("a/1", b"")
+    assert delete_objects(store, ["a/1", "a/2"]) == []
+    store.fault = "away"
+    assert delete_objects(store, ["a/3"]) == ["a/3"]
+
+
+def port_segments(store: Faulty) -> list[SegmentRef]:
+    [name] = store.names("")
+    return [SegmentRef(name, 1, "", 1, (Slot(0),))]

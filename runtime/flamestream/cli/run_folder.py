@@ -2,6 +2,7 @@
 
     run.json       who runs, and the secret token of the control link (mode 0600)
     status.json    written by the coordinator
+    workers/       the pid of every worker's life
     logs/          what the processes print
     zookeeper/     data of the embedded ZooKeeper
 
@@ -59,13 +60,20 @@ class RunFolder:
 
     def made(self) -> "RunFolder":
         """Itself, with its folders there."""
-        for folder in (self.path, self.logs):
+        for folder in (self.path, self.logs, self.path / "workers"):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return self
 
     @property
     def logs(self) -> Path:
         return self.path / "logs"
+
+    def worker(self, name: str) -> ProcessIdentity | None:
+        """The process of a worker's life, if it left its pid here."""
+        try:
+            return msgspec.json.decode((self.path / "workers" / f"{name}.json").read_bytes(), type=ProcessIdentity)
+        except FileNotFoundError:
+            return None
 
     @property
     def zookeeper(self) -> Path:

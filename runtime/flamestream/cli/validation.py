@@ -13,7 +13,7 @@ from typing import TypeVar
 from flamestream.adapters import sinks, sources
 from flamestream.adapters.sinks import SinkTraits
 from flamestream.adapters.sources import SourceTraits
-from flamestream.cli.application import load
+from flamestream.adapters.application import load
 from flamestream.cli.manifest import DeadLetter, Job, read
 from flamestream.model.errors import ManifestError
 from flamestream.model.graph import Graph

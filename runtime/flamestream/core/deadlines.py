@@ -49,7 +49,7 @@ class Deadlines:
     def _lived(self, elapsed: int) -> int:
         """How much of what the shell's clock says has passed counts."""
         if self._set is None or elapsed <= self._set - self.now + self._tolerance:
-            self._overslept = self._overslept and (self._set is None or elapsed < self._set - self.now)
+            self._overslept = False
             return max(0, elapsed)
         left = max(0, self._set - self.now)
         counts = left + self._tolerance if self._overslept else max(0, left - self._tolerance)

@@ -6,6 +6,8 @@ of the ids of all messages sent under the same cause in this pass, so the acker 
 Keeps: acks before the promise that covers them, in one frame; one sequence a receiver, without gaps. Does not: own a socket.
 """
 
+from collections.abc import Sequence
+
 from flamestream.core.actions import ToPeer
 from flamestream.core.message_id import MessageIds
 from flamestream.core.messages import Acks, Data, Frame, PeerMessage
@@ -61,6 +63,11 @@ class Outbox:
     def tell(self, peer: WorkerId, message: PeerMessage) -> None:
         """A message behind everything told so far."""
         self._messages.setdefault(peer, []).append(message)
+
+    def probe(self, peers: Sequence[WorkerId]) -> None:
+        """Send each peer a frame, even an empty one: the loss of a last frame would show nowhere else."""
+        for peer in peers:
+            self._messages.setdefault(peer, [])
 
     def acks(self) -> Acks | None:
         """Close the pass's data messages; what the acker must hear of them and of those received."""

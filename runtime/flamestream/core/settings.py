@@ -44,6 +44,8 @@ class WorkerSettings:
     """The most items in one delivery to a sink."""
     heartbeat: int = 100_000
     """Microseconds between progress reports."""
+    probe: int = 1_000_000
+    """Microseconds between empty frames to every peer, whose sequence shows that an earlier frame was lost."""
     slice_size: int = 128
     """Buckets that a chore (snapshot, trimming) visits in one pass."""
     debug: bool = False

@@ -57,7 +57,7 @@ class Worker:
         self._rejoin = Rejoin(me, settings, self.cuts, self.flow.states)
         self._actions: list[Action] = []
         self._chores: list[Iterator[object]] = []
-        self._reported = Timestamp(0)
+        self._reported = self._probed = Timestamp(0)
         self._items_in = self._items_out = 0
         self._now = Timestamp(0)
         self._work: list[Work] = []
@@ -109,6 +109,9 @@ class Worker:
         while self._acker is not None and self._hear():
             self._to_acker()
         self._deliver()
+        if self._now - self._probed >= self._settings.probe and self._rejoin.running:
+            self._probed = self._now
+            self._outbox.probe(self._peers)
         self._fronts.pull()
         self._actions += self._fronts.actions
         self._fronts.actions = []
@@ -156,7 +159,7 @@ class Worker:
     def _recover(self, message: msg.Recover) -> None:
         self.fence = message.assignment.fence
         self._halted = False
-        self._chores.clear()
+        self._finish_chores()  # an unfinished one holds buckets that a rollback must visit
         self._actions += self._rejoin.begin(message, list(self._names))
         positions = {} if message.manifest is None else {front.front: front for front in message.manifest.fronts}
         self._begin(message.assignment.layout, message.cut, positions)

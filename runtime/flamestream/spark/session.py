@@ -22,10 +22,11 @@ import pyspark
 from pyspark import SparkConf, SparkContext
 
 import flamestream
-from flamestream.adapters.java import QUICK, Java, find_java
+from flamestream.adapters.java import CLASS_PATH_VARIABLE, QUICK, Java, find_java
 from flamestream.model.errors import ManifestError
+from flamestream.spark.class_archive import archive_options
 from flamestream.spark.daemon import MODULES_VARIABLE
-from flamestream.spark.jvm import DriverJvm
+from flamestream.spark.jvm import DriverJvm, class_path
 
 LIVES: Final = 1_000_000
 """How often a task, or an executor, may be lost. The coordinator decides when a job is beyond help, long before that."""
@@ -105,9 +106,16 @@ class SparkDriver:
         self._context: SparkContext | None = None
         java = java or find_java()
         home = _spark_home(settings.scratch)
-        self._variables = {"JAVA_HOME": str(java.home), "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
+        self._variables = {
+            "JAVA_HOME": str(java.home),
+            "SPARK_HOME": str(home),
+            "SPARK_SCALA_VERSION": _scala_version(),
+            "PYSPARK_PYTHON": sys.executable,
+        }
         if settings.local:
-            self._variables["SPARK_LOCAL_IP"] = "127.0.0.1"
+            self._variables |= {"SPARK_LOCAL_IP": "127.0.0.1", CLASS_PATH_VARIABLE: class_path()}
+            archive = " ".join(archive_options(java, class_path()))
+            self._conf["spark.executor.defaultJavaOptions"] = f"{self._conf['spark.executor.defaultJavaOptions']} {archive}".strip()
         self.jvm = DriverJvm(java, settings.scratch, self._conf, {**os.environ, **self._variables})
 
     @property
@@ -146,6 +154,12 @@ def _spark_home(scratch: Path) -> Path:
     (home / "jars").symlink_to(Path(pyspark.__file__).parent / "jars")
     (scratch / "local").mkdir()
     return home
+
+
+def _scala_version() -> str:
+    """What Spark's start scripts would set: it is in the names of Spark's jars."""
+    (core,) = (Path(pyspark.__file__).parent / "jars").glob("spark-core_*.jar")
+    return core.name.removeprefix("spark-core_").partition("-")[0]
 
 
 def _python_path(settings: SparkSettings) -> str:

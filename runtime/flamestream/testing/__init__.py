@@ -1,1 +1,15 @@
+"""The test kit, public: what a user needs to test a graph, a source or a sink the way the engine itself is tested.
 
+| to                                                     | use                                              |
+|--------------------------------------------------------|--------------------------------------------------|
+| know what a graph means                                | `reference.interpret(graph, runs)`               |
+| run a whole job in a false world, with faults, by seed | `simulate(seed)`, `swarm(seeds, processes)`      |
+| judge a recorded history                               | `audit`                                          |
+
+What is imported here is the simulator's face; the rest is imported by module.
+"""
+
+from flamestream.testing.simulator import Result, SimulationFailure, Variant, simulate
+from flamestream.testing.swarm import SwarmResult, swarm
+
+__all__ = ["Result", "SimulationFailure", "SwarmResult", "Variant", "simulate", "swarm"]

@@ -107,7 +107,13 @@ class Invariants:
 
     def sent(self, sender: WorkerId, peer: WorkerId, frame: Frame) -> None:
         """A frame leaves: its items are in flight until the receiver has processed it."""
-        causes = [message.cause for message in frame.messages if type(message) is Data]
+        causes = []
+        for message in frame.messages:
+            self._world.trace.cover(f"peer.{type(message).__name__}")
+            if type(message) is Data:
+                causes.append(message.cause)
+                if True in message.tombstones:
+                    self._world.trace.cover("peer.tombstone")
         if causes:
             self._in_flight.setdefault(frame.fence, {})[sender, peer, frame.sequence] = min(causes)
 

@@ -71,7 +71,9 @@ class Journals:
             return None
         log.sealed = fence
         self.world.require(cut >= log.trimmed, "5 removal", f"front {front} is to replay from {cut}, its journal begins at {log.trimmed}")
-        return log.entries[bisect_left(log.entries, cut, key=lambda e: e.time) :]
+        entries = log.entries[bisect_left(log.entries, cut, key=lambda e: e.time) :]
+        self.world.trace.cover("journal.replayed" if entries else "journal.empty")
+        return entries
 
     def trim(self, front: FrontId, fence: Fence, before: Time) -> None:
         """Forget entries below `before`."""

@@ -19,7 +19,7 @@ from flamestream.core.messages import Hello, Manifest, Recover
 from flamestream.core.settings import WorkerSettings
 from flamestream.core.worker import Worker
 from flamestream.model.graph import Graph
-from flamestream.model.ids import Offset, Partition, SinkName, WorkerId
+from flamestream.model.ids import NO_FENCE, Offset, Partition, SinkName, WorkerId
 from flamestream.model.time import FrontId, Timestamp
 from flamestream.testing.consumers import ConsumerPort, ConsumerSite
 from flamestream.testing.control import ControlLink
@@ -101,11 +101,14 @@ class WorkerNode(Process):
             case a.ToPeer():
                 self._network.send(self.id, action.peer, action.frame)
             case a.ToldCoordinator():
+                self.world.trace.cover(f"said.{type(action.message).__name__}")
                 if self.link is not None:
                     self.link.tell_coordinator(action.message)
             case a.Deliver():
                 self._consumers[action.sink].deliver(action)
             case a.Pull():
+                if not action.records:
+                    self.world.trace.cover("front.out of credit")
                 self._producers[action.front].pull(action)
             case a.Append():
                 entry = action.entry
@@ -117,6 +120,7 @@ class WorkerNode(Process):
                 self._carry_out_rarely(action)
 
     def _carry_out_rarely(self, action: a.Action) -> None:
+        self.world.trace.cover(f"worker.{type(action).__name__}")
         match action:
             case a.LinkPeers():
                 self._network.link(self.id, action.fence, action.addresses)
@@ -143,8 +147,12 @@ class WorkerNode(Process):
     def _seen(self, event: Event) -> None:
         """What the shell itself does with an event; and what readers of a trace want to know."""
         self.world.trace.note(self.world.now, self.name, f"<- {type(event).__name__}", event)
-        if isinstance(event, FromCoordinator) and isinstance(event.message, Recover):
-            self._appended.clear()
+        if isinstance(event, FromCoordinator):
+            self.world.trace.cover(f"heard.{type(event.message).__name__}")
+            if isinstance(event.message, Recover):
+                self._appended.clear()
+                if self.core.fence != NO_FENCE:
+                    self.world.trace.cover("recovery.of a survivor")
         if isinstance(event, JournalAppended):
             waiting = self._appended.get(event.front, [])
             while waiting and waiting[0][0] <= event.time:
@@ -182,6 +190,7 @@ class CoordinatorNode(Process):
         self._outside = outside
         self._finished = finished
         self._alarm = 0
+        self._recovered = False
         self.post(c.Woken())
 
     def step(self, now: Timestamp, events: Sequence[c.Event]) -> Sequence[c.Action]:
@@ -206,9 +215,11 @@ class CoordinatorNode(Process):
     def carry_out(self, action: c.Action) -> None:
         """Hand it to the simulated outside."""
         self.world.trace.note(self.world.now, self.name, type(action).__name__, action)
+        self.world.trace.cover(f"coordinator.{type(action).__name__}")
         records = self._outside.records
         match action:
             case c.Tell():
+                self._recovered = self._recovered or isinstance(action.message, Recover)
                 if (link := self.links.get(action.worker)) is not None:
                     link.tell_worker(action.message)
             case c.WakeAt():
@@ -229,10 +240,15 @@ class CoordinatorNode(Process):
                 if (link := self.links.pop(action.worker, None)) is not None:
                     link.close()
             case c.Report():
-                self.status = action.status
+                self._report(action.status)
             case c.Finish():
                 self.close()
                 self._finished(self, action)
+
+    def _report(self, status: c.Status) -> None:
+        if status.phase == "running" and not self._recovered:
+            self.world.trace.cover("coordinator.adopted a running job")
+        self.status = status
 
     def _ring(self, time: Timestamp) -> None:
         if self.alive and self._alarm == time:

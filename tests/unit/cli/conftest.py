@@ -38,9 +38,9 @@ class JobFolder:
     def manifest(self) -> Path:
         return self.path / "job.yaml"
 
-    def write(self, application: str = APPLICATION, **changes: str) -> Path:
+    def write(self, code: str = APPLICATION, **changes: str) -> Path:
         """The manifest's file; `changes` replace lines of the spec by name ("" leaves one out)."""
-        (self.path / f"{self.module}.py").write_text(application)
+        (self.path / f"{self.module}.py").write_text(code)
         (self.path / "lines.txt").write_text("a\nb\nc\n")
         lines = []
         for line in MANIFEST.replace("APPLICATION", self.module).splitlines():

@@ -49,19 +49,28 @@ def places(path: str | None, paths: list[str]) -> list[Place]:
 
 
 def listing(looked_at: list[Place], pattern: re.Pattern[str], settled_only: bool) -> list[Found]:
-    """All files, ordered by the bytes of their names. `settled_only` leaves out names that begin with '.' or end with '.tmp'."""
+    """All files, ordered by the bytes of their names. A file that is named itself need not match the pattern.
+
+    `settled_only` leaves out names that begin with '.' or end with '.tmp'.
+    """
     found: dict[str, Found] = {}
     for place in looked_at:
         for relative, path in _paths(place):
-            base = relative.rpartition("/")[2]
-            if pattern.fullmatch(relative) and not (settled_only and (base.startswith(".") or base.endswith(".tmp"))):
-                _add(found, "/".join(filter(None, (place.prefix, relative))) if relative else place.prefix, path)
+            if path == place.path:  # a file that the manifest names
+                _add(found, place.prefix or relative, path)
+            elif pattern.fullmatch(relative) and not (settled_only and _unsettled(relative)):
+                _add(found, f"{place.prefix}/{relative}" if place.prefix else relative, path)
     return [found[name] for name in sorted(found, key=lambda name: name.encode())]
 
 
 def matcher(pattern: str) -> re.Pattern[str]:
     """A glob over whole relative paths: `**/` is any number of folders, `*` and `?` stay within one part."""
     return re.compile("".join(map(_translated, _GLOB.findall(pattern))), re.DOTALL)
+
+
+def _unsettled(relative: str) -> bool:
+    base = relative.rpartition("/")[2]
+    return base.startswith(".") or base.endswith(".tmp")
 
 
 def _translated(token: str) -> str:

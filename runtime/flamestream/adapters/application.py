@@ -3,7 +3,7 @@
 The file is imported under its own name with its folder on the path, as `python FILE` would find it, so its functions and payload types
 have the same names in every process.
 
-Keeps: a file is executed once a process. Does not: validate the graph against the manifest (validation.py).
+Keeps: a file is executed once a process. Does not: validate the graph against the manifest (cli/validation.py).
 """
 
 import importlib
@@ -16,16 +16,20 @@ from types import ModuleType
 from flamestream.model.errors import FlameStreamError, ManifestError, UserError
 from flamestream.model.graph import Graph
 
+_LAST_LINES = 3
+
 
 def load(file: Path, graph: str) -> Graph:
     """The validated graph that `file` calls `graph`. Raises UserError with the place in the file."""
     module = _imported(file)
-    found = getattr(module, graph, None)
-    if isinstance(found, Graph):
-        return found.validated()
-    graphs = [name for name, value in vars(module).items() if isinstance(value, Graph)]
-    there = f"it has {', '.join(graphs)}" if graphs else "it has none: create one with flamestream.Graph(name)"
-    raise ManifestError(f"{file}: there is no graph named {graph!r}; {there}")
+    if not hasattr(module, graph):
+        graphs = [name for name, value in vars(module).items() if isinstance(value, Graph)]
+        there = f"it has {', '.join(graphs)}" if graphs else "it has none: create one with flamestream.Graph(name)"
+        raise ManifestError(f"{file}: there is no graph named {graph!r}; {there}")
+    found = getattr(module, graph)
+    if not isinstance(found, Graph):
+        raise ManifestError(f"{file}: {graph} is a {type(found).__name__}, not a flamestream.Graph")
+    return found.validated()
 
 
 def _imported(file: Path) -> ModuleType:
@@ -38,15 +42,20 @@ def _imported(file: Path) -> ModuleType:
         if Path(getattr(known, "__file__", None) or "").absolute() == file.absolute():
             return known
         raise ManifestError(f"{file}: a module named {file.stem!r} is loaded already ({known}): rename the file")
-    if str(file.absolute().parent) not in sys.path:
-        sys.path.insert(0, str(file.absolute().parent))
+    return _executed(file)
+
+
+def _executed(file: Path) -> ModuleType:
+    folder = str(file.absolute().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     importlib.invalidate_caches()
     try:
         return importlib.import_module(file.stem)
     except FlameStreamError:
         raise
-    except Exception as error:
-        raise UserError(f"{_place(error, file)}: the application does not load: {type(error).__name__}: {error}") from error
+    except Exception as error:  # the user's file may raise anything
+        raise UserError(f"{_place(error, file)}: the application does not load: {_last_lines(error)}") from error
 
 
 def _place(error: Exception, file: Path) -> str:
@@ -54,3 +63,8 @@ def _place(error: Exception, file: Path) -> str:
         return f"{error.filename}:{error.lineno}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file.absolute())]
     return f"{file}:{frames[-1].lineno}" if frames else str(file)
+
+
+def _last_lines(error: Exception) -> str:
+    lines = "".join(traceback.format_exception(error)).strip().splitlines()
+    return " | ".join(line.strip() for line in lines[-_LAST_LINES:])

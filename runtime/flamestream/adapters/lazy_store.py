@@ -1,0 +1,48 @@
+"""An object store that is opened when it is first used, and again as long as that fails.
+
+A process must be able to start, and go on, while its store is away: epochs fail then, the stream does not. It also keeps the slow import
+of an S3 client out of a worker's start; call `warm` in a helper thread to have it over with.
+
+Keeps: an error of opening is an error of the call that needed it. Does not: create a store (the launcher does).
+"""
+
+import threading
+
+from flamestream.adapters.stores import store_from
+from flamestream.model.errors import FlameStreamError
+from flamestream.ports import ObjectStore
+
+
+class LazyStore:
+    """`ports.ObjectStore` for the URL `url`. Its calls block, so they come from helper threads, several at a time."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._store: ObjectStore | None = None
+        self._lock = threading.Lock()
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        return self._opened().put_new(name, data)
+
+    def get(self, name: str) -> bytes:
+        return self._opened().get(name)
+
+    def delete(self, name: str) -> None:
+        self._opened().delete(name)
+
+    def names(self, prefix: str) -> list[str]:
+        return self._opened().names(prefix)
+
+    def warm(self) -> str:
+        """Open it now. Why that failed, or ""."""
+        try:
+            self._opened()
+        except FlameStreamError as error:
+            return str(error)
+        return ""
+
+    def _opened(self) -> ObjectStore:
+        with self._lock:
+            if self._store is None:
+                self._store = store_from(self._url)
+            return self._store

@@ -1,0 +1,96 @@
+"""status.json: what `flamestream status` shows, written by the coordinator's process.
+
+The file appears whole (written beside, then renamed), at most five times a second, and a last time at the end.
+
+Keeps: the newest state is in the file at most `PAUSE` after it changed. Does not: survive a crash of the machine; nothing rests on it.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from flamestream.ports import Reactor
+
+PAUSE: Final = 0.2
+
+
+class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One worker, as it said last."""
+
+    worker: str
+    connected: bool
+    items_in: int = 0
+    items_out: int = 0
+    minimal: int = 0
+    """Microseconds."""
+    settled: int = 0
+    problem: str = ""
+
+
+class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
+    cause: str
+    duration_ms: float
+    """From its cause to the replay; 0 while it is under way."""
+
+
+class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """All of the file."""
+
+    job: str
+    pid: int
+    """Of the coordinator."""
+    updated: int
+    """Microseconds since 1970."""
+    phase: str
+    attempt: int = 0
+    layout: int = 0
+    epoch: int = 0
+    """The committed one."""
+    cut: int = 0
+    """Its global time."""
+    cut_time: int = 0
+    """The same in microseconds."""
+    workers: list[WorkerFigures] = []
+    standbys: list[str] = []
+    recoveries: int = 0
+    last_recovery: LastRecovery | None = None
+    problems: list[str] = []
+    dropped_connections: int = 0
+    """That did not prove the job's token."""
+    outcome: str = ""
+    """When finished: completed, drained, stopped, failed or fenced."""
+    category: str = ""
+    message: str = ""
+
+
+class StatusFile:
+    """Asks `look` when it is time to write."""
+
+    def __init__(self, reactor: Reactor, path: Path, look: Callable[[], JobStatus]) -> None:
+        self._reactor, self._path, self._look = reactor, path, look
+        self._resting = False
+        self._changed = False
+
+    def changed(self) -> None:
+        """Write it now, or when the pause after the last time is over."""
+        if self._resting:
+            self._changed = True
+        else:
+            self._resting = True
+            self.write()
+            self._reactor.later(PAUSE, self._rested)
+
+    def write(self) -> None:
+        """Write it, whatever the pause."""
+        self._changed = False
+        fresh = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(self._look()), indent=1))
+        os.replace(fresh, self._path)
+
+    def _rested(self) -> None:
+        self._resting = False
+        if self._changed:
+            self.changed()

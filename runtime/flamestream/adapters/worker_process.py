@@ -1,0 +1,198 @@
+"""A worker's process: the graph, the adapters, the pure worker, and the loop that joins them.
+
+`run` is called by a Spark task, or by `python -m flamestream.adapters.worker_process CONFIG.json`, which needs no Spark. It returns when
+the coordinator says so (0), when a newer attempt has fenced this worker, or when the job's application does not load. A bug, or an
+error that a port raises, is told to the coordinator before the process ends; running out of memory or stack is not: that is a failure
+of this worker, and whether it comes again is counted by the coordinator.
+
+Keeps: a worker is one process and one loop. Does not: decide anything (core/worker.py), or start anything.
+"""
+
+import logging
+import secrets
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from flamestream.adapters import process_shell, sinks, sources
+from flamestream.adapters.acceptor import address_of, listen
+from flamestream.adapters.application import load
+from flamestream.adapters.control import ControlClient
+from flamestream.adapters.host import OnDemand, Ports, WorkerHost
+from flamestream.adapters.journal import FolderJournal
+from flamestream.adapters.lazy_store import LazyStore
+from flamestream.adapters.reactor import EpollReactor
+from flamestream.adapters.snapshots import StoreSnapshots
+from flamestream.adapters.tcp import TcpLinks
+from flamestream.core.actions import ToldCoordinator
+from flamestream.core.events import Event
+from flamestream.core.messages import Failed
+from flamestream.core.settings import WorkerSettings
+from flamestream.core.worker import Worker
+from flamestream.model.errors import FlameStreamError
+from flamestream.model.ids import SinkName, WorkerId
+from flamestream.model.time import FrontId
+from flamestream.ports import Consumer, Journal, Producer
+
+log = logging.getLogger(__name__)
+
+
+class JournalConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the order decisions of journalled fronts are kept."""
+
+    folder: str
+    fsync: bool = True
+    keep: bool = False
+
+
+class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a worker's process is told from outside. Holds the job's token: for its owner's eyes only."""
+
+    worker: WorkerId
+    coordinator: str
+    """host:port"""
+    token: str
+    application: str
+    """Path of the Python file."""
+    graph: str
+    """Name of the graph in it."""
+    settings: WorkerSettings
+    sources: dict[str, Any]
+    sinks: dict[str, Any]
+    store: str
+    journal: JournalConfig | None = None
+    host: str = "127.0.0.1"
+    """To listen on for other workers; 0.0.0.0 or :: means that `advertised` says how they reach it."""
+    advertised: str = ""
+    parent: int = 0
+    """Pid of the parent, to end with it; 0: the caller sees to that."""
+
+
+def run(config: WorkerProcessConfig) -> int:
+    """Live one life. The exit code."""
+    process_shell.begin(config.parent, job=config.settings.job, role="worker", worker=config.worker)
+    try:
+        graph = load(Path(config.application), config.graph)
+        process = _WorkerProcess(config, Worker(config.worker, graph, config.settings))
+    except FlameStreamError as error:
+        return process_shell.ended_by(error)
+    return process.run()
+
+
+class _WorkerProcess:
+    """One worker and its outside."""
+
+    def __init__(self, config: WorkerProcessConfig, worker: Worker) -> None:
+        self._config, self._worker = config, worker
+        self._reactor = EpollReactor()
+        self._inbox: list[Event] = []
+        job = config.settings.job
+        listener = listen(config.host)
+        address = address_of(listener, config.advertised or _advertised(config.host))
+        self._links = TcpLinks(self._reactor, self._inbox.append, listener, job, config.worker)
+        self._store = LazyStore(config.store)
+        self._consumers = {SinkName(name): self._consumer(SinkName(name)) for name in config.sinks}
+        self._producers: OnDemand[FrontId, Producer] = OnDemand(self._producer)
+        self._control = ControlClient(
+            self._reactor, self._inbox.append, job, config.coordinator, config.token, lambda: worker.hello(address)
+        )
+        self._host = WorkerHost(worker, self._reactor, self._inbox, self._ports())
+
+    def run(self) -> int:
+        """Until the worker exits."""
+        self._reactor.background(self._store.warm, _store_opened)
+        self._host.start()
+        try:
+            self._reactor.run(self._host.turn)
+        except FlameStreamError as error:
+            self._tell_failure(error.category, str(error))
+            return process_shell.ended_by(error)
+        except (MemoryError, RecursionError):
+            raise
+        except Exception as error:
+            self._tell_failure("bug", f"worker {self._worker.me}: {process_shell.last_lines(error)}")
+            raise
+        finally:
+            self._close()
+        assert self._host.exit is not None, "the loop ends by Exit"
+        log.info("worker exits", extra={"category": self._host.exit.category, "reason": self._host.exit.reason})
+        return process_shell.EXIT_CODES[self._host.exit.category]
+
+    def _tell_failure(self, category: str, message: str) -> None:
+        self._control.tell(ToldCoordinator(Failed(self._worker.fence, category, message)))
+
+    def _close(self) -> None:
+        """The control link last: what was told must arrive."""
+        for producer in self._producers.values():
+            producer.close()
+        for consumer in self._consumers.values():
+            consumer.close()
+        self._links.close()
+        self._control.close()
+        self._reactor.close()
+
+    # --- adapters -------------------------------------------------------------------------------------------------------------------
+
+    def _ports(self) -> Ports:
+        config, post = self._config, self._inbox.append
+        snapshots = StoreSnapshots(
+            self._store, self._reactor, post, job=config.settings.job, writer=config.worker, nonce=lambda: secrets.token_hex(4)
+        )
+        return Ports(self._links, self._journals(), self._producers, self._consumers, snapshots, self._control, self._problems)
+
+    def _journals(self) -> dict[FrontId, Journal]:
+        """One folder for all fronts. Without it (timed fronts, or no guarantee) no worker asks for a journal."""
+        settings = self._config.journal
+        if settings is None:
+            return {}
+        journal = FolderJournal(Path(settings.folder), self._reactor, self._inbox.append, fsync=settings.fsync, keep=settings.keep)
+        return {front.front: journal for front in self._config.settings.fronts}
+
+    def _producer(self, front: FrontId) -> Producer:
+        name = self._config.settings.fronts[front].source
+        spec, job = self._config.sources[name], self._config.settings.job
+        return sources.build(spec, front, self._inbox.append, self._reactor, name=name, job=job)
+
+    def _consumer(self, sink: SinkName) -> Consumer:
+        config = self._config
+        return sinks.build(config.sinks[sink], sink, config.worker, config.settings.job, self._inbox.append, self._reactor)
+
+    def _problems(self) -> Iterator[str]:
+        """Lasting troubles of sources and sinks; a port that has none to tell has no `problem`."""
+        for front, producer in self._producers.items():
+            if problem := getattr(producer, "problem", ""):
+                yield f"source {self._config.settings.fronts[front].source}: {problem}"
+        for sink, consumer in self._consumers.items():
+            if problem := getattr(consumer, "problem", ""):
+                yield f"sink {sink}: {problem}"
+
+
+def _store_opened(problem: str | Exception) -> None:
+    if isinstance(problem, Exception):
+        raise problem
+    if problem:
+        log.warning("store cannot be opened yet", extra={"reason": problem})
+
+
+def _advertised(host: str) -> str:
+    """Listening everywhere says nothing about where: then it is this machine's own name."""
+    return socket.gethostname() if host in ("0.0.0.0", "::") else ""
+
+
+def main(arguments: list[str]) -> int:
+    """`python -m flamestream.adapters.worker_process CONFIG.json`"""
+    sys.excepthook = process_shell.uncaught
+    try:
+        (file,) = arguments
+        config = process_shell.read_config(WorkerProcessConfig, file)
+    except FlameStreamError as error:
+        return process_shell.ended_by(error)
+    return run(config)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

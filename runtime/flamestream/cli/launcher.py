@@ -1,0 +1,265 @@
+"""The launcher: everything that one machine needs to run a job, started, watched and ended together.
+
+It starts an embedded ZooKeeper, claims the job there, keeps the socket that the coordinator listens on, and starts the coordinator and the
+workers. What dies is started again: the coordinator on the same socket, so nobody has to be told; workers by Spark. The job's end is
+what the coordinator has written in status.json, the end of the launcher is the job's.
+
+Keeps: what it started ends with it, however it ends. Does not: decide anything about the job (core/coordinator.py does), or see its data.
+"""
+
+import logging
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from flamestream.adapters.acceptor import address_of, listen
+from flamestream.adapters.coordinator_process import CoordinatorProcessConfig
+from flamestream.adapters.parent_death import start_child
+from flamestream.adapters.process_identity import ProcessIdentity
+from flamestream.adapters.reactor import EpollReactor
+from flamestream.adapters.status_file import JobStatus
+from flamestream.adapters.stores import store_from
+from flamestream.adapters.worker_process import JournalConfig, WorkerProcessConfig
+from flamestream.adapters.zookeeper import ClusterState, SingleInstance
+from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
+from flamestream.cli.exit_codes import AlreadyRunning
+from flamestream.cli.run_folder import RunFolder, RunInfo
+from flamestream.cli.settings_of import coordinator_settings, worker_settings
+from flamestream.cli.validation import CheckedJob
+from flamestream.cli.workers import PlainWorkers, SparkWorkers, Workers, watch_process
+from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, StoreUnavailable, UserError
+from flamestream.model.ids import WorkerId
+
+LOOK: Final = 0.25
+"""Seconds between two looks at what nobody reports: ZooKeeper's process, progress."""
+FIRST_PAUSE: Final = 0.05
+MAX_PAUSE: Final = 2.0
+CALM: Final = 10.0
+"""A coordinator that has lived so long makes earlier deaths forgotten."""
+WORKERS_END_WITHIN: Final = 10.0
+LOGS_KEPT: Final = 10
+
+log = logging.getLogger(__name__)
+Request = Literal["stop", "drain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a job ended: completed, drained, stopped or failed; or "killed", if it was asked twice to stop."""
+
+    outcome: str
+    category: str = ""
+    message: str = ""
+
+
+class Launcher:
+    """One run of a job. `look` is called every LOOK seconds, for progress. Only in the main thread."""
+
+    def __init__(self, checked: CheckedJob, folder: RunFolder, *, spark: bool = True, look: Callable[[], None] = lambda: None) -> None:
+        self._checked, self._folder, self._spark, self._look = checked, folder.made(), spark, look
+        self._reactor = EpollReactor()
+        self._token = secrets.token_hex(32)
+        self._listener = listen("127.0.0.1")
+        self._address = address_of(self._listener)
+        self._request: Request | None = None
+        self._outcome: Outcome | None = None
+        self._workers: Workers | None = None
+        self._coordinator: subprocess.Popen[bytes] | None = None
+        self._starts = self._deaths = 0
+
+    def run(self) -> Outcome:
+        """Until the job ends. Raises AlreadyRunning, or ClusterStateUnavailable if ZooKeeper does not start."""
+        with EmbeddedZooKeeper(self._folder.zookeeper) as zookeeper, ClusterState(zookeeper.address) as state:
+            claim = _claimed(state, self._checked.job.name)
+            self._zookeeper = zookeeper
+            try:
+                self._begin()
+                self._reactor.run(lambda: None)
+            finally:
+                self._end()
+            _release(claim)
+        assert self._outcome is not None, "the loop ends with an outcome"
+        return self._outcome
+
+    def request(self, what: Request) -> None:
+        """End the job: at once, or at an epoch. Asked for a second time: without waiting for anybody. Safe in a signal handler."""
+        self._reactor.soon(lambda: self._requested(what))
+
+    # --- begin and end --------------------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        _create_store(self._checked.job.store)
+        self._folder.status_file.unlink(missing_ok=True)
+        self._start_coordinator()
+        config = self._folder.write("worker.json", self._worker_config())
+        spec = self._checked.job.spec
+        count = spec.workers.replicas + spec.workers.standby
+        application = self._checked.job.path(spec.application.file).parent
+        if self._spark:
+            data = config.read_bytes()
+            self._workers = SparkWorkers(self._reactor, spec.spark, count, data, self._folder.path, application, self._workers_ended)
+        else:
+            self._workers = PlainWorkers(self._reactor, count, config, self._folder.path, self._workers_ended)
+        self._write_info()
+        self._reactor.later(LOOK, self._regularly)
+
+    def _end(self) -> None:
+        if self._coordinator is not None and self._coordinator.poll() is None:
+            self._coordinator.kill()
+            self._coordinator.wait()
+        if self._workers is not None:
+            self._workers.stop()
+        self._listener.close()
+        self._reactor.close()
+
+    def _regularly(self) -> None:
+        """What nobody reports."""
+        if self._zookeeper.ensure_running():
+            log.warning("zookeeper was started again")
+            self._write_info()
+        self._look()
+        self._reactor.later(LOOK, self._regularly)
+
+    # --- the coordinator ------------------------------------------------------------------------------------------------------------
+
+    def _start_coordinator(self) -> None:
+        config = CoordinatorProcessConfig(
+            settings=coordinator_settings(self._checked),
+            token=self._token,
+            records=f"zookeeper://{self._zookeeper.address}",
+            store=self._checked.job.store,
+            status=str(self._folder.status_file),
+        )
+        file, fd = self._folder.write("coordinator.json", config), self._listener.fileno()
+        command = [sys.executable, "-m", "flamestream.adapters.coordinator_process", file, "--fd", str(fd)]
+        output = self._folder.logs / f"coordinator-{self._starts % LOGS_KEPT}.log"
+        self._coordinator = process = start_child(command, output, os.environ, pass_fds=(fd,))
+        self._starts += 1
+        watch_process(self._reactor, process, lambda code: self._coordinator_ended(process.pid, code))
+        calm = self._starts
+        self._reactor.later(CALM, lambda: self._forget_deaths(calm))
+        if self._workers is not None:
+            self._write_info()
+        self._pass_request_on()
+
+    def _forget_deaths(self, start: int) -> None:
+        if start == self._starts:
+            self._deaths = 0
+
+    def _coordinator_ended(self, pid: int, code: int) -> None:
+        status = self.status()
+        if status is not None and status.pid == pid and status.outcome not in ("", "fenced"):
+            self._finish(Outcome(status.outcome, status.category, status.message))
+            return
+        log.warning("coordinator ended", extra={"code": code, "pid": pid})
+        pause = min(MAX_PAUSE, FIRST_PAUSE * 2**self._deaths)
+        self._deaths += 1
+        self._reactor.later(pause, self._start_coordinator)
+
+    def status(self) -> JobStatus | None:
+        """What the coordinator wrote last."""
+        try:
+            return msgspec.json.decode(self._folder.status_file.read_bytes(), type=JobStatus)
+        except FileNotFoundError:
+            return None
+
+    def _requested(self, what: Request) -> None:
+        if self._request is None:
+            self._request = what
+            self._pass_request_on()
+        elif self._outcome is None:
+            self._outcome = Outcome("killed")
+            self._reactor.stop()
+
+    def _pass_request_on(self) -> None:
+        """To the coordinator, once it has shown that it listens; one that dies meanwhile has a successor that is told again."""
+        if self._request is None or self._outcome is not None or self._coordinator is None or self._coordinator.poll() is not None:
+            return
+        status, pid = self.status(), self._coordinator.pid
+        if status is not None and status.pid == pid:
+            os.kill(pid, signal.SIGTERM if self._request == "stop" else signal.SIGUSR1)
+        else:
+            self._reactor.later(FIRST_PAUSE, self._pass_request_on)
+
+    # --- the workers, and the end ---------------------------------------------------------------------------------------------------
+
+    def _worker_config(self) -> WorkerProcessConfig:
+        job, spec = self._checked.job, self._checked.job.spec
+        journal = spec.journal
+        return WorkerProcessConfig(
+            worker=WorkerId(""),
+            coordinator=self._address,
+            token=self._token,
+            application=str(job.path(spec.application.file)),
+            graph=spec.application.graph,
+            settings=worker_settings(self._checked),
+            sources={name: job.source(name) for name in spec.sources},
+            sinks={name: job.sink(name) for name in spec.sinks},
+            store=job.store,
+            journal=JournalConfig(folder=str(job.path(journal.folder)), fsync=journal.fsync, keep=journal.keep) if journal else None,
+        )
+
+    def _workers_ended(self, problem: FlameStreamError | None) -> None:
+        if self._outcome is not None:
+            self._reactor.stop()
+        elif problem is not None:
+            self._outcome = Outcome("failed", problem.category, str(problem))
+            self._reactor.stop()
+        else:
+            self._workers = None  # told to stop before we have heard of the job's end: that comes next
+
+    def _finish(self, outcome: Outcome) -> None:
+        self._outcome = outcome
+        if self._workers is None:
+            self._reactor.stop()
+        else:
+            self._reactor.later(WORKERS_END_WITHIN, self._reactor.stop)
+
+    def _write_info(self) -> None:
+        assert self._coordinator is not None, "the coordinator is started first"
+        info = RunInfo(
+            job=self._checked.job.name,
+            manifest=str(Path(self._checked.job.document.file).absolute()),
+            launcher=ProcessIdentity.of_this_process(),
+            address=self._address,
+            token=self._token,
+            coordinator=self._coordinator.pid,
+            zookeeper=self._zookeeper.pid,
+            driver=self._workers.driver if self._workers is not None else 0,
+        )
+        self._folder.write("run.json", info)
+
+
+def _claimed(state: ClusterState, job: str) -> SingleInstance:
+    claim = SingleInstance(state, job)
+    try:
+        claim.claim()
+    except UserError as error:
+        raise AlreadyRunning(str(error)) from error
+    return claim
+
+
+def _release(claim: SingleInstance) -> None:
+    try:
+        claim.release()
+    except ClusterStateUnavailable:
+        log.warning("the claim is left to end with its session")
+
+
+def _create_store(url: str) -> None:
+    """A folder that is missing is made. A store that is away now may come back: the stream goes on without epochs until then."""
+    try:
+        store_from(url, create=True)
+    except StoreUnavailable as error:
+        log.warning("no epochs for now", extra={"reason": str(error)})
+
+
+

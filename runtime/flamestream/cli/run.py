@@ -1,0 +1,66 @@
+"""`flamestream run`: runs a job on this machine until it ends or is stopped."""
+
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flamestream.cli.exit_codes import ExitCode
+from flamestream.cli.output import Json, as_json, errors, say
+from flamestream.cli.progress import ProgressLine
+from flamestream.cli.run_folder import RunFolder
+from flamestream.cli.validate import ManifestFile
+from flamestream.cli.validation import CheckedJob, checked
+
+NEEDS_ARGUMENTS = True
+RunFolderOption = Annotated[Path | None, typer.Option("--run-folder", help="Default: ./.flamestream/JOB", show_default=False)]
+
+
+def command(
+    manifest: ManifestFile,
+    drain: Annotated[bool, typer.Option("--drain", help="Ctrl-C and SIGTERM stop at an epoch, when all that has entered is through.")] = False,
+    run_folder: RunFolderOption = None,
+    no_spark: Annotated[bool, typer.Option("--no-spark", hidden=True, help="Workers as plain processes, for tests.")] = False,
+    json: Json = False,
+) -> None:
+    """Run a job until its input ends, it fails, or Ctrl-C. A second start goes on where the first one stopped.
+
+    Example: [bold]flamestream run job.yaml[/bold]. Exit codes: 1 the job failed, 2 its manifest is wrong, 4 it runs already.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s", stream=sys.stderr)
+    job = checked(manifest)
+    code = run(job, RunFolder.of(job.job.name, run_folder), drain=drain, spark=not no_spark, json=json)
+    raise typer.Exit(code)
+
+
+def run(job: CheckedJob, folder: RunFolder, *, drain: bool = False, spark: bool = True, json: bool = False) -> ExitCode:
+    """Run it, obeying signals; how it ended is said and returned."""
+    from flamestream.cli.launcher import Launcher  # lazily: it brings kazoo and more
+
+    with ProgressLine(folder, shown=errors.is_terminal and not json) as progress:
+        launcher = Launcher(job, folder, spark=spark, look=progress.look)
+        before = {number: signal.signal(number, lambda *_: launcher.request("drain" if drain else "stop")) for number in _SIGNALS}
+        try:
+            outcome = launcher.run()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    if json:
+        as_json({"job": job.job.name, "outcome": outcome.outcome, "category": outcome.category, "message": outcome.message})
+    else:
+        say(f"job {job.job.name!r} {outcome.outcome}{f': {outcome.message}' if outcome.message else ''}")
+    return _CODES.get(outcome.category, ExitCode.BUG)
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_CODES = {
+    "": ExitCode.OK,
+    "user": ExitCode.JOB_FAILED,
+    "retryable": ExitCode.UNAVAILABLE,
+    "corrupt": ExitCode.CORRUPT,
+    "fenced": ExitCode.ALREADY_RUNNING,
+}
+

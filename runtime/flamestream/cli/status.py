@@ -1,0 +1,80 @@
+"""`flamestream status`: one screen about a job that runs on this machine."""
+
+import os
+import time
+from typing import Any, Final
+
+import msgspec
+import typer
+
+from flamestream.adapters.status_file import JobStatus
+from flamestream.cli.cat import JobPlace
+from flamestream.cli.exit_codes import ExitCode
+from flamestream.cli.output import Json, as_json, console, say
+from flamestream.cli.progress import line, status_of, table
+from flamestream.cli.run import RunFolderOption
+from flamestream.cli.run_folder import RunFolder, RunInfo, find
+
+NEEDS_ARGUMENTS = True
+STALE: Final = 2.0
+"""Seconds after which a running coordinator should have written."""
+
+
+def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = False) -> None:
+    """Show a job's phase, attempt, epoch, workers and problems.
+
+    Example: [bold]flamestream status job.yaml[/bold]. Exit code 5 if the job does not run.
+    """
+    _, folder = find(job, run_folder)
+    info, status = folder.info(), status_of(folder)
+    state = state_of(info, status)
+    if json:
+        as_json(_data(state, folder, info, status))
+    else:
+        say(state)
+        if status is not None:
+            say(line(status, None))
+            if status.last_recovery is not None:
+                say(f"last recovery: {status.last_recovery.cause} ({status.last_recovery.duration_ms:.0f} ms), {status.recoveries} in all")
+            console.print(table(status, pids_of(folder, status)))
+    if info is None or not info.running:
+        raise typer.Exit(ExitCode.UNAVAILABLE)
+
+
+def state_of(info: RunInfo | None, status: JobStatus | None) -> str:
+    """Who runs, in a sentence."""
+    if info is None:
+        return "this job was never run here"
+    if not info.running:
+        ended = f"it {status.outcome or 'was cut off'}{f': {status.message}' if status.message else ''}" if status else "it never began"
+        return f"job {info.job!r} does not run: {ended}"
+    text = f"job {info.job!r} runs: launcher {info.launcher.pid}, coordinator {info.coordinator}, Spark {info.driver or 'none'}"
+    if not coordinator_alive(info, status):
+        text += "\nthe coordinator is down: no epochs and no recoveries until it is back; the stream goes on"
+    return text
+
+
+def coordinator_alive(info: RunInfo, status: JobStatus | None) -> bool:
+    """Whether its process is there and has written lately, or not had the time to yet."""
+    if not os.path.exists(f"/proc/{info.coordinator}"):
+        return False
+    return status is None or status.pid != info.coordinator or time.time() - status.updated / 1_000_000 < STALE
+
+
+def pids_of(folder: RunFolder, status: JobStatus) -> dict[str, int]:
+    """Pids of the workers that live on this machine."""
+    names = [*(worker.worker for worker in status.workers), *status.standbys]
+    found = {name: folder.worker(name) for name in names}
+    return {name: identity.pid for name, identity in found.items() if identity is not None and identity.here and identity.alive}
+
+
+def _data(state: str, folder: RunFolder, info: RunInfo | None, status: JobStatus | None) -> dict[str, Any]:
+    processes = {"launcher": info.launcher.pid, "coordinator": info.coordinator, "zookeeper": info.zookeeper, "driver": info.driver} if info else {}
+    return {
+        "state": state,
+        "running": info is not None and info.running,
+        "coordinator_alive": info is not None and info.running and coordinator_alive(info, status),
+        "processes": processes,
+        "pids": pids_of(folder, status) if status else {},
+        "status": msgspec.to_builtins(status) if status else None,
+    }

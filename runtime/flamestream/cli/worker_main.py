@@ -1,0 +1,53 @@
+"""One worker's life as the launcher starts it: in a Spark task, or as a plain process (`--no-spark`, for tests).
+
+It is told everything by value, so it needs nothing from the launcher's machine. On that machine it also leaves its pid in the run
+folder, for `status` and `drill`, and logs to a file there.
+
+Does not: run the worker (adapters/worker_process.py).
+"""
+
+import argparse
+import os
+import secrets
+import sys
+from pathlib import Path
+
+import msgspec
+
+from flamestream.adapters.process_identity import ProcessIdentity
+from flamestream.adapters.worker_process import WorkerProcessConfig, run
+from flamestream.model.ids import WorkerId
+from flamestream.spark.task import Life
+
+
+def worker_main(config: bytes, folder: str, life: Life) -> int:
+    """Blocks until the worker ends; its exit code. `folder` is the run folder, "" elsewhere than on the launcher's machine."""
+    decoded = msgspec.json.decode(config, type=WorkerProcessConfig)
+    if folder:
+        _leave_trace(Path(folder), life)
+    return run(msgspec.structs.replace(decoded, worker=WorkerId(life.name)))
+
+
+def _leave_trace(folder: Path, life: Life) -> None:
+    log = os.open(folder / "logs" / f"worker-{life.index}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(log, 2)
+    os.close(log)
+    target = folder / "workers" / f"{life.name}.json"
+    fresh = target.with_suffix(".new")
+    fresh.write_bytes(msgspec.json.encode(ProcessIdentity.of_this_process()))
+    os.replace(fresh, target)
+
+
+def main(arguments: list[str]) -> int:
+    """`python -m flamestream.cli.worker_main CONFIG.json FOLDER INDEX ORDINAL`"""
+    parser = argparse.ArgumentParser(prog="worker_main", description="One life of one worker.")
+    for name in ("config", "folder"):
+        parser.add_argument(name)
+    for name in ("index", "ordinal"):
+        parser.add_argument(name, type=int)
+    given = parser.parse_args(arguments)
+    return worker_main(Path(given.config).read_bytes(), given.folder, Life(given.index, given.ordinal, secrets.token_hex(4)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,66 @@
+"""Many seeds, on several processes.
+
+>>> results = swarm(range(2))
+>>> [report.seed for report in results.reports], results.failures
+([0, 1], [])
+
+Does not: stop at the first failure: a search wants all of them.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+
+from flamestream.testing.simulator import Result, SimulationFailure, simulate
+
+CHUNK = 10
+"""Seeds that a process takes at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwarmResult:
+    """What a swarm has seen."""
+
+    reports: list[Result]
+    failures: list[SimulationFailure]
+    seconds: float
+    coverage: Counter[str] = field(default_factory=Counter)
+    """How often each fault and each branch of the protocol happened, in all."""
+
+    @property
+    def seeds_a_second(self) -> float:
+        """Of wall-clock time, on all processes together."""
+        return (len(self.reports) + len(self.failures)) / max(self.seconds, 1e-9)
+
+
+def swarm(seeds: Iterable[int], processes: int = 1) -> SwarmResult:
+    """Simulate each seed."""
+    began, chunks = time.monotonic(), _chunks(list(seeds))
+    if processes == 1:
+        outcomes = [outcome for chunk in chunks for outcome in _some(chunk)]
+    else:
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+            outcomes = [outcome for some in pool.map(_some, chunks) for outcome in some]
+    reports = [outcome for outcome in outcomes if isinstance(outcome, Result)]
+    coverage: Counter[str] = Counter()
+    for report in reports:
+        coverage.update(report.coverage)
+    failures = [outcome for outcome in outcomes if isinstance(outcome, SimulationFailure)]
+    return SwarmResult(reports, failures, time.monotonic() - began, coverage)
+
+
+def _chunks(seeds: Sequence[int]) -> list[Sequence[int]]:
+    return [seeds[start : start + CHUNK] for start in range(0, len(seeds), CHUNK)]
+
+
+def _some(seeds: Sequence[int]) -> list[Result | SimulationFailure]:
+    outcomes: list[Result | SimulationFailure] = []
+    for seed in seeds:
+        try:
+            outcomes.append(simulate(seed))
+        except SimulationFailure as failure:
+            outcomes.append(failure)
+    return outcomes

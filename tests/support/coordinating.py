@@ -14,7 +14,6 @@ from flamestream.core import messages as msg
 from flamestream.core.coordination import (
     Action,
     DeleteObjects,
-    Disconnect,
     Event,
     Finish,
     FromWorker,
@@ -138,6 +137,13 @@ class Bench:
                 if name not in self.outside.objects or self.outside.hash(name) != hash_:
                     return ManifestBroken(name, "corrupt", "damaged or missing")
                 return ManifestLoaded(name, self.outside.objects[name])
+            case _:
+                self._note(action)
+        return None
+
+    def _note(self, action: Action) -> None:
+        """Actions without an answer."""
+        match action:
             case DeleteObjects(names):
                 self.outside.deleted += names
             case Tell(worker, message):
@@ -148,9 +154,6 @@ class Bench:
                 self.status = status
             case WakeAt(time):
                 self.alarm = time
-            case Disconnect():
-                pass
-        return None
 
     # --- what the workers say ---
 
@@ -167,7 +170,9 @@ class Bench:
     def workers(self) -> tuple[WorkerId, ...]:
         return self.record.layout.workers
 
-    def hello(self, worker: str, fence: Fence = NO_FENCE, *, ready: bool = False, graph: str = "g", python: str = "3.11") -> WorkerConnected:
+    def hello(
+        self, worker: str, fence: Fence = NO_FENCE, *, ready: bool = False, graph: str = "g", python: str = "3.11"
+    ) -> WorkerConnected:
         return WorkerConnected(msg.Hello(WorkerId(worker), f"{worker}:1", fence, ready, python, graph))
 
     def connect(self, *workers: str, ready: Fence | None = None) -> "Bench":

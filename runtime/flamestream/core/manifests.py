@@ -21,7 +21,7 @@ class CommittedManifest:
         self.manifest: Manifest | None = None
         self.problem = ""
         self.corrupt = False
-        """The last answer was that it is missing or damaged."""
+        """An answer to this attempt was that it is missing or damaged; a new attempt asks again."""
         self._instructions, self._deadlines, self._settings = instructions, deadlines, settings
         self.name = ""
         self._asked = ""
@@ -40,7 +40,7 @@ class CommittedManifest:
     def learn(self, name: str, manifest: Manifest) -> None:
         """It was just committed."""
         self.manifest, self.name = manifest, name
-        self.problem, self.corrupt = "", False
+        self.problem = ""
 
     def hear(self, event: ManifestLoaded | ManifestBroken) -> bool:
         """An answer; False if it is to an older question."""

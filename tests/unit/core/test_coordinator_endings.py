@@ -1,11 +1,11 @@
 """How a job ends: complete, drained, stopped, failed."""
 
 import pytest
-from support.coordinating import SECOND, Bench, running, successor
 
 from flamestream.core import messages as msg
 from flamestream.core.coordination import Requested, WriteRecord
 from flamestream.model.time import END, Time
+from support.coordinating import SECOND, Bench, running, successor
 
 
 def fail(bench: Bench, category: str, worker: str = "a") -> Bench:

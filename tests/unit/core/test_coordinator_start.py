@@ -1,13 +1,13 @@
 """Starts: a new job, a second start, a takeover by a new coordinator."""
 
 import pytest
-from support.coordinating import MS, SECOND, Bench, Outside, running, successor
 
 from flamestream.core import messages as msg
 from flamestream.core.coordination import Disconnect, ManifestBroken, ReadManifest, RecordUnknown, WorkerGone, WriteRecord
 from flamestream.model.ids import Fence, SinkName, WorkerId
 from flamestream.model.meta import meta_of
 from flamestream.model.time import END, START, Time, Timestamp, time_of
+from support.coordinating import MS, SECOND, Bench, Outside, running, successor
 
 
 def test_nothing_happens_before_the_record_is_known() -> None:
@@ -174,16 +174,16 @@ def test_a_second_start_resumes_from_the_manifest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "category", "word"),
-    [({"graph": "h"}, "user", "graph"), ({"slots": 8}, "user", "slots"), ({"python": "3.12"}, "user", "Python"), ({"job": "k"}, "user", "job")],
+    ("change", "word"),
+    [({"graph": "h"}, "graph"), ({"slots": 8}, "slots"), ({"python": "3.12"}, "Python"), ({"job": "k"}, "job")],
 )
-def test_a_manifest_of_another_job_is_an_error_that_names_it(change: dict[str, object], category: str, word: str) -> None:
+def test_a_manifest_of_another_job_is_an_error_that_names_it(change: dict[str, object], word: str) -> None:
     old = running().epoch(5)
     bench = successor(old, **change).sleep(3 * SECOND)
     for worker in "cd":
         bench.say(bench.hello(worker, graph=bench.settings.graph, python=bench.settings.python))
     assert bench.finish is not None
-    assert bench.finish.category == category
+    assert bench.finish.category == "user"
     assert word in bench.finish.message
     assert old.record.manifest in bench.finish.message
     assert bench.count(msg.Recover) == 0

@@ -8,7 +8,6 @@ import random
 from dataclasses import dataclass, field
 
 import pytest
-from support.coordinating import MS, SECOND, Bench, Outside
 
 from flamestream.core import messages as msg
 from flamestream.core.coordination import (
@@ -30,6 +29,7 @@ from flamestream.core.coordination import (
 from flamestream.core.job_record import JobRecord
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, WorkerId
 from flamestream.model.time import END, START, Time
+from support.coordinating import MS, SECOND, Bench, Outside
 
 
 @dataclass

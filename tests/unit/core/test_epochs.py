@@ -1,13 +1,13 @@
 """Epochs: when they begin, what commits them, what aborts them, what is deleted."""
 
 import pytest
-from support.coordinating import MS, SECOND, Bench, running
 
 from flamestream.core import messages as msg
 from flamestream.core.coordination import ManifestFailed, RecordUnknown, WriteManifest, WriteRecord
 from flamestream.core.epochs import Epochs
 from flamestream.model.ids import Offset, Partition, SinkName, Slot, WorkerId
 from flamestream.model.time import FrontId, Time
+from support.coordinating import MS, SECOND, Bench, running
 
 
 def segment(name: str, size: int = 10) -> msg.SegmentRef:
@@ -225,7 +225,7 @@ def test_a_new_coordinator_reads_the_manifest_before_it_adds_to_it() -> None:
     old = running("a", "b").epoch(5, segments=[segment("x")])
     bench = Bench(old.outside, "n2").say().connect("a", "b", ready=old.fence).epoch(9, segments=[segment("y")])
     assert [each.name for each in bench.outside.objects[bench.record.manifest].segments] == ["x", "y"]
-    assert bench.outside.deleted == [list(bench.outside.objects)[0]]
+    assert bench.outside.deleted == [next(iter(bench.outside.objects))]
 
 
 def test_a_manifest_that_cannot_be_read_stops_epochs_not_the_stream() -> None:
@@ -239,6 +239,19 @@ def test_a_manifest_that_cannot_be_read_stops_epochs_not_the_stream() -> None:
     bench.outside.objects.update(lost)
     bench.run_for(2 * SECOND, 9)
     assert bench.record.announced == 2
+
+
+def test_a_manifest_that_is_back_serves_a_recovery_though_it_was_missing_before() -> None:
+    old = running("a", "b").epoch(5)
+    lost = dict(old.outside.objects)
+    old.outside.objects.clear()
+    bench = Bench(old.outside, "n2").say().connect("a", "b", ready=old.fence).run_for(SECOND, 9)
+    assert "damaged or missing" in bench.status.problems[0]
+    bench.outside.objects.update(lost)
+    bench.connect("c").lose("b")
+    assert bench.finish is None
+    bench.sleep(SECOND)
+    assert bench.last(msg.Recover).epoch == 1
 
 
 def test_parts_can_be_replaced_to_make_broken_variants() -> None:

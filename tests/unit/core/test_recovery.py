@@ -1,12 +1,12 @@
 """Failures of a running stream, and recoveries that are interrupted."""
 
 import pytest
-from support.coordinating import MS, SECOND, Bench, running
 
 from flamestream.core import messages as msg
 from flamestream.core.coordination import Disconnect, ReadManifest, RecordUnknown, WorkerGone, WriteRecord
 from flamestream.model.ids import Fence, LayoutVersion, WorkerId
 from flamestream.model.time import Time, Timestamp
+from support.coordinating import MS, SECOND, Bench, running
 
 
 def lost_link(bench: Bench, worker: str, peer: str) -> Bench:

@@ -1,0 +1,166 @@
+"""One run of the benchmark's job between an outside producer and consumer, all on this machine; shared by the benchmarks' commands."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+DEADLINE = 600.0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came out of one run, in milliseconds where it is time."""
+
+    latencies: list[float]
+    gap: float
+    """The longest time between two deliveries, after the warm-up."""
+    lost: int
+    doubled: int
+    disorder: int
+    records: int
+    seconds: float
+    """From the first document sent to the last change received."""
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def percentile(self, q: float) -> float:
+        """Of the documents' latencies."""
+        ordered = sorted(self.latencies)
+        return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
+
+    def row(self) -> dict[str, Any]:
+        """For tables and JSON."""
+        quantiles = {f"p{q}": round(self.percentile(q / 100), 2) for q in (50, 75, 95, 99)} if self.latencies else {}
+        counts = {"gap_ms": round(self.gap, 1), "lost": self.lost, "doubled": self.doubled, "disorder": self.disorder}
+        rate = round(self.records / self.seconds) if self.seconds else 0
+        return quantiles | counts | {"records": self.records, "records_per_s": rate} | self.extra
+
+
+@dataclass(slots=True)
+class Settings:
+    """Of one run."""
+
+    guarantee: str = "exactly-once"
+    interval: str = "1s"
+    documents: int = 1500
+    rate: float = 50.0
+    warm_up: int = 250
+    """Documents at the beginning that do not count."""
+    workers: int = 2
+    standby: int = 0
+    spark: bool = True
+    master: str = ""
+    mean: int = 250
+
+
+def free_port() -> int:
+    """A TCP port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def manifest(settings: Settings, folder: Path, source: int, sink: int) -> str:
+    """The job's YAML."""
+    spec: dict[str, Any] = {
+        "application": {"file": str(HERE / "workload.py"), "graph": "graph"},
+        "sources": {"docs": {"socket": {"address": f"127.0.0.1:{source}"}}},
+        "sinks": {"index": {"socket": {"address": f"127.0.0.1:{sink}"}}},
+        "guarantee": settings.guarantee,
+        "workers": {"replicas": settings.workers, "standby": settings.standby},
+        "checkpoint": {"interval": settings.interval, "store": str(folder / "store")},
+        "journal": {"folder": str(folder / "journal"), "fsync": False},
+    }
+    if settings.master:
+        spec["spark"] = {"master": settings.master}
+    return json.dumps({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": "bench"}, "spec": spec})
+
+
+def run(settings: Settings, during: Callable[[Path], None] | None = None) -> Outcome:
+    """Run the job to its end. `during` is called in a thread with the run folder once results come, for deliberate faults."""
+    with tempfile.TemporaryDirectory(prefix="flamestream-bench-") as name, contextlib.ExitStack() as stack:
+        folder = Path(name)
+        source, sink = free_port(), free_port()
+        consumer = stack.enter_context(_outside("consumer", sink, folder / "received.json"))
+        documents = ["--documents", str(settings.documents), "--rate", str(settings.rate), "--mean", str(settings.mean)]
+        producer = stack.enter_context(_outside("producer", source, folder / "sent.json", *documents))
+        (folder / "job.yaml").write_text(manifest(settings, folder, source, sink))
+        command = [sys.executable, "-m", "flamestream.cli.main", "run", str(folder / "job.yaml"), "--run-folder", str(folder / "run")]
+        log = (folder / "engine.log").open("wb")
+        engine = subprocess.Popen([*command, *([] if settings.spark else ["--no-spark"])], stdout=log, stderr=log, env=_environment())
+        stack.callback(_end, engine)
+        helper = threading.Thread(target=during, args=(folder / "run",), daemon=True) if during else None
+        if helper:
+            helper.start()
+        if engine.wait(DEADLINE) != 0:
+            raise SystemExit(f"the job ended with {engine.returncode}:\n{(folder / 'engine.log').read_text()[-4000:]}")
+        producer.wait(30)
+        consumer.send_signal(signal.SIGTERM)
+        consumer.wait(120)
+        return measured(json.loads((folder / "sent.json").read_text()), json.loads((folder / "received.json").read_text()), settings.warm_up)
+
+
+def measured(sent: dict[str, Any], received: dict[str, Any], warm_up: int) -> Outcome:
+    """Latency: from a document's sending to the receipt of its last change."""
+    last = {int(document): when for document, when in received["last"].items()}
+    counts = {int(document): count for document, count in received["counts"].items()}
+    expected = sent["expected"]
+    latencies = [(last[i] - when) * 1e3 for i, when in enumerate(sent["sent"]) if i >= warm_up and i in last]
+    after = [when for when in received["deliveries"] if when >= sent["sent"][min(warm_up, len(expected) - 1)]]
+    return Outcome(
+        latencies,
+        max((b - a for a, b in zip(after, after[1:], strict=False)), default=0.0) * 1e3,
+        sum(max(0, expected[i] - counts.get(i, 0)) for i in range(len(expected))),
+        sum(max(0, counts.get(i, 0) - expected[i]) for i in range(len(expected))),
+        received["disorder"],
+        sum(counts.values()),
+        max(last.values(), default=0.0) - sent["sent"][0],
+    )
+
+
+def noise() -> dict[str, Any]:
+    """How busy this machine is: load, and the jitter of a 1 ms timer (p50 and p99 of its lateness, ms)."""
+    late = []
+    for _ in range(200):
+        start = time.monotonic()
+        time.sleep(0.001)
+        late.append((time.monotonic() - start - 0.001) * 1e3)
+    late.sort()
+    return {"load": round(os.getloadavg()[0], 2), "timer_p50_ms": round(statistics.median(late), 3), "timer_p99_ms": round(late[197], 3)}
+
+
+def _environment() -> dict[str, str]:
+    path = os.pathsep.join([str(HERE.parent / "runtime"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": path}
+
+
+@contextlib.contextmanager
+def _outside(role: str, port: int, report: Path, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, str(HERE / "outside.py"), role, "--port", str(port), "--report", str(report), *more]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=_environment())
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n", f"the {role} did not start"
+    try:
+        yield process
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()

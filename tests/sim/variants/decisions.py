@@ -1,0 +1,80 @@
+"""Variants of what makes a decision final: the job record, the manifest, journals, the order of a recovery."""
+
+from typing import Any
+
+import msgspec
+
+from flamestream.core.coordination import DeleteObjects, RecordWritten
+from flamestream.core.epochs import Epochs
+from flamestream.core.recovery import Recovery
+from flamestream.model.ids import Epoch
+from flamestream.model.meta import Meta, time_of_meta
+from flamestream.model.time import START
+from flamestream.testing.faults import Fault
+from flamestream.testing.journals import Journals, Log
+from flamestream.testing.nodes import CoordinatorNode
+from flamestream.testing.records import Records
+from sim.variants.variant import BrokenVariant, patch, with_faults
+
+TWO_COORDINATORS = with_faults(Fault.SECOND_COORDINATOR, Fault.COORDINATOR_PAUSE, Fault.WORKER_CRASH, Fault.RECORD_UNKNOWN, rate=0.2, times=4)
+ZOMBIES = with_faults(Fault.WORKER_PAUSE, Fault.WORKER_CRASH, Fault.JOURNAL_SLOW, rate=0.5, times=5)
+
+_write = Records._write
+
+
+def _two_records(self: Records, record: Any, version: Any, answer: Any) -> None:
+    """Attempt and commit pointer apart: a commit does not see that the attempt has moved on."""
+    current = self.record
+    if current is not None and version != self.version and record.committed > current.committed:
+        self.written(current, msgspec.structs.replace(current, committed=record.committed, cut=record.cut, manifest=record.manifest, manifest_hash=record.manifest_hash))
+        self.record = record
+        self.version = (self.version or 0) + 1
+        self._later(answer, RecordWritten(self.version))
+    else:
+        _write(self, record, version, answer)
+
+
+def _bound_of_one(self: Recovery) -> Any:
+    cut = self._manifest.cut if self._manifest else START
+    first = self._opened[self._workers[0]]
+    return max(cut, time_of_meta(Meta(first.t_last)), *(answer.last for answer in self._sealed.values()))
+
+
+def _one_is_enough(self: Recovery) -> bool:
+    return bool(self._sealed) and not self.__dict__.setdefault("_said", False) and not self.__dict__.update(_said=True)
+
+
+_seal, _log_write = Journals.seal, Journals.write
+
+
+def _unsealed(self: Journals, front: Any, fence: Any, cut: Any) -> Any:
+    log: Log = self.logs[front]
+    before = log.sealed
+    entries = _seal(self, front, fence, cut)
+    log.sealed = before
+    return entries
+
+
+_carry_out = CoordinatorNode.carry_out
+
+
+def _delete_by_listing(self: CoordinatorNode, action: Any) -> None:
+    """Whatever is listed and not in the committed manifest goes."""
+    if isinstance(action, DeleteObjects):
+        manifest = self.core._committed.manifest
+        needed = {segment.name for segment in manifest.segments} | {self.core._committed.name} if manifest else set()
+        for name in [name for name in self._outside.store.names() if name not in needed]:
+            self._outside.store.delete(name)
+    else:
+        _carry_out(self, action)
+
+
+VARIANTS = [
+    BrokenVariant("no fencing in the job record", patch(Records, fits=lambda self, version: True), TWO_COORDINATORS, seeds=120),
+    BrokenVariant("attempt and commit pointer as two records", patch(Records, _write=_two_records), TWO_COORDINATORS, seeds=300),
+    BrokenVariant("reused epoch number", patch(Epochs, _next_epoch_number=lambda self, record: Epoch(record.committed + 1)), with_faults(Fault.STORE_TIMEOUT, Fault.WORKER_CRASH, rate=0.4), seeds=120),
+    BrokenVariant("files deleted by listing", patch(CoordinatorNode, carry_out=_delete_by_listing), TWO_COORDINATORS, seeds=120),
+    BrokenVariant("bound taken over some slots only", patch(Recovery, _bound=_bound_of_one), ZOMBIES, seeds=200),
+    BrokenVariant("replay before all are ready", patch(Recovery, _all_sealed=_one_is_enough), ZOMBIES, seeds=60),
+    BrokenVariant("journals not sealed", patch(Journals, seal=_unsealed), ZOMBIES, seeds=200),
+]

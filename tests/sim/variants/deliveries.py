@@ -1,0 +1,64 @@
+"""Variants of what makes an output leave exactly once: bundles, fences, acknowledgements, credit."""
+
+from dataclasses import replace
+from typing import Any
+
+from flamestream.core import messages as msg
+from flamestream.core.actions import Bundle, Deliver
+from flamestream.core.delivery import Delivery
+from flamestream.core.snapshot import PendingSnapshot
+from flamestream.core.worker import Worker
+from flamestream.model import payload as codec
+from flamestream.model.meta import Meta
+from flamestream.testing.consumers import ConsumerPort, ConsumerSite
+from flamestream.testing.faults import Fault
+from sim.variants.variant import BrokenVariant, patch, with_faults
+
+_opened = Delivery.opened
+
+
+def _one_t_last(self: Delivery, last: Any, compare: bool) -> None:
+    """The newest of any slot for each of them."""
+    _opened(self, last, compare)
+    newest = max((bundle.t_last for bundle in last.values()), default=b"")
+    for state in self._slots.values():
+        state.delivered = state.t_last = Meta(newest)
+        state.expected.clear()
+
+
+_send = ConsumerPort._send
+
+
+def _recut(self: ConsumerPort, action: Any) -> None:
+    """Sent again, a bundle has only its first half."""
+    tried: set[int] = self.__dict__.setdefault("_tried", set())
+    if isinstance(action, Deliver) and self._pending is action and action.number in tried:
+        halves = tuple(_half(bundle) for bundle in action.bundles)
+        action = self._pending = replace(action, bundles=halves)
+    if isinstance(action, Deliver):
+        tried.add(action.number)
+    _send(self, action)
+
+
+def _half(bundle: Bundle) -> Bundle:
+    items = codec.decode_items(bundle.items)
+    kept = items[: max(1, len(items) // 2)]
+    return Bundle(bundle.slot, bundle.sequence, kept[-1][0], codec.encode_items(kept))
+
+
+_hear = Worker._hear_message
+
+
+def _credit_at_the_barrier(self: Worker, message: msg.PeerMessage) -> None:
+    _hear(self, message)
+    if isinstance(message, msg.MinimalTime):
+        self._fronts.settled(message.time)
+
+
+VARIANTS = [
+    BrokenVariant("no wait for the consumers' acks before a commit", patch(PendingSnapshot, _all_acknowledged=lambda self, settled: True), with_faults(Fault.CONSUMER_SLOW, Fault.CONSUMER_CRASH, rate=0.5)),
+    BrokenVariant("t_last per worker", patch(Delivery, opened=_one_t_last), with_faults(Fault.WORKER_CRASH, Fault.CONSUMER_SLOW, rate=0.5)),
+    BrokenVariant("no fencing at the consumer", patch(ConsumerSite, refuses=lambda self, fence, slot: False), with_faults(Fault.WORKER_PAUSE, Fault.CONSUMER_SLOW, times=6), seeds=120),
+    BrokenVariant("bundles recut on retry", patch(ConsumerPort, _send=_recut), with_faults(Fault.CONSUMER_CRASH, rate=0.5)),
+    BrokenVariant("credit that returns from the barrier only", patch(Worker, _hear_message=_credit_at_the_barrier), with_faults(Fault.CONSUMER_SLOW, Fault.CONSUMER_CRASH, rate=0.9, credit_runs=2), seeds=120),
+]

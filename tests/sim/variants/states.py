@@ -1,0 +1,86 @@
+"""Variants of what keeps state right: order, tombstones, buckets, keys, snapshots."""
+
+from typing import Any
+
+from flamestream.core import dataflow, grouping, reduce
+from flamestream.core.barrier import Barrier
+from flamestream.core.dataflow import Dataflow
+from flamestream.core.live_cuts import LiveCuts
+from flamestream.core.rejoin import Rejoin
+from flamestream.model import payload as codec
+from flamestream.model.meta import floor
+from flamestream.testing import stores
+from flamestream.testing.faults import Fault
+from flamestream.testing.graphs import confusing_keys, raises_out_of_order
+from sim.variants.variant import BrokenVariant, patch, patched, with_faults
+
+
+def _first_with_meta(metas: list[Any], payloads: list[Any], meta: Any, payload: Any) -> int | None:
+    return metas.index(meta) if meta in metas else None
+
+
+def _drop_by_meta(self: Barrier, meta: Any, payload: Any) -> None:
+    held = self._held.get(meta[:8], [])
+    for place, (other, _, _) in enumerate(held):
+        if other == meta:
+            del held[place]
+            return
+
+
+def _tombstones_by_meta() -> Any:
+    from contextlib import ExitStack
+
+    stack = ExitStack()
+    stack.enter_context(patched(Barrier, drop=_drop_by_meta))
+    stack.enter_context(patched(grouping, find=_first_with_meta))
+    stack.enter_context(patched(reduce, find=_first_with_meta))
+    return stack
+
+
+def _only_minimal(self: LiveCuts) -> None:
+    self.all = [floor(self.minimal)]
+    self.newest = self.all[-1]
+
+
+def _tied_forward(self: Dataflow, vertex: Any) -> Any:
+    entrances = [self._enter[output] for output in vertex.outputs]
+
+    def forward(meta: Any, payload: Any, tombstone: bool) -> None:
+        for enter in entrances:
+            enter(meta, payload, tombstone)
+
+    return forward
+
+
+_place = Dataflow._place
+
+
+def _place_by_equality(self: Dataflow, vertex: Any) -> Any:
+    """Keys that Python finds equal share the encoding of the first of them."""
+    known: dict[Any, bytes] = {}
+
+    def encode(key: Any) -> bytes:
+        return known.setdefault(key, codec.encode(key))
+
+    if vertex.key is None:
+        return _place(self, vertex)
+    with patched(dataflow.codec, encode=encode):
+        return _place(self, vertex)
+
+
+def _no_roll_back(self: Rejoin, cut: Any, mine: Any) -> None:
+    self._have = self._have.intersection(mine) if self._cuts.holds(cut) else set()
+    for state in self._states.values():
+        state.keep(self._have)
+    self._cuts.reset(cut)
+
+
+VARIANTS = [
+    BrokenVariant("edges that tie", patch(Dataflow, _forward=_tied_forward)),
+    BrokenVariant("tombstones matched by meta alone", _tombstones_by_meta, seeds=120),
+    BrokenVariant("buckets collected past a live cut", patch(LiveCuts, _refresh=_only_minimal), with_faults(Fault.WORKER_CRASH, Fault.LINK_BREAK)),
+    BrokenVariant("keys compared by ==", patch(Dataflow, _place=_place_by_equality), job=confusing_keys),
+    BrokenVariant("state above the cut kept by a survivor", patch(Rejoin, _roll_back=_no_roll_back), with_faults(Fault.WORKER_CRASH, Fault.LINK_BREAK)),
+    BrokenVariant("ignored checksum", patch(stores, damaged=lambda data, ref: False), with_faults(Fault.STORE_DAMAGE, Fault.WORKER_CRASH, times=8), seeds=200),
+]
+_ = raises_out_of_order

@@ -89,7 +89,6 @@ def test_the_stream_goes_on_without_a_coordinator_and_the_next_one_finds_its_wor
     before = len(job.delivered())
     eventually(lambda: len(job.delivered()) > before + 4_000, "more output without a coordinator")
     job.start_coordinator()
-    eventually(lambda: (status := job.status()) is not None and status.pid == job.coordinator.pid, "its status")  # type: ignore[union-attr]
     assert job.until_running().attempt == 1, "nobody was lost, so nothing was recovered"
     assert job.ended() == 0, job.logs()
     assert contents(job.delivered()) == expected(job, 24_000)
@@ -114,8 +113,8 @@ def test_random_kills_of_workers_and_coordinator(make: Make, seed: int) -> None:
     chance = random.Random(seed)
     job = make(count=30_000, rate=6_000).start()
     attempt = 1
-    for step in range(1, 5):
-        job.until_delivered(step * 3_000 if attempt == 1 else 1)
+    for _ in range(4):
+        job.until_delivered(1)
         if chance.random() < 0.3:
             assert job.coordinator is not None
             job.coordinator.kill()

@@ -112,18 +112,23 @@ class LocalJob:
             return msgspec.json.decode((self.folder / "status.json").read_bytes(), type=JobStatus)
         return None
 
+    def fresh_status(self) -> JobStatus | None:
+        """What the coordinator that runs now has written; None if it has not yet."""
+        assert self.coordinator is not None
+        assert self.coordinator.poll() is None, f"the coordinator has ended with {self.coordinator.returncode}\n{self.logs()}"
+        status = self.status()
+        return status if status is not None and status.pid == self.coordinator.pid else None
+
     def until_running(self, attempt: int = 1) -> JobStatus:
         def running() -> JobStatus | None:
-            status = self.status()
+            status = self.fresh_status()
             return status if status is not None and status.phase == "running" and status.attempt >= attempt else None
 
         return eventually(running, f"attempt {attempt} runs\n{self.logs()}")
 
-    def until_delivered(self, count: int, sink: str = "out") -> None:
+    def until_delivered(self, count: int) -> None:
         def delivered() -> bool:
-            assert self.coordinator is not None
-            assert self.coordinator.poll() is None, f"the coordinator has ended\n{self.logs()}"
-            status = self.status()
+            status = self.fresh_status()
             return status is not None and sum(worker.items_out for worker in status.workers) >= count
 
         eventually(delivered, f"{count} items delivered")

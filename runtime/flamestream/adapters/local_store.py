@@ -55,7 +55,6 @@ class LocalStore:
         """Create the object, durably. False if the name exists already."""
         path = self.root / check_name(name)
         try:
-            self._check_root()
             self._make_parents(path.parent)
             for _ in range(_TRIES):
                 try:
@@ -114,18 +113,15 @@ class LocalStore:
             os.close(fd)
 
     def _make_parents(self, folder: Path) -> None:
-        """Folders below the root only: the root itself must be there."""
-        (self.root / TEMPORARY).mkdir(exist_ok=True)
+        """Folders below the root only."""
+        (self.root / TEMPORARY).mkdir(exist_ok=True)  # not with parents: fails if the root is missing
         if not folder.is_dir():
             _make_folders(folder, self._durable)
-
-    def _check_root(self) -> None:
-        os.stat(self.root)
 
     def _check_open(self) -> None:
         """Tells a missing object from a missing store."""
         try:
-            self._check_root()
+            os.stat(self.root)
         except OSError as error:
             unavailable("reach the store", self.root, error)
 

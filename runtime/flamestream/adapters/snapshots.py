@@ -100,7 +100,7 @@ class StoreSnapshots:
         if merge:
             parts = [self._get(ref) for ref in merge] + [part.data for part in encoded]
             encoded = [_Encoded(merge_segments(parts, [ref.name for ref in merge]))]
-        segments = [self._put(action, part) for part in encoded if part.rows]
+        segments = [self._put(action, part) for part in encoded]
         return Uploaded(action.fence, action.epoch, segments, [ref.name for ref in merge])
 
     def _put(self, action: Upload, part: "_Encoded") -> SegmentRef:

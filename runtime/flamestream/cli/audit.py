@@ -111,6 +111,3 @@ def _slot(checked: CheckedJob, sink: str, value: Any) -> Slot:
         return slot_of_hash(vertex.balance(value), slots)
     assert vertex.key is not None, "one of the two is there"
     return slot_of(payloads.encode(vertex.key(value)), slots)
-
-
-

@@ -139,7 +139,7 @@ class Launcher:
             status=str(self._folder.status_file),
         )
         file, fd = self._folder.write("coordinator.json", config), self._listener.fileno()
-        command = [sys.executable, "-m", "flamestream.adapters.coordinator_process", file, "--fd", str(fd)]
+        command: list[str | Path] = [sys.executable, "-m", "flamestream.adapters.coordinator_process", file, "--fd", str(fd)]
         output = self._folder.logs / f"coordinator-{self._starts % LOGS_KEPT}.log"
         self._coordinator = process = start_child(command, output, os.environ, pass_fds=(fd,))
         self._starts += 1
@@ -157,7 +157,7 @@ class Launcher:
     def _coordinator_ended(self, pid: int, code: int) -> None:
         status = self.status()
         if status is not None and status.pid == pid and status.outcome not in ("", "fenced"):
-            self._finish(Outcome(status.outcome, status.category, status.message))
+            self._finish(Outcome(status.outcome, status.category, status.message), anyone_told=bool(status.workers or status.standbys))
             return
         log.warning("coordinator ended", extra={"code": code, "pid": pid})
         pause = min(MAX_PAUSE, FIRST_PAUSE * 2**self._deaths)
@@ -216,9 +216,9 @@ class Launcher:
         else:
             self._workers = None  # told to stop before we have heard of the job's end: that comes next
 
-    def _finish(self, outcome: Outcome) -> None:
+    def _finish(self, outcome: Outcome, anyone_told: bool) -> None:
         self._outcome = outcome
-        if self._workers is None:
+        if self._workers is None or not anyone_told:
             self._reactor.stop()
         else:
             self._reactor.later(WORKERS_END_WITHIN, self._reactor.stop)
@@ -260,6 +260,3 @@ def _create_store(url: str) -> None:
         store_from(url, create=True)
     except StoreUnavailable as error:
         log.warning("no epochs for now", extra={"reason": str(error)})
-
-
-

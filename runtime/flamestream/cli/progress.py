@@ -15,6 +15,7 @@ from rich.table import Table
 from flamestream.adapters.status_file import JobStatus
 from flamestream.cli.output import errors
 from flamestream.cli.run_folder import RunFolder
+from flamestream.model.time import END, timestamp_of
 
 _IS_A_CLOCK: Final = 1_000_000_000_000_000
 """Microseconds since 1970 are above it; the stamps of timed sources count runs and are below."""
@@ -56,13 +57,18 @@ def line(status: JobStatus, per_second: float | None) -> str:
     return "  ".join([*parts, *status.problems])
 
 
+def moment(timestamp: int) -> str:
+    """A timestamp, or that there is nothing after it."""
+    return "end" if timestamp >= timestamp_of(END) else str(timestamp)
+
+
 def table(status: JobStatus, pids: dict[str, int]) -> Table:
     """A row a worker."""
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("worker", "pid", "in", "out", "minimal time", "settled", ""):
         grid.add_column(heading, justify="left" if heading in ("worker", "") else "right")
     for worker in status.workers:
-        figures = (f"{worker.items_in:,}", f"{worker.items_out:,}", str(worker.minimal), str(worker.settled))
+        figures = (f"{worker.items_in:,}", f"{worker.items_out:,}", moment(worker.minimal), moment(worker.settled))
         grid.add_row(worker.worker, str(pids.get(worker.worker, "")), *figures, worker.problem)
     for name in status.standbys:
         grid.add_row(name, str(pids.get(name, "")), "", "", "", "", "standby")

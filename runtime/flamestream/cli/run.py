@@ -21,7 +21,7 @@ RunFolderOption = Annotated[Path | None, typer.Option("--run-folder", help="Defa
 
 def command(
     manifest: ManifestFile,
-    drain: Annotated[bool, typer.Option("--drain", help="Ctrl-C and SIGTERM stop at an epoch, when all that has entered is through.")] = False,
+    drain: Annotated[bool, typer.Option("--drain", help="Stop at an epoch, when all that has entered is through.")] = False,
     run_folder: RunFolderOption = None,
     no_spark: Annotated[bool, typer.Option("--no-spark", hidden=True, help="Workers as plain processes, for tests.")] = False,
     json: Json = False,
@@ -63,4 +63,3 @@ _CODES = {
     "corrupt": ExitCode.CORRUPT,
     "fenced": ExitCode.ALREADY_RUNNING,
 }
-

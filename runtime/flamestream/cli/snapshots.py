@@ -14,6 +14,7 @@ from flamestream.adapters.stores import store_from
 from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.manifest import Job, read
 from flamestream.cli.output import Json, as_json, say
+from flamestream.cli.progress import moment
 from flamestream.cli.validate import ManifestFile
 from flamestream.core.messages import Manifest
 from flamestream.model.errors import Corrupt, UserError
@@ -105,7 +106,7 @@ def _summary(name: str, snapshot: Manifest) -> dict[str, object]:
         "name": name,
         "epoch": snapshot.epoch,
         "attempt": snapshot.fence.attempt,
-        "cut": timestamp_of(snapshot.cut),
+        "cut": moment(timestamp_of(snapshot.cut)),
         "segments": len(snapshot.segments),
         "rows": sum(segment.rows for segment in snapshot.segments),
         "bytes": sum(segment.size for segment in snapshot.segments),

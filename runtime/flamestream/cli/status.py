@@ -69,7 +69,8 @@ def pids_of(folder: RunFolder, status: JobStatus) -> dict[str, int]:
 
 
 def _data(state: str, folder: RunFolder, info: RunInfo | None, status: JobStatus | None) -> dict[str, Any]:
-    processes = {"launcher": info.launcher.pid, "coordinator": info.coordinator, "zookeeper": info.zookeeper, "driver": info.driver} if info else {}
+    pids = (info.launcher.pid, info.coordinator, info.zookeeper, info.driver) if info else ()
+    processes = dict(zip(("launcher", "coordinator", "zookeeper", "driver"), pids, strict=False))
     return {
         "state": state,
         "running": info is not None and info.running,

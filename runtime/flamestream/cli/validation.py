@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from flamestream.adapters import sinks, sources
+from flamestream.adapters.application import load
 from flamestream.adapters.sinks import SinkTraits
 from flamestream.adapters.sources import SourceTraits
-from flamestream.adapters.application import load
 from flamestream.cli.manifest import DeadLetter, Job, read
 from flamestream.model.errors import ManifestError
 from flamestream.model.graph import Graph

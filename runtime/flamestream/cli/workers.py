@@ -44,15 +44,22 @@ class Workers(Protocol):
 class SparkWorkers:
     """Workers as tasks of our own Spark."""
 
-    def __init__(self, reactor: EpollReactor, asked: Asked, count: int, config: bytes, folder: Path, application: Path, ended: Ended) -> None:
+    def __init__(
+        self, reactor: EpollReactor, asked: Asked, count: int, config: bytes, folder: Path, application: Path, ended: Ended
+    ) -> None:
         """Only in the main thread."""
         from flamestream.spark.session import SparkSettings  # lazily: PySpark takes a while to import
 
         self._reactor, self._count, self._ended = reactor, count, ended
         self._settings = SparkSettings(
-            workers=count, scratch=folder / "spark", master=asked.master or "", conf=asked.conf, python_path=(application,), name=folder.name
+            workers=count,
+            scratch=folder / "spark",
+            master=asked.master or "",
+            conf=asked.conf,
+            python_path=(application,),
+            name=f"flamestream {folder.name}",
         )
-        self._main = partial(worker_main, config, str(folder) if self._settings.local or "local" in self._settings.master else "")
+        self._main = partial(worker_main, config, str(folder) if self._settings.local else "")
         self._starts = 0
         self._stopping = False
         self._start()
@@ -77,7 +84,7 @@ class SparkWorkers:
 
         run_workers(self._spark.context, self._count, self._main, lambda problem: self._reactor.soon(lambda: self._over(problem)))
 
-    def _begun(self, result: None | Exception) -> None:
+    def _begun(self, result: Exception | None) -> None:
         if isinstance(result, Retryable):
             self._over(result)
         elif isinstance(result, Exception):
@@ -120,7 +127,15 @@ class PlainWorkers:
 
     def _start(self, index: int) -> None:
         ordinal, self._lives[index] = self._lives[index], self._lives[index] + 1
-        command = [sys.executable, "-m", "flamestream.cli.worker_main", self._config, self._folder, str(index), str(ordinal)]
+        command: list[str | Path] = [
+            sys.executable,
+            "-m",
+            "flamestream.cli.worker_main",
+            self._config,
+            self._folder,
+            str(index),
+            str(ordinal),
+        ]
         environment = {**os.environ, "PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
         process = start_child(command, self._folder / "logs" / f"worker-{index}.out", environment)
         self._processes[index] = process

@@ -64,9 +64,10 @@ from flamestream.core.messages import (
     ToCoordinator,
 )
 from flamestream.core.record_keeper import News, RecordEvent
+from flamestream.core.stuck import Stuck
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import WorkerId
-from flamestream.model.time import END, Time, Timestamp, front_of
+from flamestream.model.time import Timestamp
 
 
 class Coordinator:
@@ -82,8 +83,7 @@ class Coordinator:
         self._healing = self.healing_type(self._desk, self._epochs)
         self._gathering = Gathering(self._desk, self._healing)
         self._endings = Endings(self._desk, self._epochs, self._healing)
-        self._oldest: tuple[Time, Timestamp] = (END, Timestamp(0))
-        """In flight, as the acker's worker says, and since when it says so."""
+        self._stuck = Stuck(self._desk.time, settings.stuck_us)
         self._refused = ""
         self._reported: Status | None = None
 
@@ -190,8 +190,7 @@ class Coordinator:
         desk.minimal = max(desk.minimal, progress.minimal)
         if self._endings.drain and self._endings.drain.told:
             self._endings.drain.hear(worker, progress)
-        if worker == desk.record.layout.acker and progress.oldest != self._oldest[0]:
-            self._oldest = (progress.oldest, desk.time.now)
+        self._stuck.hear(worker, progress, acker=worker == desk.record.layout.acker)
 
     def _hear_manifest(self, event: ManifestLoaded | ManifestBroken) -> None:
         if self._desk.committed.hear(event) and isinstance(event, ManifestBroken) and self._desk.running:
@@ -253,8 +252,8 @@ class Coordinator:
 
     def _heal_or_watch(self) -> bool:
         """Whether the stream runs with nothing wrong."""
-        if self._desk.running:
-            self._watch_oldest()
+        if self._desk.running and (sign := self._stuck.sign(self._desk.workers)):
+            self._healing.complain("stuck", sign)
         if self._healing.heal():
             return False
         self._healing.go_on()
@@ -264,12 +263,6 @@ class Coordinator:
         self._epochs.consider(urgent=self._endings.wants_epoch)
         if not self._endings.drain and not self._endings.failure:
             self._healing.rebalance()
-
-    def _watch_oldest(self) -> None:
-        oldest, since = self._oldest
-        stuck_us = self._desk.settings.stuck_us
-        if oldest != END and self._desk.time.due_in(since, stuck_us):
-            self._healing.complain("stuck", f"the run at {oldest} (front {front_of(oldest)}) is in flight for {stuck_us / 1e6:g} s")
 
     def _drop_silent(self) -> None:
         desk = self._desk
@@ -285,7 +278,7 @@ class Coordinator:
         desk = self._desk
         desk.running, self._refused = True, ""
         desk.members.expect(desk.workers, desk.time.now)
-        self._oldest = (END, desk.time.now)
+        self._stuck.restart()
         self._epochs.since = desk.time.now
         self._healing.runs()
         self._endings.restarted()

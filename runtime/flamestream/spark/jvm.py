@@ -8,6 +8,7 @@ Keeps: the JVM ends when this process does, however that ends. Does not: configu
 Source: the options are those of Spark 4.3's own launcher (JavaModuleOptions), less the one that java.py drops.
 """
 
+import logging
 import os
 import struct
 import subprocess
@@ -22,6 +23,8 @@ from flamestream.adapters.java import QUICK, Java
 from flamestream.adapters.parent_death import start_child
 from flamestream.model.errors import Retryable
 from flamestream.spark.class_archive import archive_options
+
+logging.getLogger("py4j").setLevel(logging.CRITICAL)  # a lost JVM is an exception where it is met; py4j would log it too
 
 READY_WITHIN: Final = 120.0
 END_WITHIN: Final = 30.0
@@ -132,9 +135,9 @@ def class_path(environment: Mapping[str, str] | None = None) -> str:
 
 def _options(java: Java, scratch: Path, conf: Mapping[str, str]) -> list[str]:
     path = ":".join(filter(None, [conf.get("spark.driver.extraClassPath"), class_path(os.environ)]))
-    logging = scratch / "log4j2.properties"
-    logging.write_text(_LOGGING.format(level=conf.get("spark.log.level", "WARN"), folder=scratch))
+    log_settings = scratch / "log4j2.properties"
+    log_settings.write_text(_LOGGING.format(level=conf.get("spark.log.level", "WARN"), folder=scratch))
     extra = conf.get("spark.driver.extraJavaOptions", "").split()
     archive = [] if any("ArchiveClassesAtExit" in option for option in extra) else archive_options(java, path)
     memory = f"-Xmx{conf.get('spark.driver.memory', '512m')}"
-    return [*QUICK, memory, *archive, *_MODULES, f"-Dlog4j2.configurationFile={logging}", *extra, "-cp", path]
+    return [*QUICK, memory, *archive, *_MODULES, f"-Dlog4j2.configurationFile={log_settings}", *extra, "-cp", path]

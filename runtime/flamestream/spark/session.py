@@ -13,17 +13,19 @@ Keeps: one SparkContext a process (Spark's own rule). Does not: run anything in 
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
 import pyspark
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 
 import flamestream
 from flamestream.adapters.java import CLASS_PATH_VARIABLE, QUICK, Java, find_java
-from flamestream.model.errors import ManifestError
+from flamestream.model.errors import ManifestError, Retryable, UserError
 from flamestream.spark.class_archive import archive_options
 from flamestream.spark.daemon import MODULES_VARIABLE
 from flamestream.spark.jvm import DriverJvm, class_path
@@ -68,7 +70,7 @@ class SparkSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
     python_path: tuple[Path, ...] = ()
     """Folders that workers import the application from."""
-    preimport: tuple[str, ...] = ()
+    preimport: tuple[str, ...] = ("flamestream.adapters.worker_process",)
     """Modules that every worker needs and whose import starts no thread (daemon.py)."""
     name: str = "flamestream"
 
@@ -120,22 +122,31 @@ class SparkDriver:
 
     @property
     def context(self) -> SparkContext:
-        """The session's SparkContext."""
+        """The session's SparkContext. Raises UserError if Spark does not take its configuration, Retryable if its JVM is lost."""
         if self._context is None:
-            gateway = self.jvm.connect()
-            conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm).setAll(list(self._conf.items()))
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # read by SparkContext, and its only way to be told
-            self._context = SparkContext(conf=conf, gateway=gateway)
+            self._context = self._made_context(self.jvm.connect())
         return self._context
+
+    def _made_context(self, gateway: Any) -> SparkContext:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # SparkContext reads it there, and nowhere else
+        try:
+            conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm).setAll(list(self._conf.items()))
+            return SparkContext(conf=conf, gateway=gateway)
+        except Py4JJavaError as error:
+            _forget_gateway()
+            raise UserError(f"Spark does not start with {self._conf['spark.master']!r} and spec.spark.conf: {reason_of(error)}") from error
+        except (Py4JError, OSError) as error:
+            _forget_gateway()
+            raise Retryable(f"Spark's driver JVM was lost while starting: {reason_of(error)}") from error
 
     def close(self) -> None:
         """End every task, the session, and the JVM."""
-        gateway: Any = SparkContext._gateway
         if self._context is not None:
-            self._context.stop()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # that its JVM was lost is known by then, and no reason not to end
+                self._context.stop()
             self._context = None
-            SparkContext._gateway = SparkContext._jvm = None  # else a later session of this process would talk to a dead JVM
-            gateway.shutdown()
+            _forget_gateway()
         self.jvm.close()
         shutil.rmtree(self.settings.scratch, ignore_errors=True)
 
@@ -144,6 +155,20 @@ class SparkDriver:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def reason_of(error: Exception) -> str:
+    """The line that says why, of a Java stack trace of hundreds."""
+    text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+    return next(iter(text.strip().splitlines()), "") or type(error).__name__
+
+
+def _forget_gateway() -> None:
+    """Else a later session of this process would talk to a JVM that is gone."""
+    gateway: Any = SparkContext._gateway
+    SparkContext._gateway = SparkContext._jvm = None
+    if gateway is not None:
+        gateway.shutdown()
 
 
 def _spark_home(scratch: Path) -> Path:

@@ -14,10 +14,11 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from flamestream.model.errors import ManifestError, Retryable
+from flamestream.spark.session import reason_of
 from flamestream.spark.task import WorkerMain, WorkerTask
 
 STOP_WITHIN: Final = 20.0
@@ -29,7 +30,7 @@ class WorkerTasks:
     """A running job of worker tasks."""
 
     def __init__(self, context: SparkContext, count: int, main: WorkerMain, ended: Ended) -> None:
-        """Start `count` tasks, each of which calls `main` with its `Life`. `main` is pickled: an importable function, or a partial of one."""
+        """Start `count` tasks, each of which calls `main` with its `Life`. `main` is pickled: an importable one, or a partial of it."""
         self._context = context
         self._group = f"flamestream-{uuid.uuid4().hex}"
         self._count, self._main, self._ended = count, main, ended
@@ -62,7 +63,7 @@ class WorkerTasks:
             self._context.parallelize(range(self._count), self._count).foreachPartition(WorkerTask(self._main))
         except (Py4JError, OSError) as error:
             if not self._stopping:
-                problem = Retryable(f"Spark gave up the worker tasks: {_reason(error)}")
+                problem = Retryable(f"Spark gave up the worker tasks: {reason_of(error)}")
         self._ended(problem)
 
 
@@ -74,9 +75,3 @@ def run_workers(context: SparkContext, count: int, main: WorkerMain, ended: Ende
             f"spec.spark.master: {master!r} runs {room} tasks at a time, the job has {count} workers: give it more cores, or leave it out"
         )
     return WorkerTasks(context, count, main, ended)
-
-
-def _reason(error: Exception) -> str:
-    """The line that says why, of a stack trace of hundreds."""
-    text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error) or type(error).__name__
-    return text.strip().splitlines()[0]

@@ -155,6 +155,13 @@ def damaged(data: bytes, ref: SegmentRef) -> bool:
     return checksum(data) != ref.checksum
 
 
+def checked_rows(data: bytes, ref: SegmentRef) -> list[Row]:
+    """The rows of a segment. Raises ValueError if it is not what was written."""
+    if damaged(data, ref):
+        raise ValueError("its checksum is wrong")
+    return decode_rows(data)
+
+
 def decode_rows(data: bytes) -> list[Row]:
     """The rows of a segment."""
     return _rows.decode(data)
@@ -235,10 +242,12 @@ class SnapshotPort:
             def read(result: bytes | StoreError) -> None:
                 if isinstance(result, StoreError):
                     done(result)
-                elif damaged(result, ref):
-                    done(StoreError(f"segment {ref.name} is damaged", corrupt=True))
+                    return
+                try:
+                    rows.extend(checked_rows(result, ref))
+                except ValueError as error:
+                    done(StoreError(f"segment {ref.name} is damaged: {error}", corrupt=True))
                 else:
-                    rows.extend(decode_rows(result))
                     next_one()
 
             fetch_surely(self._store, ref.name, read)

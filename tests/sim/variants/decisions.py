@@ -1,23 +1,28 @@
 """Variants of what makes a decision final: the job record, the manifest, journals, the order of a recovery."""
 
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 import msgspec
 
-from flamestream.core.coordination import DeleteObjects, RecordWritten
+from flamestream.core.coordination import DeleteObjects, RecordWritten, WriteManifest
 from flamestream.core.epochs import Epochs
 from flamestream.core.recovery import Recovery
 from flamestream.model.ids import Epoch
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.time import START
-from flamestream.testing.faults import Fault
+from flamestream.testing.faults import Fault, FaultPlan
 from flamestream.testing.journals import Journals, Log
 from flamestream.testing.nodes import CoordinatorNode
 from flamestream.testing.records import Records
+from flamestream.testing.settings import MS, Plan
 from sim.variants.variant import BrokenVariant, patch, with_faults
 
 TWO_COORDINATORS = with_faults(Fault.SECOND_COORDINATOR, Fault.COORDINATOR_PAUSE, Fault.WORKER_CRASH, Fault.RECORD_UNKNOWN, rate=0.2, times=4)
 ZOMBIES = with_faults(Fault.WORKER_PAUSE, Fault.WORKER_CRASH, Fault.JOURNAL_SLOW, rate=0.5, times=5)
+SLOW_CLOCKS = with_faults(Fault.CLOCK_JUMP, Fault.CLOCK_SKEW, Fault.WORKER_CRASH, rate=1.0, times=4)
+LATE_APPENDS = with_faults(Fault.LINK_BREAK, Fault.JOURNAL_FULL, Fault.JOURNAL_SLOW, rate=0.5, times=4)
 
 _write = Records._write
 
@@ -35,9 +40,9 @@ def _two_records(self: Records, record: Any, version: Any, answer: Any) -> None:
 
 
 def _bound_of_one(self: Recovery) -> Any:
-    cut = self._manifest.cut if self._manifest else START
-    first = self._opened[self._workers[0]]
-    return max(cut, time_of_meta(Meta(first.t_last)), *(answer.last for answer in self._sealed.values()))
+    """Only the first worker's slots and fronts count."""
+    first, cut = self._workers[0], self._manifest.cut if self._manifest else START
+    return max(cut, time_of_meta(Meta(self._opened[first].t_last)), self._sealed[first].last)
 
 
 def _one_is_enough(self: Recovery) -> bool:
@@ -59,22 +64,30 @@ _carry_out = CoordinatorNode.carry_out
 
 
 def _delete_by_listing(self: CoordinatorNode, action: Any) -> None:
-    """Whatever is listed and not in the committed manifest goes."""
+    """Whatever is listed, and not in the manifest that this coordinator wrote last, goes."""
+    if isinstance(action, WriteManifest):
+        names = {segment.name for segment in action.manifest.segments} | {action.name}
+        self.needed = names  # type: ignore[attr-defined]
     if isinstance(action, DeleteObjects):
-        manifest = self.core._committed.manifest
-        needed = {segment.name for segment in manifest.segments} | {self.core._committed.name} if manifest else set()
-        for name in [name for name in self._outside.store.names() if name not in needed]:
+        for name in [name for name in self._outside.store.names() if name not in self.needed]:  # type: ignore[attr-defined]
             self._outside.store.delete(name)
     else:
         _carry_out(self, action)
 
 
+def _hasty_epochs(rng: Random, plan: Plan, drawn: FaultPlan) -> tuple[Plan, FaultPlan]:
+    """Epochs that are given up at about the moment when they are accepted."""
+    plan, drawn = with_faults(Fault.STORE_SLOW, rate=0.05)(rng, plan, drawn)
+    hasty = replace(plan.coordinator, interval_us=MS, epoch_timeout_us=rng.randint(1_000, 4_000))
+    return replace(plan, coordinator=hasty), drawn
+
+
 VARIANTS = [
     BrokenVariant("no fencing in the job record", patch(Records, fits=lambda self, version: True), TWO_COORDINATORS, seeds=120),
     BrokenVariant("attempt and commit pointer as two records", patch(Records, _write=_two_records), TWO_COORDINATORS, seeds=300),
-    BrokenVariant("reused epoch number", patch(Epochs, _next_epoch_number=lambda self, record: Epoch(record.committed + 1)), with_faults(Fault.STORE_TIMEOUT, Fault.WORKER_CRASH, rate=0.4), seeds=120),
+    BrokenVariant("reused epoch number", patch(Epochs, _next_epoch_number=lambda self, record: Epoch(record.committed + 1)), _hasty_epochs, seeds=120),
     BrokenVariant("files deleted by listing", patch(CoordinatorNode, carry_out=_delete_by_listing), TWO_COORDINATORS, seeds=120),
-    BrokenVariant("bound taken over some slots only", patch(Recovery, _bound=_bound_of_one), ZOMBIES, seeds=200),
+    BrokenVariant("bound taken over some slots only", patch(Recovery, _bound=_bound_of_one), SLOW_CLOCKS, seeds=200),
     BrokenVariant("replay before all are ready", patch(Recovery, _all_sealed=_one_is_enough), ZOMBIES, seeds=60),
-    BrokenVariant("journals not sealed", patch(Journals, seal=_unsealed), ZOMBIES, seeds=200),
+    BrokenVariant("journals not sealed", patch(Journals, seal=_unsealed), LATE_APPENDS, seeds=200),
 ]

@@ -1,5 +1,6 @@
 """Variants of what keeps state right: order, tombstones, buckets, keys, snapshots."""
 
+from contextlib import ExitStack
 from typing import Any
 
 from flamestream.core import dataflow, grouping, reduce
@@ -11,7 +12,7 @@ from flamestream.model import payload as codec
 from flamestream.model.meta import floor
 from flamestream.testing import stores
 from flamestream.testing.faults import Fault
-from flamestream.testing.graphs import confusing_keys, raises_out_of_order
+from flamestream.testing.graphs import confusing_keys
 from sim.variants.variant import BrokenVariant, patch, patched, with_faults
 
 
@@ -28,8 +29,6 @@ def _drop_by_meta(self: Barrier, meta: Any, payload: Any) -> None:
 
 
 def _tombstones_by_meta() -> Any:
-    from contextlib import ExitStack
-
     stack = ExitStack()
     stack.enter_context(patched(Barrier, drop=_drop_by_meta))
     stack.enter_context(patched(grouping, find=_first_with_meta))
@@ -83,4 +82,3 @@ VARIANTS = [
     BrokenVariant("state above the cut kept by a survivor", patch(Rejoin, _roll_back=_no_roll_back), with_faults(Fault.WORKER_CRASH, Fault.LINK_BREAK)),
     BrokenVariant("ignored checksum", patch(stores, damaged=lambda data, ref: False), with_faults(Fault.STORE_DAMAGE, Fault.WORKER_CRASH, times=8), seeds=200),
 ]
-_ = raises_out_of_order

@@ -1,5 +1,7 @@
 """Variants of what keeps minimal time true: acks, ids, promises, questions."""
 
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from flamestream.core import message_id
@@ -12,6 +14,7 @@ from flamestream.core.worker import Worker
 from flamestream.model.meta import time_of_meta
 from flamestream.model.time import END, next_time
 from flamestream.testing.faults import Fault
+from flamestream.testing.graphs import raises_out_of_order
 from sim.variants.variant import BrokenVariant, patch, with_faults
 
 
@@ -24,13 +27,6 @@ def _admits_all(self: Inbox, peer: Any, sequence: int) -> bool:
     return True
 
 
-def _ack_on_arrival(self: Outbox, cause: Any, message: Any) -> None:
-    acks: Any = getattr(self, "_early", None)
-    if acks is None:
-        acks = self._early = {}  # type: ignore[attr-defined]
-    acks[cause] = acks.get(cause, 0) ^ message
-
-
 _acks = Outbox.acks
 
 
@@ -41,7 +37,7 @@ def _late_acks(self: Outbox) -> Acks | None:
     return before  # type: ignore[no-any-return]
 
 
-_stamp, _asked = JournalledFront.stamp, Fronts.asked
+_asked = Fronts.asked
 
 
 def _promise_at_once(self: JournalledFront) -> Any:
@@ -56,9 +52,9 @@ _replayed = JournalledFront.replayed
 def _replayed_later(self: JournalledFront) -> Any:
     """A journalled run gets a new time if the front was asked past its own."""
     entry = _replayed(self)
-    if self._floor > entry.time:
-        object.__setattr__(entry, "time", next_time(max(self.last, self._floor), self.id))
-        self.last = entry.time
+    if self._floor > entry.time and self.replay:
+        self.last = next_time(self._floor, self.id)
+        return replace(entry, time=self.last)
     return entry
 
 
@@ -82,8 +78,6 @@ def _all_askable(self: Acker, fronts: Any, workers: Any, start: Any) -> None:
 
 
 def _timed_is_asked() -> Any:
-    from contextlib import ExitStack
-
     stack = ExitStack()
     stack.enter_context(patch(Fronts, asked=_asked_timed)())
     stack.enter_context(patch(Acker, __init__=_all_askable)())
@@ -95,13 +89,16 @@ def _error_at_once(self: Acker) -> str | None:
     return self._holds[first][0] if first is not None else None
 
 
+REPLAYS = with_faults(Fault.WORKER_CRASH, Fault.LINK_BREAK, Fault.SOURCE_REREAD_SLOW, rate=0.9)
+
 VARIANTS = [
     BrokenVariant("acks counted under the item's time instead of the cause", patch(Worker, send=_send_under_own_time)),
     BrokenVariant("message ids that cancel", patch(message_id, mix=lambda value: value)),
-    BrokenVariant("duplicated frame acked twice", patch(Inbox, admits=_admits_all), with_faults(Fault.FRAME_DUPLICATE, rate=0.3)),
+    BrokenVariant("duplicated frame acked twice", patch(Inbox, admits=_admits_all), with_faults(Fault.FRAME_DUPLICATE)),
     BrokenVariant("a front's promise overtaking its ack", patch(Outbox, acks=_late_acks)),
     BrokenVariant("promise before the journal is durable", patch(JournalledFront, promise=_promise_at_once), with_faults(Fault.WORKER_CRASH, Fault.JOURNAL_SLOW, rate=0.8)),
-    BrokenVariant("an asked front moves journalled runs", patch(JournalledFront, promise=_promise_past_replay), with_faults(Fault.WORKER_CRASH, Fault.SOURCE_REREAD_SLOW, rate=0.9)),
+    BrokenVariant("an asked front moves journalled runs", patch(JournalledFront, replayed=_replayed_later), REPLAYS),
+    BrokenVariant("a promise past journalled runs", patch(JournalledFront, promise=_promise_past_replay), REPLAYS),
     BrokenVariant("a timed front moved by a question", _timed_is_asked),
-    BrokenVariant("errors acted on while speculative", patch(Acker, error=property(_error_at_once))),
+    BrokenVariant("errors acted on while speculative", patch(Acker, error=property(_error_at_once)), job=raises_out_of_order),
 ]

@@ -12,7 +12,7 @@ from typing import Any
 from flamestream.testing.faults import Fault, FaultPlan, Moment
 from flamestream.testing.graphs import SimJob
 from flamestream.testing.settings import Plan
-from flamestream.testing.simulator import SimulationFailure, simulate
+from flamestream.testing.simulator import SimulationFailure, Variant, simulate
 
 Adjust = Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]]
 
@@ -22,7 +22,7 @@ class BrokenVariant:
     """One rule less."""
 
     name: str
-    broken: Callable[[], AbstractContextManager[None]]
+    broken: Variant
     adjust: Adjust | None = None
     """A directed scenario, where chance alone would need too many seeds."""
     job: Callable[[Random], SimJob] | None = None
@@ -30,13 +30,19 @@ class BrokenVariant:
     """It is caught within seeds 0 to this."""
 
     def caught(self) -> tuple[int, SimulationFailure] | None:
-        """The first seed that catches it, and what it says."""
+        """The first seed that catches it (and finds nothing in the whole engine), and what it says."""
         for seed in range(self.seeds):
-            try:
-                job = None if self.job is None else self.job(Random(seed))
-                simulate(seed, broken=self.broken, adjust=self.adjust, job=job)
-            except SimulationFailure as failure:
+            failure = self._failure(seed, self.broken)
+            if failure is not None and self._failure(seed, None) is None:
                 return seed, failure
+        return None
+
+    def _failure(self, seed: int, broken: Variant | None) -> SimulationFailure | None:
+        job = None if self.job is None else self.job(Random(seed))
+        try:
+            simulate(seed, broken=broken, adjust=self.adjust, job=job)
+        except SimulationFailure as failure:
+            return failure
         return None
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flamestream.adapters.journal import FolderJournal, _Log, everything
+from flamestream.adapters.journal_file import record
 from flamestream.adapters.journal_seal import Counted, FrontFolder
 from flamestream.adapters.local_store import LocalStore
 from flamestream.adapters.reactor import EpollReactor
@@ -176,17 +177,28 @@ def test_a_flipped_bit_is_corrupt_with_file_and_offset_and_never_the_end(tmp_pat
             folder.everything()
 
 
-def test_below_the_sealed_length_a_torn_tail_is_damage_too(loop: EpollReactor, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["torn", "zeros", "a record less"])
+def test_below_the_sealed_length_a_torn_tail_is_damage_too(loop: EpollReactor, tmp_path: Path, damage: str) -> None:
     folder = FrontFolder(LocalStore(tmp_path), FRONT)
     log = write(tmp_path, folder, 1, [10, 20])
     folder.seal(Attempt(2), START)
-    log.write_bytes(log.read_bytes()[:-1])
+    whole, size = log.read_bytes(), len(record(entry(20)))
+    log.write_bytes({"torn": whole[:-1], "zeros": whole[:-9] + bytes(9), "a record less": whole[:-size]}[damage])
     worker = Worker(loop, tmp_path, 3)
     worker.journal.seal(SealJournal(worker.fence, FRONT, START))
     answer = worker.next()
     assert isinstance(answer, SourceFailed)
     assert answer.category == "corrupt"
     assert log.name in answer.message
+
+
+def test_a_log_whose_seal_was_not_seen_does_not_count(tmp_path: Path) -> None:
+    """It was begun after its reader had looked for seals, so the sinks refused its attempt already."""
+    folder = FrontFolder(LocalStore(tmp_path), FRONT)
+    write(tmp_path, folder, 1, [10])
+    write(tmp_path, folder, 2, [20])
+    (tmp_path / folder.name / "seal-00000002").unlink()
+    assert times(folder.seal(Attempt(3), START)) == [10]
 
 
 def test_a_damaged_seal_is_corrupt(tmp_path: Path) -> None:
@@ -232,6 +244,16 @@ def test_a_trim_deletes_whole_files_below_and_only_those(loop: EpollReactor, tmp
         everything(tmp_path, FRONT)
 
 
+def test_an_audit_of_a_journal_that_was_trimmed_is_refused(loop: EpollReactor, tmp_path: Path) -> None:
+    for attempt in (1, 2, 3):
+        worker = Worker(loop, tmp_path, attempt)
+        worker.seal(attempt * 10)
+        worker.append(attempt * 10)
+        worker.trim(attempt * 10)
+    with pytest.raises(Corrupt, match="missing"):
+        everything(tmp_path, FRONT)
+
+
 def test_a_journal_that_keeps_is_never_trimmed(loop: EpollReactor, tmp_path: Path) -> None:
     worker = Worker(loop, tmp_path, 1, rotate=1, keep=True)
     worker.seal()
@@ -268,6 +290,27 @@ def test_a_full_disk_is_told_once_and_the_batch_is_written_when_there_is_room(
     assert not any(isinstance(event, JournalFailed) for event in worker.events)
     monkeypatch.undo()
     assert Worker(loop, tmp_path, 2).seal() == [10, 20, 30, 40, 50]
+
+
+def test_nothing_is_durable_before_the_disk_says_so(loop: EpollReactor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Worker(loop, tmp_path, 1, fsync=True)
+    worker.seal()
+    worker.append(10)
+    fsync, fails = os.fsync, 1
+
+    def broken(fd: int) -> None:
+        nonlocal fails
+        if fails:
+            fails -= 1
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        fsync(fd)
+
+    monkeypatch.setattr("flamestream.adapters.journal.os.fsync", broken)
+    failed = worker.append(20)
+    assert isinstance(failed, JournalFailed)
+    assert "Input/output error" in failed.message
+    assert worker.next() == worker.appended(20)
+    assert Worker(loop, tmp_path, 2).seal() == [10, 20]
 
 
 def test_an_entry_out_of_order_or_before_the_seal_is_a_bug(loop: EpollReactor, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from flamestream.adapters import snapshots as module
 from flamestream.adapters.local_store import LocalStore
 from flamestream.adapters.manifests import delete_objects, read_manifest, write_manifest
 from flamestream.adapters.reactor import EpollReactor
-from flamestream.adapters.segment import decode_segment
+from flamestream.adapters.segment import decode_segment, encode_segment
 from flamestream.adapters.snapshots import StoreSnapshots
 from flamestream.core.actions import Load, Upload
 from flamestream.core.events import Event, Loaded, LoadFailed, Row, Uploaded, UploadFailed
@@ -164,13 +164,14 @@ def test_a_name_that_exists_with_other_bytes_is_not_taken_for_ours(port: Port, s
     assert "exists with other bytes" in event.message
 
 
-@pytest.mark.parametrize("damage", ["flipped", "short", "longer", "empty", "gone"])
+@pytest.mark.parametrize("damage", ["flipped", "short", "longer", "empty", "exchanged", "gone"])
 def test_a_damaged_segment_is_corrupt_and_named(port: Port, store: Faulty, damage: str) -> None:
     [segment] = port.uploaded([row(1)])
     path = store.store.root / segment.name
     whole = path.read_bytes()
     flipped = whole[:50] + bytes([whole[50] ^ 1]) + whole[51:]
-    path.write_bytes({"flipped": flipped, "short": whole[:-1], "longer": whole + b"x", "empty": b""}.get(damage, b""))
+    exchanged = encode_segment([row(9)])
+    path.write_bytes({"flipped": flipped, "short": whole[:-1], "longer": whole + b"x", "exchanged": exchanged}.get(damage, b""))
     if damage == "gone":
         path.unlink()
     for event in (port.load([segment], [0]), port.upload([row(2)], compact=[segment])):

@@ -131,6 +131,26 @@ def test_a_time_that_stays_in_flight_leads_to_a_recovery() -> None:
     assert "in flight" in bench.status.cause
 
 
+def test_a_worker_that_does_not_hear_minimal_time_leads_to_a_recovery() -> None:
+    bench = running("a", "b", stuck_us=5 * SECOND)
+    for _ in range(49):
+        bench.sleep(100 * MS).progress("a", 9).progress("b", 5)
+    assert bench.record.attempt == 1
+    for _ in range(3):
+        bench.sleep(100 * MS).progress("a", 9).progress("b", 5)
+    assert bench.record.attempt == 2
+    assert "b has not heard" in bench.status.cause
+
+
+def test_a_worker_that_is_always_a_little_behind_is_not_stuck() -> None:
+    bench = running("a", "b", stuck_us=5 * SECOND)
+    for time in range(100):
+        bench.sleep(100 * MS).progress("a", time + 1).progress("b", time)
+    for _ in range(100):
+        bench.sleep(100 * MS).progress("a", 100).progress("b", 100)
+    assert bench.record.attempt == 1
+
+
 def test_a_time_that_moves_is_not_stuck() -> None:
     bench = running("a", "b", stuck_us=5 * SECOND)
     for time in range(10):

@@ -130,6 +130,16 @@ def test_a_vector_is_indexed_and_sliced_like_a_tuple() -> None:
         Vector().pop()
 
 
+@pytest.mark.parametrize("size", [1, 32, 33, 1056, 1057, 32 * 1025])
+def test_the_shape_of_a_vector_depends_on_its_length_alone(size: int) -> None:
+    """Else a delta would have to compare tries of any two shapes."""
+    grown: Vector[int] = Vector()
+    for value in range(size):
+        grown = grown.append(value)
+    for vector in (grown, Vector(range(size + 100))[:size], Vector(range(size // 2)).extend(range(size // 2, size))):
+        assert (vector._level, vector._root, vector._tail) == (Vector(range(size))._level, Vector(range(size))._root, grown._tail)
+
+
 def test_versions_share_what_did_not_change() -> None:
     """An append to a big Vector makes a few small objects."""
     vector = Vector(range(100_000))
@@ -178,7 +188,7 @@ def test_a_long_history_is_freed_without_the_garbage_collector_and_without_recur
         alive = weakref.ref(watched)
         mapping = Map((i, i) for i in range(400_000))
         link = mapping._link
-        mapping._link = (link, watched, 0)  # type: ignore[assignment]
+        mapping._link = (link, watched, 0)
         for i in range(190_000):
             mapping = mapping.set(i, -1 - i)
         assert mapping._link[2] == 190_000

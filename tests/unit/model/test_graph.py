@@ -139,14 +139,15 @@ def test_what_is_wrong_at_once_is_refused_at_once() -> None:
     source.sink("out")
     loop = graph.loop("l", 1)
     loop.close(loop)
-    for call, message in [
+    calls: list[tuple[Callable[[], Any], str]] = [
         (lambda: graph.source("s"), "two sources named 's'"),
         (lambda: source.sink("out"), "two sinks named 'out'"),
         (lambda: loop.close(source), "loop 'l' in graph 'g' is closed twice"),
         (lambda: graph.loop("x", 0), "max_iterations must be at least 1"),
         (lambda: source.group(0, same), r"group\(window=0\)"),
         (lambda: source.group(MAX_WINDOW + 1, same), "a window holds 1 to 64 items"),
-    ]:
+    ]
+    for call, message in calls:
         with pytest.raises(GraphError, match=message):
             call()
 

@@ -101,6 +101,7 @@ def test_a_delta_does_not_fit_another_state() -> None:
         (of_vector, BIG_MAP),
         (of_map, BIG_MAP.set("y", 1)),
         (of_map, BIG_MAP.delete("word 1").set("x", 1)),
+        (roundtrip(BIG_MAP, BIG_MAP.set("word 1", "new")), BIG_MAP.delete("word 1")),
         (of_set, BIG_SET.discard("word 1").add("x")),
         (of_set, None),
         (of_members, (1, 2, 3)),

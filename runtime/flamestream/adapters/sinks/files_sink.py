@@ -5,6 +5,7 @@ off and the same delivery is tried again. Does not: know what items are. Format:
 """
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from io import FileIO
 from typing import Any
@@ -69,7 +70,7 @@ class FilesConsumer:
 
 
 class Writing:
-    """The blocking half: one log under one fence. Called by one thread at a time."""
+    """The blocking half: one log under one fence. A close waits for the call under way, whose descriptor it would take away."""
 
     def __init__(self, folder: FencedFolder, sync: bool, job: str, sink: SinkName, writer: WorkerId) -> None:
         self._folder = folder
@@ -77,6 +78,7 @@ class Writing:
         self._job, self._sink, self._writer = job, sink, writer
         self._fence: Fence = NO_FENCE
         self._ledger = Ledger()
+        self._lock = threading.Lock()
         self._fd = -1
         self._length = 0
         self._torn = False
@@ -84,7 +86,11 @@ class Writing:
 
     def open(self, action: OpenSink) -> dict[Slot, LastBundle]:
         """Fence, and give the last bundle of each slot."""
-        self.close()
+        with self._lock:
+            return self._open(action)
+
+    def _open(self, action: OpenSink) -> dict[Slot, LastBundle]:
+        self._close()
         self._folder.claim(self._job, self._sink)
         counted = self._folder.open(action.fence)
         last = last_bundles(self._folder, counted, action.slots)
@@ -95,6 +101,10 @@ class Writing:
 
     def deliver(self, action: Deliver) -> None:
         """Durable when it returns. Raises Fenced, or OSError after which it may be called again."""
+        with self._lock:
+            self._deliver(action)
+
+    def _deliver(self, action: Deliver) -> None:
         if action.fence != self._fence or self._fd < 0:
             raise Fenced(f"delivery {action.number} is of {action.fence}, the log of {self._fence}")
         fresh = self._ledger.check(action.bundles)
@@ -105,6 +115,10 @@ class Writing:
 
     def close(self) -> None:
         """The log stays as it is."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

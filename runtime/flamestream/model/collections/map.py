@@ -26,6 +26,8 @@ from flamestream.model.payload_registry import Plan, Wire, register, too_deep
 
 K = TypeVar("K")
 V = TypeVar("V")
+L = TypeVar("L")
+W = TypeVar("W")
 MAP_TAG: Final = 2
 SHOWN: Final = 32
 Entries = immutables.Map[Key, Any]
@@ -55,19 +57,19 @@ class Map(Collection[K], Generic[K, V]):
         self._link = journal.begun()
         self._counts = counts
 
-    def set(self, key: K, value: V) -> "Map[K, V]":
+    def set(self, key: L, value: W) -> "Map[K | L, V | W]":
         """With `value` for `key`; this one if it has that already."""
         place, entries = kept(key), self._entries
         before = entries.get(place, _ABSENT)
         if before is value:
-            return self
+            return self  # type: ignore[return-value]  # it maps that key to that value
         made = _new(Map)
         made._counts = _counts_with(self._counts, before, key, value)
         made._entries = entries = entries.set(place, value)
         made._link = journal.noted(self._link, place, len(entries))
         return made  # type: ignore[no-any-return]
 
-    def delete(self, key: K) -> "Map[K, V]":
+    def delete(self, key: object) -> "Map[K, V]":
         """Without `key`. Raises KeyError if it is not there."""
         place, value = kept(key), self[key]
         made = _new(Map)
@@ -76,11 +78,11 @@ class Map(Collection[K], Generic[K, V]):
         made._link = journal.noted(self._link, place, len(entries))
         return made  # type: ignore[no-any-return]
 
-    def get(self, key: K, default: Any = None) -> Any:
+    def get(self, key: object, default: Any = None) -> Any:
         """The value for `key`, or `default`."""
         return self._entries.get(kept(key), default)
 
-    def __getitem__(self, key: K) -> V:
+    def __getitem__(self, key: object) -> V:
         value = self._entries.get(kept(key), _ABSENT)
         if value is _ABSENT:
             raise KeyError(key)

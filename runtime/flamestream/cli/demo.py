@@ -1,0 +1,180 @@
+"""`make demo`: indexes the Python source and documentation of the interpreter that runs it, kills a worker half-way, and audits the result.
+
+A real job on a real local Spark: two workers, a coordinator and ZooKeeper, each in a process of its own. When half of the documents are
+through, one worker gets SIGKILL. At the end every change record that was delivered is compared with what the sequential reference
+interpreter makes of the same files.
+
+Does not: need anything that `make` has not set up, or leave anything but the folder demo-run.
+"""
+
+import os
+import random
+import shutil
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+import yaml
+
+from flamestream.adapters import sinks
+from flamestream.cli.audit import audited, sentence
+from flamestream.cli.drill import Fault, Role, sink_folders, strike, told
+from flamestream.cli.exit_codes import ExitCode, code_of
+from flamestream.cli.manifest import API_VERSION
+from flamestream.cli.output import errors, say, say_error
+from flamestream.cli.output_watch import OutputWatch
+from flamestream.cli.progress import figures_of, status_of
+from flamestream.cli.run import run
+from flamestream.cli.run_folder import RunFolder
+from flamestream.cli.validation import CheckedJob, checked
+from flamestream.model.errors import FlameStreamError, UserError
+
+KINDS: Final = (".py", ".txt", ".rst", ".md", ".html")
+LARGEST: Final = 200_000
+"""Bytes. A few generated tables are larger, and say nothing."""
+SHOWN: Final = 8
+"""Postings."""
+
+
+def main(
+    word: Annotated[str, typer.Option(help="Show the postings of this word at the end.")] = "yield",
+    documents: Annotated[int, typer.Option(min=10, max=100_000, help="Index so many documents at most.")] = 1500,
+    folder: Annotated[Path, typer.Option(help="Where to work; emptied at the start.")] = Path("demo-run"),
+) -> None:
+    """Index real files with two Spark workers, kill one half-way with SIGKILL, and audit every byte of the result."""
+    try:
+        raise typer.Exit(demo(word.lower(), documents, folder.absolute()))
+    except FlameStreamError as error:
+        say_error(error, json=False)
+        raise typer.Exit(code_of(error)) from error
+
+
+def demo(word: str, count: int, folder: Path) -> ExitCode:
+    """The demo, step by step."""
+    found = _documents(count)
+    _prepare(folder, found)
+    say(f"{len(found):,} source and documentation files of Python {sys.version.split()[0]} in {folder / 'docs'}")
+    job = checked(folder / "job.yaml")
+    say("starting ZooKeeper, the coordinator and Spark with 2 workers and 1 standby; killing a worker half-way")
+    started = time.monotonic()
+    with OutputWatch(sink_folders(job.job)) as watch:
+        killer = _Killer(RunFolder(folder / "run"), len(found), watch)
+        killer.start()
+        code = run(job, RunFolder(folder / "run"))
+        killer.join()
+    if code != ExitCode.OK:
+        return code
+    say(f"ran for {time.monotonic() - started:.1f} s; auditing against the reference interpreter")
+    return _concluded(job, killer.fault, word)
+
+
+def _concluded(job: CheckedJob, fault: Fault | None, word: str) -> ExitCode:
+    report = audited(job, complete=True)
+    gap = "" if fault is None or fault.gap_ms is None else f", output gap {fault.gap_ms:.0f} ms"
+    say(sentence(report, "documents", "change records") + gap)
+    _show(job, word)
+    if fault is None:
+        say("the job was over before a worker could be killed: ask for more --documents")
+    return ExitCode.OK if report.verdict.clean and fault is not None else ExitCode.DIFFERENCE
+
+
+class _Killer(threading.Thread):
+    """Kills a worker once, when half of the documents have been read. Says what happens meanwhile."""
+
+    def __init__(self, folder: RunFolder, documents: int, watch: OutputWatch) -> None:
+        super().__init__(name="killer", daemon=True)
+        self._folder, self._documents, self._watch = folder, documents, watch
+        self.fault: Fault | None = None
+
+    def run(self) -> None:
+        told_at = 0
+        while True:
+            status = status_of(self._folder)
+            if status is not None and status.outcome:
+                return
+            read = figures_of(status).items_in if status is not None else 0
+            if status is not None and read * 4 // self._documents > told_at:
+                told_at = read * 4 // self._documents
+                say(f"  {read:,} of {self._documents:,} documents read, {figures_of(status).items_out:,} change records out, epoch {status.epoch}")
+            if read * 2 >= self._documents:
+                break
+            time.sleep(0.02)
+        self.fault = strike(self._folder, Role.WORKER, random.Random(os.getpid()), 0, self._watch)
+        if self.fault is not None:
+            say(f"  {told(self.fault)}")
+
+
+def _documents(count: int) -> list[Path]:
+    """Files of the standard library and of installed packages, the library first."""
+    roots = [Path(sysconfig.get_path("stdlib")), *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib"))]
+    found: dict[Path, None] = {}
+    for root in roots:
+        for file in _below(root):
+            if len(found) >= count:
+                return list(found)
+            found[file] = None
+    if len(found) < 10:
+        raise UserError(f"only {len(found)} files with {', '.join(KINDS)} below {', '.join(map(str, roots))}: nothing to show here")
+    return list(found)
+
+
+def _below(root: Path) -> Iterable[Path]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in ("__pycache__", "site-packages", "dist-packages"))
+        for name in sorted(names):
+            file = Path(folder, name)
+            if file.suffix in KINDS and file.is_file() and 0 < file.stat().st_size <= LARGEST:
+                yield file
+
+
+def _prepare(folder: Path, found: list[Path]) -> None:
+    """A fresh folder with a manifest, the application, and a link to every document."""
+    if folder.exists() and not (folder / "job.yaml").exists() and any(folder.iterdir()):
+        raise UserError(f"{folder} is not empty and not of an earlier demo: choose another --folder")
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "docs").mkdir(parents=True)
+    for number, file in enumerate(found):
+        (folder / "docs" / f"{number:05d}-{file.parent.name}-{file.name}").symlink_to(file)
+    (folder / "inverted_index.py").write_text(APPLICATION.read_text(encoding="utf-8"), encoding="utf-8")
+    (folder / "job.yaml").write_text(yaml.safe_dump(_manifest(), sort_keys=False), encoding="utf-8")
+
+
+APPLICATION: Final = Path(__file__).parents[3] / "examples" / "inverted_index.py"
+
+
+def _manifest() -> dict[str, object]:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "FlameStreamJob",
+        "metadata": {"name": "demo"},
+        "spec": {
+            "application": {"file": "inverted_index.py", "graph": "graph"},
+            "sources": {"docs": {"files": {"path": "docs"}}},
+            "sinks": {"index": {"files": {"path": "index"}}, "unreadable": {"files": {"path": "unreadable"}}},
+            "onError": {"deadLetter": "unreadable"},
+            "guarantee": "exactly-once",
+            "workers": {"replicas": 2, "standby": 1},
+            "checkpoint": {"interval": "500ms", "store": "snapshots"},
+        },
+    }
+
+
+def _show(job: CheckedJob, word: str) -> None:
+    """The postings of a word, from what was delivered."""
+    changes = [payload for _, _, _, payload in sinks.read(job.job.sink("index")) if payload.word == word]
+    say(f"{word!r} is in {len(changes):,} documents" + (":" if changes else "; try --word with another"))
+    for change in changes[:SHOWN]:
+        where = ", ".join(map(str, change.positions[:6])) + (", ..." if len(change.positions) > 6 else "")
+        say(f"  {change.document}: {len(change.positions)} times, at word {where}")
+    if len(changes) > SHOWN:
+        say(f"  and {len(changes) - SHOWN:,} more")
+
+
+if __name__ == "__main__":
+    errors.soft_wrap = True
+    typer.run(main)

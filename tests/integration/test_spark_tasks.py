@@ -47,31 +47,39 @@ class Job:
         return now if now and now.name != before.name else None
 
 
-Start = Callable[..., Job]
+Start = Callable[[SparkDriver], Job]
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkDriver]:
+    """A local Spark for the tests that leave it as it was."""
+    with SparkDriver(settings_in(tmp_path_factory.mktemp("spark"))) as driver:
+        yield driver
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Jobs that end with the test."""
+    """Starts jobs that end with the test."""
     started: list[Job] = []
 
-    def job(master: str = "") -> Job:
+    def job(driver: SparkDriver) -> Job:
         folder = tmp_path / "lives"
         folder.mkdir()
-        settings = SparkSettings(workers=2, scratch=tmp_path / "spark", master=master, python_path=(TESTS,))
-        driver = SparkDriver(settings)
         ended: list[Retryable | None] = []
-        tasks = run_workers(driver.context, 2, partial(live, str(folder)), ended.append)
-        started.append(Job(driver, folder, tasks, ended))
+        started.append(Job(driver, folder, run_workers(driver.context, 2, partial(live, str(folder)), ended.append), ended))
         return started[-1]
 
     yield job
     for one in started:
-        one.driver.close()
+        one.tasks.stop()
 
 
-def test_a_killed_worker_is_started_again_and_its_peer_is_left_alone(start: Start) -> None:
-    job = start()
+def settings_in(folder: Path, master: str = "") -> SparkSettings:
+    return SparkSettings(workers=2, scratch=folder / "spark", master=master, python_path=(TESTS,))
+
+
+def test_a_killed_worker_is_started_again_and_its_peer_is_left_alone(local: SparkDriver, start: Start) -> None:
+    job = start(local)
     before = job.settled()
     for _ in range(3):
         victim = newest(job.folder)[0]
@@ -83,8 +91,8 @@ def test_a_killed_worker_is_started_again_and_its_peer_is_left_alone(start: Star
     assert len({trace.name for trace in lives(job.folder)}) == 5, "no life has another's name"
 
 
-def test_workers_of_a_killed_daemon_end_and_are_started_again(start: Start) -> None:
-    job = start()
+def test_workers_of_a_killed_daemon_end_and_are_started_again(local: SparkDriver, start: Start) -> None:
+    job = start(local)
     before = job.settled()
     assert before[0].daemon == before[1].daemon
     kill(before[0].daemon)
@@ -94,8 +102,12 @@ def test_workers_of_a_killed_daemon_end_and_are_started_again(start: Start) -> N
         assert again.daemon != trace.daemon
 
 
-def test_a_killed_executor_comes_back_with_its_worker_and_the_other_is_left_alone(start: Start) -> None:
-    job = start("local-cluster[2,1,512]")
+def test_a_killed_executor_comes_back_with_its_worker_and_the_other_is_left_alone(tmp_path: Path, start: Start) -> None:
+    with SparkDriver(settings_in(tmp_path, "local-cluster[2,1,512]")) as driver:
+        check_a_killed_executor(start(driver))
+
+
+def check_a_killed_executor(job: Job) -> None:
     before = job.settled()
     executor = parent(before[0].daemon)
     assert executor != parent(before[1].daemon), "the two workers share an executor"
@@ -108,16 +120,16 @@ def test_a_killed_executor_comes_back_with_its_worker_and_the_other_is_left_alon
     assert alive(before[1].pid)
 
 
-def test_workers_are_forked_ready_and_all_alike(start: Start) -> None:
-    for trace in start().settled().values():
+def test_workers_are_forked_ready_and_all_alike(local: SparkDriver, start: Start) -> None:
+    for trace in start(local).settled().values():
         assert trace.environment == INTERPRETER
         assert trace.imported, "a worker had to import its own code"
         assert trace.threads == 1, "the daemon had threads when it forked"
         assert trace.frozen > 10_000, "what was imported is not out of the collector's reach"
 
 
-def test_the_job_ends_well_when_every_worker_was_told_to_stop(start: Start) -> None:
-    job = start()
+def test_the_job_ends_well_when_every_worker_was_told_to_stop(local: SparkDriver, start: Start) -> None:
+    job = start(local)
     job.settled()
     job.told_to_stop()
     assert job.tasks.wait(30)
@@ -125,8 +137,8 @@ def test_the_job_ends_well_when_every_worker_was_told_to_stop(start: Start) -> N
     assert len(lives(job.folder)) == 2, "a task that had returned was started again"
 
 
-def test_a_worker_that_fails_is_started_again(start: Start) -> None:
-    job = start()
+def test_a_worker_that_fails_is_started_again(local: SparkDriver, start: Start) -> None:
+    job = start(local)
     before = job.settled()
     job.told_to_stop(code=4)
     job.again(0, before[0])
@@ -135,34 +147,28 @@ def test_a_worker_that_fails_is_started_again(start: Start) -> None:
     assert not job.ended
 
 
-def test_stopping_kills_workers_that_do_not_listen(start: Start) -> None:
-    job = start()
+def test_stopping_kills_workers_that_do_not_listen(local: SparkDriver, start: Start) -> None:
+    job = start(local)
     before = job.settled()
     job.tasks.stop()
     assert job.ended == [None]
     eventually(lambda: not any(alive(trace.pid) for trace in before.values()), "the workers end")
 
 
-def test_a_lost_driver_is_reported_and_leaves_nothing_behind(start: Start) -> None:
-    job = start()
-    before = job.settled()
-    kill(job.driver.jvm.pid)
-    (problem,) = eventually(lambda: list(job.ended), "the loss is reported")
+def test_a_lost_driver_is_reported_and_leaves_nothing_behind(tmp_path: Path, start: Start) -> None:
+    with SparkDriver(settings_in(tmp_path)) as driver:
+        job = start(driver)
+        before = job.settled()
+        kill(driver.jvm.pid)
+        (problem,) = eventually(lambda: list(job.ended), "the loss is reported")
     assert isinstance(problem, Retryable)
     assert "Spark gave up the worker tasks" in str(problem)
     eventually(lambda: not any(alive(trace.pid) or alive(trace.daemon) for trace in before.values()), "workers and daemon end")
-
-
-def test_a_second_session_follows_the_first_in_one_process(start: Start, tmp_path: Path) -> None:
-    first = start()
-    first.settled()
-    first.driver.close()
     assert not (tmp_path / "spark").exists()
-    with SparkDriver(SparkSettings(workers=1, scratch=tmp_path / "other")) as second:
-        assert second.context.parallelize(range(3), 1).sum() == 3
 
 
 def test_more_workers_than_cores_are_refused_before_one_waits_for_ever(tmp_path: Path) -> None:
-    with SparkDriver(SparkSettings(workers=2, scratch=tmp_path, master="local[1]")) as driver:
-        with pytest.raises(ManifestError, match=r"'local\[1\]' runs 1 tasks at a time, the job has 2 workers"):
-            run_workers(driver.context, 2, partial(live, str(tmp_path)), lambda _: None)
+    settings = settings_in(tmp_path, "local[1]")
+    refused = pytest.raises(ManifestError, match=r"'local\[1\]' runs 1 tasks at a time, the job has 2 workers")
+    with SparkDriver(settings) as driver, refused:
+        run_workers(driver.context, 2, partial(live, str(tmp_path)), lambda _: None)

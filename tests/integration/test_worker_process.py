@@ -111,21 +111,19 @@ def test_a_worker_that_stood_still_comes_back_as_a_zombie_and_changes_nothing(ma
 @pytest.mark.parametrize("seed", range(2))
 def test_random_kills_of_workers_and_coordinator(make: Make, seed: int) -> None:
     chance = random.Random(seed)
-    job = make(count=30_000, rate=6_000).start()
-    attempt = 1
+    job = make(count=30_000, rate=5_000).start()
     for _ in range(4):
-        job.until_delivered(1)
+        status = job.until_running()
         if chance.random() < 0.3:
             assert job.coordinator is not None
             job.coordinator.kill()
             job.coordinator.wait()
             job.start_coordinator()
+            job.until_running(status.attempt)
         else:
-            running = sorted(name for name, process in job.workers.items() if process.poll() is None)
-            job.workers[chance.choice(running)].kill()
+            job.workers[chance.choice(status.workers).worker].kill()
             job.start_worker()
-            attempt += 1
-        job.until_running(attempt)
+            job.until_running(status.attempt + 1)
     assert job.ended() == 0, job.logs()
     assert contents(job.delivered()) == expected(job, 30_000)
 

@@ -124,7 +124,7 @@ class LocalJob:
             status = self.fresh_status()
             return status if status is not None and status.phase == "running" and status.attempt >= attempt else None
 
-        return eventually(running, f"attempt {attempt} runs\n{self.logs()}")
+        return eventually(running, f"attempt {attempt} runs (logs are in {self.folder})")
 
     def until_delivered(self, count: int) -> None:
         def delivered() -> bool:

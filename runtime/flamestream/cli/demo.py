@@ -100,7 +100,9 @@ class _Killer(threading.Thread):
             read = figures_of(status).items_in if status is not None else 0
             if status is not None and read * 4 // self._documents > told_at:
                 told_at = read * 4 // self._documents
-                say(f"  {read:,} of {self._documents:,} documents read, {figures_of(status).items_out:,} change records out, epoch {status.epoch}")
+                say(
+                    f"  {read:,} of {self._documents:,} documents read, {figures_of(status).items_out:,} change records out, epoch {status.epoch}"
+                )
             if read * 2 >= self._documents:
                 break
             time.sleep(0.02)

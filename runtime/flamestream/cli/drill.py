@@ -40,8 +40,8 @@ BACK_WITHIN: Final = 120.0
 POLL: Final = 0.01
 SHORTEST: Final = 0.2
 """Seconds of normal life between two faults, at least."""
-AROUND: Final = 1.0
-"""Seconds behind a recovery in which a gap still counts as caused by the fault."""
+OUTPUT_WITHIN: Final = 10.0
+"""Seconds behind a recovery after which a job without output has none to give."""
 
 
 class Role(enum.StrEnum):
@@ -120,8 +120,7 @@ def strike(folder: RunFolder, role: Role, rng: random.Random, after: float, watc
     os.kill(pid, signal.SIGKILL)
     _await(folder, lambda now: _is_whole(folder, role, status, now), f"is not whole again after the death of {name}")
     back = time.monotonic()
-    end = back + AROUND
-    while time.monotonic() < end and watch.gap_ms(back, end) is None:
+    while time.monotonic() < back + OUTPUT_WITHIN and watch.gap_ms(back, time.monotonic()) is None and _running(folder)[0] is not None:
         time.sleep(POLL)
     return Fault(role, pid, name, (back - killed) * 1000, watch.gap_ms(killed, time.monotonic()))
 

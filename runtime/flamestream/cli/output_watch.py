@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-LOOK: Final = 0.002
+LOOK: Final = 0.004
 MAX_KEPT: Final = 200_000
 
 

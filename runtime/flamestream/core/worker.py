@@ -66,7 +66,7 @@ class Worker:
 
     def hello(self, address: str) -> msg.Hello:
         """What to say first on a connection to the coordinator."""
-        ready = self._rejoin.running and not self._halted and not self._fronts.drained
+        ready = self._rejoin.running and not (self._halted or self._fronts.drained or self._broken)
         return msg.Hello(self.me, address, self.fence, ready, self._settings.python, self._graph.identity)
 
     # --- one pass -------------------------------------------------------------------------------------------------------------------
@@ -175,6 +175,8 @@ class Worker:
         self._acker = Acker(askable, layout.workers, cut) if layout.acker == me else None
         self._barriers = {number: Barrier() for number in self._sinks}
         self._deliveries = {number: Delivery(name, cut, settings.delivery_items) for number, name in self._sinks.items()}
+        self._broken: dict[WorkerId, str] = {}
+        self._error_told = False
         self._pending: PendingSnapshot | None = None
         self._compact: dict[Epoch, list[msg.SegmentRef]] = {}
         self._work.clear()
@@ -182,9 +184,9 @@ class Worker:
         self.flow.reset(layout.owners)
 
     def _committed(self, epoch: Epoch, cut: Time) -> None:
+        self._aborted(epoch)
         if cut <= self.cuts.committed:
             return
-        self._pending = None
         self.cuts.commit(cut)
         self._finish_chores()
         self._chores = [state.committed(cut) for state in self.flow.states.values()]
@@ -214,7 +216,7 @@ class Worker:
             case ev.SourceFailed() | ev.SinkFailed():
                 self._halt(event.category, event.message)
             case ev.LinkBroken():
-                self._actions.append(ToldCoordinator(msg.PeerLost(self.fence, event.peer, event.reason)))
+                self._lost(event.peer, event.reason)
             case ev.SinkFenced():
                 self._halted = True
                 self._actions.append(Exit("fenced", f"sink {event.sink!r} knows a newer attempt than {self.fence.attempt}"))
@@ -243,6 +245,12 @@ class Worker:
         outputs = [output for delivery in self._deliveries.values() for output in delivery.outputs()]
         told = self._rejoin.progress(outputs, self._fronts.all_sealed, self._fronts.last)
         self._actions += [ToldCoordinator(message) for message in told]
+
+    def _lost(self, peer: WorkerId, reason: str) -> None:
+        """The link to a peer is broken: said again with each report, for the coordinator may be away just now."""
+        if peer not in self._broken:
+            self._broken[peer] = reason
+            self._actions.append(ToldCoordinator(msg.PeerLost(self.fence, peer, reason)))
 
     def _uploaded(self, event: ev.Uploaded | ev.UploadFailed) -> None:
         if self._pending is None or self._pending.epoch != event.epoch:
@@ -274,7 +282,7 @@ class Worker:
             for message in event.frame.messages:
                 self._peer(event.peer, message)
         elif event.peer in self._inbox.lost:
-            self._actions.append(ToldCoordinator(msg.PeerLost(self.fence, event.peer, f"frame {event.frame.sequence} came out of sequence")))
+            self._lost(event.peer, f"frame {event.frame.sequence} came out of sequence")
 
     def _peer(self, peer: WorkerId, message: msg.PeerMessage) -> None:
         match message:
@@ -424,12 +432,14 @@ class Worker:
         oldest, problem = END, "; ".join(self._fronts.stalled.values())
         if self._acker is not None:
             oldest = self._acker.table.oldest
-            if self._acker.error is not None and not self._halted:
-                self._halt("user", self._acker.error)
+            if self._acker.error is not None and not self._error_told:
+                self._error_told = True  # minimal time stays at it; one last epoch can still be cut there
+                self._actions.append(ToldCoordinator(msg.Failed(self.fence, "user", self._acker.error)))
         settled = min(self._minimal, *(delivery.settled for delivery in self._deliveries.values()))
         ended = self._fronts.all_ended and self._minimal == END
         progress = msg.Progress(self.fence, self._minimal, settled, oldest, self._items_in, self._items_out, problem, ended)
         self._actions.append(ToldCoordinator(progress))
+        self._actions += [ToldCoordinator(msg.PeerLost(self.fence, peer, reason)) for peer, reason in self._broken.items()]
 
 
 def _position(meta: Meta) -> str:

@@ -141,14 +141,13 @@ class SparkDriver:
 
     def close(self) -> None:
         """End every task, the session, and the JVM."""
-        if self._context is not None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)  # that its JVM was lost is known by then, and no reason not to end
-                self._context.stop()
+        try:
+            if self._context is not None:
+                _stop(self._context)
+        finally:
             self._context = None
-            _forget_gateway()
-        self.jvm.close()
-        shutil.rmtree(self.settings.scratch, ignore_errors=True)
+            self.jvm.close()
+            shutil.rmtree(self.settings.scratch, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self
@@ -161,6 +160,17 @@ def reason_of(error: Exception) -> str:
     """The line that says why, of a Java stack trace of hundreds."""
     text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
     return next(iter(text.strip().splitlines()), "") or type(error).__name__
+
+
+def _stop(context: SparkContext) -> None:
+    """Stop it, also where its JVM is lost: that is known by then, and no reason not to end this side."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        try:
+            context.stop()
+        except OSError:
+            context.stop()  # by now it has given its JVM up, and ends the rest
+    _forget_gateway()
 
 
 def _forget_gateway() -> None:

@@ -248,7 +248,8 @@ def test_an_audit_of_a_journal_that_was_trimmed_is_refused(loop: EpollReactor, t
     for attempt in (1, 2, 3):
         worker = Worker(loop, tmp_path, attempt)
         worker.seal(attempt * 10)
-        worker.append(attempt * 10)
+        if attempt != 2:  # so that nothing is left that would name a file before it, but for the seal
+            worker.append(attempt * 10)
         worker.trim(attempt * 10)
     with pytest.raises(Corrupt, match="missing"):
         everything(tmp_path, FRONT)

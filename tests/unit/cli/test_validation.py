@@ -24,14 +24,26 @@ def test_a_job_whose_parts_fit_is_accepted(job: JobFolder) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"sources": "{line: {files: {path: x}}}"}, "/job.yaml:6: spec.sources: graph 'upper' has a source 'lines', which is missing here: is 'line'"),
-        ({"sinks": "{shouts: {discard: {}}, more: {discard: {}}}"}, "/job.yaml:7: spec.sinks.more: graph 'upper' has no sink 'more' (it has shouts)"),
+        (
+            {"sources": "{line: {files: {path: x}}}"},
+            "/job.yaml:6: spec.sources: graph 'upper' has a source 'lines', which is missing here: is 'line'",
+        ),
+        (
+            {"sinks": "{shouts: {discard: {}}, more: {discard: {}}}"},
+            "/job.yaml:7: spec.sinks.more: graph 'upper' has no sink 'more' (it has shouts)",
+        ),
         ({"sinks": "{shouts: {discard: {}}}"}, "/job.yaml:7: spec.sinks.shouts: a discard sink cannot fence"),
         ({"sinks": "{shouts: {files: {paht: out}}}"}, "/job.yaml:7: spec.sinks.shouts.files: Object contains unknown field `paht`"),
         ({"sinks": "{shouts: {kafka: {}}}"}, "/job.yaml:7: spec.sinks.shouts.kafka: there is no such kind; choose one of files, socket"),
-        ({"sources": "{lines: {files: {path: x, follow: true}}}"}, "/job.yaml:6: spec.sources.lines: this source needs a journal under exactly-once"),
+        (
+            {"sources": "{lines: {files: {path: x, follow: true}}}"},
+            "/job.yaml:6: spec.sources.lines: this source needs a journal under exactly-once",
+        ),
         ({"onError": "{deadLetter: shouts}"}, "/job.yaml:11: spec.onError.deadLetter: sink 'shouts' gets results of the graph already"),
-        ({"onError": "{deadLetter: bad}"}, "/job.yaml:7: spec.sinks: graph 'upper' has a sink 'bad', which is missing here: add spec.sinks.bad"),
+        (
+            {"onError": "{deadLetter: bad}"},
+            "/job.yaml:7: spec.sinks: graph 'upper' has a sink 'bad', which is missing here: add spec.sinks.bad",
+        ),
         ({"application": "{file: none.py, graph: graph}"}, "/none.py: the application file is not there"),
         ({"application": "{file: job.yaml, graph: graph}"}, "/job.yaml: the application must be a .py file"),
     ],

@@ -7,7 +7,7 @@ every other key is kept as its canonical encoding.
 from collections.abc import Iterable
 from typing import Any, Final
 
-from flamestream.model.payload_codec import decode, encode
+from flamestream.model.payload_codec import decode, encode, encode_wire
 
 Key = str | int | bytes
 _AS_THEY_ARE: Final = frozenset({str, int})
@@ -25,7 +25,7 @@ def given(key: Key) -> Any:
 
 def encoded(key: Key) -> bytes:
     """The canonical encoding of the key that the user gave."""
-    return key if type(key) is bytes else encode(key)
+    return key if type(key) is bytes else encode_wire(key)
 
 
 def in_order(keys: Iterable[Key]) -> list[Key]:

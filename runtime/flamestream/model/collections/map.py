@@ -21,7 +21,7 @@ from flamestream.model.collections.heights import FLAT, Counts, collection_heigh
 from flamestream.model.collections.journal import Link
 from flamestream.model.collections.keys import Key, encoded, given, in_order, kept
 from flamestream.model.errors import Corrupt
-from flamestream.model.payload_codec import encode, take_values, wire_of
+from flamestream.model.payload_codec import PLAIN, encode, take_values, wire_of
 from flamestream.model.payload_registry import Plan, Wire, register, too_deep
 
 K = TypeVar("K")
@@ -147,9 +147,13 @@ def _to_wire(value: Map[Any, Any], room: int) -> list[Wire]:
     if room <= 0:
         raise too_deep()
     wire: list[Wire] = [MAP_TAG]
-    for key, place in sorted((encoded(place), place) for place in value._entries):
-        wire.append(msgspec.Raw(key))
-        wire.append(wire_of(value._entries[place], room - 1))
+    entries = value._entries
+    places = {encoded(place): place for place in entries}
+    for code in sorted(places):
+        place = places[code]
+        element = entries[place]
+        wire.append(msgspec.Raw(code) if type(place) is bytes else place)
+        wire.append(element if type(element) in PLAIN else wire_of(element, room - 1))
     return wire
 
 

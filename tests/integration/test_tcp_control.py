@@ -140,12 +140,13 @@ def test_last_words_arrive_although_the_process_ends_with_messages_unread(
 ) -> None:
     worker = Client(loop, listener)
     loops.turn_until(loop, lambda: coordinator.heard, "Hello")
-    for number in range(50):
-        coordinator.server.tell(ME, Stop(str(number)))
-        worker.tell(lost(number))
+    words = [lost(number) for number in range(50)]
+    for word in words:
+        coordinator.server.tell(ME, Stop("not read any more"))
+        worker.tell(word)
     worker.control.close(0)
     loops.turn_until(loop, lambda: coordinator.ends, "its end")
-    assert coordinator.heard[1:] == [lost(number) for number in range(50)]
+    assert coordinator.heard[1:] == words
 
 
 def test_a_disconnected_worker_dials_again(loop: EpollReactor, coordinator: Coordinator, client: Client) -> None:

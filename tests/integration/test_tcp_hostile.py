@@ -182,12 +182,14 @@ def test_a_recorded_handshake_is_worth_nothing_when_replayed(loop: EpollReactor,
         loop.unwatch(server.fileno())
         fresh = make()
         fresh.b.link(LinkPeers(FENCE, KEY, fresh.addresses))
-        length = 4 + int.from_bytes(heard[:4], "big")
+        greeted = 4 + int.from_bytes(heard[:4], "big")
+        proved = greeted + 4 + int.from_bytes(heard[greeted : greeted + 4], "big")
         with fresh.dial() as replay:
-            replay.sendall(heard[:length])
+            replay.sendall(heard[:greeted])
             loops.turn_until(loop, lambda: any(waiting.greeted for waiting in fresh.b.acceptor.unproved), "the greeting")
-            replay.sendall(heard[length:])
-            loops.turn_until(loop, lambda: fresh.b.acceptor.dropped, "the drop")
+            replay.sendall(heard[greeted:proved])
+            loops.turn_until(loop, lambda: fresh.b.acceptor.dropped or not fresh.b.acceptor.unproved, "its judgement")
+        assert fresh.b.acceptor.last_drop == "it has another key"
         assert fresh.events == []
     tap.close()
 

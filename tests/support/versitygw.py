@@ -38,7 +38,7 @@ def _build() -> None:
         pytest.skip("no S3 server: put versitygw on the PATH, name it in FLAMESTREAM_VERSITYGW, or install go to have it built")
     BINARY.parent.mkdir(parents=True, exist_ok=True)
     made = BINARY.parent / f"build-{os.getpid()}"
-    environment = os.environ | {"GOBIN": str(made), "CGO_ENABLED": "0", "GOFLAGS": "-modcacherw"}
+    environment = os.environ | {"GOBIN": str(made), "CGO_ENABLED": "0", "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -modcacherw".strip()}
     command = ["go", "install", "-trimpath", "-ldflags", "-s -w", f"{MODULE}@{VERSION}"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False)
     if done.returncode:

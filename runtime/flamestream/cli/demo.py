@@ -37,6 +37,9 @@ from flamestream.model.errors import FlameStreamError, UserError
 KINDS: Final = (".py", ".txt", ".rst", ".md", ".html")
 LARGEST: Final = 200_000
 """Bytes. A few generated tables are larger, and say nothing."""
+HALF: Final = 2
+"""Quarters."""
+POLL: Final = 0.02
 SHOWN: Final = 8
 """Postings."""
 
@@ -92,20 +95,18 @@ class _Killer(threading.Thread):
         self.fault: Fault | None = None
 
     def run(self) -> None:
-        told_at = 0
+        quarters = 0
         while True:
             status = status_of(self._folder)
             if status is not None and status.outcome:
                 return
-            read = figures_of(status).items_in if status is not None else 0
-            if status is not None and read * 4 // self._documents > told_at:
-                told_at = read * 4 // self._documents
-                say(
-                    f"  {read:,} of {self._documents:,} documents read, {figures_of(status).items_out:,} change records out, epoch {status.epoch}"
-                )
-            if read * 2 >= self._documents:
+            figures = figures_of(status) if status is not None else None
+            if status is not None and figures is not None and figures.items_in * 4 // self._documents > quarters:
+                quarters, read = figures.items_in * 4 // self._documents, f"{figures.items_in:,} of {self._documents:,} documents read"
+                say(f"  {read}, {figures.items_out:,} change records, epoch {status.epoch}")
+            if quarters >= HALF:
                 break
-            time.sleep(0.02)
+            time.sleep(POLL)
         self.fault = strike(self._folder, Role.WORKER, random.Random(os.getpid()), 0, self._watch)
         if self.fault is not None:
             say(f"  {told(self.fault)}")
@@ -161,7 +162,8 @@ def _manifest() -> dict[str, object]:
             "onError": {"deadLetter": "unreadable"},
             "guarantee": "exactly-once",
             "workers": {"replicas": 2, "standby": 1},
-            "checkpoint": {"interval": "500ms", "store": "snapshots"},
+            "checkpoint": {"interval": "200ms", "store": "snapshots"},
+            "limits": {"runs": 8},
         },
     }
 

@@ -7,13 +7,13 @@ what the coordinator has written in status.json, the end of the launcher is the 
 Keeps: what it started ends with it, however it ends. Does not: decide anything about the job (core/coordinator.py does), or see its data.
 """
 
-import logging
 import os
 import secrets
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -47,7 +47,6 @@ CALM: Final = 10.0
 WORKERS_END_WITHIN: Final = 10.0
 LOGS_KEPT: Final = 10
 
-log = logging.getLogger(__name__)
 Request = Literal["stop", "drain"]
 
 
@@ -61,10 +60,12 @@ class Outcome:
 
 
 class Launcher:
-    """One run of a job. `look` is called every LOOK seconds, for progress. Only in the main thread."""
+    """One run of a job. `look` is called every LOOK seconds, for progress; `say` gets what people should know. Only in the main thread."""
 
-    def __init__(self, checked: CheckedJob, folder: RunFolder, *, spark: bool = True, look: Callable[[], None] = lambda: None) -> None:
-        self._checked, self._folder, self._spark, self._look = checked, folder.made(), spark, look
+    def __init__(
+        self, checked: CheckedJob, folder: RunFolder, *, say: Callable[[str], None], look: Callable[[], None], spark: bool = True
+    ) -> None:
+        self._checked, self._folder, self._spark, self._look, self._say = checked, folder.made(), spark, look, say
         self._reactor = EpollReactor()
         self._token = secrets.token_hex(32)
         self._listener = listen("127.0.0.1")
@@ -74,6 +75,8 @@ class Launcher:
         self._workers: Workers | None = None
         self._coordinator: subprocess.Popen[bytes] | None = None
         self._starts = self._deaths = 0
+        self._told = (0, 0)
+        """What run.json has of pids that change without our doing: ZooKeeper's and Spark's."""
 
     def run(self) -> Outcome:
         """Until the job ends. Raises AlreadyRunning, or ClusterStateUnavailable if ZooKeeper does not start."""
@@ -96,7 +99,7 @@ class Launcher:
     # --- begin and end --------------------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        _create_store(self._checked.job.store)
+        self._create_store(self._checked.job.store)
         self._folder.status_file.unlink(missing_ok=True)
         self._start_coordinator()
         config = self._folder.write("worker.json", self._worker_config())
@@ -123,7 +126,8 @@ class Launcher:
     def _regularly(self) -> None:
         """What nobody reports."""
         if self._zookeeper.ensure_running():
-            log.warning("zookeeper was started again")
+            self._say("ZooKeeper had ended and was started again")
+        if self._workers is not None and (self._zookeeper.pid, self._workers.driver) != self._told:
             self._write_info()
         self._look()
         self._reactor.later(LOOK, self._regularly)
@@ -159,7 +163,7 @@ class Launcher:
         if status is not None and status.pid == pid and status.outcome not in ("", "fenced"):
             self._finish(Outcome(status.outcome, status.category, status.message), anyone_told=bool(status.workers or status.standbys))
             return
-        log.warning("coordinator ended", extra={"code": code, "pid": pid})
+        self._say(f"the coordinator (pid {pid}) ended with code {code} and is started again; the stream goes on meanwhile")
         pause = min(MAX_PAUSE, FIRST_PAUSE * 2**self._deaths)
         self._deaths += 1
         self._reactor.later(pause, self._start_coordinator)
@@ -236,6 +240,14 @@ class Launcher:
             driver=self._workers.driver if self._workers is not None else 0,
         )
         self._folder.write("run.json", info)
+        self._told = (info.zookeeper, info.driver)
+
+    def _create_store(self, url: str) -> None:
+        """A folder that is missing is made. A store that is away now may come back: the stream goes on without epochs until then."""
+        try:
+            store_from(url, create=True)
+        except StoreUnavailable as error:
+            self._say(f"no epochs for now: {error}")
 
 
 def _claimed(state: ClusterState, job: str) -> SingleInstance:
@@ -248,15 +260,5 @@ def _claimed(state: ClusterState, job: str) -> SingleInstance:
 
 
 def _release(claim: SingleInstance) -> None:
-    try:
+    with suppress(ClusterStateUnavailable):  # then it ends with its session
         claim.release()
-    except ClusterStateUnavailable:
-        log.warning("the claim is left to end with its session")
-
-
-def _create_store(url: str) -> None:
-    """A folder that is missing is made. A store that is away now may come back: the stream goes on without epochs until then."""
-    try:
-        store_from(url, create=True)
-    except StoreUnavailable as error:
-        log.warning("no epochs for now", extra={"reason": str(error)})

@@ -83,6 +83,13 @@ class SparkSettings(_Part, frozen=True):
     conf: dict[str, str] = {}
 
 
+class Limits(_Part, frozen=True):
+    """Of each source: input that has entered and whose results are not delivered yet. Less means shorter recoveries under a backlog."""
+
+    runs: Annotated[int, Meta(ge=1, le=1_000_000)] = 1024
+    bytes: Annotated[int, Meta(ge=1)] = 8 << 20
+
+
 class Spec(_Part, frozen=True):
     application: Application
     sources: Annotated[dict[str, Any], Meta(min_length=1)]
@@ -92,6 +99,7 @@ class Spec(_Part, frozen=True):
     guarantee: str = "exactly-once"
     journal: JournalSettings | None = None
     on_error: Literal["fail"] | DeadLetter = "fail"
+    limits: Limits = field(default_factory=Limits)
     spark: SparkSettings = field(default_factory=SparkSettings)
 
 

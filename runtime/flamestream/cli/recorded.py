@@ -20,7 +20,7 @@ from flamestream.core.settings import FrontSettings
 from flamestream.model.errors import Bug, Corrupt, UserError
 from flamestream.model.ids import Attempt, Fence, LayoutVersion
 from flamestream.model.payload import decode_many
-from flamestream.model.time import START, Time, Timestamp, next_time, time_of
+from flamestream.model.time import START, Time, next_time
 from flamestream.ports import Producer
 from flamestream.testing.reference import Run
 
@@ -53,13 +53,12 @@ class _Recorded:
 
     def _timed(self, end: Time) -> Iterator[Run]:
         last, waiting = START, list[Any]()
-        hint, front, length = 0, self._front.front, self._front.run_length
+        front, length = self._front.front, self._front.run_length
         for event in self._followed():
             waiting += event.payloads if isinstance(event, RecordsArrived) else ()
-            hint = max(hint, event.hint) if isinstance(event, RecordsArrived) else hint
             at_end = isinstance(event, SourceEnded)
             while len(waiting) >= length or (at_end and waiting):
-                last = max(next_time(last, front), time_of(Timestamp(hint), front))
+                last = next_time(last, front)
                 if last >= end:
                     return
                 yield last, waiting[:length]

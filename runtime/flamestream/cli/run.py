@@ -2,7 +2,6 @@
 
 import logging
 import signal
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -30,7 +29,6 @@ def command(
 
     Example: [bold]flamestream run job.yaml[/bold]. Exit codes: 1 the job failed, 2 its manifest is wrong, 4 it runs already.
     """
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s", stream=sys.stderr)
     job = checked(manifest)
     code = run(job, RunFolder.of(job.job.name, run_folder), drain=drain, spark=not no_spark, json=json)
     raise typer.Exit(code)
@@ -40,8 +38,9 @@ def run(job: CheckedJob, folder: RunFolder, *, drain: bool = False, spark: bool 
     """Run it, obeying signals; how it ended is said and returned."""
     from flamestream.cli.launcher import Launcher  # lazily: it brings kazoo and more
 
+    logging.basicConfig(level=logging.WARNING, format=_LOG_LINE, filename=folder.made().logs / "launcher.log")
     with ProgressLine(folder, shown=errors.is_terminal and not json) as progress:
-        launcher = Launcher(job, folder, spark=spark, look=progress.look)
+        launcher = Launcher(job, folder, spark=spark, look=progress.look, say=lambda text: errors.print(text, markup=False))
         before = {number: signal.signal(number, lambda *_: launcher.request("drain" if drain else "stop")) for number in _SIGNALS}
         try:
             outcome = launcher.run()
@@ -55,6 +54,7 @@ def run(job: CheckedJob, folder: RunFolder, *, drain: bool = False, spark: bool 
     return _CODES.get(outcome.category, ExitCode.BUG)
 
 
+_LOG_LINE = "%(asctime)s %(levelname)s %(name)s %(message)s"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _CODES = {
     "": ExitCode.OK,

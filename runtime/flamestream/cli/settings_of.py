@@ -36,6 +36,8 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
         exactly_once=spec.guarantee == "exactly-once",
         durable=spec.guarantee != "none",
         dead_letter=SinkName(spec.on_error.dead_letter) if isinstance(spec.on_error, DeadLetter) else None,
+        credit_runs=spec.limits.runs,
+        credit_bytes=spec.limits.bytes,
     )
 
 

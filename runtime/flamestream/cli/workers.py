@@ -25,6 +25,7 @@ FIRST_PAUSE: Final = 0.1
 MAX_PAUSE: Final = 5.0
 MAX_STARTS: Final = 100
 """A Spark that has to be started more often than this is beyond help."""
+_MODULE: Final = "flamestream.cli.worker_main"
 Ended = Callable[[FlameStreamError | None], None]
 
 
@@ -127,15 +128,7 @@ class PlainWorkers:
 
     def _start(self, index: int) -> None:
         ordinal, self._lives[index] = self._lives[index], self._lives[index] + 1
-        command: list[str | Path] = [
-            sys.executable,
-            "-m",
-            "flamestream.cli.worker_main",
-            self._config,
-            self._folder,
-            str(index),
-            str(ordinal),
-        ]
+        command: list[str | Path] = [sys.executable, "-m", _MODULE, self._config, self._folder, str(index), str(ordinal)]
         environment = {**os.environ, "PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
         process = start_child(command, self._folder / "logs" / f"worker-{index}.out", environment)
         self._processes[index] = process

@@ -43,7 +43,7 @@ Work = tuple[Meta, Time, int, Any, bool]
 KEYED = (Kind.GROUPING, Kind.REDUCE, Kind.SINK)
 KEYS_CACHED = 65_536
 _IN_ORDER = itemgetter(0, 4)
-"""By meta, and an item before its tombstone: a frame groups by cause, so a tombstone of an older cause may stand before its item in it (!)."""
+"""By meta, an item before its tombstone: a frame groups by cause, so a tombstone of an older cause may stand before its item (!)."""
 
 
 class Output(Protocol):
@@ -148,16 +148,21 @@ class Dataflow:
         known: dict[str, tuple[bytes, Slot]] = {}
 
         def place(payload: Any) -> tuple[Any, Slot]:
+            called = vertex.key
             try:
                 key = key_of(payload)
                 if type(key) is str and (found := known.get(key)) is not None:
                     return found
                 encoded = encode(key)
-                slot = Slot(crc32(encoded) * slots >> 32) if balance is None else slot_of_hash(_int32(balance, key), slots)
+                if balance is None:
+                    slot = Slot(crc32(encoded) * slots >> 32)
+                else:
+                    called = vertex.balance
+                    slot = slot_of_hash(_int32(vertex.balance, balance(key)), slots)
             except user_code.FATAL:
                 raise
-            except Exception as error:
-                return user_code.error_of(vertex.balance or vertex.key or _itself, error), Slot(0)
+            except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
+                return user_code.error_of(called or _itself, error), Slot(0)
             if type(key) is str:
                 if len(known) >= KEYS_CACHED:
                     known.clear()
@@ -233,10 +238,11 @@ class Dataflow:
         """Round it goes, later: after everything before it in the total order."""
         outputs, several, limit = vertex.outputs, len(vertex.outputs) > 1, self._graph.max_trace
         fail = self._failed(vertex)
+        too_often = ErrorValue("loop", "LoopLimit", f"loop {vertex.name!r} goes round more than {vertex.max_iterations} times")
 
         def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
             if len(meta) - 8 > limit and components(meta) > limit:
-                fail(meta, ErrorValue("loop", "LoopLimit", f"loop {vertex.name!r} goes round more than {vertex.max_iterations} times"), tombstone)
+                fail(meta, too_often, tombstone)
                 return
             for edge, output in enumerate(outputs):
                 self._rounds += 1
@@ -317,8 +323,8 @@ def _itself(payload: Any) -> Any:
     return payload
 
 
-def _int32(balance: Function, key: Any) -> int:
-    value = balance(key)
+def _int32(balance: Function | None, value: Any) -> int:
+    assert balance is not None
     if type(value) is not int or not INT32_MIN <= value <= INT32_MAX:
         raise UserError(f"balancing function {name_of(balance)} returned {value!r}: it must return an int32")
     return value

@@ -32,7 +32,9 @@ RECORDS_A_RUN = 4096
 class Fronts:
     """All fronts of one worker. `actions` gathers what must be done; `enter` takes each run."""
 
-    def __init__(self, fence: Fence, settings: WorkerSettings, mine: Iterable[FrontId], positions: Mapping[FrontId, FrontPosition], enter: Enter) -> None:
+    def __init__(
+        self, fence: Fence, settings: WorkerSettings, mine: Iterable[FrontId], positions: Mapping[FrontId, FrontPosition], enter: Enter
+    ) -> None:
         self.actions: list[Action] = []
         self.stalled: dict[FrontId, str] = {}
         """Fronts whose journal fails, and why."""
@@ -206,7 +208,8 @@ class Fronts:
         """Those that are new."""
         if not self._started:
             return []
-        news = [Promise(n, front.last, front.promise()) for n, front in self._fronts.items() if front.promise() > self._told[n] or front.last > self._told[n]]
+        now = [Promise(number, front.last, front.promise()) for number, front in self._fronts.items()]
+        news = [promise for promise in now if max(promise.time, promise.entered) > self._told[promise.front]]
         self._told.update((promise.front, promise.time) for promise in news)
         return news
 

@@ -19,13 +19,15 @@ from flamestream.model.time import Time
 class PendingSnapshot:
     """One epoch on one worker."""
 
-    def __init__(self, fence: Fence, epoch: Epoch, cut: Time, rows: Iterator[Row | None]) -> None:
+    def __init__(
+        self, fence: Fence, epoch: Epoch, cut: Time, rows: Iterator[Row | None], fronts: list[FrontPosition], outputs: list[SlotOutput]
+    ) -> None:
         self.fence = fence
         self.epoch = epoch
         self.cut = cut
-        self.fronts: list[FrontPosition] = []
-        self.outputs: list[SlotOutput] = []
         self.rows: list[Row] = []
+        self._fronts = fronts
+        self._outputs = outputs
         self._left: Iterator[Row | None] | None = rows
         self._segments: Sequence[SegmentRef] | None = None
         self._replaced: Sequence[str] = ()
@@ -57,7 +59,7 @@ class PendingSnapshot:
         """The acceptance, as soon as it is true."""
         if self._segments is None or not self._all_acknowledged(settled):
             return None
-        return Accepted(self.fence, self.epoch, self.cut, list(self._segments), list(self._replaced), self.fronts, self.outputs)
+        return Accepted(self.fence, self.epoch, self.cut, list(self._segments), list(self._replaced), self._fronts, self._outputs)
 
     def _all_acknowledged(self, settled: Time) -> bool:
         return settled >= self.cut

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flamestream.model import payload as codec
-from flamestream.model.errors import UserError
+from flamestream.model.errors import PayloadError, UserError
 from flamestream.model.graph import Function, Vertex, name_of
 from flamestream.model.payload import ErrorValue
 
@@ -30,7 +30,8 @@ def error_of(function: Function, error: Exception) -> ErrorValue:
 
 def mapped(vertex: Vertex, debug: bool) -> Callable[[Any], Any]:
     """payload -> result or ErrorValue, for MAP."""
-    function = observed(vertex.function, debug)
+    users = _of(vertex.function)
+    function = observed(users, debug)
 
     def call(payload: Any) -> Any:
         try:
@@ -38,26 +39,28 @@ def mapped(vertex: Vertex, debug: bool) -> Callable[[Any], Any]:
             check(result)
         except FATAL:
             raise
-        except Exception as error:
-            return error_of(function, error)
+        except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
+            return error_of(users, error)
         return result
 
     return call
 
 
 def flat_mapped(vertex: Vertex, debug: bool) -> Callable[[Any], list[Any] | ErrorValue]:
-    """payload -> all results, or one ErrorValue, for FLAT_MAP."""
-    function = observed(vertex.function, debug)
+    """payload -> all results, or one ErrorValue, for FLAT_MAP. The first thing that is wrong counts, as a generator comes to it."""
+    users = _of(vertex.function)
+    function = observed(users, debug, list)
 
     def call(payload: Any) -> list[Any] | ErrorValue:
+        results = []
         try:
-            results = list(function(payload))
-            for result in results:
+            for result in function(payload):
                 check(result)
+                results.append(result)
         except FATAL:
             raise
-        except Exception as error:
-            return error_of(function, error)
+        except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
+            return error_of(users, error)
         return results
 
     return call
@@ -65,52 +68,37 @@ def flat_mapped(vertex: Vertex, debug: bool) -> Callable[[Any], list[Any] | Erro
 
 def filtered(vertex: Vertex, debug: bool) -> Callable[[Any], bool | ErrorValue]:
     """payload -> does it stay, for FILTER."""
-    function = observed(vertex.function, debug)
+    users = _of(vertex.function)
+    function = observed(users, debug, bool)
 
     def call(payload: Any) -> bool | ErrorValue:
         try:
             return bool(function(payload))
         except FATAL:
             raise
-        except Exception as error:
-            return error_of(function, error)
-
-    return call
-
-
-def keyed(function: Function | None, debug: bool) -> Callable[[Any], bytes | ErrorValue]:
-    """payload -> canonical encoding of its key (of itself if there is no key function)."""
-    if function is None:
-        return codec.encode
-    key = observed(function, debug)
-    encode = codec.encode
-
-    def call(payload: Any) -> bytes | ErrorValue:
-        try:
-            return encode(key(payload))
-        except FATAL:
-            raise
-        except Exception as error:
-            return error_of(key, error)
+        except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
+            return error_of(users, error)
 
     return call
 
 
 def folded(vertex: Vertex, debug: bool) -> Fold:
-    """One step of a REDUCE. A failed `combine` leaves the accumulator; a failed `emit` does not undo it."""
-    assert vertex.combine is not None and vertex.initial is not None
-    initial, combine = observed(vertex.initial, debug), observed(vertex.combine, debug)
+    """One step of a REDUCE. A failed `combine` leaves the accumulator (none at a key's beginning); a failed `emit` does not undo it."""
+    users_initial, users_combine = _of(vertex.initial), _of(vertex.combine)
+    initial, combine = observed(users_initial, debug), observed(users_combine, debug)
     emit = None if vertex.emit is None else observed(vertex.emit, debug)
     missing = object()
 
     def call(before: Any, payload: Any, first: bool) -> tuple[Any, Any]:
+        kept = before
         if first or type(before) is Nothing:
+            kept = NOTHING
             try:
                 before = initial()
             except FATAL:
                 raise
-            except Exception as error:
-                return NOTHING, error_of(initial, error)
+            except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
+                return kept, error_of(users_initial, error)
         after = missing
         try:
             after = combine(before, payload)
@@ -121,9 +109,10 @@ def folded(vertex: Vertex, debug: bool) -> Fold:
             check(result)
         except FATAL:
             raise
-        except Exception as error:
-            failed_emit = after is not missing and codec.is_payload(after)
-            return (after, error_of(emit or combine, error)) if failed_emit else (before, error_of(combine, error))
+        except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
+            if after is missing or not codec.is_payload(after):
+                return kept, error_of(users_combine, error)
+            return after, error_of(_of(vertex.emit), error)
         return after, result
 
     return call
@@ -132,34 +121,42 @@ def folded(vertex: Vertex, debug: bool) -> Fold:
 @codec.payload_type
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """The accumulator of a key whose `initial` raised."""
+    """The accumulator of a key for which nothing has been combined yet, because `initial` or `combine` raised."""
 
 
 NOTHING = Nothing()
 
 
-def observed(function: Function | None, debug: bool) -> Function:
-    """The function itself; in debug mode, one that runs it twice and compares."""
-    assert function is not None
+def _as_it_is(result: Any) -> Any:
+    return result
+
+
+def observed(function: Function, debug: bool, settle: Callable[[Any], Any] = _as_it_is) -> Function:
+    """The function itself; in debug mode, one that runs it twice and compares. `settle` makes a value of what it returns."""
     if not debug:
         return function
 
     def twice(*arguments: Any) -> Any:
-        before = [codec.encode(argument) for argument in arguments]
-        results = [_settled(function(*arguments)) for _ in range(2)]
-        if [codec.encode(argument) for argument in arguments] != before:
+        before = [_encoded(argument) for argument in arguments]
+        results = [settle(function(*arguments)) for _ in range(2)]
+        if [_encoded(argument) for argument in arguments] != before:
             raise UserError(f"{name_of(function)} changes its input: functions must leave payloads as they are; build a new value")
         if _encoded(results[0]) != _encoded(results[1]):
-            raise UserError(f"{name_of(function)} gave two results for one input: functions must not depend on clock, randomness or outside state")
+            cause = "functions must not depend on clock, randomness or outside state"
+            raise UserError(f"{name_of(function)} gave two results for one input: {cause}")
         return results[0]
 
-    twice.__module__, twice.__qualname__ = getattr(function, "__module__", "?"), getattr(function, "__qualname__", "?")
     return twice
 
 
-def _settled(result: Any) -> Any:
-    return list(result) if hasattr(result, "__next__") else result
+def _encoded(value: Any) -> bytes | None:
+    """None for what is no payload: whoever calls the function refuses it where it must be one."""
+    try:
+        return codec.encode(tuple(value) if isinstance(value, list) else value)
+    except PayloadError:
+        return None
 
 
-def _encoded(result: Any) -> bytes:
-    return codec.encode(tuple(result) if isinstance(result, list) else result)
+def _of(function: Function | None) -> Function:
+    assert function is not None, "the graph's builder gives every operation its functions"
+    return function

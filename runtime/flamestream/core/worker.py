@@ -9,30 +9,30 @@ Whatever belongs to another fence than the current one changes nothing (invarian
 assertion ends the process, for a worker whose invariant is broken must not go on.
 
 Does not: any I/O, and it reads no clock: `now` comes with the pass. Its parts: dataflow.py, fronts.py, outbox.py, acker_role.py,
-delivery.py, snapshot.py, rejoin.py.
+delivery.py, epoch_work.py, rejoin.py.
 Source: design, "Where things run" and "Processing".
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flamestream.core import events as ev
 from flamestream.core import messages as msg
 from flamestream.core.acker_role import Acker
-from flamestream.core.actions import Action, Deliver, Exit, ToldCoordinator, Upload, Wake
+from flamestream.core.actions import Action, Deliver, Exit, ToldCoordinator, Wake
 from flamestream.core.barrier import Barrier
 from flamestream.core.dataflow import Dataflow, Work
 from flamestream.core.delivery import Delivery
+from flamestream.core.epoch_work import EpochWork
 from flamestream.core.fronts import Fronts
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.outbox import Inbox, Outbox
 from flamestream.core.rejoin import Rejoin
 from flamestream.core.settings import ERRORS, WorkerSettings
-from flamestream.core.snapshot import PendingSnapshot
 from flamestream.model import payload as codec
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.graph import Graph
-from flamestream.model.ids import NO_FENCE, Epoch, Fence, LayoutVersion, SinkName, Slot, SourceName, WorkerId
+from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, Slot, SourceName, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.meta import Meta, meta_of, time_of_meta
 from flamestream.model.payload import ErrorValue
@@ -56,7 +56,6 @@ class Worker:
         self._names = {name: number for number, name in self._sinks.items()}
         self._rejoin = Rejoin(me, settings, self.cuts, self.flow.states)
         self._actions: list[Action] = []
-        self._chores: list[Iterator[object]] = []
         self._reported = self._probed = Timestamp(0)
         self._items_in = self._items_out = 0
         self._now = Timestamp(0)
@@ -74,16 +73,19 @@ class Worker:
     def step(self, now: Timestamp, events: Sequence[ev.Event]) -> list[Action]:
         """Take one pass of events; what must be done, in order."""
         self._now = now
-        try:
-            for event in events:
-                self._take(event)
-            self._process()
-            self._flush()
-        except FlameStreamError as error:
-            self._halt(error.category, str(error))
+        for event in events:
+            self._try(self._take, event)  # each by itself: behind one that halts this attempt may stand the next one's Recover
+        self._try(self._process)
+        self._try(self._flush)
         self._report()
         actions, self._actions = self._actions, []
         return actions
+
+    def _try(self, work: Callable[..., None], *arguments: object) -> None:
+        try:
+            work(*arguments)
+        except FlameStreamError as error:
+            self._halt(error.category, str(error))
 
     def _take(self, event: ev.Event) -> None:
         if isinstance(event, ev.FromCoordinator):
@@ -104,7 +106,7 @@ class Worker:
     def _flush(self) -> None:
         if self._halted or not self._rejoin.linked:
             return
-        self._chore()
+        self._epochs.go_on(self._settled)
         self._to_acker()
         while self._acker is not None and self._hear():
             self._to_acker()
@@ -113,9 +115,8 @@ class Worker:
             self._probed = self._now
             self._outbox.probe(self._peers)
         self._fronts.pull()
-        self._actions += self._fronts.actions
-        self._fronts.actions = []
-        self._actions += self._outbox.frames()
+        self._actions += [*self._epochs.actions, *self._fronts.actions, *self._outbox.frames()]
+        self._epochs.actions, self._fronts.actions = [], []
         if self._fronts.waits_for_a_pass:
             self._actions.append(Wake())
 
@@ -146,20 +147,21 @@ class Worker:
                 if self._rejoin.replay():
                     self._fronts.start(message.bound)
             case msg.Announce():
-                self._compact[message.epoch] = message.compact
+                self._epochs.announced(message.epoch, message.compact)
                 if self._acker is not None:
                     self._acker.cut(message.epoch)
             case msg.Committed():
-                self._committed(message.epoch, message.cut)
+                if self._epochs.committed(message.epoch, message.cut):
+                    self._fronts.committed(message.cut)
             case msg.Abort():
-                self._aborted(message.epoch)
+                self._epochs.aborted(message.epoch)
             case msg.Drain():
                 self._fronts.drain()
 
     def _recover(self, message: msg.Recover) -> None:
         self.fence = message.assignment.fence
         self._halted = False
-        self._finish_chores()  # an unfinished one holds buckets that a rollback must visit
+        self._epochs.finish_chores()
         self._actions += self._rejoin.begin(message, list(self._names))
         positions = {} if message.manifest is None else {front.front: front for front in message.manifest.fronts}
         self._begin(message.assignment.layout, message.cut, positions)
@@ -177,25 +179,10 @@ class Worker:
         self._deliveries = {number: Delivery(name, cut, settings.delivery_items) for number, name in self._sinks.items()}
         self._broken: dict[WorkerId, str] = {}
         self._error_told = False
-        self._pending: PendingSnapshot | None = None
-        self._compact: dict[Epoch, list[msg.SegmentRef]] = {}
+        self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings.slice_size)
         self._work.clear()
         self._minimal = self._settled_told = cut
         self.flow.reset(layout.owners)
-
-    def _committed(self, epoch: Epoch, cut: Time) -> None:
-        self._aborted(epoch)
-        if cut <= self.cuts.committed:
-            return
-        self.cuts.commit(cut)
-        self._finish_chores()
-        self._chores = [state.committed(cut) for state in self.flow.states.values()]
-        self._fronts.committed(cut)
-
-    def _aborted(self, epoch: Epoch) -> None:
-        self.cuts.abort(epoch)
-        if self._pending is not None and self._pending.epoch == epoch:
-            self._pending = None
 
     # --- answers of the shell -------------------------------------------------------------------------------------------------------
 
@@ -221,7 +208,7 @@ class Worker:
                 self._halted = True
                 self._actions.append(Exit("fenced", f"sink {event.sink!r} knows a newer attempt than {self.fence.attempt}"))
             case ev.Uploaded() | ev.UploadFailed():
-                self._uploaded(event)
+                self._epochs.uploaded(event)
             case _:
                 self._recovering(event)
 
@@ -242,8 +229,7 @@ class Worker:
 
     def _advance(self) -> None:
         """Tell the coordinator how far this recovery is."""
-        outputs = [output for delivery in self._deliveries.values() for output in delivery.outputs()]
-        told = self._rejoin.progress(outputs, self._fronts.all_sealed, self._fronts.last)
+        told = self._rejoin.progress(self._outputs(), self._fronts.all_sealed, self._fronts.last)
         self._actions += [ToldCoordinator(message) for message in told]
 
     def _lost(self, peer: WorkerId, reason: str) -> None:
@@ -251,15 +237,6 @@ class Worker:
         if peer not in self._broken:
             self._broken[peer] = reason
             self._actions.append(ToldCoordinator(msg.PeerLost(self.fence, peer, reason)))
-
-    def _uploaded(self, event: ev.Uploaded | ev.UploadFailed) -> None:
-        if self._pending is None or self._pending.epoch != event.epoch:
-            return
-        if isinstance(event, ev.UploadFailed):
-            self._pending = None
-            self._actions.append(ToldCoordinator(msg.Refused(self.fence, event.epoch, event.message)))
-        else:
-            self._pending.uploaded(event.segments, event.replaced)
 
     # --- items ----------------------------------------------------------------------------------------------------------------------
 
@@ -331,8 +308,7 @@ class Worker:
             self._tell_acker(acks)
         for promise in self._fronts.promises():
             self._tell_acker(promise)
-        settled = min(self._minimal, *(delivery.settled for delivery in self._deliveries.values()))
-        if settled > self._settled_told:
+        if (settled := self._settled) > self._settled_told:
             self._settled_told = settled
             self._tell_acker(msg.Settled(settled))
 
@@ -364,7 +340,9 @@ class Worker:
             case msg.Settled():
                 self._fronts.settled(message.time)
             case msg.Cut():
-                self._cut(message.epoch, message.time)
+                self._epochs.cut(message.epoch, message.time, self._fronts.positions(message.time), self._outputs())
+                if self._acker is not None:
+                    self._actions.append(ToldCoordinator(msg.CutTaken(self.fence, message.epoch, message.time)))
 
     def _release(self) -> None:
         for number, barrier in self._barriers.items():
@@ -377,51 +355,13 @@ class Worker:
             if (bundles := delivery.next_call()) is not None:
                 self._actions.append(Deliver(self.fence, delivery.sink, delivery.number, bundles))
 
-    # --- epochs ---------------------------------------------------------------------------------------------------------------------
+    @property
+    def _settled(self) -> Time:
+        """All output of this worker below it is acknowledged."""
+        return min(self._minimal, *(delivery.settled for delivery in self._deliveries.values()))
 
-    def _cut(self, epoch: Epoch, cut: Time) -> None:
-        self._finish_chores()
-        self.cuts.announce(epoch, cut)
-        self._pending = PendingSnapshot(self.fence, epoch, cut, self._rows(epoch, cut))
-        self._pending.fronts = self._fronts.positions(cut)
-        self._pending.outputs = [output for delivery in self._deliveries.values() for output in delivery.outputs()]
-        if self._acker is not None:
-            self._actions.append(ToldCoordinator(msg.CutTaken(self.fence, epoch, cut)))
-
-    def _rows(self, epoch: Epoch, cut: Time) -> Iterator[ev.Row | None]:
-        for state in self.flow.states.values():
-            yield from state.rows(epoch, cut)
-
-    def _chore(self) -> None:
-        """A slice of what is not urgent."""
-        if self._chores:
-            for _ in range(self._settings.slice_size):
-                if next(self._chores[0], self) is self:
-                    del self._chores[0]
-                    break
-        elif self._pending is not None and self._pending.encoding:
-            if self._pending.encode(self._settings.slice_size):
-                self._upload(self._pending)
-        elif self._pending is not None:
-            self._accept(self._pending)
-        if self._chores or (self._pending is not None and self._pending.encoding):
-            self._actions.append(Wake())
-
-    def _upload(self, pending: PendingSnapshot) -> None:
-        compact = self._compact.pop(pending.epoch, [])
-        self._actions.append(Upload(self.fence, pending.epoch, pending.rows, compact))
-
-    def _accept(self, pending: PendingSnapshot) -> None:
-        settled = min(self._minimal, *(delivery.settled for delivery in self._deliveries.values()))
-        if (accepted := pending.accepted(settled)) is not None:
-            self._pending = None
-            self._actions.append(ToldCoordinator(accepted))
-
-    def _finish_chores(self) -> None:
-        for chore in self._chores:
-            for _ in chore:
-                pass
-        self._chores = []
+    def _outputs(self) -> list[msg.SlotOutput]:
+        return [output for delivery in self._deliveries.values() for output in delivery.outputs()]
 
     # --- reports --------------------------------------------------------------------------------------------------------------------
 
@@ -435,9 +375,8 @@ class Worker:
             if self._acker.error is not None and not self._error_told:
                 self._error_told = True  # minimal time stays at it; one last epoch can still be cut there
                 self._actions.append(ToldCoordinator(msg.Failed(self.fence, "user", self._acker.error)))
-        settled = min(self._minimal, *(delivery.settled for delivery in self._deliveries.values()))
         ended = self._fronts.all_ended and self._minimal == END
-        progress = msg.Progress(self.fence, self._minimal, settled, oldest, self._items_in, self._items_out, problem, ended)
+        progress = msg.Progress(self.fence, self._minimal, self._settled, oldest, self._items_in, self._items_out, problem, ended)
         self._actions.append(ToldCoordinator(progress))
         self._actions += [ToldCoordinator(msg.PeerLost(self.fence, peer, reason)) for peer, reason in self._broken.items()]
 

@@ -66,8 +66,13 @@ class Vertex:
 
 
 def name_of(function: Function) -> str:
-    """How messages call a user's function: module.qualname."""
-    return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', repr(function))}"
+    """How messages call a user's function: module.qualname. A partial is called like its function, any other callable like its class.
+
+    It is part of error items, so it must be the same in every process: never a repr with an address in it.
+    """
+    if not hasattr(function, "__qualname__"):
+        return name_of(getattr(function, "func", type(function)))
+    return f"{getattr(function, '__module__', '?')}.{function.__qualname__}"
 
 
 @dataclass(frozen=True, slots=True)

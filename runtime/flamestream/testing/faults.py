@@ -34,6 +34,7 @@ class Fault(enum.Enum):
     COORDINATOR_CRASH = "the coordinator is killed"
     COORDINATOR_CRASH_IN_STEP = "the coordinator is killed between two actions of one step"
     COORDINATOR_PAUSE = "the coordinator stands still, then goes on"
+    COORDINATOR_PAUSE_AT_WRITE = "the coordinator stands still between asking for a write of the job record and the answer"
     SECOND_COORDINATOR = "two coordinators at once"
     CLOCK_JUMP = "a worker's clock jumps"
     CLOCK_SKEW = "workers' clocks differ"
@@ -70,7 +71,7 @@ _WEIGHT: Mapping[Fault, float] = {
 
 _RATE: Mapping[Fault, float] = {
     Fault.FRAME_LOSS: 0.01, Fault.FRAME_DUPLICATE: 0.1, Fault.FRAME_DELAY: 0.03, Fault.WORKER_CRASH_IN_STEP: 0.006,
-    Fault.COORDINATOR_CRASH_IN_STEP: 0.02, Fault.JOURNAL_SLOW: 0.1, Fault.STORE_ERROR_AFTER_SUCCESS: 0.2, Fault.STORE_TIMEOUT: 0.15,
+    Fault.COORDINATOR_CRASH_IN_STEP: 0.02, Fault.COORDINATOR_PAUSE_AT_WRITE: 0.1, Fault.JOURNAL_SLOW: 0.1, Fault.STORE_ERROR_AFTER_SUCCESS: 0.2, Fault.STORE_TIMEOUT: 0.15,
     Fault.STORE_LATE_WRITE: 0.15, Fault.STORE_TORN_UPLOAD: 0.15, Fault.STORE_STALE_LISTING: 0.5, Fault.STORE_SLOW: 0.3,
     Fault.RECORD_UNKNOWN: 0.15, Fault.RECORD_AWAY: 0.15, Fault.CONSUMER_SLOW: 0.15, Fault.CONSUMER_CRASH: 0.1,
     Fault.CONSUMER_DUPLICATE: 0.15, Fault.SOURCE_REREAD_SLOW: 0.2, Fault.CLOCK_SKEW: 1.0,

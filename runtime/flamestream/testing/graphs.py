@@ -202,15 +202,15 @@ def confusing_keys(rng: Random) -> SimJob:
 
 
 def raises_out_of_order(rng: Random) -> SimJob:
-    """Combining raises if a number is not above the one before, as speculation may well see it; the true order never does."""
+    """Combining raises if a number is missing before the next, as speculation may well see it; the true order misses none."""
     graph = Graph("raises-out-of-order")
     stream = graph.source("s0").balance(spread).map(same)
-    stream.reduce(key=lambda p: "", initial=int, combine=_rising, emit=lambda a, p: (p[0], str(a))).sink("out", key=key_of)
+    stream.reduce(key=lambda p: "", initial=int, combine=_next_number, emit=lambda a, p: (p[0], str(a))).sink("out", key=key_of)
     return SimJob(graph, None, lambda r, number: (LETTERS[number % 5], str(number + 1)), 1, one_partition=True)
 
 
-def _rising(accumulator: int, payload: Payload) -> int:
-    if int(payload[1]) <= accumulator:
+def _next_number(accumulator: int, payload: Payload) -> int:
+    if int(payload[1]) != accumulator + 1:
         raise ValueError(f"{payload[1]} after {accumulator}")
     return int(payload[1])
 

@@ -229,6 +229,8 @@ class CoordinatorNode(Process):
                 self._ask(records.read)
             case c.WriteRecord():
                 self._ask(lambda answer: records.compare_and_set(action.record, action.version, answer))
+                if self.world.hits(Fault.COORDINATOR_PAUSE_AT_WRITE):
+                    self.pause(self.world.between(1_000, 150_000))
             case c.WriteManifest():
                 self._write(action)
             case c.ReadManifest():

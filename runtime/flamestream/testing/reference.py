@@ -105,7 +105,8 @@ class Walk:
 
     def _applied(self, vertex: Vertex, payload: Any) -> list[Any]:
         if vertex.balance is not None:
-            _call(vertex.balance, payload, then=_int32(vertex.balance))  # places the item; only whether it fails matters here
+            placed_by = payload if vertex.key is None else _call(vertex.key, payload)
+            _call(vertex.balance, placed_by, then=_int32(vertex.balance))  # places the item; only whether it fails matters here
         if vertex.kind is Kind.MAP:
             return [_call(vertex.function, payload)]
         if vertex.kind is Kind.FLAT_MAP:

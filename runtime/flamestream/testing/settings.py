@@ -81,14 +81,15 @@ def _site(rng: Random, job: SimJob, front: FrontId, records: int, heal_at: int) 
     parts: dict[Partition, list[SimRecord]] = {name: [] for name in names}
     numbers = sorted(rng.choice(names) for _ in range(records)) if not job.one_partition else [names[0]] * records
     for number, name in enumerate(numbers):
-        parts[name].append(SimRecord(job.record(rng, number * 3 + front), 0, Timestamp(0)))
+        parts[name].append(SimRecord(job.record(rng, number if job.one_partition else number * 4 + front), 0, Timestamp(0)))
     for name in names:
         parts[name] = _scheduled(rng, parts[name], span)
     return SourceSite(front, timed, timed or rng.random() < 0.7, parts, run_length=rng.randint(1, 4) if timed else 1)
 
 
 def _scheduled(rng: Random, records: list[SimRecord], span: int) -> list[SimRecord]:
-    """Spread over `span`, in clumps, beginning late now and then (a partition discovered while running); own times lag or lead."""
+    """Spread over `span`, or in clumps, beginning late now and then (a partition discovered while running); own times lag or lead."""
     begin = EPOCH_START + (rng.randrange(span) if rng.random() < 0.3 else 0)
-    moments = sorted(begin + rng.randrange(span) // rng.choice([1, 1, 20]) for _ in records)
+    clumps = [rng.randrange(span) for _ in range(rng.choice([1, 3, 100]))]
+    moments = sorted(begin + rng.choice(clumps) + rng.randrange(MS) for _ in records)
     return [SimRecord(r.payload, at, Timestamp(max(1, at + rng.randint(-20 * MS, 2 * MS)))) for r, at in zip(records, moments, strict=True)]

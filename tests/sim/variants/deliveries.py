@@ -58,7 +58,7 @@ def _credit_at_the_barrier(self: Worker, message: msg.PeerMessage) -> None:
 VARIANTS = [
     BrokenVariant("no wait for the consumers' acks before a commit", patch(PendingSnapshot, _all_acknowledged=lambda self, settled: True), with_faults(Fault.CONSUMER_SLOW, Fault.CONSUMER_CRASH, rate=0.5)),
     BrokenVariant("t_last per worker", patch(Delivery, opened=_one_t_last), with_faults(Fault.WORKER_CRASH, Fault.CONSUMER_SLOW, rate=0.5)),
-    BrokenVariant("no fencing at the consumer", patch(ConsumerSite, refuses=lambda self, fence, slot: False), with_faults(Fault.WORKER_PAUSE, Fault.CONSUMER_SLOW, times=6), seeds=120),
+    BrokenVariant("no fencing at the consumer", patch(ConsumerSite, refuses=lambda self, fence, slot: False), with_faults(Fault.WORKER_PAUSE, Fault.CONSUMER_SLOW, Fault.PARTITION, times=6), seeds=300),
     BrokenVariant("bundles recut on retry", patch(ConsumerPort, _send=_recut), with_faults(Fault.CONSUMER_CRASH, rate=0.5)),
     BrokenVariant("credit that returns from the barrier only", patch(Worker, _hear_message=_credit_at_the_barrier), with_faults(Fault.CONSUMER_SLOW, Fault.CONSUMER_CRASH, rate=0.9, credit_runs=2), seeds=120),
 ]

@@ -15,19 +15,42 @@ from flamestream.model.meta import time_of_meta
 from flamestream.model.time import END, next_time
 from flamestream.testing.faults import Fault
 from flamestream.testing.graphs import raises_out_of_order
-from sim.variants.variant import BrokenVariant, patch, with_faults
+from sim.variants.variant import BrokenVariant, patch, patched, with_faults
+
+
+_acks = Outbox.acks
 
 
 def _send_under_own_time(self: Worker, owner: Any, cause: Any, vertex: int, meta: Any, payload: object, tombstone: bool) -> None:
-    self._outbox.send(owner, time_of_meta(meta), vertex, meta, payload, tombstone)
+    own = time_of_meta(meta)
+    if own != cause:
+        self._outbox.__dict__.setdefault("elsewhere", set()).add(own)
+    self._outbox.send(owner, own, vertex, meta, payload, tombstone)
+
+
+def _acks_of_two_shards(self: Outbox) -> Acks | None:
+    """What is counted under another time goes to another shard of the acker, and gets there a pass later."""
+    acks, before = _acks(self), self.__dict__.pop("late", None)
+    pairs = dict(zip(acks.causes, acks.ids, strict=True)) if acks is not None else {}
+    elsewhere = self.__dict__.pop("elsewhere", set())
+    late = {cause: pairs.pop(cause) for cause in elsewhere if cause in pairs}
+    if late:
+        self.__dict__["late"] = late
+    for cause, ids in (before or {}).items():
+        pairs[cause] = pairs.get(cause, 0) ^ ids
+    return Acks(list(pairs), list(pairs.values())) if pairs else None
+
+
+def _own_time() -> ExitStack:
+    stack = ExitStack()
+    stack.enter_context(patched(Worker, send=_send_under_own_time))
+    stack.enter_context(patched(Outbox, acks=_acks_of_two_shards))
+    return stack
 
 
 def _admits_all(self: Inbox, peer: Any, sequence: int) -> bool:
     self._sequences[peer] = sequence
     return True
-
-
-_acks = Outbox.acks
 
 
 def _late_acks(self: Outbox) -> Acks | None:
@@ -77,10 +100,10 @@ def _all_askable(self: Acker, fronts: Any, workers: Any, start: Any) -> None:
     _init(self, dict.fromkeys(fronts, True), workers, start)
 
 
-def _timed_is_asked() -> Any:
+def _timed_is_asked() -> ExitStack:
     stack = ExitStack()
-    stack.enter_context(patch(Fronts, asked=_asked_timed)())
-    stack.enter_context(patch(Acker, __init__=_all_askable)())
+    stack.enter_context(patched(Fronts, asked=_asked_timed))
+    stack.enter_context(patched(Acker, __init__=_all_askable))
     return stack
 
 
@@ -92,7 +115,7 @@ def _error_at_once(self: Acker) -> str | None:
 REPLAYS = with_faults(Fault.WORKER_CRASH, Fault.LINK_BREAK, Fault.SOURCE_REREAD_SLOW, rate=0.9)
 
 VARIANTS = [
-    BrokenVariant("acks counted under the item's time instead of the cause", patch(Worker, send=_send_under_own_time)),
+    BrokenVariant("acks counted under the item's time instead of the cause", _own_time, seeds=200),
     BrokenVariant("message ids that cancel", patch(message_id, mix=lambda value: value)),
     BrokenVariant("duplicated frame acked twice", patch(Inbox, admits=_admits_all), with_faults(Fault.FRAME_DUPLICATE)),
     BrokenVariant("a front's promise overtaking its ack", patch(Outbox, acks=_late_acks)),
@@ -100,5 +123,5 @@ VARIANTS = [
     BrokenVariant("an asked front moves journalled runs", patch(JournalledFront, replayed=_replayed_later), REPLAYS),
     BrokenVariant("a promise past journalled runs", patch(JournalledFront, promise=_promise_past_replay), REPLAYS),
     BrokenVariant("a timed front moved by a question", _timed_is_asked),
-    BrokenVariant("errors acted on while speculative", patch(Acker, error=property(_error_at_once)), job=raises_out_of_order),
+    BrokenVariant("errors acted on while speculative", patch(Acker, error=property(_error_at_once)), with_faults(Fault.FRAME_DELAY, heartbeat=1_000), job=raises_out_of_order),
 ]

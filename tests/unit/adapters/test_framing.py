@@ -1,5 +1,6 @@
 """Frames over a real socket pair: whole, in order, bounded, and one clear end."""
 
+import contextlib
 import random
 import socket
 import struct
@@ -115,6 +116,26 @@ def test_a_peer_that_does_not_read_costs_its_connection_and_not_memory(
     assert left.closed[0].startswith("the peer does not read: ")
 
 
+def test_a_frame_does_not_overtake_what_is_buffered(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) -> None:
+    left = End(loop, sockets[0])
+    sent = [bytes([number]) * 300_000 for number in range(10)]
+    for frame in sent:
+        left.connection.send(frame)
+    taken = sockets[1].recv(50_000)  # the kernel has room again, and the loop has not turned
+    left.connection.send(b"last")
+    left_over = bytearray(taken)
+    whole = b"".join(struct.pack(">I", len(frame)) + frame for frame in [*sent, b"last"])
+    sockets[1].setblocking(False)
+
+    def drained() -> bool:
+        with contextlib.suppress(BlockingIOError):
+            left_over.extend(sockets[1].recv(1 << 20))
+        return len(left_over) >= len(whole)
+
+    loops.turn_until(loop, drained, "every byte")
+    assert left_over == whole
+
+
 def test_nothing_is_told_behind_close(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) -> None:
     left = End(loop, sockets[0])
     sockets[1].close()
@@ -155,3 +176,23 @@ def test_finish_sends_what_is_buffered(loop: EpollReactor, sockets: tuple[socket
     left.connection.finish(20.0)
     loops.turn_until(loop, lambda: sizes, "the reader's end")
     assert sizes == [4 + MAX + 4 + 4]
+
+
+def test_finish_waits_for_a_peer_that_reads_late_although_something_it_said_was_not_read(loop: EpollReactor) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # most of what is sent waits in the sender's kernel
+        near = socket.create_connection(listener.getsockname())
+        far, _ = listener.accept()
+    with near, far:
+        left = End(loop, near)
+        far.sendall(b"unread")
+        left.connection.send(bytes(100_000))
+        ended: list[object] = []
+        loop.background(lambda: left.connection.finish(20.0), ended.append)
+        size = 0
+        while part := far.recv(1 << 16):
+            size += len(part)
+        far.close()
+        loops.turn_until(loop, lambda: ended, "the end")
+    assert ended == [None]
+    assert size == 4 + 100_000

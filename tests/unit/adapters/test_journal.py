@@ -338,7 +338,7 @@ def test_a_newer_fence_in_the_same_process_drops_what_was_never_reported(loop: E
 # --- schedules ----------------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.lists(st.tuples(st.sampled_from(["seal", "append", "append", "zombie", "torn"]), st.integers(0, 10**6)), max_size=40))
 def test_in_any_schedule_the_durable_count_for_ever_and_zombies_never(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]

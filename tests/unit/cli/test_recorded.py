@@ -7,7 +7,7 @@ from flamestream.cli.validation import checked
 from flamestream.core.front import TimedFront
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset
-from flamestream.model.time import END, START, FrontId, Timestamp
+from flamestream.model.time import END, START, FrontId
 
 from .conftest import JobFolder
 
@@ -15,7 +15,9 @@ from .conftest import JobFolder
 def test_a_timed_source_has_the_runs_that_its_front_stamps(job: JobFolder) -> None:
     manifest = job.write(sources="{lines: {generator: {count: 150}}}")
     front = TimedFront(FrontId(0), START, {}, run_length=64)
-    stamped = [*front.stamp(Offset(0), range(150), Timestamp(0)), *front.end()]
+    front.take(Offset(0), range(150))
+    front.end()
+    stamped = [front.stamp() for _ in range(3)]
     assert recorded_runs(checked(manifest), END) == [(entry.time, list(payloads)) for entry, payloads in stamped]
 
 

@@ -21,6 +21,11 @@ def test_a_job_whose_parts_fit_is_accepted(job: JobFolder) -> None:
     assert accepted.job.source("lines")["files"]["path"] == str(job.path / "lines.txt")
 
 
+NO_LINES = "/job.yaml:6: spec.sources: graph 'upper' has a source 'lines', which is missing here: is 'line'"
+NO_BAD = "/job.yaml:7: spec.sinks: graph 'upper' has a sink 'bad', which is missing here: add spec.sinks.bad"
+FOLLOWED = "{lines: {files: {path: x, follow: true}}}"
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -53,11 +58,11 @@ def test_a_job_whose_parts_do_not_fit_is_refused_with_place_and_way_out(job: Job
 
 
 def test_a_journal_makes_a_source_that_needs_one_acceptable(job: JobFolder) -> None:
-    checked(job.write(sources="{lines: {files: {path: x, follow: true}}}", journal="{folder: journal}"))
+    checked(job.write(sources=FOLLOWED, journal="{folder: journal}"))
 
 
 def test_without_a_guarantee_nothing_needs_a_fence_or_a_journal(job: JobFolder) -> None:
-    given = {"sources": "{lines: {files: {path: x, follow: true}}}", "sinks": "{shouts: {discard: {}}}"}
+    given = {"sources": FOLLOWED, "sinks": "{shouts: {discard: {}}}"}
     accepted = checked(job.write(**given, guarantee="none"))
     assert not worker_settings(accepted).durable
     assert coordinator_settings(accepted).interval_us is None
@@ -68,9 +73,9 @@ def test_without_a_guarantee_nothing_needs_a_fence_or_a_journal(job: JobFolder) 
     [
         ("import flamestream as fs\n", ".py: there is no graph named 'graph'; it has none: create one"),
         ("import flamestream as fs\nother = fs.Graph('o')\n", ".py: there is no graph named 'graph'; it has other"),
-        ("x = (\n", ".py:1: the application does not load: SyntaxError"),
-        ("import nothing_of_this_name\n", ".py:1: the application does not load: ModuleNotFoundError"),
-        ("\n\nraise ValueError('no')\n", ".py:3: the application does not load: ValueError: no"),
+        ("x = (\n", ".py:1: the application does not load: "),
+        ("import nothing_of_this_name\n", ".py:1: the application does not load: "),
+        ("\n\nraise ValueError('no')\n", ".py:3: the application does not load: "),
         ("import flamestream as fs\ngraph = fs.Graph('g')\ngraph.source('lines')\n", "graph 'g' has no sink"),
     ],
 )

@@ -1,0 +1,250 @@
+"""`flamestream run` and what watches it, for real: processes, a real ZooKeeper, real kills. Workers are plain processes here."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flamestream.cli.exit_codes import ExitCode
+from support.eventually import eventually
+from support.processes import alive, kill
+
+APPLICATION = """\
+import flamestream as fs
+
+def number(n):
+    if n == FAILS_AT:
+        raise ValueError(f"no {n}")
+    return n
+
+graph = fs.Graph("sums")
+numbers = graph.source("numbers").map(number)
+numbers.reduce(key=lambda n: n % 7, initial=int, combine=lambda total, n: total + n).sink("totals", key=lambda total: total % 5)
+"""
+MANIFEST = """\
+apiVersion: flamestream.dev/v1alpha1
+kind: FlameStreamJob
+metadata: {name: sums}
+spec:
+  application: {file: sums.py, graph: graph}
+  sources: {numbers: {generator: GENERATOR}}
+  sinks: {totals: {files: {path: out, fsync: false}}}
+  guarantee: exactly-once
+  workers: {replicas: 2, standby: 1, slots: 16}
+  checkpoint: {interval: 100ms, store: snapshots}
+  limits: {runs: 16}
+"""
+
+
+class Site:
+    """A job in a folder, and the processes that the test started for it."""
+
+    def __init__(self, path: Path, spark: bool = False) -> None:
+        self.path = path
+        self.options = () if spark else ("--no-spark",)
+        self.runs: list[subprocess.Popen[str]] = []
+
+    def write(self, generator: str, fails_at: int = -1) -> None:
+        (self.path / "sums.py").write_text(APPLICATION.replace("FAILS_AT", str(fails_at)))
+        (self.path / "job.yaml").write_text(MANIFEST.replace("GENERATOR", generator))
+
+    def start(self, *options: str) -> subprocess.Popen[str]:
+        command = self._command("run", "job.yaml", "--json", *self.options, *options)
+        run = subprocess.Popen(command, cwd=self.path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.runs.append(run)
+        return run
+
+    def ask(self, *arguments: str) -> tuple[int, Any]:
+        done = subprocess.run(self._command(*arguments, "--json"), cwd=self.path, text=True, capture_output=True, timeout=120, check=False)
+        return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
+
+    def status(self) -> dict[str, Any]:
+        _, answer = self.ask("status", "job.yaml")
+        assert isinstance(answer, dict), answer
+        return answer
+
+    def live_status(self) -> dict[str, Any] | None:
+        """status.json itself: quicker than a process."""
+        file = self.path / ".flamestream" / "sums" / "status.json"
+        found: dict[str, Any] | None = json.loads(file.read_text()) if file.exists() else None
+        return found
+
+    def running(self, epoch: int = 1, attempt: int = 1) -> dict[str, Any]:
+        """Wait until it runs (at least in this attempt) with both workers and its standby, and has committed."""
+
+        def look() -> dict[str, Any] | None:
+            now = self.live_status()
+            whole = now is not None and now["phase"] == "running" and len(now["workers"]) == 2 and len(now["standbys"]) == 1
+            return now if now is not None and whole and now["epoch"] >= epoch and now["attempt"] >= attempt else None
+
+        return eventually(look, f"the job runs and commits epoch {epoch}", within=60) or {}
+
+    def audit(self) -> dict[str, Any]:
+        _, answer = self.ask("audit", "job.yaml")
+        assert isinstance(answer, dict), answer
+        return answer
+
+    def close(self) -> None:
+        """End what the test has left."""
+        for run in self.runs:
+            if run.poll() is None:
+                run.kill()
+            run.communicate()
+
+    @staticmethod
+    def _command(*arguments: str) -> list[str]:
+        return [sys.executable, "-m", "flamestream.cli.main", *arguments]
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    runtime = Path(__file__).parents[2] / "runtime"
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(runtime), os.environ.get("PYTHONPATH", "")])))
+    found = Site(tmp_path)
+    yield found
+    found.close()
+
+
+def ended(run: subprocess.Popen[str]) -> tuple[int, dict[str, Any]]:
+    out, err = run.communicate(timeout=120)
+    assert out, err
+    answer: dict[str, Any] = json.loads(out)
+    return run.returncode, answer
+
+
+def test_a_bounded_job_completes_and_its_audit_is_clean(site: Site) -> None:
+    site.write("{count: 2000}")
+    code, answer = ended(site.start())
+    assert (code, answer["outcome"]) == (ExitCode.OK, "completed")
+    audit = site.audit()
+    assert (audit["clean"], audit["complete"], audit["records"], audit["verdict"]["delivered"]) == (True, True, 2000, 2000)
+
+
+def test_a_completed_job_ends_at_once_when_it_is_started_again(site: Site) -> None:
+    site.write("{count: 100}")
+    assert ended(site.start())[0] == ExitCode.OK
+    code, answer = ended(site.start())
+    assert (code, answer["outcome"]) == (ExitCode.OK, "completed")
+    assert site.audit()["verdict"]["delivered"] == 100
+
+
+def test_sigterm_stops_a_job_and_a_second_start_goes_on(site: Site) -> None:
+    site.write("{rate: 500}")
+    run = site.start()
+    first = site.running()
+    run.send_signal(signal.SIGTERM)
+    code, answer = ended(run)
+    assert (code, answer["outcome"]) == (ExitCode.OK, "stopped")
+    assert site.audit()["clean"]
+    run = site.start()
+    second = site.running(attempt=first["attempt"] + 1)
+    assert second["epoch"] >= first["epoch"]
+    run.send_signal(signal.SIGINT)
+    assert ended(run)[1]["outcome"] == "stopped"
+    audit = site.audit()
+    assert audit["clean"], audit
+
+
+def test_a_drained_job_has_delivered_everything_that_entered(site: Site) -> None:
+    site.write("{rate: 500}")
+    run = site.start("--drain")
+    site.running()
+    run.send_signal(signal.SIGTERM)
+    code, answer = ended(run)
+    assert (code, answer["outcome"]) == (ExitCode.OK, "drained")
+    assert site.audit()["clean"]
+
+
+@pytest.mark.parametrize("role", ["worker", "standby", "coordinator"])
+def test_a_drill_kills_and_the_audit_is_clean(site: Site, role: str) -> None:
+    site.write("{rate: 1000}")
+    run = site.start()
+    site.running()
+    code, answer = site.ask("drill", "job.yaml", "--kill", role, "--times", "2", "--after", "0.3")
+    assert code == ExitCode.OK, answer
+    assert len(answer["faults"]) == 2
+    assert {fault["role"] for fault in answer["faults"]} == {role}
+    assert answer["audit"]["clean"]
+    run.send_signal(signal.SIGTERM)
+    assert ended(run)[0] == ExitCode.OK
+    assert site.audit()["clean"]
+
+
+def test_a_second_instance_is_refused_and_named(site: Site) -> None:
+    site.write("{rate: 100}")
+    first = site.start()
+    site.running()
+    second = site.start()
+    _, err = second.communicate(timeout=60)
+    assert second.returncode == ExitCode.ALREADY_RUNNING
+    assert f"'sums' is already run by process {first.pid}" in err
+    assert site.status()["running"]
+
+
+def test_status_names_the_processes_and_says_when_the_coordinator_is_down(site: Site) -> None:
+    site.write("{rate: 100}")
+    run = site.start()
+    site.running()
+    status = site.status()
+    assert (status["running"], status["coordinator_alive"], status["processes"]["launcher"]) == (True, True, run.pid)
+    assert len(status["pids"]) == 3
+    coordinator = status["processes"]["coordinator"]
+    os.kill(coordinator, signal.SIGSTOP)
+    try:
+        down = eventually(lambda: None if (now := site.status())["coordinator_alive"] else now, "status notices a silent coordinator")
+        assert "the coordinator is down" in down["state"]
+    finally:
+        os.kill(coordinator, signal.SIGCONT)
+
+
+def test_a_launcher_that_is_killed_takes_everything_with_it(site: Site) -> None:
+    site.write("{rate: 500}")
+    run = site.start()
+    site.running()
+    status = site.status()
+    processes = [*status["pids"].values(), status["processes"]["coordinator"], status["processes"]["zookeeper"]]
+    kill(run.pid)
+    run.wait()
+    eventually(lambda: not any(alive(pid) for pid in processes), "everything that the launcher started is gone")
+    assert "was cut off" in site.status()["state"]
+    again = site.start()
+    site.running(attempt=status["status"]["attempt"] + 1)
+    again.send_signal(signal.SIGTERM)
+    assert ended(again)[0] == ExitCode.OK
+    assert site.audit()["clean"]
+
+
+def test_a_function_that_raises_fails_the_job_and_is_named(site: Site) -> None:
+    site.write("{count: 1000}", fails_at=700)
+    code, answer = ended(site.start())
+    assert (code, answer["outcome"], answer["category"]) == (ExitCode.JOB_FAILED, "failed", "user")
+    assert "sums.number" in answer["message"]
+    assert "no 700" in answer["message"]
+    audit = site.audit()
+    assert audit["clean"], audit
+
+
+def test_snapshots_are_listed_and_a_damaged_segment_is_found(site: Site) -> None:
+    site.write("{count: 1000}")
+    assert ended(site.start())[0] == ExitCode.OK
+    _, found = site.ask("snapshots", "list", "job.yaml")
+    newest = found[-1]["epoch"]
+    code, shown = site.ask("snapshots", "show", "job.yaml", str(newest))
+    assert (code, shown["epoch"], shown["job"]) == (ExitCode.OK, newest, "sums")
+    code, verified = site.ask("snapshots", "verify", "job.yaml")
+    assert (code, verified["problems"]) == (ExitCode.OK, [])
+    segment = shown["segments"][0]["name"]
+    file = site.path / "snapshots" / segment
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.chmod(0o600)
+    file.write_bytes(data)
+    code, verified = site.ask("snapshots", "verify", "job.yaml")
+    assert code == ExitCode.CORRUPT
+    assert segment in verified["problems"][0]

@@ -1,0 +1,112 @@
+"""The command line as a whole: help, JSON, errors and exit codes."""
+
+import json
+
+import pytest
+
+from flamestream.cli import commands
+from flamestream.cli.exit_codes import AlreadyRunning, ExitCode, code_of
+from flamestream.cli.main import app, main
+from flamestream.model import errors
+
+from .conftest import JobFolder
+
+COMMANDS = ["run", "validate", "plan", "status", "cat", "audit", "drill", "simulate"]
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    return int(caught.value.code or 0)
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "snapshots list", "snapshots show", "snapshots verify"])
+def test_every_command_has_help_with_an_example_and_json(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*command.split(), "--help") == ExitCode.OK
+    said = capsys.readouterr().out
+    assert "Example" in said
+    assert "--json" in said
+
+
+def test_every_command_is_registered() -> None:
+    assert [command.name for command in app.registered_commands] == COMMANDS
+    assert commands.snapshots.app in [group.typer_instance for group in app.registered_groups]
+
+
+@pytest.mark.parametrize("arguments", [["nothing"], ["validate", "--no-such-option", "x"], ["simulate", "--seed", "x"], ["cat", "one"]])
+def test_a_wrong_command_line_is_a_usage_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*arguments) == ExitCode.USAGE
+    assert capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_without_arguments_shows_its_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(command) == ExitCode.USAGE
+    assert "Example" in capsys.readouterr().out
+
+
+def test_an_error_goes_to_stderr_with_its_exit_code(job: JobFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    job.write(workers="{replica: 2}")
+    assert run("validate", job.manifest) == ExitCode.USAGE
+    said = capsys.readouterr()
+    assert not said.out
+    assert "job.yaml:9: spec.workers.replica: unknown field, did you mean 'replicas'?" in said.err
+
+
+def test_with_json_an_error_is_json_on_stdout(job: JobFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    job.write(workers="{replica: 2}")
+    assert run("validate", job.manifest, "--json") == ExitCode.USAGE
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["error"]["category"] == "user"
+    assert "spec.workers.replica" in answer["error"]["message"]
+
+
+def test_validate_and_plan_say_what_the_job_is(job: JobFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    job.write()
+    assert run("validate", job.manifest) == ExitCode.OK
+    assert "job 'upper' can run: lines -> upper (3 operations) -> shouts, exactly-once, 2 workers" in capsys.readouterr().out
+    assert run("plan", job.manifest) == ExitCode.OK
+    assert capsys.readouterr().out.splitlines() == ["0 lines      -> 1", "1 map upper  >> 2", "2 shouts     sink"]
+    assert run("plan", job.manifest, "--format", "mermaid") == ExitCode.OK
+    assert capsys.readouterr().out.startswith("flowchart LR\n")
+    assert run("plan", job.manifest, "--json") == ExitCode.OK
+    assert [vertex["kind"] for vertex in json.loads(capsys.readouterr().out)["vertices"]] == ["source", "map", "sink"]
+
+
+def test_status_of_a_job_that_was_never_run(job: JobFolder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(job.path)
+    assert run("status", job.write(), "--json") == ExitCode.UNAVAILABLE
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["running"], answer["state"]) == (False, "this job was never run here")
+
+
+def test_simulate_says_what_the_seeds_showed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("simulate", "--seeds", "0:3", "--json") == ExitCode.OK
+    assert sum(json.loads(capsys.readouterr().out)["outcomes"].values()) == 3
+
+
+def test_a_trace_has_a_line_an_event(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("simulate", "--seed", "1", "--trace") == ExitCode.OK
+    first = capsys.readouterr().out
+    assert run("simulate", "--seed", "1", "--trace") == ExitCode.OK
+    again = capsys.readouterr().out
+    assert first.splitlines()[:-1] == again.splitlines()[:-1]
+    assert len(first.splitlines()) > 100
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.ManifestError("x"), 2),
+        (errors.GraphError("x"), 2),
+        (errors.UserError("x"), 1),
+        (AlreadyRunning("x"), 4),
+        (errors.Fenced("x"), 4),
+        (errors.StoreUnavailable("x"), 5),
+        (errors.ClusterStateUnavailable("x"), 5),
+        (errors.Corrupt("x"), 6),
+        (errors.Bug("x"), 70),
+    ],
+)
+def test_each_category_of_errors_has_its_exit_code(error: errors.FlameStreamError, code: int) -> None:
+    assert code_of(error) == code

@@ -100,6 +100,8 @@ class Spec(_Part, frozen=True):
     journal: JournalSettings | None = None
     on_error: Literal["fail"] | DeadLetter = "fail"
     limits: Limits = field(default_factory=Limits)
+    debug: bool = False
+    """Run every function twice and compare: names one that changes its input or is not deterministic."""
     spark: SparkSettings = field(default_factory=SparkSettings)
 
 

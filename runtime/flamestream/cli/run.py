@@ -22,6 +22,7 @@ def command(
     manifest: ManifestFile,
     drain: Annotated[bool, typer.Option("--drain", help="Stop at an epoch, when all that has entered is through.")] = False,
     run_folder: RunFolderOption = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Run every function twice; name one that is not pure.")] = False,
     no_spark: Annotated[bool, typer.Option("--no-spark", hidden=True, help="Workers as plain processes, for tests.")] = False,
     json: Json = False,
 ) -> None:
@@ -29,7 +30,7 @@ def command(
 
     Example: [bold]flamestream run job.yaml[/bold]. Exit codes: 1 the job failed, 2 its manifest is wrong, 4 it runs already.
     """
-    job = checked(manifest)
+    job = checked(manifest, debug=debug)
     code = run(job, RunFolder.of(job.job.name, run_folder), drain=drain, spark=not no_spark, json=json)
     raise typer.Exit(code)
 

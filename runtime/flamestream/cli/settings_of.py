@@ -13,6 +13,8 @@ from flamestream.core.settings import FrontSettings, WorkerSettings
 from flamestream.model.ids import SinkName, SourceName
 from flamestream.model.time import FrontId
 
+HEARTBEAT: Final = 100_000
+"""Microseconds; shorter where epochs are, because an epoch waits for word that minimal time has moved."""
 PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -28,6 +30,7 @@ def fronts_of(checked: CheckedJob) -> tuple[FrontSettings, ...]:
 def worker_settings(checked: CheckedJob) -> WorkerSettings:
     """The same for each worker."""
     spec = checked.job.spec
+    interval = int(spec.checkpoint.interval * 1_000_000)
     return WorkerSettings(
         job=checked.job.name,
         slots=spec.workers.slots,
@@ -38,6 +41,8 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
         dead_letter=SinkName(spec.on_error.dead_letter) if isinstance(spec.on_error, DeadLetter) else None,
         credit_runs=spec.limits.runs,
         credit_bytes=spec.limits.bytes,
+        heartbeat=min(HEARTBEAT, interval),
+        debug=spec.debug,
     )
 
 

@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from flamestream.adapters import sinks, sources
 from flamestream.adapters.application import load
 from flamestream.adapters.sinks import SinkTraits
@@ -31,9 +33,10 @@ class CheckedJob:
     sinks: dict[str, SinkTraits]
 
 
-def checked(manifest: Path) -> CheckedJob:
-    """The job of `manifest`. Raises ManifestError, GraphError or UserError."""
-    return checked_job(read(manifest))
+def checked(manifest: Path, debug: bool = False) -> CheckedJob:
+    """The job of `manifest`, in debug mode if either says so. Raises ManifestError, GraphError or UserError."""
+    job = read(manifest)
+    return checked_job(replace(job, spec=replace(job.spec, debug=True)) if debug else job)
 
 
 def checked_job(job: Job) -> CheckedJob:

@@ -6,6 +6,7 @@ Whatever is under way for an older fence when a newer one appears may be dropped
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from flamestream.core.events import Entry, Row
 from flamestream.core.messages import Frame, SegmentRef, ToCoordinator
@@ -97,14 +98,15 @@ class OpenSink:
     slots: Sequence[Slot]
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """What one slot delivers at once: `items` is `payload.encode_many`-like bytes made by the barrier, `t_last` the meta of the last."""
+class Bundle(NamedTuple):
+    """What one slot delivers at once; a tuple, because a document makes some seventy of them."""
 
     slot: Slot
     sequence: SequenceNumber
     t_last: bytes
+    """The meta of the last item."""
     items: bytes
+    """`payload.encode_items`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class Fronts:
         self._to_read: dict[FrontId, list[Entry]] = {}
         self._held: dict[FrontId, deque[RecordsArrived]] = {front: deque() for front in self._fronts}
         self._ending: set[FrontId] = set()
-        self._told = dict.fromkeys(self._fronts, START)
+        self._told: dict[FrontId, Promise] = {}
         self._unsealed = {front for front in self._fronts if self._journalled(front)}
         self._sealed: dict[FrontId, Sequence[Entry]] = {}
         self._following: set[FrontId] = set()
@@ -209,8 +209,8 @@ class Fronts:
         if not self._started:
             return []
         now = [Promise(number, front.last, front.promise()) for number, front in self._fronts.items()]
-        news = [promise for promise in now if max(promise.time, promise.entered) > self._told[promise.front]]
-        self._told.update((promise.front, promise.time) for promise in news)
+        news = [promise for promise in now if promise != self._told.get(promise.front)]
+        self._told.update((promise.front, promise) for promise in news)
         return news
 
     def settled(self, time: Time) -> None:

@@ -133,8 +133,9 @@ class SparkDriver:
             conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm).setAll(list(self._conf.items()))
             return SparkContext(conf=conf, gateway=gateway)
         except Py4JJavaError as error:
+            reason = reason_of(error)  # asks the JVM, so before the gateway is forgotten
             _forget_gateway()
-            raise UserError(f"Spark does not start with {self._conf['spark.master']!r} and spec.spark.conf: {reason_of(error)}") from error
+            raise UserError(f"Spark does not start with {self._conf['spark.master']!r} and spec.spark.conf: {reason}") from None
         except (Py4JError, OSError) as error:
             _forget_gateway()
             raise Retryable(f"Spark's driver JVM was lost while starting: {reason_of(error)}") from error

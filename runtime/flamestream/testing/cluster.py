@@ -186,8 +186,9 @@ class Cluster:
             case Fault.STORE_FULL:
                 outside.store.fill(lasts)
             case Fault.STORE_DAMAGE:
-                if names := sorted(outside.store.objects):
-                    outside.store.damage(self.world.rng.choice(names))
+                segments = sorted(name for name in outside.store.objects if name.startswith("segments/") or self.world.rng.random() < 0.1)
+                if segments:
+                    outside.store.damage(self.world.rng.choice(segments))
 
     def _links(self) -> list[ControlLink]:
         return [node.link for node in self.workers.values() if node.alive and node.link is not None]

@@ -27,6 +27,7 @@ from flamestream.core.messages import Data, Frame, Manifest
 from flamestream.core.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model import state as states
+from flamestream.model.errors import FlameStreamError
 from flamestream.model.graph import Kind
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta, time_of_meta
@@ -197,9 +198,15 @@ class Invariants:
         for bucket, value in self._oracle.state_at(manifest.cut).items():
             wanted = _wanted(self._oracle, bucket[0], value)
             if wanted is not None:
-                stored = _restored(self._oracle, bucket[0], chains.get(bucket, []))
+                stored = self._restored(bucket, chains.get(bucket, []), manifest)
                 wrong = f"operation {bucket[0]}, key {codec.decode(bucket[1])!r}: epoch {manifest.epoch} has {stored!r}, not {wanted!r}"
                 self._world.require(stored is not None and codec.encode(stored) == codec.encode(wanted), "4 snapshot", wrong)
+
+    def _restored(self, bucket: tuple[int, bytes], rows: list[Row], manifest: Manifest) -> Any:
+        try:
+            return _restored(self._oracle, bucket[0], rows)
+        except FlameStreamError as error:
+            raise self._world.fail("4 snapshot", f"epoch {manifest.epoch}, operation {bucket[0]}, key {bucket[1]!r}: {error}") from error
 
     def _decoded(self, name: str, data: bytes) -> list[Row]:
         if name not in self._rows:

@@ -10,7 +10,7 @@ from typing import Any
 
 from flamestream.model.time import Timestamp
 from flamestream.testing.faults import Fault
-from flamestream.testing.world import World
+from flamestream.testing.world import SimulationFailure, World
 
 MAX_INBOX = 20_000
 
@@ -79,7 +79,12 @@ class Process(ABC):
             most = self.world.between(1, len(events))
             events, self._inbox = events[:most], events[most:]
             self._wake(self._turn_time)
-        actions = self.step(self.clock, events)
+        try:
+            actions = self.step(self.clock, events)
+        except SimulationFailure:
+            raise
+        except Exception as error:  # a core raises nothing but assertions of its own; either is a finding
+            raise self.world.fail("core", f"{self.name}: {type(error).__name__}: {error}") from error
         last = self.world.between(0, len(actions)) if actions and self.world.hits(self.crash_in_step) else None
         for number, action in enumerate(actions):
             if number == last:

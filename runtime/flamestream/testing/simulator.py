@@ -179,10 +179,7 @@ class _WatchedWorker(WorkerNode):
 
     def step(self, now: Timestamp, events: Sequence[Event]) -> Sequence[a.Action]:
         """One pass, watched."""
-        try:
-            actions = super().step(now, events)
-        except Exception as error:
-            raise self.world.fail("core", f"{self.name}: {type(error).__name__}: {error}") from error
+        actions = super().step(now, events)
         invariants, fence = self._invariants, self.core.fence
         for event in events:
             if type(event) is FromPeer:

@@ -1,7 +1,5 @@
 """Variants of what makes a decision final: the job record, the manifest, journals, the order of a recovery."""
 
-from dataclasses import replace
-from random import Random
 from typing import Any
 
 import msgspec
@@ -12,17 +10,26 @@ from flamestream.core.recovery import Recovery
 from flamestream.model.ids import Epoch
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.time import START
-from flamestream.testing.faults import Fault, FaultPlan
-from flamestream.testing.graphs import SimJob, twice_across
+from flamestream.testing.faults import Fault
 from flamestream.testing.journals import Journals, Log
 from flamestream.testing.nodes import CoordinatorNode
 from flamestream.testing.records import Records
-from flamestream.testing.settings import MS, Plan
-from sim.variants.variant import BrokenVariant, patch, with_faults
+from sim.variants.variant import BrokenVariant, directed, patch, several_sources
 
-TWO_COORDINATORS = with_faults(Fault.SECOND_COORDINATOR, Fault.COORDINATOR_PAUSE, Fault.WORKER_CRASH, Fault.RECORD_UNKNOWN, rate=0.2, times=4)
-ZOMBIES = with_faults(Fault.WORKER_PAUSE, Fault.WORKER_CRASH, Fault.JOURNAL_SLOW, rate=0.5, times=5)
-LATE_APPENDS = with_faults(Fault.LINK_BREAK, Fault.JOURNAL_FULL, Fault.JOURNAL_SLOW, rate=0.5, times=4)
+TWO_COORDINATORS = directed(
+    Fault.SECOND_COORDINATOR, Fault.COORDINATOR_PAUSE, Fault.WORKER_CRASH, times=6, spacing=2_000, coordinator={"interval_us": 3_000}
+)
+INTERRUPTED_COMMITS = directed(
+    Fault.COORDINATOR_PAUSE_AT_WRITE, Fault.SECOND_COORDINATOR, times=12, spacing=2_000, coordinator={"interval_us": 3_000, "discovery_us": 5_000}
+)
+"""A coordinator stands still in its commit, another goes on from there, and then the first one wakes up."""
+DISAGREEING_CLOCKS = directed(
+    Fault.CLOCK_JUMP, Fault.CLOCK_SKEW, Fault.WORKER_CRASH, rate=1.0, times=6, spacing=2_000, journalled=True,
+    coordinator={"interval_us": 1_000_000, "workers": 3, "grace_us": 1_000}, plan={"workers": 3},
+)  # fmt: skip
+"""Journalled fronts on workers whose clocks are far apart, and no epoch that would cover what was released."""
+SLOW_SEALS = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, Fault.JOURNAL_SLOW, rate=0.5, times=5, spacing=2_000, journalled=True)
+LATE_APPENDS = directed(Fault.LINK_BREAK, Fault.JOURNAL_FULL, Fault.JOURNAL_SLOW, rate=0.5, times=4, spacing=2_000, journalled=True)
 
 _write = Records._write
 
@@ -75,31 +82,16 @@ def _delete_by_listing(self: CoordinatorNode, action: Any) -> None:
         _carry_out(self, action)
 
 
-def _interrupted_commits(rng: Random, plan: Plan, drawn: FaultPlan) -> tuple[Plan, FaultPlan]:
-    """A coordinator stands still in its commit, another goes on from there, and then the first one wakes up."""
-    plan, drawn = with_faults(Fault.COORDINATOR_PAUSE_AT_WRITE, Fault.SECOND_COORDINATOR, rate=0.3, times=8)(rng, plan, drawn)
-    return replace(plan, coordinator=replace(plan.coordinator, interval_us=5 * MS)), drawn
-
-
-def _disagreeing_clocks(rng: Random, plan: Plan, drawn: FaultPlan) -> tuple[Plan, FaultPlan]:
-    """Journalled fronts only, on workers whose clocks are far apart, and no epoch that would cover what was released."""
-    plan, drawn = with_faults(Fault.CLOCK_JUMP, Fault.CLOCK_SKEW, Fault.WORKER_CRASH, rate=1.0, times=5)(rng, plan, drawn)
-    sites = [replace(site, timed=False, run_length=1) for site in plan.sites]
-    fronts = tuple(replace(front, timed=False, run_length=1) for front in plan.worker.fronts)
-    seldom = replace(plan.coordinator, interval_us=1_000 * MS)
-    return replace(plan, sites=sites, worker=replace(plan.worker, fronts=fronts), coordinator=seldom), drawn
-
-
-def _several_sources(rng: Random) -> SimJob:
-    return next(job for job in iter(lambda: twice_across(rng), None) if job.sources > 1)
-
-
 VARIANTS = [
-    BrokenVariant("no fencing in the job record", patch(Records, fits=lambda self, version: True), TWO_COORDINATORS, seeds=120),
-    BrokenVariant("attempt and commit pointer as two records", patch(Records, _write=_two_records), TWO_COORDINATORS, seeds=300),
-    BrokenVariant("reused epoch number", patch(Epochs, _next_epoch_number=lambda self, record: Epoch(record.committed + 1)), with_faults(Fault.STORE_ERROR_AFTER_SUCCESS, rate=0.8)),
-    BrokenVariant("files deleted by listing", patch(CoordinatorNode, carry_out=_delete_by_listing), _interrupted_commits, seeds=200),
-    BrokenVariant("bound taken over some slots only", patch(Recovery, _bound=_bound_of_one), _disagreeing_clocks, _several_sources, seeds=200),
-    BrokenVariant("replay before all are ready", patch(Recovery, _all_sealed=_one_is_enough), ZOMBIES, seeds=60),
-    BrokenVariant("journals not sealed", patch(Journals, seal=_unsealed), LATE_APPENDS, seeds=200),
+    BrokenVariant("no fencing in the job record", patch(Records, fits=lambda self, version: True), TWO_COORDINATORS),
+    BrokenVariant("attempt and commit pointer as two records", patch(Records, _write=_two_records), TWO_COORDINATORS, seeds=120),
+    BrokenVariant(
+        "reused epoch number",
+        patch(Epochs, _next_epoch_number=lambda self, record: Epoch(record.committed + 1)),
+        directed(Fault.STORE_ERROR_AFTER_SUCCESS, rate=0.8),
+    ),
+    BrokenVariant("files deleted by listing", patch(CoordinatorNode, carry_out=_delete_by_listing), INTERRUPTED_COMMITS, seeds=120),
+    BrokenVariant("bound taken over some slots only", patch(Recovery, _bound=_bound_of_one), DISAGREEING_CLOCKS, several_sources, seeds=120),
+    BrokenVariant("replay before all are ready", patch(Recovery, _all_sealed=_one_is_enough), SLOW_SEALS),
+    BrokenVariant("journals not sealed", patch(Journals, seal=_unsealed), LATE_APPENDS),
 ]

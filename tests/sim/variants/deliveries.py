@@ -12,7 +12,7 @@ from flamestream.model import payload as codec
 from flamestream.model.meta import Meta
 from flamestream.testing.consumers import ConsumerPort, ConsumerSite
 from flamestream.testing.faults import Fault
-from sim.variants.variant import BrokenVariant, patch, with_faults
+from sim.variants.variant import BrokenVariant, directed, patch
 
 _opened = Delivery.opened
 
@@ -55,10 +55,29 @@ def _credit_at_the_barrier(self: Worker, message: msg.PeerMessage) -> None:
         self._fronts.settled(message.time)
 
 
+TAKEOVERS = directed(
+    Fault.WORKER_CRASH, Fault.CONSUMER_SLOW, rate=0.5, times=6, spacing=1_000, worker={"delivery_items": 1},
+    coordinator={"grace_us": 1_000, "workers": 3, "interval_us": 1_000_000}, plan={"workers": 3, "standbys": 0},
+)  # fmt: skip
+"""Slots of a lost worker, which was behind, go to survivors, which are ahead."""
+ZOMBIES = directed(
+    Fault.WORKER_PAUSE, Fault.CONSUMER_SLOW, rate=0.2, times=8, spacing=1_000, worker={"heartbeat": 5_000, "delivery_items": 1},
+    coordinator={"heartbeat_us": 15_000, "grace_us": 1_000, "workers": 2}, plan={"workers": 2, "standbys": 2},
+)  # fmt: skip
+"""Workers stand still until they are replaced, and then go on with what was in their inbox."""
+
 VARIANTS = [
-    BrokenVariant("no wait for the consumers' acks before a commit", patch(PendingSnapshot, _all_acknowledged=lambda self, settled: True), with_faults(Fault.CONSUMER_SLOW, Fault.CONSUMER_CRASH, rate=0.5)),
-    BrokenVariant("t_last per worker", patch(Delivery, opened=_one_t_last), with_faults(Fault.WORKER_CRASH, Fault.CONSUMER_SLOW, rate=0.5)),
-    BrokenVariant("no fencing at the consumer", patch(ConsumerSite, refuses=lambda self, fence, slot: False), with_faults(Fault.WORKER_PAUSE, Fault.CONSUMER_SLOW, Fault.PARTITION, times=6), seeds=300),
-    BrokenVariant("bundles recut on retry", patch(ConsumerPort, _send=_recut), with_faults(Fault.CONSUMER_CRASH, rate=0.5)),
-    BrokenVariant("credit that returns from the barrier only", patch(Worker, _hear_message=_credit_at_the_barrier), with_faults(Fault.CONSUMER_SLOW, Fault.CONSUMER_CRASH, rate=0.9, credit_runs=2), seeds=120),
+    BrokenVariant(
+        "no wait for the consumers' acks before a commit",
+        patch(PendingSnapshot, _all_acknowledged=lambda self, settled: True),
+        directed(Fault.CONSUMER_SLOW, Fault.CONSUMER_CRASH, rate=0.5),
+    ),
+    BrokenVariant("t_last per worker", patch(Delivery, opened=_one_t_last), TAKEOVERS),
+    BrokenVariant("no fencing at the consumer", patch(ConsumerSite, refuses=lambda self, fence, slot: False), ZOMBIES),
+    BrokenVariant("bundles recut on retry", patch(ConsumerPort, _send=_recut), directed(Fault.CONSUMER_CRASH, rate=0.5)),
+    BrokenVariant(
+        "credit that returns from the barrier only",
+        patch(Worker, _hear_message=_credit_at_the_barrier),
+        directed(Fault.CONSUMER_SLOW, Fault.CONSUMER_CRASH, rate=0.9, worker={"credit_runs": 2}),
+    ),
 ]

@@ -13,7 +13,7 @@ from flamestream.model.meta import floor
 from flamestream.testing import stores
 from flamestream.testing.faults import Fault
 from flamestream.testing.graphs import confusing_keys
-from sim.variants.variant import BrokenVariant, patch, patched, with_faults
+from sim.variants.variant import BrokenVariant, directed, patch, patched, several_sources
 
 
 def _first_with_meta(metas: list[Any], payloads: list[Any], meta: Any, payload: Any) -> int | None:
@@ -74,11 +74,15 @@ def _no_roll_back(self: Rejoin, cut: Any, mine: Any) -> None:
     self._cuts.reset(cut)
 
 
+LOST_WORKERS = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK)
+CROWD = directed(Fault.FRAME_DELAY, rate=0.2, spacing=0, worker={"credit_runs": 1000, "credit_bytes": 1 << 20}, plan={"delay": 300})
+DAMAGE = directed(Fault.STORE_DAMAGE, Fault.WORKER_CRASH, times=6, spacing=4_000, coordinator={"interval_us": 5_000})
+
 VARIANTS = [
     BrokenVariant("edges that tie", patch(Dataflow, _forward=_tied_forward)),
-    BrokenVariant("tombstones matched by meta alone", _tombstones_by_meta, seeds=120),
-    BrokenVariant("buckets collected past a live cut", patch(LiveCuts, _refresh=_only_minimal), with_faults(Fault.WORKER_CRASH, Fault.LINK_BREAK)),
+    BrokenVariant("tombstones matched by meta alone", _tombstones_by_meta, CROWD, several_sources),
+    BrokenVariant("buckets collected past a live cut", patch(LiveCuts, _refresh=_only_minimal), LOST_WORKERS),
     BrokenVariant("keys compared by ==", patch(Dataflow, _place=_place_by_equality), job=confusing_keys),
-    BrokenVariant("state above the cut kept by a survivor", patch(Rejoin, _roll_back=_no_roll_back), with_faults(Fault.WORKER_CRASH, Fault.LINK_BREAK)),
-    BrokenVariant("ignored checksum", patch(stores, damaged=lambda data, ref: False), with_faults(Fault.STORE_DAMAGE, Fault.WORKER_CRASH, times=8), seeds=200),
+    BrokenVariant("state above the cut kept by a survivor", patch(Rejoin, _roll_back=_no_roll_back), LOST_WORKERS),
+    BrokenVariant("ignored checksum", patch(stores, damaged=lambda data, ref: False), DAMAGE),
 ]

@@ -14,8 +14,8 @@ from flamestream.core.worker import Worker
 from flamestream.model.meta import time_of_meta
 from flamestream.model.time import END, next_time
 from flamestream.testing.faults import Fault
-from flamestream.testing.graphs import raises_out_of_order
-from sim.variants.variant import BrokenVariant, patch, patched, with_faults
+from flamestream.testing.graphs import inverted_index, raises_out_of_order
+from sim.variants.variant import BrokenVariant, directed, patch, patched, several_sources
 
 
 _acks = Outbox.acks
@@ -112,16 +112,29 @@ def _error_at_once(self: Acker) -> str | None:
     return self._holds[first][0] if first is not None else None
 
 
-REPLAYS = with_faults(Fault.WORKER_CRASH, Fault.LINK_BREAK, Fault.SOURCE_REREAD_SLOW, rate=0.9)
+REPLAYS = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, Fault.SOURCE_REREAD_SLOW, rate=0.9)
+STRAGGLERS = directed(Fault.FRAME_DELAY, rate=0.1, spacing=300, coordinator={"workers": 4}, plan={"workers": 4, "delay": 100})
+"""Now and then an item is late by far, and all that it overturns has been settled but for it."""
+BROAD = directed(spacing=1_000, coordinator={"workers": 5}, plan={"workers": 5})
+"""A run leads to a message to each of four other workers."""
 
 VARIANTS = [
-    BrokenVariant("acks counted under the item's time instead of the cause", _own_time, seeds=200),
-    BrokenVariant("message ids that cancel", patch(message_id, mix=lambda value: value)),
-    BrokenVariant("duplicated frame acked twice", patch(Inbox, admits=_admits_all), with_faults(Fault.FRAME_DUPLICATE)),
+    BrokenVariant("acks counted under the item's time instead of the cause", _own_time, STRAGGLERS, several_sources, seeds=120),
+    BrokenVariant("message ids that cancel", patch(message_id, mix=lambda value: value), BROAD, inverted_index),
+    BrokenVariant("duplicated frame acked twice", patch(Inbox, admits=_admits_all), directed(Fault.FRAME_DUPLICATE)),
     BrokenVariant("a front's promise overtaking its ack", patch(Outbox, acks=_late_acks)),
-    BrokenVariant("promise before the journal is durable", patch(JournalledFront, promise=_promise_at_once), with_faults(Fault.WORKER_CRASH, Fault.JOURNAL_SLOW, rate=0.8)),
+    BrokenVariant(
+        "promise before the journal is durable",
+        patch(JournalledFront, promise=_promise_at_once),
+        directed(Fault.WORKER_CRASH, Fault.JOURNAL_SLOW, rate=0.8),
+    ),
     BrokenVariant("an asked front moves journalled runs", patch(JournalledFront, replayed=_replayed_later), REPLAYS),
     BrokenVariant("a promise past journalled runs", patch(JournalledFront, promise=_promise_past_replay), REPLAYS),
     BrokenVariant("a timed front moved by a question", _timed_is_asked),
-    BrokenVariant("errors acted on while speculative", patch(Acker, error=property(_error_at_once)), with_faults(Fault.FRAME_DELAY, heartbeat=1_000), job=raises_out_of_order),
+    BrokenVariant(
+        "errors acted on while speculative",
+        patch(Acker, error=property(_error_at_once)),
+        directed(Fault.FRAME_DELAY, worker={"heartbeat": 1_000}),
+        raises_out_of_order,
+    ),
 ]

@@ -3,17 +3,19 @@
 Does not: hold the list (`__init__.py`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
 from flamestream.testing.faults import Fault, FaultPlan, Moment
-from flamestream.testing.graphs import SimJob
+from flamestream.testing.graphs import SimJob, twice_across
+from flamestream.testing.producers import SourceSite
 from flamestream.testing.settings import Plan
 from flamestream.testing.simulator import SimulationFailure, Variant, simulate
 
+NOTHING: Mapping[str, Any] = {}
 Adjust = Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]]
 
 
@@ -64,14 +66,51 @@ def patch(owner: Any, **replacements: Any) -> Callable[[], AbstractContextManage
     return lambda: patched(owner, **replacements)
 
 
-def with_faults(*faults: Fault, rate: float = 0.3, times: int = 3, **changes: Any) -> Adjust:
-    """Certain faults instead of drawn ones; `changes` are of the worker's settings."""
+def directed(
+    *faults: Fault,
+    rate: float = 0.3,
+    times: int = 3,
+    spacing: int | None = None,
+    journalled: bool = False,
+    worker: Mapping[str, Any] = NOTHING,
+    coordinator: Mapping[str, Any] = NOTHING,
+    plan: Mapping[str, Any] = NOTHING,
+) -> Adjust:
+    """Certain faults instead of drawn ones, in the last 80 ms before healing, and changed settings.
 
-    def adjust(rng: Random, plan: Plan, drawn: FaultPlan) -> tuple[Plan, FaultPlan]:
-        start = plan.heal_at - 80_000
-        moments = [Moment(rng.randrange(start, plan.heal_at), fault) for fault in faults for _ in range(times)]
-        drawn.rates = dict.fromkeys(faults, rate)
-        drawn.moments = sorted(moments, key=lambda moment: moment.at)
-        return replace(plan, worker=replace(plan.worker, **changes), stop_at=None), drawn
+    `spacing` microseconds between records (0: all at once); `journalled` makes every front one.
+    """
+
+    def adjust(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
+        start = drawn.heal_at - 80_000
+        moments = [Moment(rng.randrange(start, drawn.heal_at), fault) for fault in faults for _ in range(times)]
+        chosen.rates = dict.fromkeys(faults, rate)
+        chosen.moments = sorted(moments, key=lambda moment: moment.at)
+        sites = drawn.sites if spacing is None else [_spaced(site, start, spacing) for site in drawn.sites]
+        fronts = drawn.worker.fronts
+        if journalled:
+            sites = [replace(site, timed=False, run_length=1) for site in sites]
+            fronts = tuple(replace(front, timed=False, run_length=1) for front in fronts)
+        return replace(
+            drawn,
+            sites=sites,
+            worker=replace(drawn.worker, fronts=fronts, **worker),
+            coordinator=replace(drawn.coordinator, **coordinator),
+            **{"stop_at": None, **plan},
+        ), chosen
 
     return adjust
+
+
+def several_sources(rng: Random) -> SimJob:
+    """A job whose items cross workers twice, over several fronts."""
+    return next(job for job in iter(lambda: twice_across(rng), None) if job.sources > 1)
+
+
+def _spaced(site: SourceSite, start: int, spacing: int) -> SourceSite:
+    """Its records one after the other."""
+    spaced = {
+        partition: [replace(record, available=start + number * spacing) for number, record in enumerate(records)]
+        for partition, records in site.partitions.items()
+    }
+    return replace(site, partitions=spaced)

@@ -80,9 +80,8 @@ class SocketConsumer:
     def deliver(self, action: Deliver) -> None:
         if action.fence != self._fence:
             return
-        bundles = [(bundle.slot, bundle.sequence, bundle.t_last, bundle.items) for bundle in action.bundles]
         self._in_flight = action
-        self._frame = encode(DeliverFrame(action.fence, action.number, bundles))
+        self._frame = encode(DeliverFrame(action.fence, action.number, list(action.bundles)))
         if len(self._frame) > MAX_FRAME:
             self._fail("bug", f"would have to take a delivery of {len(self._frame)} bytes, more than {MAX_FRAME}")
         elif self._ready and self._connection is not None:

@@ -58,7 +58,7 @@ def test_workers_are_forked_ready_and_all_alike(local: SparkDriver, start: Start
     for trace in start(local).settled().values():
         assert trace.environment == INTERPRETER
         assert trace.imported, "a worker had to import its own code"
-        assert trace.threads == 1, "the daemon had threads when it forked"
+        assert trace.daemon_threads == 1, "the daemon had threads when it forked"
         assert trace.frozen > 10_000, "what was imported is not out of the collector's reach"
 
 

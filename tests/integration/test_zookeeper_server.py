@@ -64,6 +64,11 @@ def test_it_ends_with_its_owner_even_when_that_is_killed(other_owner: tuple[subp
     eventually(lambda: not alive(pid), "the server ends when its owner was killed")
 
 
+def test_the_server_itself_holds_the_lock_as_long_as_it_lives(server: EmbeddedZooKeeper, tmp_path: Path) -> None:
+    held = {os.readlink(file) for file in Path(f"/proc/{server.pid}/fd").iterdir()}
+    assert str(tmp_path / "zk" / "lock") in held
+
+
 def test_who_comes_second_joins_the_server_of_the_folder(tmp_path: Path, other_owner: tuple[subprocess.Popen[str], int, str]) -> None:
     _, _, address = other_owner
     with EmbeddedZooKeeper(tmp_path / "zk") as joined:

@@ -237,10 +237,9 @@ def test_under_fail_everything_stops_at_the_first_run_with_an_error(seed: int) -
     cluster.check()
     failed, holder = cluster.failures(), cluster.minimal
     assert len(failed) == 1 and failed[0].category == "user" and "at 'number" in failed[0].message
-    before = cluster.commit()
     cluster.announce()
     cluster.run()
-    assert not before and cluster.commit(), "one last epoch can be cut at the failing run"
+    assert cluster.commit(), "one last epoch can be cut at the failing run"
     assert cluster.manifest is not None and cluster.manifest.cut == holder == cluster.minimal
     assert cluster.failing_run() == holder
 

@@ -21,7 +21,7 @@ from flamestream.core.settings import ERRORS, FrontSettings, WorkerSettings
 from flamestream.core.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
-from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SequenceNumber, SinkName, Slot, SourceName, WorkerId
+from flamestream.model.ids import NO_FENCE, Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SequenceNumber, SinkName, Slot, SourceName, WorkerId
 from flamestream.model.layout import Assignment, Layout
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.slot import slot_of
@@ -30,7 +30,7 @@ from flamestream.testing.reference import ERRORS as ERROR_ITEMS
 from flamestream.testing.reference import interpret
 from support.coordinating import settings as coordinator_settings
 
-P = Partition("p")
+P = Partition("")
 DEAD = SinkName("dead")
 Item = tuple[bytes, bytes]
 """(meta, encoded payload)."""
@@ -47,6 +47,7 @@ class Source:
     next: int = 0
     grant: int = 0
     follower: WorkerId | None = None
+    fence: Fence = NO_FENCE
 
 
 @dataclass
@@ -61,11 +62,14 @@ class Sink:
 class CoreCluster:
     """Workers, what is outside of them, and their coordinator's voice."""
 
-    def __init__(self, graph: Graph, workers: int = 2, seed: int = 0, timed: Iterable[int] = (), run_length: int = 1, slots: int = 16, **changes: Any) -> None:
+    def __init__(
+        self, graph: Graph, workers: int = 2, seed: int = 0, *, timed: Iterable[int] = (), run_length: int = 1, replayable: bool = True,
+        slots: int = 16, **changes: Any,
+    ) -> None:  # fmt: skip
         self.rng = Random(seed)
         self.graph = graph.validated()
         names = [vertex.name for vertex in graph.sources]
-        fronts = (FrontSettings(FrontId(i), SourceName(name), i in set(timed), run_length) for i, name in enumerate(names))
+        fronts = (FrontSettings(FrontId(i), SourceName(name), i in set(timed), run_length, replayable) for i, name in enumerate(names))
         self.settings = WorkerSettings("job", slots, tuple(fronts), **{"heartbeat": 1 << 50, "probe": 1 << 50, **changes})
         self.sources = {front.front: Source() for front in self.settings.fronts}
         self.journals: dict[FrontId, list[ev.Entry]] = {front.front: [] for front in self.settings.fronts}
@@ -253,13 +257,13 @@ class CoreCluster:
         assert source.follower is not None
         if source.next == len(source.records):
             source.told_end = True
-            self.step(source.follower, ev.SourceEnded(self.fence, front))
+            self.step(source.follower, ev.SourceEnded(source.fence, front))
             return
         count = self.rng.randint(1, min(source.grant, len(source.records) - source.next, 3))
         first, source.next = source.next, source.next + count
         source.grant -= count
         records = source.records[first : first + count]
-        self.step(source.follower, ev.RecordsArrived(self.fence, front, P, Offset(first), records, 10 * count))
+        self.step(source.follower, ev.RecordsArrived(source.fence, front, P, Offset(first), records, 10 * count))
 
     def _release(self, index: int) -> None:
         name, action = self._waiting.pop(index)
@@ -276,7 +280,8 @@ class CoreCluster:
                     self._links.setdefault((name, action.peer), deque()).extend(self.spoil(action.frame))
             case act.Follow():
                 source = self.sources[action.front]
-                source.follower, source.next, source.grant, source.told_end = name, action.offsets.get(P, Offset(0)), 0, False
+                source.follower, source.fence, source.grant, source.told_end = name, action.fence, 0, False
+                source.next = action.offsets.get(P, Offset(0))
             case act.Pull():
                 self.sources[action.front].grant = action.records
             case act.Wake():

@@ -23,7 +23,7 @@ class Trace:
     pid: int
     daemon: int
     environment: dict[str, str]
-    threads: int
+    daemon_threads: int
     imported: bool
     frozen: int
 
@@ -32,8 +32,8 @@ def live(folder: str, life: Life) -> int:
     """The worker's main: returns when `folder` has a file `stop`; its content is the exit code."""
     pid, imported = os.getpid(), "flamestream.adapters.worker_process" in sys.modules
     environment = {name: os.environ.get(name, "") for name in WATCHED}
-    threads = len(os.listdir("/proc/self/task"))
-    fields = (life.index, life.ordinal, life.name, pid, os.getppid(), environment, threads, imported, gc.get_freeze_count())
+    daemon_threads = len(os.listdir(f"/proc/{os.getppid()}/task"))
+    fields = (life.index, life.ordinal, life.name, pid, os.getppid(), environment, daemon_threads, imported, gc.get_freeze_count())
     part = Path(folder, f".{life.name}")
     part.write_text(json.dumps(fields))
     part.rename(Path(folder, f"{life.name}.life"))

@@ -73,6 +73,9 @@ class Dataflow:
         self._settings = settings
         self._cuts = cuts
         self._output = output
+        self.waiting: list[Work] = []
+        """This worker's share of new runs, put off by `share`."""
+        self._others_first = False
         self._round: list[tuple[Meta, int, Time, int, Any, bool]] = []
         self._rounds = 0
         self._error = self._dead_letters()
@@ -86,6 +89,16 @@ class Dataflow:
         """A new layout; whatever was on its way is forgotten."""
         self.owners = owners
         self._round.clear()
+        self.waiting = []
+
+    def share(self, runs: list[Work]) -> None:
+        """Process new runs up to the doors of keyed vertices: what is others' there is sent, what is this worker's waits for `run`.
+
+        Only new runs: what comes from a keyed vertex may be followed by its tombstone, which must not overtake it (!).
+        """
+        self._others_first = True
+        self.run(runs)
+        self._others_first = False
 
     def run(self, work: list[Work]) -> None:
         """Process `work` and everything that follows from it on this worker, in the order of metas."""
@@ -133,10 +146,12 @@ class Dataflow:
             key, slot = place(payload)
             if type(key) is ErrorValue:
                 fail(meta, key, tombstone)
-            elif (owner := self.owners[slot]) == me:
-                handle(key, slot, meta, payload, tombstone)
-            else:
+            elif (owner := self.owners[slot]) != me:
                 send(owner, self.cause, vertex, meta, payload, tombstone)
+            elif self._others_first:
+                self.waiting.append((meta, self.cause, vertex, payload, tombstone))
+            else:
+                handle(key, slot, meta, payload, tombstone)
 
         return enter
 

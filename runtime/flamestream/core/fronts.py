@@ -109,9 +109,11 @@ class Fronts:
     def ended(self, number: FrontId) -> None:
         """A bounded source has no more."""
         front = self._fronts.get(number)
+        if number not in self._following:
+            return
         if isinstance(front, TimedFront):
             front.end()
-        elif front is not None and number in self._following:
+        else:
             self._ending.add(number)
 
     def durable(self, number: FrontId, time: Time) -> None:

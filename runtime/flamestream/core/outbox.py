@@ -69,11 +69,15 @@ class Outbox:
         for peer in peers:
             self._messages.setdefault(peer, [])
 
-    def acks(self) -> Acks | None:
-        """Close the pass's data messages; what the acker must hear of them and of those received."""
+    def close(self) -> None:
+        """Nothing is added to the data messages gathered so far."""
         for (owner, cause), columns in self._columns.items():
             self._close(owner, cause, columns)
         self._columns = {}
+
+    def acks(self) -> Acks | None:
+        """Close the data messages; what the acker must hear of them and of those received."""
+        self.close()
         acks, self._acks = {cause: ids for cause, ids in self._acks.items() if ids}, {}
         return Acks(list(acks), list(acks.values())) if acks else None
 

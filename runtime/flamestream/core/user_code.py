@@ -8,7 +8,7 @@ In debug mode every function runs twice: both results must be equal, and its inp
 Keeps: whatever is sent locally equals decode(encode(it)), because `payload.check` refuses everything else.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,23 +47,28 @@ def mapped(vertex: Vertex, debug: bool) -> Callable[[Any], Any]:
 
 
 def flat_mapped(vertex: Vertex, debug: bool) -> Callable[[Any], list[Any] | ErrorValue]:
-    """payload -> all results, or one ErrorValue, for FLAT_MAP. The first thing that is wrong counts, as a generator comes to it."""
+    """payload -> all results, or one ErrorValue, for FLAT_MAP."""
     users = _of(vertex.function)
-    function = observed(users, debug, list)
+    function = observed(users, debug, _listed)
 
     def call(payload: Any) -> list[Any] | ErrorValue:
-        results = []
         try:
-            for result in function(payload):
-                check(result)
-                results.append(result)
+            return _listed(function(payload))
         except FATAL:
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
             return error_of(users, error)
-        return results
 
     return call
+
+
+def _listed(results: Iterable[Any]) -> list[Any]:
+    """All of them, each checked as it comes: of several things that are wrong, the first counts."""
+    checked = []
+    for result in results:
+        check(result)
+        checked.append(result)
+    return checked
 
 
 def filtered(vertex: Vertex, debug: bool) -> Callable[[Any], bool | ErrorValue]:

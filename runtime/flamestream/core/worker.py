@@ -60,6 +60,7 @@ class Worker:
         self._items_in = self._items_out = 0
         self._now = Timestamp(0)
         self._work: list[Work] = []
+        self._runs: list[Work] = []
         self._halted = True
         self._begin(Layout(LayoutVersion(0), (me,) * settings.slots, (), me), START, {})
 
@@ -99,18 +100,29 @@ class Worker:
 
     def _process(self) -> None:
         self._fronts.advance(self._now)
-        work, self._work = self._work, []
-        if work and not self._halted:
+        if self._halted:
+            return
+        (runs, self._runs), (waiting, self.flow.waiting) = (self._runs, []), (self.flow.waiting, [])
+        if runs and self._peers and not waiting:
+            self.flow.share(runs)
+            if self.flow.waiting:
+                return
+            runs = []
+        work, self._work = runs + waiting + self._work, []
+        if work:
             self.flow.run(work)
 
     def _flush(self) -> None:
         if self._halted or not self._rejoin.linked:
             return
-        self._epochs.go_on(self._settled)
+        if self.flow.waiting:
+            self._let_others_begin()
+            return
         self._to_acker()
         while self._acker is not None and self._hear():
             self._to_acker()
         self._deliver()
+        self._epochs.go_on(self._settled)
         if self._now - self._probed >= self._settings.probe and self._rejoin.running:
             self._probed = self._now
             self._outbox.probe(self._peers)
@@ -119,6 +131,15 @@ class Worker:
         self._epochs.actions, self._fronts.actions = [], []
         if self._fronts.waits_for_a_pass:
             self._actions.append(Wake())
+
+    def _let_others_begin(self) -> None:
+        """New runs: what belongs to other workers leaves now, and this worker does its own share in the next pass, at the same time.
+
+        Nothing is acked or promised before that share is done (!), so two passes are one for everybody else.
+        """
+        self._outbox.close()
+        self._actions += [*self._fronts.actions, *self._outbox.frames(), Wake()]
+        self._fronts.actions = []
 
     def _halt(self, category: str, message: str) -> None:
         """This attempt can't go on here; the coordinator decides what follows."""
@@ -178,7 +199,7 @@ class Worker:
         self._barriers = {number: Barrier() for number in self._sinks}
         self._deliveries = {number: Delivery(name, cut, settings.delivery_items) for number, name in self._sinks.items()}
         self._broken: dict[WorkerId, str] = {}
-        self._error_told = False
+        self._runs.clear()
         self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings.slice_size)
         self._work.clear()
         self._minimal = self._settled_told = cut
@@ -250,7 +271,7 @@ class Worker:
                 self.flow.cause = entry.time
                 self.flow.bad_record(meta, payload)
             else:
-                self._work.append((meta, entry.time, number, payload, False))
+                self._runs.append((meta, entry.time, number, payload, False))
 
     def _frame(self, event: ev.FromPeer) -> None:
         if event.frame.fence != self.fence or self._halted or not self._rejoin.ready:
@@ -372,8 +393,7 @@ class Worker:
         oldest, problem = END, "; ".join(self._fronts.stalled.values())
         if self._acker is not None:
             oldest = self._acker.table.oldest
-            if self._acker.error is not None and not self._error_told:
-                self._error_told = True  # minimal time stays at it; one last epoch can still be cut there
+            if self._acker.error is not None:  # minimal time stays at it; said with each report, for the coordinator may be a new one
                 self._actions.append(ToldCoordinator(msg.Failed(self.fence, "user", self._acker.error)))
         ended = self._fronts.all_ended and self._minimal == END
         progress = msg.Progress(self.fence, self._minimal, self._settled, oldest, self._items_in, self._items_out, problem, ended)

@@ -17,11 +17,13 @@ from flamestream.testing.records import Records
 from sim.variants.variant import BrokenVariant, directed, patch, several_sources
 
 TWO_COORDINATORS = directed(
-    Fault.SECOND_COORDINATOR, Fault.COORDINATOR_PAUSE, Fault.WORKER_CRASH, times=6, spacing=2_000, coordinator={"interval_us": 3_000}
-)
+    Fault.SECOND_COORDINATOR, Fault.COORDINATOR_PAUSE, Fault.WORKER_CRASH, Fault.STORE_SLOW, times=8, spacing=2_000,
+    coordinator={"interval_us": 3_000, "discovery_us": 2_000, "grace_us": 1_000}, plan={"standbys": 1},
+)  # fmt: skip
 INTERRUPTED_COMMITS = directed(
-    Fault.COORDINATOR_PAUSE_AT_WRITE, Fault.SECOND_COORDINATOR, times=12, spacing=2_000, coordinator={"interval_us": 3_000, "discovery_us": 5_000}
-)
+    Fault.COORDINATOR_PAUSE_AT_WRITE, Fault.SECOND_COORDINATOR, rate=0.4, times=20, spacing=2_000,
+    coordinator={"interval_us": 3_000, "discovery_us": 2_000},
+)  # fmt: skip
 """A coordinator stands still in its commit, another goes on from there, and then the first one wakes up."""
 DISAGREEING_CLOCKS = directed(
     Fault.CLOCK_JUMP, Fault.CLOCK_SKEW, Fault.WORKER_CRASH, rate=1.0, times=6, spacing=2_000, journalled=True,

@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 from flamestream.core import message_id
@@ -11,10 +12,11 @@ from flamestream.core.fronts import Fronts
 from flamestream.core.messages import Acks
 from flamestream.core.outbox import Inbox, Outbox
 from flamestream.core.worker import Worker
+from flamestream.model.graph import Graph
 from flamestream.model.meta import time_of_meta
 from flamestream.model.time import END, next_time
 from flamestream.testing.faults import Fault
-from flamestream.testing.graphs import inverted_index, raises_out_of_order
+from flamestream.testing.graphs import SimJob, concatenation, key_of, raises_out_of_order, same, spread
 from sim.variants.variant import BrokenVariant, directed, patch, patched, several_sources
 
 
@@ -113,14 +115,22 @@ def _error_at_once(self: Acker) -> str | None:
 
 
 REPLAYS = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, Fault.SOURCE_REREAD_SLOW, rate=0.9)
-STRAGGLERS = directed(Fault.FRAME_DELAY, rate=0.1, spacing=300, coordinator={"workers": 4}, plan={"workers": 4, "delay": 100})
+STRAGGLERS = directed(Fault.FRAME_DELAY, rate=0.1, spacing=800, coordinator={"workers": 4}, plan={"workers": 4, "delay": 100})
 """Now and then an item is late by far, and all that it overturns has been settled but for it."""
-BROAD = directed(spacing=1_000, coordinator={"workers": 5}, plan={"workers": 5})
-"""A run leads to a message to each of four other workers."""
+BROAD = directed(spacing=1_000, worker={"credit_bytes": 1 << 20}, coordinator={"workers": 5}, plan={"workers": 5})
+
+
+def broad(rng: Random) -> SimJob:
+    """Every record leads to a message to each of four other workers."""
+    graph = Graph("broad")
+    many = graph.source("s0").flat_map(lambda p: [(p[0], f"{p[1]}.{i}") for i in range(12)]).balance(spread).map(same)
+    concatenation(rng, many).sink("out", key=key_of)
+    return SimJob(graph, None, lambda r, number: ("k", str(number)), 1)
+
 
 VARIANTS = [
     BrokenVariant("acks counted under the item's time instead of the cause", _own_time, STRAGGLERS, several_sources, seeds=120),
-    BrokenVariant("message ids that cancel", patch(message_id, mix=lambda value: value), BROAD, inverted_index),
+    BrokenVariant("message ids that cancel", patch(message_id, mix=lambda value: value), BROAD, broad),
     BrokenVariant("duplicated frame acked twice", patch(Inbox, admits=_admits_all), directed(Fault.FRAME_DUPLICATE)),
     BrokenVariant("a front's promise overtaking its ack", patch(Outbox, acks=_late_acks)),
     BrokenVariant(

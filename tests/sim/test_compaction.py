@@ -10,7 +10,9 @@ from flamestream.testing.faults import Fault
 from flamestream.testing.graphs import inverted_index
 from sim.variants.variant import directed, patched
 
-CHURN = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, spacing=3_000, coordinator={"interval_us": 2_000, "grace_us": 1_000}, worker={"credit_runs": 5})
+CHURN = directed(
+    Fault.WORKER_CRASH, Fault.LINK_BREAK, spacing=3_000, coordinator={"interval_us": 2_000, "grace_us": 1_000}, worker={"credit_runs": 5}
+)
 
 
 def test_merging_some_segments_and_not_others_loses_nothing() -> None:

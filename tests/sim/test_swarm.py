@@ -6,15 +6,18 @@ from flamestream.testing import SwarmResult, swarm
 from flamestream.testing.faults import Fault
 
 SEEDS = range(500)
-BRANCHES = (
-    "said.Accepted", "said.Refused", "said.PeerLost", "said.Failed", "heard.Abort", "heard.Drain", "heard.Committed",
-    "peer.Data", "peer.tombstone", "peer.Question", "peer.Hold", "peer.Cut", "front.out of credit",
-    "worker.ReadRun", "worker.Load", "worker.exit fenced", "worker.exit told",
-    "recovery.of a survivor", "coordinator.adopted a running job", "coordinator.fenced", "coordinator.drained", "coordinator.stopped",
-    "coordinator.DeleteObjects", "epoch.committed", "record.conflict", "snapshot.compacted", "snapshot.upload failed", "store.write tried again",
-    "journal.replayed", "journal.trimmed", "journal.zombie append refused", "consumer.repeated bundle", "consumer.old bundle",
-    "consumer.open fenced", "consumer.delivery fenced", "job.failed on a user error", "job.ended on a damaged object",
-)  # fmt: skip
+BRANCHES = """
+    said.Accepted, said.Refused, said.PeerLost, said.Failed, heard.Abort, heard.Drain, heard.Committed,
+    peer.Data, peer.tombstone, peer.Question, peer.Hold, peer.Cut, front.out of credit,
+    worker.ReadRun, worker.Load, worker.exit fenced, worker.exit told, recovery.of a survivor,
+    coordinator.adopted a running job, coordinator.fenced, coordinator.drained, coordinator.stopped, coordinator.DeleteObjects,
+    epoch.committed, record.conflict, snapshot.compacted, snapshot.upload failed, store.write tried again,
+    journal.replayed, journal.trimmed, journal.zombie append refused,
+    consumer.repeated bundle, consumer.old bundle, consumer.open fenced, consumer.delivery fenced,
+    job.failed on a user error, job.ended on a damaged object
+"""
+WITHOUT_EFFECT = {Fault.STORE_STALE_LISTING}
+"""The engine never lists, so it cannot meet it; the broken variant that lists does."""
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +30,11 @@ def test_every_invariant_holds_at_every_event(result: SwarmResult) -> None:
     assert len(result.reports) == len(SEEDS)
 
 
-@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", [fault for fault in Fault if fault not in WITHOUT_EFFECT], ids=lambda fault: fault.name)
 def test_the_fault_really_happened(result: SwarmResult, fault: Fault) -> None:
-    if fault is Fault.STORE_STALE_LISTING:
-        pytest.skip("the engine never lists; the broken variant that does meets it")
     assert result.coverage[f"fault.{fault.name}"] > 0
 
 
-@pytest.mark.parametrize("branch", BRANCHES)
+@pytest.mark.parametrize("branch", [branch.strip() for branch in BRANCHES.split(",")])
 def test_the_branch_really_happened(result: SwarmResult, branch: str) -> None:
     assert result.coverage[branch] > 0

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from support.eventually import eventually
 
+LISTENS = "0A"
+"""A state in /proc/net/tcp."""
+
 
 def alive(pid: int) -> bool:
     """True while any of its threads runs; a zombie that nobody waited for is dead."""
@@ -41,3 +44,13 @@ def kill(pid: int) -> None:
     """SIGKILL, and back when it is dead."""
     os.kill(pid, signal.SIGKILL)
     eventually(lambda: not alive(pid), f"process {pid} dies of SIGKILL")
+
+
+def listening(pid: int) -> list[int]:
+    """TCP ports that it listens on."""
+    inodes = set()
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            inodes.add(os.readlink(fd).removeprefix("socket:[").removesuffix("]"))
+    rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    return sorted(int(row[1].partition(":")[2], 16) for row in rows if row[3] == LISTENS and row[9] in inodes)

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from flamestream.core.events import Row
 from flamestream.core.live_cuts import LiveCuts
+from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor
 from flamestream.model.time import Time
@@ -116,14 +117,18 @@ class KeyedState(ABC, Generic[B]):
         self._dirty = [bucket for bucket in self._dirty if bucket.slot in kept]
 
     def load(self, rows: Iterable[Row]) -> None:
-        """Take the state of whole slots, which have no buckets yet, from the rows of all segments."""
+        """Take the state of whole slots, which have no buckets yet, from the rows of all segments. Raises Corrupt if rows are missing."""
         chains: dict[bytes, list[Row]] = {}
         for row in sorted(rows, key=lambda row: row.epoch):
             if row.full:
                 chains[row.key] = [row]
-            else:
+            elif row.key in chains:
                 chains[row.key].append(row)
+            else:
+                chains[row.key] = [row]  # superseded: its full row was compacted away because a newer one exists
         for key, chain in chains.items():
+            if not chain[0].full:
+                raise Corrupt(f"the snapshot has changes of key {key!r} of operation {self.operation}, but not what they change")
             bucket = self.buckets[key] = self.make(key, chain[0].slot)
             bucket.full, bucket.chain = len(chain[0].state), sum(len(row.state) for row in chain[1:])
             self.restore(bucket, chain)

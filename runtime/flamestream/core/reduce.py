@@ -28,7 +28,7 @@ from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor
 from flamestream.model.time import Time
 
-TRIM_ABOVE = 16
+TRIM_ABOVE = 32
 
 
 class Accumulation(Bucket):

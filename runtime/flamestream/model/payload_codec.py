@@ -84,7 +84,7 @@ def height_of(value: Any, room: int = MAX_DEPTH) -> int:
         return 0 if value.isascii() else _check_str(value)
     if kind is int:
         return 0 if INT_MIN <= value <= INT_MAX else _refuse_int(value)
-    return HEIGHTS[kind](value, room)
+    return height_of_members(value, room) if kind is tuple else HEIGHTS[kind](value, room)
 
 
 def height_of_members(members: Iterable[Any], room: int) -> int:
@@ -100,8 +100,10 @@ def height_of_members(members: Iterable[Any], room: int) -> int:
         elif kind is int:
             if not INT_MIN <= value <= INT_MAX:
                 _refuse_int(value)
-        elif (height := HEIGHTS[kind](value, room - 1)) > highest:
-            highest = height
+        else:
+            height = height_of_members(value, room - 1) if kind is tuple else HEIGHTS[kind](value, room - 1)
+            if height > highest:
+                highest = height
     return highest + 1
 
 

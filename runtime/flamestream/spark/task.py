@@ -10,12 +10,17 @@ worker does (adapters/worker_process.py).
 
 import os
 import secrets
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from flamestream.adapters.parent_death import die_with_parent
 from flamestream.model.errors import Bug, Retryable
 from flamestream.spark.daemon import PID_VARIABLE
+
+
+SHORT_LIFE: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +57,24 @@ class WorkerTask:
         if context is None:
             raise Bug("a worker task runs outside Spark")
         watch_daemon()
-        life = Life(context.partitionId(), context.attemptNumber(), secrets.token_hex(4))
-        code = self.main(life)
-        if code != 0:
-            raise Retryable(f"worker {life.name} ended with exit code {code}")
+        live(self.main, Life(context.partitionId(), context.attemptNumber(), secrets.token_hex(4)))
+
+
+def live(main: WorkerMain, life: Life, clock: Callable[[], float] = time.monotonic, pause: Callable[[float], None] = time.sleep) -> None:
+    """One life to its end. Raises if that was a failure, so that Spark starts another.
+
+    Spark does so at once and without end. That is right for a worker that was killed, but one that fails as soon as it starts would keep a
+    core busy; so a failure in a life's first second is followed by a pause. (A killed worker does not come here, and none waits for it.)
+    """
+    began = clock()
+    code = -1
+    try:
+        code = main(life)
+    finally:
+        if code != 0 and clock() - began < SHORT_LIFE:
+            pause(SHORT_LIFE)
+    if code != 0:
+        raise Retryable(f"worker {life.name} ended with exit code {code}")
 
 
 def watch_daemon() -> None:

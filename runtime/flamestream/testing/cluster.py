@@ -9,9 +9,11 @@ from collections.abc import Callable
 from flamestream.core import coordination as c
 from flamestream.model.ids import WorkerId
 from flamestream.testing.control import ControlLink, break_random, silence_random
+from flamestream.testing.coordinator_node import CoordinatorNode
 from flamestream.testing.faults import Fault, Moment
-from flamestream.testing.nodes import CoordinatorNode, Outside, WorkerNode
+from flamestream.testing.outside import Outside
 from flamestream.testing.settings import MS, Plan
+from flamestream.testing.worker_node import WorkerNode
 from flamestream.testing.world import World
 
 

@@ -71,7 +71,8 @@ _WEIGHT: Mapping[Fault, float] = {
 
 _RATE: Mapping[Fault, float] = {
     Fault.FRAME_LOSS: 0.01, Fault.FRAME_DUPLICATE: 0.1, Fault.FRAME_DELAY: 0.03, Fault.WORKER_CRASH_IN_STEP: 0.006,
-    Fault.COORDINATOR_CRASH_IN_STEP: 0.02, Fault.COORDINATOR_PAUSE_AT_WRITE: 0.1, Fault.JOURNAL_SLOW: 0.1, Fault.STORE_ERROR_AFTER_SUCCESS: 0.2, Fault.STORE_TIMEOUT: 0.15,
+    Fault.COORDINATOR_CRASH_IN_STEP: 0.02, Fault.COORDINATOR_PAUSE_AT_WRITE: 0.1,
+    Fault.JOURNAL_SLOW: 0.1, Fault.STORE_ERROR_AFTER_SUCCESS: 0.2, Fault.STORE_TIMEOUT: 0.15,
     Fault.STORE_LATE_WRITE: 0.15, Fault.STORE_TORN_UPLOAD: 0.15, Fault.STORE_STALE_LISTING: 0.5, Fault.STORE_SLOW: 0.3,
     Fault.RECORD_UNKNOWN: 0.15, Fault.RECORD_AWAY: 0.15, Fault.CONSUMER_SLOW: 0.15, Fault.CONSUMER_CRASH: 0.1,
     Fault.CONSUMER_DUPLICATE: 0.15, Fault.SOURCE_REREAD_SLOW: 0.2, Fault.CLOCK_SKEW: 1.0,
@@ -134,7 +135,9 @@ def drawn_faults(rng: Random, trace: Trace, start: int, heal_at: int) -> FaultPl
     if Fault.CLOCK_SKEW in rates:
         rates[Fault.CLOCK_SKEW] = 1.0
     bursts = [rng.randrange(start, heal_at) for _ in range(2)]
-    moments = [Moment(_moment(rng, start, heal_at, bursts), fault) for fault in chosen if fault in SCHEDULED for _ in range(rng.randint(1, 3))]
+    moments = [
+        Moment(_moment(rng, start, heal_at, bursts), fault) for fault in chosen if fault in SCHEDULED for _ in range(rng.randint(1, 3))
+    ]
     return FaultPlan(rng, trace, rates, sorted(moments, key=lambda m: m.at))
 
 

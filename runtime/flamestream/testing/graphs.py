@@ -85,9 +85,12 @@ def diamond(rng: Random, stream: Stream) -> Stream:
 def concatenation(rng: Random, stream: Stream) -> Stream:
     """All values of a key so far, in order."""
     return stream.reduce(
-        key=key_of, initial=str, combine=lambda a, p: f"{a[-40:]}{digest(a)[:2]}.{p[1][-6:]}", emit=lambda a, p: (p[0], p[1][-8:] + digest(a)),
+        key=key_of,
+        initial=str,
+        combine=lambda a, p: f"{a[-40:]}{digest(a)[:2]}.{p[1][-6:]}",
+        emit=lambda a, p: (p[0], p[1][-8:] + digest(a)),
         fused=rng.random() < 0.7,
-    )  # fmt: skip
+    )
 
 
 def windows(rng: Random, stream: Stream) -> Stream:
@@ -150,7 +153,7 @@ def drawn_job(rng: Random) -> SimJob:
 
 def chain(rng: Random) -> SimJob:
     """Up to four random stages over one to three merged sources."""
-    stages = []
+    stages: list[Stage] = []
     while len(stages) < rng.randint(1, 4):
         stage = rng.choices([s for s, _ in STAGES], [w for _, w in STAGES])[0]
         if stage not in _ONCE or stage not in stages:
@@ -167,7 +170,9 @@ def chain(rng: Random) -> SimJob:
 def abc_bac(rng: Random) -> SimJob:
     """Characters of several fronts are appended to one string: only one order is right, whichever it is."""
     graph, stream, sources = _sources(rng, "abc-bac")
-    stream.balance(spread).map(same).reduce(key=lambda p: "", initial=str, combine=lambda a, p: (a + p[1][-1])[-50:]).sink("out", key=lambda a: "")
+    stream.balance(spread).map(same).reduce(key=lambda p: "", initial=str, combine=lambda a, p: (a + p[1][-1])[-50:]).sink(
+        "out", key=lambda a: ""
+    )
     return SimJob(graph, None, _record(rng), sources)
 
 

@@ -19,7 +19,6 @@ from typing import Any
 
 import msgspec
 
-
 from flamestream.core.actions import Bundle
 from flamestream.core.events import Entry, Row
 from flamestream.core.job_record import JobRecord
@@ -131,7 +130,9 @@ class Invariants:
         self._world.require(time > before, "1 minimal time", f"minimal time of {fence} goes back from {before} to {time}")
         self._told[fence] = time
         oldest = min(self._in_flight.get(fence, {}).values(), default=END)
-        self._world.require(oldest >= time, "1 minimal time", f"minimal time of {fence} is {time}, an item with cause {oldest} is in flight")
+        self._world.require(
+            oldest >= time, "1 minimal time", f"minimal time of {fence} is {time}, an item with cause {oldest} is in flight"
+        )
 
     def entered(self, fence: Fence, front: FrontId, entry: Entry) -> None:
         """A front stamps a run, or replays one."""
@@ -267,6 +268,3 @@ def _restored(oracle: Oracle, operation: int, rows: list[Row]) -> Any:
 def told_by(worker: Worker) -> Time | None:
     """What an acker has told; None of a worker that hosts none."""
     return None if worker._acker is None else worker._acker._told
-
-
-

@@ -39,7 +39,9 @@ class Expected:
 class Oracle:
     """One run's truth."""
 
-    def __init__(self, world: World, graph: Graph, sites: Iterable[SourceSite], sources: dict[FrontId, str], slots: int, dead_letter: SinkName | None) -> None:
+    def __init__(
+        self, world: World, graph: Graph, sites: Iterable[SourceSite], sources: dict[FrontId, str], slots: int, dead_letter: SinkName | None
+    ) -> None:
         self.reached = START
         """Runs below have been interpreted."""
         self.error_at: Time | None = None

@@ -89,6 +89,11 @@ class Process(ABC):
         for number, action in enumerate(actions):
             if number == last:
                 self.crash()
-            if not self.alive:
                 return
             self.carry_out(action)
+            if self._gone():
+                return
+
+    def _gone(self) -> bool:
+        """Carrying out an action may have ended it."""
+        return not self.alive

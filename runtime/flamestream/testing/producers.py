@@ -85,7 +85,9 @@ class ProducerPort:
         reader = self._reader_of(action.fence)
         slow = 20 if self._world.hits(Fault.SOURCE_REREAD_SLOW) else 1
         reader.reads = max(reader.reads, self._world.now + slow * self._world.between(1, self._delay))
-        self._world.after(reader.reads - self._world.now, self._say, RunRead(action.fence, action.front, action.entry, self._again(action.entry)))
+        self._world.after(
+            reader.reads - self._world.now, self._say, RunRead(action.fence, action.front, action.entry, self._again(action.entry))
+        )
 
     def follow(self, action: Follow) -> None:
         """Read on from the offsets."""

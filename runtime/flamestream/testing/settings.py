@@ -40,9 +40,10 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
     heal_at = EPOCH_START + rng.randint(80, 350) * MS
     sites = _sites(rng, job, heal_at)
     slots, workers = rng.choice([4, 8, 8, 16]), rng.choice([1, 2, 3, 4, 4])
+    fronts = tuple(FrontSettings(site.front, _source(job, site.front), site.timed, site.run_length, site.replayable) for site in sites)
     worker = WorkerSettings(
-        job="sim", slots=slots, fronts=tuple(FrontSettings(s.front, _source(job, s.front), s.timed, s.run_length, s.replayable) for s in sites),
-        python="sim", dead_letter=job.dead_letter, credit_runs=rng.choice([2, 5, 20, 1000]), credit_bytes=rng.choice([60, 400, 8 << 20]),
+        job="sim", slots=slots, fronts=fronts, python="sim", dead_letter=job.dead_letter, credit_runs=rng.choice([2, 5, 20, 1000]),
+        credit_bytes=rng.choice([60, 400, 8 << 20]),
         delivery_items=rng.choice([1, 3, 50, 8192]), heartbeat=20 * MS, slice_size=rng.choice([1, 4, 128]), debug=rng.random() < 0.03,
     )  # fmt: skip
     return Plan(

@@ -25,12 +25,13 @@ from flamestream.testing.graphs import SimJob
 from flamestream.testing.invariants import Invariants, told_by
 from flamestream.testing.journals import Journals
 from flamestream.testing.network import Network
-from flamestream.testing.nodes import Outside, WorkerNode
 from flamestream.testing.oracle import Oracle
+from flamestream.testing.outside import Outside
 from flamestream.testing.records import Records
 from flamestream.testing.settings import LIVENESS_LIMIT, MS, Plan, drawn_plan
 from flamestream.testing.stores import Store
 from flamestream.testing.trace import Trace
+from flamestream.testing.worker_node import WorkerNode
 from flamestream.testing.world import EPOCH_START, SimulationFailure, World
 
 Variant = Callable[[], AbstractContextManager[None]]
@@ -70,7 +71,9 @@ def simulate(
 class _Run:
     """Everything of one run, wired together."""
 
-    def __init__(self, seed: int, trace: Trace, adjust: "Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]] | None", job: SimJob | None) -> None:
+    def __init__(
+        self, seed: int, trace: Trace, adjust: "Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]] | None", job: SimJob | None
+    ) -> None:
         rng = Random(seed)
         plan = drawn_plan(rng, job)
         faults = drawn_faults(rng, trace, EPOCH_START, plan.heal_at)
@@ -205,4 +208,3 @@ def _outside(world: World, plan: Plan) -> Outside:
         Store(world, 3 * delay), Records(world, 2 * delay), {sink: ConsumerSite(world, sink, delay) for sink in sinks},
         {site.front: site for site in plan.sites}, delay, plan.turn,
     )  # fmt: skip
-

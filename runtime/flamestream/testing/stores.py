@@ -57,7 +57,7 @@ class Store:
             world.after(delay, answer, StoreError("connection reset during upload"))
         elif world.hits(Fault.STORE_LATE_WRITE):
             world.after(delay * 10, answer, StoreError("timeout"))
-            world.after(delay * world.between(5, 60), self._create, name, data)
+            world.after(delay * world.between(5, 60), self._write_late, name, data)
         else:
             world.after(delay, self._put, name, data, answer)
 
@@ -106,6 +106,9 @@ class Store:
             return False
         self.objects.setdefault(name, data)
         return True
+
+    def _write_late(self, name: str, data: bytes) -> None:
+        self._create(name, data)
 
     def _put(self, name: str, data: bytes, answer: Answer) -> None:
         if not self._create(name, data):

@@ -10,9 +10,9 @@ from flamestream.core.recovery import Recovery
 from flamestream.model.ids import Epoch
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.time import START
+from flamestream.testing.coordinator_node import CoordinatorNode
 from flamestream.testing.faults import Fault
 from flamestream.testing.journals import Journals, Log
-from flamestream.testing.nodes import CoordinatorNode
 from flamestream.testing.records import Records
 from sim.variants.variant import BrokenVariant, directed, patch, several_sources
 
@@ -40,7 +40,12 @@ def _two_records(self: Records, record: Any, version: Any, answer: Any) -> None:
     """Attempt and commit pointer apart: a commit does not see that the attempt has moved on."""
     current = self.record
     if current is not None and version != self.version and record.committed > current.committed:
-        self.written(current, msgspec.structs.replace(current, committed=record.committed, cut=record.cut, manifest=record.manifest, manifest_hash=record.manifest_hash))
+        self.written(
+            current,
+            msgspec.structs.replace(
+                current, committed=record.committed, cut=record.cut, manifest=record.manifest, manifest_hash=record.manifest_hash
+            ),
+        )
         self.record = record
         self.version = (self.version or 0) + 1
         self._later(answer, RecordWritten(self.version))
@@ -93,7 +98,9 @@ VARIANTS = [
         directed(Fault.STORE_ERROR_AFTER_SUCCESS, rate=0.8),
     ),
     BrokenVariant("files deleted by listing", patch(CoordinatorNode, carry_out=_delete_by_listing), INTERRUPTED_COMMITS, seeds=120),
-    BrokenVariant("bound taken over some slots only", patch(Recovery, _bound=_bound_of_one), DISAGREEING_CLOCKS, several_sources, seeds=120),
+    BrokenVariant(
+        "bound taken over some slots only", patch(Recovery, _bound=_bound_of_one), DISAGREEING_CLOCKS, several_sources, seeds=120
+    ),
     BrokenVariant("replay before all are ready", patch(Recovery, _all_sealed=_one_is_enough), SLOW_SEALS),
     BrokenVariant("journals not sealed", patch(Journals, seal=_unsealed), LATE_APPENDS),
 ]

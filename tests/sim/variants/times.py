@@ -19,7 +19,6 @@ from flamestream.testing.faults import Fault
 from flamestream.testing.graphs import SimJob, concatenation, key_of, raises_out_of_order, same, spread
 from sim.variants.variant import BrokenVariant, directed, patch, patched, several_sources
 
-
 _acks = Outbox.acks
 
 

@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 
 import flamestream as fs
+from flamestream.core.events import Row
 from flamestream.core.grouping import Grouping
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.reduce import Reduce
 from flamestream.core.user_code import folded
 from flamestream.model import payload as codec
+from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor, meta_of
 from flamestream.model.payload import ErrorValue
+from flamestream.model.state import delta_state, encode_state
 from flamestream.model.time import START, Time
 
 SLOT = Slot(0)
@@ -222,3 +225,21 @@ def test_a_growing_accumulator_costs_a_delta_and_not_itself() -> None:
     full = len(codec.encode(operation.state_at(b"k", cuts.committed)))
     assert sorted(sizes)[len(sizes) // 2] < full / 4
     assert floor(cuts.committed) == cuts.all[0]
+
+
+def _row(epoch: int, full: bool, state: bytes) -> Row:
+    return Row(1, SLOT, b"k", Epoch(epoch), full, state)
+
+
+def test_a_change_whose_base_was_compacted_away_is_superseded() -> None:
+    vector = fs.Vector([1, 2])
+    delta = delta_state(vector, vector.append(3))
+    assert delta is not None
+    restored = _reduce()
+    restored.load([_row(2, False, delta), _row(3, True, encode_state("newest"))])
+    assert restored.state_at(b"k", Time(9)) == "newest"
+
+
+def test_changes_without_what_they_change_are_corrupt() -> None:
+    with pytest.raises(Corrupt, match="not what they change"):
+        _reduce().load([_row(2, False, b"")])

@@ -1,0 +1,147 @@
+"""A coordinator process: the real core, with every action carried out on the simulated outside.
+
+A node is one life: `flamestream.core.coordinator.Coordinator`, as the launcher or the operator runs it.
+
+Does not: decide who is started again when (cluster.py).
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from flamestream.core import coordination as c
+from flamestream.core.coordinator import Coordinator
+from flamestream.core.messages import Manifest, Recover
+from flamestream.model.ids import WorkerId
+from flamestream.model.time import Timestamp
+from flamestream.testing.control import ControlLink
+from flamestream.testing.faults import Fault
+from flamestream.testing.outside import Outside
+from flamestream.testing.process import Process
+from flamestream.testing.stores import StoreError, checksum, fetch_surely, store_surely
+from flamestream.testing.world import World
+
+_manifests = msgspec.msgpack.Decoder(Manifest)
+
+
+class CoordinatorNode(Process):
+    """One life of one coordinator process."""
+
+    crash_in_step = Fault.COORDINATOR_CRASH_IN_STEP
+
+    def __init__(
+        self, world: World, nonce: str, settings: c.Settings, outside: Outside, finished: Callable[["CoordinatorNode", c.Finish], None]
+    ) -> None:
+        super().__init__(world, nonce, outside.turn)
+        self.links: dict[WorkerId, ControlLink] = {}
+        self.status: c.Status | None = None
+        self.session_lost_until = 0
+        self.core = Coordinator(settings, "secret", nonce)
+        self._outside = outside
+        self._finished = finished
+        self._alarm = 0
+        self._recovered = False
+        self.post(c.Woken())
+
+    def step(self, now: Timestamp, events: Sequence[c.Event]) -> Sequence[c.Action]:
+        """One pass of the core."""
+        for event in events:
+            self.world.trace.note(self.world.now, self.name, f"<- {type(event).__name__}", event)
+        return self.core.step(now, events)
+
+    def crash(self) -> None:
+        """Killed."""
+        if self.alive:
+            self.world.trace.note(self.world.now, self.name, "crash")
+            self.close()
+
+    def close(self) -> None:
+        """The process ends; its connections break."""
+        self.alive = False
+        self._inbox.clear()
+        for link in list(self.links.values()):
+            link.close()
+
+    def carry_out(self, action: c.Action) -> None:
+        """Hand it to the simulated outside."""
+        self.world.trace.note(self.world.now, self.name, type(action).__name__, action)
+        self.world.trace.cover(f"coordinator.{type(action).__name__}")
+        match action:
+            case c.Tell():
+                self._recovered = self._recovered or isinstance(action.message, Recover)
+                if (link := self.links.get(action.worker)) is not None:
+                    link.tell_worker(action.message)
+            case c.WakeAt():
+                self._alarm = action.time
+                self.world.after(max(1, action.time - self.clock), self._ring, action.time)
+            case c.Disconnect():
+                if (link := self.links.pop(action.worker, None)) is not None:
+                    link.close()
+            case c.Report():
+                self._report(action.status)
+            case c.Finish():
+                self.close()
+                self._finished(self, action)
+            case _:
+                self._store(action)
+
+    def _store(self, action: c.ReadRecord | c.WriteRecord | c.WriteManifest | c.ReadManifest | c.DeleteObjects) -> None:
+        """What concerns the job record and the object store."""
+        match action:
+            case c.ReadRecord():
+                self._ask(self._outside.records.read)
+            case c.WriteRecord():
+                self._ask(lambda answer: self._outside.records.compare_and_set(action.record, action.version, answer))
+                if self.world.hits(Fault.COORDINATOR_PAUSE_AT_WRITE):
+                    self.pause(self.world.between(1_000, 150_000))
+            case c.WriteManifest():
+                self._write(action)
+            case c.ReadManifest():
+                self._read(action)
+            case c.DeleteObjects():
+                for name in action.names:
+                    self._outside.store.delete(name)
+
+    def _report(self, status: c.Status) -> None:
+        if status.phase == "running" and not self._recovered:
+            self.world.trace.cover("coordinator.adopted a running job")
+        self.status = status
+
+    def _ring(self, time: Timestamp) -> None:
+        if self.alive and self._alarm == time:
+            self.post(c.Woken())
+
+    def _ask(self, request: Callable[[Callable[[c.Event], None]], None]) -> None:
+        """Of the job record. Without a session nothing gets through."""
+        if self.world.now < self.session_lost_until:
+            self.post_later(self.session_lost_until - self.world.now, c.RecordUnknown("session expired"))
+        else:
+            request(self.post)
+
+    def _write(self, action: c.WriteManifest) -> None:
+        data = msgspec.msgpack.encode(action.manifest)
+        digest = checksum(data)
+
+        def done(problem: str) -> None:
+            self.post(c.ManifestFailed(action.name, problem) if problem else c.ManifestWritten(action.name, digest))
+
+        store_surely(self._outside.store, action.name, data, done)
+
+    def _read(self, action: c.ReadManifest) -> None:
+        def done(result: bytes | StoreError) -> None:
+            self.post(_manifest_read(action, result))
+
+        fetch_surely(self._outside.store, action.name, done)
+
+
+def _manifest_read(action: c.ReadManifest, result: bytes | StoreError) -> c.Event:
+    if isinstance(result, StoreError):
+        return c.ManifestBroken(action.name, "corrupt" if result.corrupt else "retryable", result.message)
+    if not hash_matches(action, result):
+        return c.ManifestBroken(action.name, "corrupt", "its bytes are not those that were committed")
+    return c.ManifestLoaded(action.name, _manifests.decode(result))
+
+
+def hash_matches(action: c.ReadManifest, data: bytes) -> bool:
+    """Whether a manifest is the one that was committed."""
+    return checksum(data) == action.hash

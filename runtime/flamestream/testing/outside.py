@@ -1,0 +1,29 @@
+"""What outlives every simulated process: network, journals, store, job record, consumers and sources."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from flamestream.model.ids import SinkName
+from flamestream.model.time import FrontId
+from flamestream.testing.consumers import ConsumerSite
+from flamestream.testing.journals import Journals
+from flamestream.testing.network import Network
+from flamestream.testing.producers import SourceSite
+from flamestream.testing.records import Records
+from flamestream.testing.stores import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What outlives every process."""
+
+    network: Network
+    journals: Journals
+    store: Store
+    records: Records
+    consumers: Mapping[SinkName, ConsumerSite]
+    sources: Mapping[FrontId, SourceSite]
+    delay: int
+    """The usual one of anything, in microseconds."""
+    turn: int
+    """The most that a process waits before its next pass."""

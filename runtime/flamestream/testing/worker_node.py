@@ -1,0 +1,156 @@
+"""A worker process: the real core, with every action handed to a simulated port.
+
+A node is one life: `flamestream.core.worker.Worker` under the ports, exactly as the shell in `flamestream.spark` runs it.
+
+Does not: decide who is started again when (cluster.py).
+"""
+
+from collections.abc import Callable, Sequence
+
+from flamestream.core import actions as a
+from flamestream.core.events import Event, FromCoordinator, JournalAppended, Woken
+from flamestream.core.messages import Hello, Recover
+from flamestream.core.settings import WorkerSettings
+from flamestream.core.worker import Worker
+from flamestream.model.graph import Graph
+from flamestream.model.ids import NO_FENCE, Offset, Partition, WorkerId
+from flamestream.model.time import FrontId, Timestamp
+from flamestream.testing.consumers import ConsumerPort
+from flamestream.testing.control import ControlLink
+from flamestream.testing.faults import Fault
+from flamestream.testing.journals import JournalPort
+from flamestream.testing.outside import Outside
+from flamestream.testing.process import Process
+from flamestream.testing.producers import ProducerPort
+from flamestream.testing.stores import SnapshotPort
+from flamestream.testing.world import World
+
+
+class WorkerNode(Process):
+    """One life of one worker process."""
+
+    crash_in_step = Fault.WORKER_CRASH_IN_STEP
+
+    def __init__(
+        self, world: World, me: WorkerId, graph: Graph, settings: WorkerSettings, outside: Outside, ended: Callable[["WorkerNode"], None]
+    ) -> None:
+        super().__init__(world, me, outside.turn)
+        self.id = me
+        self.exit: a.Exit | None = None
+        self.link: ControlLink | None = None
+        self.core = Worker(me, graph, settings)
+        self._ended = ended
+        self._heartbeat = settings.heartbeat
+        self._network = outside.network
+        self._journal = JournalPort(outside.journals, self.post)
+        self._snapshots = SnapshotPort(outside.store, me, self.post)
+        self._consumers = {sink: ConsumerPort(site, self.post) for sink, site in outside.consumers.items()}
+        self._producers = {front: ProducerPort(world, site, outside.delay, self.post) for front, site in outside.sources.items()}
+        self._appended: dict[FrontId, list[tuple[int, Partition, Offset]]] = {}
+        self._network.join(me, self.post)
+        self._beat()
+
+    def hello(self) -> Hello:
+        """First on every connection."""
+        return self.core.hello(self.id)
+
+    def step(self, now: Timestamp, events: Sequence[Event]) -> Sequence[a.Action]:
+        """One pass of the core."""
+        for event in events:
+            self._seen(event)
+        return self.core.step(now, events)
+
+    def crash(self) -> None:
+        """Killed."""
+        if self.alive:
+            self.world.trace.note(self.world.now, self.name, "crash")
+            self._close()
+
+    def disconnected(self, link: ControlLink) -> None:
+        """A connection to a coordinator has ended; cluster.py connects again."""
+        if self.link is link:
+            self.link = None
+
+    def carry_out(self, action: a.Action) -> None:
+        """Hand it to its port."""
+        self.world.trace.note(self.world.now, self.name, type(action).__name__, action)
+        match action:
+            case a.ToPeer():
+                self._network.send(self.id, action.peer, action.frame)
+            case a.ToldCoordinator():
+                self.world.trace.cover(f"said.{type(action.message).__name__}")
+                if self.link is not None:
+                    self.link.tell_coordinator(action.message)
+            case a.Deliver():
+                self._consumers[action.sink].deliver(action)
+            case a.Pull():
+                if not action.records:
+                    self.world.trace.cover("front.out of credit")
+                self._producers[action.front].pull(action)
+            case a.Append():
+                entry = action.entry
+                self._appended.setdefault(action.front, []).append((entry.time, entry.partition, Offset(entry.first + entry.count)))
+                self._journal.append(action)
+            case a.Wake():
+                self.post_later(1, Woken())
+            case _:
+                self._carry_out_rarely(action)
+
+    def _carry_out_rarely(self, action: a.Action) -> None:
+        self.world.trace.cover(f"worker.{type(action).__name__}")
+        match action:
+            case a.LinkPeers():
+                self._network.link(self.id, action.fence, action.addresses)
+            case a.SealJournal():
+                self._journal.seal(action)
+            case a.TrimJournal():
+                self._journal.trim(action)
+            case a.ReadRun():
+                self._producers[action.front].read(action)
+            case a.Follow():
+                self._producers[action.front].follow(action)
+            case a.OpenSink():
+                self._consumers[action.sink].open(action)
+            case a.Upload():
+                self._snapshots.upload(action)
+            case a.Load():
+                self._snapshots.load(action)
+            case a.Exit():
+                self.exit = action
+                self._close()
+            case _:
+                raise AssertionError(f"unknown action {action}")
+
+    def _seen(self, event: Event) -> None:
+        """What the shell itself does with an event; and what readers of a trace want to know."""
+        self.world.trace.note(self.world.now, self.name, f"<- {type(event).__name__}", event)
+        if isinstance(event, FromCoordinator):
+            self.world.trace.cover(f"heard.{type(event.message).__name__}")
+            if isinstance(event.message, Recover):
+                self._appended.clear()
+                if self.core.fence != NO_FENCE:
+                    self.world.trace.cover("recovery.of a survivor")
+        if isinstance(event, JournalAppended):
+            waiting = self._appended.get(event.front, [])
+            while waiting and waiting[0][0] <= event.time:
+                _, partition, upto = waiting.pop(0)
+                self._producers[event.front].durable(event.time, partition, upto)
+
+    def _beat(self) -> None:
+        if self.alive:
+            self.post(Woken())
+            self.world.after(self._heartbeat, self._beat)
+
+    def _close(self) -> None:
+        self.alive = False
+        self._inbox.clear()
+        self._network.leave(self.id)
+        self._journal.close()
+        self._snapshots.close()
+        for consumer in self._consumers.values():
+            consumer.close()
+        for producer in self._producers.values():
+            producer.close()
+        if self.link is not None:
+            self.link.close()
+        self._ended(self)

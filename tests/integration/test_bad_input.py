@@ -35,6 +35,8 @@ from support.eventually import eventually
 from support.processes import kill, listening
 
 INDEX = REPOSITORY / "examples" / "inverted_index.py"
+RUN = 64
+"""Numbers that a generator's front stamps together."""
 GENTLE = {"limits": {"runs": 4}}
 REFUSED = [sys.executable, "-m", "flamestream.cli.main", "run"]
 COUNTER = itertools.count()
@@ -152,12 +154,9 @@ def test_a_function_that_raises_stops_the_job_at_an_epoch_and_a_corrected_one_go
     job.start()
     message = check(job, "failed", ExitCode.JOB_FAILED)
     assert re.search(r"app_\w+\.number raised ValueError: no 2000 \(record ", message), message
-    _, snapshots = job.ask("snapshots", "list", str(job.run_folder.path))
-    assert snapshots, "it stopped without an epoch"
-    stopped = job.status()
-    assert stopped is not None
-    delivered = len(job.delivered("out"))
-    assert delivered == 2000 // 64 * 64, "all below the run of the record is delivered, and nothing of it"
+    newest = int(snapshots(job)[-1]["cut"])
+    assert newest == 1 + 2000 // RUN, "the last epoch is at the run of the record"
+    assert len(job.delivered("out")) == 2000 // RUN * RUN, "all below the run of the record is delivered, and nothing of it"
     corrected = numbers(tmp_path, "return n")
     application.write_text(corrected.read_text())
     job.start()
@@ -171,9 +170,9 @@ def test_what_a_function_raises_is_dead_lettered_the_same_whoever_dies(make: Mak
     job = make(application, {"generator": {"count": 12_000, "rate": 6000}}, "bad", onError={"deadLetter": "bad"}, **GENTLE)
     wanted = reference(application, range(12_000))
     job.start()
-    for attempt in (1, 2):
-        status = job.running(attempt)
-        kill_a_worker_after_more_output(job, status)
+    kill_a_worker_after_more_output(job, reads=True)
+    job.running(2)
+    kill_a_worker_after_more_output(job, reads=False)
     check(job)
     assert canonical(job.delivered("out")) == wanted["out"]
     assert canonical(job.delivered("bad")) == wanted[ERRORS]
@@ -181,12 +180,19 @@ def test_what_a_function_raises_is_dead_lettered_the_same_whoever_dies(make: Mak
     assert audit["clean"], audit
 
 
-def kill_a_worker_after_more_output(job: CliJob, status: JobStatus) -> None:
+def kill_a_worker_after_more_output(job: CliJob, *, reads: bool) -> None:
+    """The one that reads the source, or the other."""
+    job.running()
     there = job.output_bytes()
-    eventually(lambda: job.output_bytes() > there + 10_000, "more output")
-    victim = job.run_folder.worker(status.workers[-1].worker)
-    assert victim is not None
-    kill(victim.pid)
+
+    def one() -> int:
+        status = job.status()
+        read = {worker.worker: worker.items_in > 0 for worker in status.workers} if status is not None else {}
+        names = [name for name in read if read[name] is reads] if any(read.values()) else []
+        found = job.run_folder.worker(names[0]) if names and job.output_bytes() > there + 10_000 else None
+        return found.pid if found is not None and found.alive else 0
+
+    kill(eventually(one, "more output, and whom to kill"))
 
 
 def test_a_payload_that_cannot_be_encoded_names_the_function_the_type_and_the_way_out(make: Make, tmp_path: Path) -> None:
@@ -202,7 +208,7 @@ def test_a_function_that_is_not_deterministic_is_found_at_the_replay_after_a_kil
     checkpoint = {"interval": "1h", "store": "snapshots"}  # so that a recovery has to compute everything again
     job = make(application, {"generator": {"rate": 2000}}, checkpoint=checkpoint)
     job.start()
-    kill_a_worker_after_more_output(job, job.running())
+    kill_a_worker_after_more_output(job, reads=True)
     message = check(job, "failed", ExitCode.JOB_FAILED)
     assert "sink 'out', slot " in message
     assert re.search(r"was delivered as \(\d+, \d+\) and is now \(\d+, \d+\)|is not computed again|was not delivered before", message), message
@@ -259,7 +265,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
-def run_through_a_broken_store(job: CliJob, application: Path, broken: Callable[[], None], mended: Callable[[], None], problem: str) -> None:
+def run_through_a_broken_store(job: CliJob, broken: Callable[[], None], mended: Callable[[], None], problem: str) -> None:
     """Epochs stop and say why, the stream goes on; and when the store is back, so are they."""
     job.start()
     before = eventually(lambda: (now := job.running()).epoch >= 2 and now, "epochs are committed")
@@ -281,8 +287,6 @@ def run_through_a_broken_store(job: CliJob, application: Path, broken: Callable[
     check(job, "stopped")
     audit = job.audit()
     assert audit["clean"], audit
-    delivered = canonical(job.delivered("out"))
-    assert delivered == reference(application, range(len(delivered)))["out"]
 
 
 def shown(job: CliJob, problem: str) -> JobStatus | None:
@@ -295,7 +299,7 @@ def test_a_store_that_goes_missing_stops_epochs_and_not_the_stream(make: Make, t
     application, store = numbers(tmp_path), tmp_path / "snapshots"
     job = make(application, {"generator": {"rate": 3000}})
     away = tmp_path / "away"
-    run_through_a_broken_store(job, application, lambda: move(store, away), lambda: move(away, store), "create it, or mount the volume")
+    run_through_a_broken_store(job, lambda: move(store, away), lambda: move(away, store), "create it, or mount the volume")
 
 
 def test_a_file_in_the_place_of_the_store_stops_epochs_and_not_the_stream(make: Make, tmp_path: Path) -> None:
@@ -310,7 +314,7 @@ def test_a_file_in_the_place_of_the_store_stops_epochs_and_not_the_stream(make: 
         store.unlink()
         move(tmp_path / "away", store)
 
-    run_through_a_broken_store(job, application, broken, mended, "a file is where a folder must be: move it away")
+    run_through_a_broken_store(job, broken, mended, "a file is where a folder must be: move it away")
 
 
 def test_a_full_disk_under_the_store_stops_epochs_and_not_the_stream(make: Make, tmp_path: Path, small_disk: Path) -> None:
@@ -322,7 +326,7 @@ def test_a_full_disk_under_the_store_stops_epochs_and_not_the_stream(make: Make,
             while True:
                 file.write(bytes(4096))
 
-    run_through_a_broken_store(job, application, broken, filler.unlink, "No space left on device (ENOSPC); free some space")
+    run_through_a_broken_store(job, broken, filler.unlink, "No space left on device (ENOSPC); free some space")
 
 
 def test_a_disk_that_becomes_read_only_stops_epochs_and_not_the_stream(make: Make, tmp_path: Path, small_disk: Path) -> None:
@@ -335,7 +339,7 @@ def test_a_disk_that_becomes_read_only_stops_epochs_and_not_the_stream(make: Mak
 
         eventually(tried, f"the disk is {how}")
 
-    run_through_a_broken_store(job, application, lambda: remount("ro"), lambda: remount("rw"), "Read-only file system (EROFS); mount it writable")
+    run_through_a_broken_store(job, lambda: remount("ro"), lambda: remount("rw"), "Read-only file system (EROFS); mount it writable")
 
 
 def move(old: Path, new: Path) -> None:
@@ -370,10 +374,18 @@ def test_a_damaged_missing_or_foreign_snapshot_is_named_and_never_taken_for_an_e
 
 def newest_parts(job: CliJob) -> tuple[str, str]:
     """Names of the manifest that counts, and of a segment that it lists."""
-    _, found = job.ask("snapshots", "list", str(job.run_folder.path))
-    _, shown = job.ask("snapshots", "show", str(job.run_folder.path), str(found[-1]["epoch"]))
-    (manifest,) = [file for file in (job.path / "snapshots" / "manifests").iterdir() if file.name.startswith(f"{found[-1]['epoch']:012d}-")]
-    return f"manifests/{manifest.name}", str(shown["segments"][0]["name"])
+    status = job.status()
+    assert status is not None
+    (manifest,) = [found["name"] for found in snapshots(job) if found["epoch"] == status.epoch]
+    _, said = job.ask("snapshots", "show", str(job.manifest), str(status.epoch))
+    return str(manifest), str(said["segments"][0]["name"])
+
+
+def snapshots(job: CliJob) -> list[dict[str, Any]]:
+    code, found = job.ask("snapshots", "list", str(job.manifest))
+    assert code == ExitCode.OK, found
+    assert isinstance(found, list)
+    return found
 
 
 def flip(file: Path) -> None:

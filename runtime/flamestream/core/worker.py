@@ -9,7 +9,7 @@ Whatever belongs to another fence than the current one changes nothing (invarian
 assertion ends the process, for a worker whose invariant is broken must not go on.
 
 Does not: any I/O, and it reads no clock: `now` comes with the pass. Its parts: dataflow.py, fronts.py, outbox.py, acker_role.py,
-delivery.py, epoch_work.py, rejoin.py.
+outputs.py, epoch_work.py, rejoin.py.
 Source: design, "Where things run" and "Processing".
 """
 
@@ -19,14 +19,13 @@ from typing import Any
 from flamestream.core import events as ev
 from flamestream.core import messages as msg
 from flamestream.core.acker_role import Acker
-from flamestream.core.actions import Action, Deliver, Exit, ToldCoordinator, Wake
-from flamestream.core.barrier import Barrier
+from flamestream.core.actions import Action, Exit, ToldCoordinator, Wake
 from flamestream.core.dataflow import Dataflow, Work
-from flamestream.core.delivery import Delivery
 from flamestream.core.epoch_work import EpochWork
 from flamestream.core.fronts import Fronts
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.outbox import Inbox, Outbox
+from flamestream.core.outputs import Outputs
 from flamestream.core.rejoin import Rejoin
 from flamestream.core.settings import ERRORS, WorkerSettings
 from flamestream.model import payload as codec
@@ -53,7 +52,6 @@ class Worker:
         self._sinks = {vertex.id: SinkName(vertex.name) for vertex in graph.sinks}
         if settings.dead_letter is not None:
             self._sinks[self.flow.errors] = settings.dead_letter
-        self._names = {name: number for number, name in self._sinks.items()}
         self._rejoin = Rejoin(me, settings, self.cuts, self.flow.states)
         self._actions: list[Action] = []
         self._reported = self._probed = Timestamp(0)
@@ -121,7 +119,7 @@ class Worker:
         self._to_acker()
         while self._acker is not None and self._hear():
             self._to_acker()
-        self._deliver()
+        self._actions += self._outputs.calls()
         self._epochs.go_on(self._settled)
         if self._now - self._probed >= self._settings.probe and self._rejoin.running:
             self._probed = self._now
@@ -183,7 +181,7 @@ class Worker:
         self.fence = message.assignment.fence
         self._halted = False
         self._epochs.finish_chores()
-        self._actions += self._rejoin.begin(message, list(self._names))
+        self._actions += self._rejoin.begin(message, list(self._sinks.values()))
         positions = {} if message.manifest is None else {front.front: front for front in message.manifest.fronts}
         self._begin(message.assignment.layout, message.cut, positions)
 
@@ -196,8 +194,8 @@ class Worker:
         self._fronts = Fronts(self.fence, settings, layout.fronts_of(me), positions, self._enter)
         askable = {front.front: not front.timed for front in settings.fronts}
         self._acker = Acker(askable, layout.workers, cut) if layout.acker == me else None
-        self._barriers = {number: Barrier() for number in self._sinks}
-        self._deliveries = {number: Delivery(name, cut, settings.delivery_items) for number, name in self._sinks.items()}
+        self._outputs = Outputs(self.fence, self._sinks, cut, settings.delivery_items)
+        self._barriers, self._deliveries = self._outputs.barriers, self._outputs.deliveries
         self._broken: dict[WorkerId, str] = {}
         self._runs.clear()
         self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings.slice_size)
@@ -212,7 +210,7 @@ class Worker:
             case ev.RecordsArrived():
                 self._fronts.records(event)
             case ev.BundlesAcknowledged():
-                self._deliveries[self._names[event.sink]].acknowledged(event.number)
+                self._outputs.acknowledged(event)
             case ev.JournalAppended():
                 self._fronts.durable(event.front, event.time)
             case ev.JournalFailed():
@@ -236,7 +234,7 @@ class Worker:
     def _recovering(self, event: Any) -> None:
         match event:
             case ev.SinkOpened():
-                self._deliveries[self._names[event.sink]].opened(event.last, compare=self._settings.exactly_once)
+                self._outputs.opened(event, compare=self._settings.exactly_once)
                 self._rejoin.opened(event.sink, event.last)
             case ev.JournalSealed():
                 self._fronts.sealed(event.front, event.entries)
@@ -250,7 +248,7 @@ class Worker:
 
     def _advance(self) -> None:
         """Tell the coordinator how far this recovery is."""
-        told = self._rejoin.progress(self._outputs(), self._fronts.all_sealed, self._fronts.last)
+        told = self._rejoin.progress(self._outputs.released(), self._fronts.all_sealed, self._fronts.last)
         self._actions += [ToldCoordinator(message) for message in told]
 
     def _lost(self, peer: WorkerId, reason: str) -> None:
@@ -357,32 +355,18 @@ class Worker:
             case msg.MinimalTime():
                 self._minimal = message.time
                 self.cuts.advance(message.time)
-                self._release()
+                self._items_out += self._outputs.release(message.time)
             case msg.Settled():
                 self._fronts.settled(message.time)
             case msg.Cut():
-                self._epochs.cut(message.epoch, message.time, self._fronts.positions(message.time), self._outputs())
+                self._epochs.cut(message.epoch, message.time, self._fronts.positions(message.time), self._outputs.released())
                 if self._acker is not None:
                     self._actions.append(ToldCoordinator(msg.CutTaken(self.fence, message.epoch, message.time)))
-
-    def _release(self) -> None:
-        for number, barrier in self._barriers.items():
-            if released := barrier.release(self._minimal):
-                self._items_out += len(released)
-                self._deliveries[number].put(released)
-
-    def _deliver(self) -> None:
-        for delivery in self._deliveries.values():
-            if (bundles := delivery.next_call()) is not None:
-                self._actions.append(Deliver(self.fence, delivery.sink, delivery.number, bundles))
 
     @property
     def _settled(self) -> Time:
         """All output of this worker below it is acknowledged."""
-        return min(self._minimal, *(delivery.settled for delivery in self._deliveries.values()))
-
-    def _outputs(self) -> list[msg.SlotOutput]:
-        return [output for delivery in self._deliveries.values() for output in delivery.outputs()]
+        return self._outputs.settled(self._minimal)
 
     # --- reports --------------------------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,6 @@ from flamestream.adapters.parent_death import die_with_parent
 from flamestream.model.errors import Bug, Retryable
 from flamestream.spark.daemon import PID_VARIABLE
 
-
 SHORT_LIFE: Final = 1.0
 
 

@@ -5,6 +5,7 @@ runs. Workers connect to the newest coordinator they have heard of. Scheduled fa
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from flamestream.core import coordination as c
 from flamestream.model.ids import WorkerId
@@ -29,6 +30,7 @@ class Cluster:
         self.make_worker: Callable[[WorkerId, Callable[[WorkerNode], None]], WorkerNode] = self._plain_worker
         self.calm = False
         self._plan = plan
+        self._settings = plan.coordinator
         self._outside = outside
         self._lives = 0
         self._stopping = False
@@ -99,7 +101,7 @@ class Cluster:
             return
         nonce = f"c{len(self.coordinators) + 1}"
         self._stopping = False
-        self.coordinators.append(CoordinatorNode(self.world, nonce, self._plan.coordinator, self._outside, self._finished))
+        self.coordinators.append(CoordinatorNode(self.world, nonce, self._settings, self._outside, self._finished))
 
     def watch(self) -> None:
         """Called now and then: a coordinator that is gone is replaced."""
@@ -113,7 +115,10 @@ class Cluster:
         if finish.outcome == "fenced":
             return
         if finish.outcome in ("stopped", "drained"):
-            return  # watch() starts the job again
+            # watch() starts the job again, perhaps with another number of workers: no output byte may change by it (invariant 7)
+            places = self._plan.workers + self._plan.standbys
+            self._settings = replace(self._settings, workers=self.world.rng.randint(1, places))
+            return
         self.outcome = finish
 
     def _request(self) -> None:

@@ -70,6 +70,10 @@ class ControlLink:
         """Nothing more is held back."""
         self._up.silent_until = self._down.silent_until = 0
 
+    def finish(self) -> None:
+        """Closed by the coordinator in good order: what it has said still arrives."""
+        self._world.after(max(1, self._down.arrives - self._world.now + 1), self.close)
+
     def close(self) -> None:
         """Broken; each side hears of it in its own time."""
         if not self.broken:

@@ -80,7 +80,9 @@ class CoordinatorNode(Process):
             case c.Report():
                 self._report(action.status)
             case c.Finish():
-                self.close()
+                self.alive = False
+                for link in list(self.links.values()):
+                    link.finish()
                 self._finished(self, action)
             case _:
                 self._store(action)

@@ -99,9 +99,13 @@ class Invariants:
         missing = self._oracle.missing_input()
         self._world.require(not missing, "3 input", f"the job is complete without {missing}")
         self._oracle.final()
+        self.all_delivered("the job is complete")
+
+    def all_delivered(self, why: str) -> None:
+        """Consumers have all that there is, below the first error if there is one."""
         for sink, slot, count in self._oracle.due(END):
             taken = self._taken.get((sink, slot), 0)
-            self._world.require(taken == count, "3 input", f"the job is complete, slot {slot} of {sink} has {taken} of {count} items")
+            self._world.require(taken == count, "3 input", f"{why}, slot {slot} of {sink} has {taken} of {count} items")
 
     # --- 1: minimal time ------------------------------------------------------------------------------------------------------------
 

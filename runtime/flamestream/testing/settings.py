@@ -12,7 +12,7 @@ from flamestream.testing.producers import SimRecord, SourceSite
 from flamestream.testing.world import EPOCH_START
 
 MS = 1_000
-LIVENESS_LIMIT = 20_000 * MS
+LIVENESS_LIMIT = 10_000 * MS
 """Virtual time after healing in which a job has to end (invariant 9)."""
 
 
@@ -49,7 +49,7 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
     return Plan(
         job, sites, worker, _coordinator(rng, job, worker, workers), workers, standbys=rng.choice([0, 0, 1, 2]),
         delay=rng.choice([50, 100, 100, 300]), turn=rng.choice([20, 100, 300]), heal_at=heal_at, encode=rng.random() < 0.1,
-        stop_at=rng.randint(EPOCH_START, heal_at) if rng.random() < 0.1 else None,
+        stop_at=rng.randint(EPOCH_START, heal_at) if rng.random() < 0.15 else None,
     )  # fmt: skip
 
 

@@ -149,6 +149,8 @@ class _Run:
         if finish.category == "user" and "raised" in finish.message:
             self.oracle.final()
             world.require(self.oracle.error_at is not None, "2 prefix", detail)
+            if not self.enabled:
+                self.invariants.all_delivered("the job has failed on a user error")
             world.trace.cover("job.failed on a user error")
         elif finish.category == "corrupt":
             damaged = any(name in finish.message for name in self.outside.store.damaged)
@@ -192,6 +194,8 @@ class _WatchedWorker(WorkerNode):
         for action in actions:
             if type(action) is a.ToPeer:
                 invariants.sent(self.id, action.peer, action.frame)
+            elif type(action) is a.Append:
+                invariants.entered(fence, action.front, action.entry)
         if (told := told_by(self.core)) is not None:
             invariants.told(fence, told)
         return actions

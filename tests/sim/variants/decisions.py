@@ -91,13 +91,13 @@ def _delete_by_listing(self: CoordinatorNode, action: Any) -> None:
 
 VARIANTS = [
     BrokenVariant("no fencing in the job record", patch(Records, fits=lambda self, version: True), TWO_COORDINATORS),
-    BrokenVariant("attempt and commit pointer as two records", patch(Records, _write=_two_records), TWO_COORDINATORS, seeds=120),
+    BrokenVariant("attempt and commit pointer as two records", patch(Records, _write=_two_records), TWO_COORDINATORS, seeds=400),
     BrokenVariant(
         "reused epoch number",
         patch(Epochs, _next_epoch_number=lambda self, record: Epoch(record.committed + 1)),
         directed(Fault.STORE_ERROR_AFTER_SUCCESS, rate=0.8),
     ),
-    BrokenVariant("files deleted by listing", patch(CoordinatorNode, carry_out=_delete_by_listing), INTERRUPTED_COMMITS, seeds=120),
+    BrokenVariant("files deleted by listing", patch(CoordinatorNode, carry_out=_delete_by_listing), INTERRUPTED_COMMITS, seeds=400),
     BrokenVariant(
         "bound taken over some slots only", patch(Recovery, _bound=_bound_of_one), DISAGREEING_CLOCKS, several_sources, seeds=120
     ),

@@ -128,7 +128,7 @@ def broad(rng: Random) -> SimJob:
 
 
 VARIANTS = [
-    BrokenVariant("acks counted under the item's time instead of the cause", _own_time, STRAGGLERS, several_sources, seeds=120),
+    BrokenVariant("acks counted under the item's time instead of the cause", _own_time, STRAGGLERS, several_sources, seeds=400),
     BrokenVariant("message ids that cancel", patch(message_id, mix=lambda value: value), BROAD, broad),
     BrokenVariant("duplicated frame acked twice", patch(Inbox, admits=_admits_all), directed(Fault.FRAME_DUPLICATE)),
     BrokenVariant("a front's promise overtaking its ack", patch(Outbox, acks=_late_acks)),

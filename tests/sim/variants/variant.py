@@ -28,7 +28,7 @@ class BrokenVariant:
     adjust: Adjust | None = None
     """A directed scenario, where chance alone would need too many seeds."""
     job: Callable[[Random], SimJob] | None = None
-    seeds: int = 60
+    seeds: int = 150
     """It is caught within seeds 0 to this."""
 
     def caught(self) -> tuple[int, SimulationFailure] | None:

@@ -40,7 +40,7 @@ def test_a_worker_that_was_told_to_stop_ends_its_task_at_once(time: Time) -> Non
 
 
 def test_a_failure_makes_spark_start_another_life(time: Time) -> None:
-    with pytest.raises(Retryable, match="worker w1.3-beef ended with exit code 4"):
+    with pytest.raises(Retryable, match=r"worker w1\.3-beef ended with exit code 4"):
         time.live(time.after(10, 4))
     assert time.paused == []
 

@@ -1,0 +1,162 @@
+"""The core alone: CPU time a record of one worker, without sockets, and how it grows with the state.
+
+    python benchmarks/core.py                                   # 2,000 documents
+    python benchmarks/core.py --documents 100000 --step 10000   # does a record cost the same when the posting lists are long?
+    python benchmarks/core.py --job counts --documents 30000    # bounded keys: memory must stop growing
+
+CPU seconds of this process, so a busy machine disturbs it less than a wall clock would. Epochs are taken every `--epoch` documents, as
+often as in a run at 50 documents a second with 1 s epochs. `--floor` measures the same job as a plain loop over dicts and lists.
+"""
+
+import argparse
+import gc
+import json
+import resource
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import workload
+from corpus import documents
+
+import flamestream as fs
+from flamestream.core import actions, events, messages
+from flamestream.core.settings import FrontSettings, WorkerSettings
+from flamestream.core.worker import Worker
+from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SourceName, WorkerId
+from flamestream.model.layout import Assignment, Layout
+from flamestream.model.time import START, FrontId, Timestamp
+
+ME, FRONT, FENCE = WorkerId("w"), FrontId(0), Fence(Attempt(1), LayoutVersion(1))
+SLOTS = 256
+
+
+def counts() -> fs.Graph:
+    """Words counted: as many keys as the vocabulary, whatever the number of documents."""
+    graph = fs.Graph("counts")
+    counted = graph.source("docs").flat_map(workload.words).reduce(key=workload.word_of, initial=int, combine=lambda n, _: n + 1)
+    counted.sink("index")
+    return graph
+
+
+class Alone:
+    """One worker whose outside answers at once."""
+
+    def __init__(self, graph: fs.Graph) -> None:
+        self.worker = Worker(ME, graph.validated(), WorkerSettings("core", SLOTS, (FrontSettings(FRONT, SourceName("docs"), timed=False),)))
+        self.items = 0
+        self._answers: list[events.Event] = []
+        self._epoch = 0
+        self._clock = 0
+        assignment = Assignment(FENCE, Layout(LayoutVersion(1), (ME,) * SLOTS, (ME,), ME))
+        self.tell(messages.Recover(assignment, {ME: ""}, "", START, Epoch(0), None))
+        self.tell(messages.Seal(FENCE))
+        self.tell(messages.Replay(FENCE, START))
+
+    def tell(self, message: messages.ToWorker) -> None:
+        """As the coordinator."""
+        self.run([events.FromCoordinator(message)])
+
+    def document(self, number: int, line: str) -> None:
+        """One record enters and its results leave."""
+        self.run([events.RecordsArrived(FENCE, FRONT, Partition(""), Offset(number), [line], len(line))])
+
+    def epoch(self) -> None:
+        """Announce one; its acceptance commits it."""
+        self._epoch += 1
+        self.tell(messages.Announce(FENCE, Epoch(self._epoch), []))
+
+    def run(self, todo: Sequence[events.Event]) -> None:
+        """Until nothing is left to do."""
+        while todo:
+            self._clock += 1
+            for action in self.worker.step(Timestamp(self._clock), todo):
+                self._act(action)
+            todo, self._answers = self._answers, []
+
+    def _act(self, action: actions.Action) -> None:
+        match action:
+            case actions.Deliver():
+                self.items += sum(len(bundle.items) for bundle in action.bundles)
+                self._answers.append(events.BundlesAcknowledged(FENCE, action.sink, action.number))
+            case actions.Append():
+                self._answers.append(events.JournalAppended(FENCE, FRONT, action.entry.time))
+            case actions.OpenSink():
+                self._answers.append(events.SinkOpened(FENCE, action.sink, {}))
+            case actions.SealJournal():
+                self._answers.append(events.JournalSealed(FENCE, FRONT, []))
+            case actions.Upload():
+                self._answers.append(events.Uploaded(FENCE, action.epoch, [], []))
+            case actions.Wake():
+                self._answers.append(events.Woken())
+            case actions.ToldCoordinator(messages.Accepted(epoch=epoch, cut=cut)):
+                self._answers.append(events.FromCoordinator(messages.Committed(FENCE, epoch, cut)))
+            case actions.ToldCoordinator(messages.Failed(message=message)):
+                raise SystemExit(message)
+
+
+def plain_loop(lines: Sequence[str]) -> Callable[[], int]:
+    """The floor: the same job as a loop over dicts and lists, with nothing around it."""
+
+    def loop() -> int:
+        postings: dict[str, list[Any]] = {}
+        out = 0
+        for line in lines:
+            for posting in workload.words(line):
+                its = postings.setdefault(posting.word, [])
+                its.append((posting.document, posting.positions))
+                out += len(repr(workload.Change(posting.word, posting.document, posting.positions, len(its)).word))
+        return out
+
+    return loop
+
+
+def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """A row a step of documents."""
+    alone = Alone(workload.graph if options.job == "index" else counts())
+    lines = documents(options.documents, options.mean)
+    rows, number = [], 0
+    gc.disable()
+    while number < options.documents:
+        chunk = [next(lines) for _ in range(min(options.step, options.documents - number))]
+        records = sum(len(set(line.partition("\t")[2].split())) for line in chunk)
+        start = time.process_time()
+        for line in chunk:
+            alone.document(number, line)
+            number += 1
+            if number % options.epoch == 0:
+                alone.epoch()
+        spent = time.process_time() - start
+        row = {"documents": number, "us_a_record": round(spent / records * 1e6, 2), "records_a_cpu_second": round(records / spent)}
+        if options.floor:
+            row["plain_loop_us"] = round(_cpu(plain_loop(chunk)) / records * 1e6, 2)
+        rows.append(row | {"rss_mb": _rss()})
+        print(json.dumps(rows[-1]), flush=True)
+    return rows
+
+
+def _cpu(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def _rss() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() >> 20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=int, default=2000)
+    parser.add_argument("--mean", type=int, default=250)
+    parser.add_argument("--step", type=int, default=1000, help="documents a row")
+    parser.add_argument("--epoch", type=int, default=50, help="documents an epoch")
+    parser.add_argument("--job", choices=["index", "counts"], default="index")
+    parser.add_argument("--floor", action="store_true", help="also the plain loop, in the same run")
+    measure(parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()

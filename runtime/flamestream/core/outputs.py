@@ -1,0 +1,56 @@
+"""Outputs: the results of one worker's slots, for all sinks, in one attempt: barriers that hold them, deliveries that hand them over.
+
+    results -> barrier (until minimal time has passed them) -> delivery (until the consumer has acknowledged them) -> settled
+
+Does not: order or drop results (barrier.py), cut bundles or filter a replay (delivery.py), talk to consumers.
+"""
+
+from collections.abc import Mapping
+
+from flamestream.core.actions import Deliver
+from flamestream.core.barrier import Barrier
+from flamestream.core.delivery import Delivery
+from flamestream.core.events import BundlesAcknowledged, SinkOpened
+from flamestream.core.messages import SlotOutput
+from flamestream.model.ids import Fence, SinkName
+from flamestream.model.time import Time
+
+
+class Outputs:
+    """By the vertex number of the sink."""
+
+    def __init__(self, fence: Fence, sinks: Mapping[int, SinkName], cut: Time, most_items: int) -> None:
+        self.barriers = {number: Barrier() for number in sinks}
+        self.deliveries = {number: Delivery(name, cut, most_items) for number, name in sinks.items()}
+        self._fence = fence
+        self._by_name = {delivery.sink: delivery for delivery in self.deliveries.values()}
+
+    def opened(self, event: SinkOpened, *, compare: bool) -> None:
+        """A consumer says what it remembers."""
+        self._by_name[event.sink].opened(event.last, compare)
+
+    def acknowledged(self, event: BundlesAcknowledged) -> None:
+        """A call is durable at its consumer."""
+        self._by_name[event.sink].acknowledged(event.number)
+
+    def release(self, minimal: Time) -> int:
+        """What is below minimal time is final. How many results that are."""
+        count = 0
+        for number, barrier in self.barriers.items():
+            if released := barrier.release(minimal):
+                count += len(released)
+                self.deliveries[number].put(released)
+        return count
+
+    def calls(self) -> list[Deliver]:
+        """What consumers can be given now, one call in flight a sink."""
+        calls = [(delivery, delivery.next_call()) for delivery in self.deliveries.values()]
+        return [Deliver(self._fence, delivery.sink, delivery.number, bundles) for delivery, bundles in calls if bundles is not None]
+
+    def settled(self, minimal: Time) -> Time:
+        """All output below it is acknowledged: minimal time, or less."""
+        return min(minimal, *(delivery.settled for delivery in self.deliveries.values()))
+
+    def released(self) -> list[SlotOutput]:
+        """How far each slot is."""
+        return [output for delivery in self.deliveries.values() for output in delivery.outputs()]

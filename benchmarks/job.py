@@ -33,6 +33,8 @@ class Outcome:
     records: int
     seconds: float
     """From the first document sent to the last change received."""
+    deliveries: list[float]
+    """When each one came, on the machine's monotonic clock."""
     extra: dict[str, Any] = field(default_factory=dict)
 
     def percentile(self, q: float) -> float:
@@ -126,6 +128,7 @@ def measured(sent: dict[str, Any], received: dict[str, Any], warm_up: int) -> Ou
         received["disorder"],
         sum(counts.values()),
         max(last.values(), default=0.0) - sent["sent"][0],
+        received["deliveries"],
     )
 
 

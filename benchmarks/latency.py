@@ -1,8 +1,7 @@
-"""Latency of the inverted index at a fixed rate, by guarantee and checkpoint interval, and the output gap of a killed worker.
+"""Latency of the inverted index at a fixed rate, by guarantee and checkpoint interval. (What a kill costs: recovery.py.)
 
     python benchmarks/latency.py                               # the table of docs/performance.md
     python benchmarks/latency.py --intervals 50ms,1s --documents 600 --guarantees exactly-once
-    python benchmarks/latency.py --kill worker --standby 1
 
 A document's latency is from its sending by an outside process to the receipt of its last change by another, on one clock. Rounds
 rotate the order of the systems, so that a busy machine is busy for all. Results go to standard output as a table, or as JSON.
@@ -10,11 +9,6 @@ rotate the order of the systems, so that a busy machine is busy for all. Results
 
 import argparse
 import json
-import os
-import signal
-import sys
-import time
-from pathlib import Path
 from typing import Any
 
 from job import Settings, noise, run
@@ -35,29 +29,7 @@ def _measure(options: argparse.Namespace, guarantee: str, interval: str) -> dict
     settings.spark = not options.no_spark
     settings.master = options.master
     before = noise()
-    kill = (lambda folder: _kill(folder, options.kill, options.kill_after)) if options.kill else None
-    outcome = run(settings, kill)
-    return {"guarantee": guarantee, "interval": interval} | outcome.row() | before
-
-
-def _kill(folder: Path, role: str, after: float) -> None:
-    """Kill one process of `role` with SIGKILL, `after` seconds after the job runs."""
-    status = folder / "status.json"
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        if status.exists() and json.loads(status.read_text()).get("phase") == "running":
-            break
-        time.sleep(0.05)
-    time.sleep(after)
-    found = json.loads(status.read_text())
-    pid = {"worker": lambda: _worker_pid(found)}[role]()
-    print(f"killing {role} {pid}", file=sys.stderr)
-    os.kill(pid, signal.SIGKILL)
-
-
-def _worker_pid(status: dict[str, Any]) -> int:
-    """The last worker that has slots: not the acker's, whose loss would also cost the front."""
-    return int(status["workers"][-1]["pid"])
+    return {"guarantee": guarantee, "interval": interval} | run(settings).row() | before
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -76,8 +48,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--master", default="", help="a Spark master, e.g. local-cluster[2,1,1024]")
     parser.add_argument("--no-spark", action="store_true", help="workers as plain processes")
-    parser.add_argument("--kill", choices=["worker"], default="")
-    parser.add_argument("--kill-after", type=float, default=10.0, help="seconds after the job runs")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 

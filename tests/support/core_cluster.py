@@ -21,7 +21,20 @@ from flamestream.core.settings import ERRORS, FrontSettings, WorkerSettings
 from flamestream.core.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
-from flamestream.model.ids import NO_FENCE, Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SequenceNumber, SinkName, Slot, SourceName, WorkerId
+from flamestream.model.ids import (
+    NO_FENCE,
+    Attempt,
+    Epoch,
+    Fence,
+    LayoutVersion,
+    Offset,
+    Partition,
+    SequenceNumber,
+    SinkName,
+    Slot,
+    SourceName,
+    WorkerId,
+)  # fmt: skip
 from flamestream.model.layout import Assignment, Layout
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.slot import slot_of
@@ -305,7 +318,8 @@ class CoreCluster:
                 records = self.sources[action.front].records[action.entry.first : action.entry.first + action.entry.count]
                 self._post(name, ev.RunRead(action.fence, action.front, action.entry, records))
             case act.Upload():
-                self._post(name, ev.Uploaded(action.fence, action.epoch, [self._stored(name, action)], [ref.name for ref in action.compact]))
+                stored, replaced = self._stored(name, action), [ref.name for ref in action.compact]
+                self._post(name, ev.Uploaded(action.fence, action.epoch, [stored], replaced))
             case act.Load():
                 rows = [row for ref in action.segments for row in self.segments[ref.name] if row.slot in action.slots]
                 self._post(name, ev.Loaded(action.fence, rows))
@@ -350,8 +364,8 @@ class CoreCluster:
         for front in self.settings.fronts:
             records = self.sources[front.front].records
             if front.timed:
-                time, whole = START, len(records) if self.sources[front.front].ended else len(records) // front.run_length * front.run_length
-                for first in range(0, whole, front.run_length):
+                time, rest = START, 0 if self.sources[front.front].ended else len(records) % front.run_length
+                for first in range(0, len(records) - rest, front.run_length):
                     time = next_time(time, front.front)
                     runs.append((time, records[first : first + front.run_length]))
             else:

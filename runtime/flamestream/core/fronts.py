@@ -24,7 +24,9 @@ from flamestream.model.ids import Fence, Offset, SourceName
 from flamestream.model.time import END, START, FrontId, Time, Timestamp
 
 Enter = Callable[[SourceName, Entry, Sequence[object]], None]
-READ_AHEAD = 16
+READ_AHEAD = 4
+PASS_BYTES = 32_768
+"""Of input that may enter in one pass (more only if a single run is bigger): passes stay short, whatever backlog there is."""
 RECORDS_A_RUN = 4096
 """The most records of one journalled run."""
 
@@ -47,6 +49,9 @@ class Fronts:
         self._pulled: dict[FrontId, tuple[int, int]] = {}
         self._to_read: dict[FrontId, list[Entry]] = {}
         self._held: dict[FrontId, deque[RecordsArrived]] = {front: deque() for front in self._fronts}
+        self._waiting_bytes = dict.fromkeys(self._fronts, 0)
+        self._room = 0
+        """Bytes that may still enter in this pass."""
         self._ending: set[FrontId] = set()
         self._told: dict[FrontId, Promise] = {}
         self._unsealed = {front for front in self._fronts if self._journalled(front)}
@@ -95,7 +100,9 @@ class Fronts:
         self._pulled.pop(event.front, None)
         if isinstance(front, TimedFront):
             front.take(event.first, event.payloads)
-        self._held[event.front].append(event)
+            self._waiting_bytes[event.front] += event.size
+        else:
+            self._held[event.front].append(event)
 
     def read_again(self, number: FrontId, entry: Entry, payloads: Sequence[object]) -> None:
         """The records of a journalled run: it enters at its own time."""
@@ -132,11 +139,13 @@ class Fronts:
         self._entered(front, entry, payloads, size)
 
     def _entered(self, front: Front, entry: Entry, payloads: Sequence[object], size: int) -> None:
+        self._room -= size
         self._credit[front.id].take(entry.time, size)
         self._enter(self._settings[front.id].source, entry, payloads)
 
     def advance(self, now: Timestamp) -> None:
         """Let enter what credit allows: journalled runs first, then new records. Comes before the pass processes, for runs enter here."""
+        self._room = PASS_BYTES
         for number, front in self._fronts.items():
             if self._to_read.get(number):
                 self._read_on(number)
@@ -158,17 +167,18 @@ class Fronts:
         return bool(runs) and (front.ready if isinstance(front, TimedFront) else bool(self._held[number]))
 
     def _stamp_timed(self, front: TimedFront) -> None:
-        held = self._held[front.id]
-        while front.ready and self._credit[front.id].left[0]:
+        while front.ready and self._may_enter(front.id):
             entry, payloads = front.stamp()
-            size = sum(event.size for event in held) * len(payloads) // (len(payloads) + front.waiting)
+            size = self._waiting_bytes[front.id] * len(payloads) // (len(payloads) + front.waiting)
+            self._waiting_bytes[front.id] -= size
             self._entered(front, entry, payloads, size)
-        if not front.ready:
-            held.clear()
+
+    def _may_enter(self, number: FrontId) -> bool:
+        return self._room > 0 and self._credit[number].left[0] > 0
 
     def _stamp_journalled(self, front: JournalledFront, now: Timestamp) -> None:
         held = self._held[front.id]
-        while held and self._credit[front.id].left[0]:
+        while held and self._may_enter(front.id):
             event = held.popleft()
             have = front.offsets.get(event.partition, Offset(0))
             assert event.first <= have, f"front {front.id} got offset {event.first} of {event.partition!r} and waits for {have}"
@@ -188,7 +198,7 @@ class Fronts:
 
     def _replay_on(self, front: JournalledFront, left: list[Entry]) -> None:
         """Runs whose payloads are in the journal itself enter at once; the others are asked for."""
-        while left and len(front.replay) - len(left) < min(READ_AHEAD, self._credit[front.id].left[0]):
+        while left and self._room > 0 and len(front.replay) - len(left) < min(READ_AHEAD, self._credit[front.id].left[0]):
             entry = left.pop()
             if entry.payloads:
                 assert entry is front.replay[0], f"front {front.id} mixes journalled payloads and offsets"
@@ -225,7 +235,8 @@ class Fronts:
         for number in self._following:
             front, (runs, size) = self._fronts[number], self._credit[number].left
             records = runs * self._settings[number].run_length if isinstance(front, TimedFront) else RECORDS_A_RUN
-            grant = (records, size) if runs and not self.drained and not self._held[number] else (0, 0)
+            full = front.ready if isinstance(front, TimedFront) else bool(self._held[number])
+            grant = (0, 0) if full or self.drained or not runs else (records, min(size, PASS_BYTES))
             if self._pulled.get(number) != grant:
                 self._pulled[number] = grant
                 self.actions.append(Pull(self._fence, number, *grant))

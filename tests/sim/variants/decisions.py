@@ -99,7 +99,7 @@ VARIANTS = [
     ),
     BrokenVariant("files deleted by listing", patch(CoordinatorNode, carry_out=_delete_by_listing), INTERRUPTED_COMMITS, seeds=400),
     BrokenVariant(
-        "bound taken over some slots only", patch(Recovery, _bound=_bound_of_one), DISAGREEING_CLOCKS, several_sources, seeds=120
+        "bound taken over some slots only", patch(Recovery, _bound=_bound_of_one), DISAGREEING_CLOCKS, several_sources, seeds=400
     ),
     BrokenVariant("replay before all are ready", patch(Recovery, _all_sealed=_one_is_enough), SLOW_SEALS),
     BrokenVariant("journals not sealed", patch(Journals, seal=_unsealed), LATE_APPENDS),

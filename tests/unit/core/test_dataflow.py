@@ -162,7 +162,12 @@ def test_what_went_round_is_forgotten_with_the_attempt() -> None:
 @pytest.mark.parametrize(("value", "slot"), [(INT32_MIN, 0), (-1, SLOTS // 2 - 1), (0, SLOTS // 2), (INT32_MAX, SLOTS - 1)])
 def test_a_balancing_function_places_the_key_in_the_int32_range(value: int, slot: int) -> None:
     asked: list[Any] = []
-    flow, seen = _flow(lambda s: s.balance(lambda key: (asked.append(key), value)[1]).group(1, key=lambda p: p[0]), mine=lambda s: s != slot)
+
+    def place(key: Any) -> int:
+        asked.append(key)
+        return value
+
+    flow, seen = _flow(lambda s: s.balance(place).group(1, key=lambda p: p[0]), mine=lambda s: s != slot)
     _run(flow, _item(("k", 1)))
     assert [owner for owner, *_ in seen.sent] == [OTHER]
     assert asked == ["k"]

@@ -93,7 +93,8 @@ def test_no_more_runs_are_read_ahead_than_a_few() -> None:
     cluster.recover()
     cluster.run()
     assert len(_actions(cluster, act.ReadRun)) == READ_AHEAD
-    assert not [follow for follow in _actions(cluster, act.Follow) if follow.fence == cluster.fence], "new records come behind all old ones"
+    followed = [follow for follow in _actions(cluster, act.Follow) if follow.fence == cluster.fence]
+    assert not followed, "new records come behind all old ones"
     cluster.held.clear()
     cluster.end()
     cluster.run()
@@ -252,7 +253,7 @@ def test_a_promise_is_told_when_it_is_new() -> None:
     fronts.records(_arrived(1, "b"))
     fronts.advance(Timestamp(6))
     (promise,) = fronts.promises()
-    assert promise == msg.Promise(F, Time(6 << 12), Time(5 << 12)), "others are asked for its time, though it still promises only the first"
+    assert promise == msg.Promise(F, Time(6 << 12), Time(5 << 12)), "others are asked past it, though it still promises only the first"
     assert fronts.promises() == []
     fronts.durable(F, Time(6 << 12))
     assert [promise.time > Time(6 << 12) for promise in fronts.promises()] == [True]

@@ -17,7 +17,9 @@ from support.core_cluster import CoreCluster
 
 def _graph() -> Graph:
     graph = Graph("g")
-    grown = graph.source("s0").reduce(key=lambda p: p[0], initial=Vector, combine=lambda a, p: a.append(p[1]), emit=lambda a, p: (p[0], "".join(a)))
+    grown = graph.source("s0").reduce(
+        key=lambda p: p[0], initial=Vector, combine=lambda a, p: a.append(p[1]), emit=lambda a, p: (p[0], "".join(a))
+    )
     grown.sink("out", key=lambda p: p[0])
     grown.sink("copy", key=lambda p: p[0])
     return graph
@@ -59,7 +61,8 @@ def test_the_word_opened_waits_for_every_sink() -> None:
     name = next(iter(cluster.workers))
     assert not cluster.heard(msg.Opened)
     mine = [action for who, action in cluster._waiting if who == name and isinstance(action, act.OpenSink)]
-    assert {action.sink for action in mine} == {"out", "copy"} and all(tuple(action.slots) == cluster.layout.slots_of(name) for action in mine)
+    slots = cluster.layout.slots_of(name)
+    assert [(action.sink, tuple(action.slots)) for action in mine] == [("out", slots), ("copy", slots)]
     cluster.step(name, ev.SinkOpened(cluster.fence, mine[0].sink, {}))
     assert not cluster.heard(msg.Opened)
     cluster.step(name, ev.SinkOpened(cluster.fence, mine[1].sink, {}))

@@ -163,7 +163,7 @@ def test_initial_is_called_until_something_was_combined(debug: bool) -> None:
         return [1]
 
     def combine(accumulator: Any, payload: Any) -> Any:
-        return tuple(accumulator) + (10 // payload,)
+        return (*accumulator, 10 // payload)
 
     fold = _folded(initial, combine, debug=debug)
     accumulator, error = fold(None, 0, True)

@@ -23,7 +23,8 @@ OLD = Fence(Attempt(1), LayoutVersion(1))
 
 def _graph() -> Graph:
     graph = Graph("g")
-    graph.source("s0").reduce(key=lambda p: p, initial=str, combine=lambda a, p: a + p, emit=lambda a, p: (p, a)).sink("out", key=lambda p: p[0])
+    reduced = graph.source("s0").reduce(key=lambda p: p, initial=str, combine=lambda a, p: a + p, emit=lambda a, p: (p, a))
+    reduced.sink("out", key=lambda p: p[0])
     return graph
 
 
@@ -41,8 +42,9 @@ def _of(actions: list[act.Action], kind: type) -> list[Any]:
 # --- fences -------------------------------------------------------------------------------------------------------------------------
 
 ENTRY = ev.Entry(Time(1 << 40), P, Offset(0), 1)
+DATA = msg.Data(Time(1), MessageId(1), [1], [meta_of(Time(1), 0)], [False], encode_many(["z"]))
 STALE: list[ev.Event] = [
-    ev.FromPeer(WorkerId("w1"), msg.Frame(OLD, 1, [msg.Data(Time(1), MessageId(1), [1], [meta_of(Time(1), 0)], [False], encode_many(["z"]))])),
+    ev.FromPeer(WorkerId("w1"), msg.Frame(OLD, 1, [DATA])),
     ev.FromPeer(WorkerId("w1"), msg.Frame(OLD, 1, [msg.Acks([1], [1]), msg.Promise(F, END, END), msg.MinimalTime(END), msg.Settled(END)])),
     ev.LinkBroken(OLD, WorkerId("w1"), "reset"),
     ev.RecordsArrived(OLD, F, P, Offset(8), ["z"], 1),
@@ -63,8 +65,8 @@ STALE: list[ev.Event] = [
     *(
         ev.FromCoordinator(message)
         for message in (
-            msg.Seal(OLD), msg.Replay(OLD, END), msg.Announce(OLD, Epoch(9), []), msg.Committed(OLD, Epoch(9), END), msg.Abort(OLD, Epoch(9)),
-            msg.Drain(OLD),
+            msg.Seal(OLD), msg.Replay(OLD, END), msg.Announce(OLD, Epoch(9), []), msg.Committed(OLD, Epoch(9), END),
+            msg.Abort(OLD, Epoch(9)), msg.Drain(OLD),
         )
     ),
 ]  # fmt: skip
@@ -292,3 +294,44 @@ def test_a_worker_without_a_part_says_that_it_is_not_ready() -> None:
     cluster = CoreCluster(_graph(), 1)
     hello = cluster.workers[WorkerId("w0")].hello("x:1")
     assert (hello.fence, hello.ready, hello.graph) == ((0, 0), False, cluster.graph.identity)
+
+
+def test_a_second_failure_of_an_attempt_is_not_told() -> None:
+    cluster = _cluster()
+    failure = ev.SourceFailed(cluster.fence, F, "corrupt", "expired")
+    assert len(_of(cluster.step(WorkerId("w0"), failure, failure), msg.Failed)) == 1
+
+
+def test_the_loss_of_the_last_frame_shows_with_the_next_probe() -> None:
+    cluster = _cluster(probe=1_000_000)
+    cluster.spoil = lambda frame: []
+    cluster.feed(0, "z")
+    cluster.run()
+    cluster.spoil = lambda frame: [frame]
+    assert not cluster.heard(msg.PeerLost)
+    cluster.now += 1_000_000
+    for name in list(cluster.workers):
+        cluster.step(name, ev.Woken())
+    cluster.run()
+    assert cluster.heard(msg.PeerLost)
+
+
+def test_an_invalidated_error_holds_nothing() -> None:
+    cluster = CoreCluster(_graph(), 1).recover()
+    cluster.run()
+    worker = cluster.workers[WorkerId("w0")]
+    error = ErrorValue("m.f", "ValueError", "no")
+    for gone in (False, True):
+        worker.error(meta_of(Time(1 << 40), 0), error, gone)
+    cluster.end()
+    cluster.run()
+    assert cluster.complete
+
+
+def test_at_least_once_delivers_again_what_is_replayed() -> None:
+    cluster = CoreCluster(_graph(), 2, 1, exactly_once=False).recover()
+    cluster.feed(0, *"abc")
+    cluster.run()
+    cluster.recover()
+    cluster.run()
+    assert sum(map(len, cluster.delivered()[OUT].values())) == 6

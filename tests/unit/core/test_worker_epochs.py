@@ -23,8 +23,9 @@ def _graph() -> Graph:
     """Growing vectors, whose snapshots are deltas; and windows."""
     graph = Graph("g")
     grown = graph.source("s0").reduce(
-        key=lambda p: p[0], initial=lambda: Vector(range(100)), combine=lambda a, p: a.append(p), emit=lambda a, p: (p[0], "".join(list(a)[100:]))
-    )
+        key=lambda p: p[0], initial=lambda: Vector(range(100)), combine=lambda a, p: a.append(p),
+        emit=lambda a, p: (p[0], "".join(list(a)[100:])),
+    )  # fmt: skip
     grown.group(3, key=lambda p: p[0]).map(lambda w: (w[0][0], w[-1][1] + w[0][1])).sink("out", key=lambda p: p[0])
     return graph
 
@@ -147,6 +148,55 @@ def test_an_answer_for_an_aborted_epoch_is_not_taken_for_the_next() -> None:
     assert not cluster.accepted() and not cluster.heard(msg.Refused)
 
 
+def test_an_aborted_epoch_is_never_accepted_and_a_refused_one_is_refused_once() -> None:
+    cluster = _cluster()
+    cluster.held.add(act.Upload)
+    cluster.announce()
+    cluster.run()
+    cluster.abort()
+    cluster.run()
+    cluster.held.clear()
+    cluster.run()
+    assert not cluster.heard(msg.Accepted)
+    cluster.held.add(act.Upload)
+    cluster.announce()
+    cluster.run()
+    failed = ev.UploadFailed(cluster.fence, cluster.epoch, "full")
+    cluster.step(ONE, failed, failed)
+    assert len(cluster.heard(msg.Refused)) == 1
+
+
+@pytest.mark.parametrize("recovery", [True, False])
+def test_a_commit_s_chores_are_done_before_the_next_cut_or_recovery(recovery: bool) -> None:
+    """A bucket that a chore has still to visit is one that changed."""
+    cluster = _cluster(slice_size=1)
+    letters = "cdefghijklmnop"
+    cluster.feed(0, *(letter + "1" for letter in letters))
+    cluster.run()
+    cluster.announce()
+    cluster.run()
+    cluster.feed(0, *(letter + "2" for letter in letters))
+    cluster.run()
+    assert cluster.commit()
+    cluster.step(ONE, *cluster._words[ONE])
+    cluster._words[ONE].clear()
+    if recovery:
+        cluster.recover()
+    else:
+        cluster.announce()
+        cluster.step(ONE, *cluster._words[ONE])
+        cluster._words[ONE].clear()
+        cluster.run()
+        assert cluster.commit()
+    _restored(cluster) if not recovery else _ended(cluster)
+
+
+def _ended(cluster: CoreCluster) -> None:
+    cluster.end()
+    cluster.run()
+    cluster.check()
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_chain_of_epochs_restores_what_was_there(seed: int) -> None:
     cluster = _cluster(2, seed, slice_size=1)
@@ -174,7 +224,8 @@ def test_a_cut_that_overtakes_the_word_on_the_epoch_before_is_refused() -> None:
     cluster.feed(0, "a4", "b3")
     cluster.run()
     assert not _epoch(cluster)
-    assert [(name, "has not been heard" in message.reason) for name, message in cluster.told if isinstance(message, msg.Refused)] == [(late, True)]
+    (refused,) = [(name, message.reason) for name, message in cluster.told if isinstance(message, msg.Refused)]
+    assert refused[0] == late and "has not been heard" in refused[1]
     cluster.silent = set()
     cluster.abort()
     cluster.run()

@@ -2,26 +2,32 @@
 
 Left alone, a full collection over large state stops the loop for up to seconds, and even a young one shows in the 99th percentile. So
 it is disabled; what start-up and a restore have made is frozen (never looked at again); and young objects are collected when the loop
-is idle, or once `LIMIT` of them have come together. Survivors are collected once more, together, before they too are left alone: that
-catches the cycles of a call to an object store, which outlive a pass.
+is idle. Survivors are collected once more, together, before they too are left alone: that catches the cycles of a call to an object
+store, which outlive a pass.
 
-Keeps: a collection meets about 2 x `LIMIT` objects at most: some ten milliseconds in a loop that is never idle, where a smaller limit
-would look at everything in flight again and again (a quarter of all time at 20,000); far less in one that is. Does not: free a cycle that dies later than its
-second collection. State is acyclic by contract, and what is acyclic needs no collector at all.
+In a loop that is never idle, young objects are frozen unseen whenever `LIMIT` of them have come together, and looked at only every
+`SELDOM`th time: while state grows by 50,000 records a second, looking at all of it would cost a quarter of all time.
+
+Keeps: a collection meets about 2 x `SURVIVORS` objects in an idle loop, a few milliseconds, and about `LIMIT` in one that is never
+idle. Does not: free a cycle that outlives its collections, or most of those that die in a loop that is never idle: the calls to an
+object store make some each epoch. State is acyclic by contract, and what is acyclic needs no collector at all.
 """
 
 import gc
 from typing import Final
 
 LIMIT: Final = 100_000
-_WORTHWHILE: Final = 2_000
+SURVIVORS: Final = 4_000
+SELDOM: Final = 8
+_WORTHWHILE: Final = 1_000
 
 
 class Collector:
     """One per process."""
 
     def __init__(self) -> None:
-        self._middle_aged = 0
+        self._survivors = 0
+        self._frozen = 0
 
     def start(self) -> None:
         """From now on it runs when told to."""
@@ -31,7 +37,7 @@ class Collector:
 
     def settle(self) -> None:
         """What is alive now will stay (a restored state). Costs nothing, whatever its size."""
-        self._middle_aged = 0
+        self._survivors = 0
         gc.freeze()
 
     def turn(self, *, idle: bool) -> None:
@@ -39,8 +45,16 @@ class Collector:
         young = gc.get_count()[0]
         if young < (_WORTHWHILE if idle else LIMIT):
             return
-        if self._middle_aged >= LIMIT:
-            self._middle_aged = 0
+        if not idle:
+            self._busy()
+        elif self._survivors >= SURVIVORS:
+            self._survivors = 0
             gc.collect(1)
         else:
-            self._middle_aged += max(0, young - gc.collect(0))
+            self._survivors += max(0, young - gc.collect(0))
+
+    def _busy(self) -> None:
+        self._frozen += 1
+        if self._frozen % SELDOM == 0:
+            gc.collect(0)
+        self.settle()

@@ -49,8 +49,7 @@ class EpochWork:
             reason = f"what became of epoch {self._cuts.announced[0]} has not been heard yet"
             self.actions.append(ToldCoordinator(Refused(self._fence, epoch, reason)))
             return
-        self.finish_chores()
-        self._cuts.announce(epoch, cut)
+        self._cuts.announce(epoch, cut)  # chores that are left come first, and no row is made before them
         self._pending = PendingSnapshot(self._fence, epoch, cut, self._rows(epoch, cut), fronts, outputs)
 
     def committed(self, epoch: Epoch, cut: Time) -> bool:

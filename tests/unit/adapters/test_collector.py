@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.collector import LIMIT, Collector
+from flamestream.adapters.collector import LIMIT, SELDOM, SURVIVORS, Collector
 
 
 class Node:
@@ -64,27 +64,36 @@ def test_growing_state_never_makes_a_collection_large(collector: Collector, look
     state: list[list[int]] = []
     for _ in range(200):
         state.extend([] for _ in range(2_000))
-        collector.turn(idle=False)
+        collector.turn(idle=True)
     assert len(looked_at) > 10
-    assert max(looked_at) < 3 * LIMIT
+    assert max(looked_at) < 3 * SURVIVORS
 
 
 def test_a_cycle_that_outlives_a_pass_is_freed_later(collector: Collector) -> None:
     node = Node()
     node.other = node
     dead = weakref.ref(node)
-    state: list[list[int]] = [[] for _ in range(LIMIT)]
-    collector.turn(idle=False)
+    state: list[list[int]] = [[] for _ in range(SURVIVORS)]
+    collector.turn(idle=True)
     del node
-    state.extend([] for _ in range(LIMIT))
-    collector.turn(idle=False)
+    state.extend([] for _ in range(SURVIVORS))
+    collector.turn(idle=True)
     assert dead() is None
+
+
+def test_a_loop_that_is_never_idle_looks_at_its_growing_state_seldom(collector: Collector, looked_at: list[int]) -> None:
+    state: list[list[int]] = []
+    for _ in range(2 * SELDOM):
+        state.extend([] for _ in range(LIMIT + 1_000))
+        collector.turn(idle=False)
+    assert len(looked_at) == 2
+    assert sum(looked_at) < 3 * LIMIT
 
 
 def test_a_restored_state_is_not_looked_at(collector: Collector, looked_at: list[int]) -> None:
     state = [[] for _ in range(10 * LIMIT)]
     collector.settle()
-    fresh = [[] for _ in range(LIMIT)]
-    collector.turn(idle=False)
-    assert max(looked_at) < 2 * LIMIT
-    assert len(state) + len(fresh) == 11 * LIMIT
+    fresh = [[] for _ in range(SURVIVORS)]
+    collector.turn(idle=True)
+    assert looked_at and max(looked_at) < 2 * SURVIVORS
+    assert len(state) + len(fresh) == 10 * LIMIT + SURVIVORS

@@ -227,3 +227,31 @@ def test_components_counts_the_steps_of_a_trace(indices: list[int]) -> None:
     for index in indices:
         meta = child(meta, index)
     assert components(meta) == 1 + len(indices)
+
+
+def test_a_loop_with_two_ways_in_does_not_tie() -> None:
+    def build(stream: Stream) -> Stream:
+        head = stream.graph.loop("again", max_iterations=1)
+        head.close(stream.merge(head.filter(lambda p: False)).filter(lambda p: True).merge(head.filter(lambda p: False)))
+        return head.map(lambda p: p + "1").merge(head.map(lambda p: p + "2"))
+
+    flow, seen = _flow(build)
+    _run(flow, _item("x"))
+    assert len({meta for _, _, meta, _, _ in seen.results}) == len(seen.results) == 2
+
+
+def test_versions_of_one_item_go_round_in_the_order_they_came() -> None:
+    """Their payloads need not compare."""
+    order: list[Any] = []
+
+    def build(stream: Stream) -> Stream:
+        head = stream.graph.loop("again", max_iterations=1)
+        head.close(stream.merge(head.filter(lambda p: False)).filter(lambda p: True))
+        return head.map(lambda p: (order.append(p), p)[1])
+
+    flow, _ = _flow(build)
+    handlers = flow._handlers[0]
+    for payload, gone in (("new", False), ("new", True), (1, False)):
+        handlers(AT, payload, gone)
+    flow.run([])
+    assert order == ["new", "new", 1]

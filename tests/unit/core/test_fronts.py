@@ -253,7 +253,7 @@ def test_a_promise_is_told_when_it_is_new() -> None:
     fronts.records(_arrived(1, "b"))
     fronts.advance(Timestamp(6))
     (promise,) = fronts.promises()
-    assert promise == msg.Promise(F, Time(6 << 12), Time(5 << 12)), "others are asked past it, though it still promises only the first"
+    assert promise == msg.Promise(F, Time(6 << 12), Time(5 << 12)), "others are asked past it, and it promises only the first"
     assert fronts.promises() == []
     fronts.durable(F, Time(6 << 12))
     assert [promise.time > Time(6 << 12) for promise in fronts.promises()] == [True]
@@ -311,3 +311,41 @@ def test_it_asks_for_a_pass_when_credit_has_come_back() -> None:
     assert fronts.waits_for_a_pass
     fronts.advance(Timestamp(6))
     assert len(entered) == 2
+
+
+def test_a_front_that_is_drained_while_it_replays_follows_nothing() -> None:
+    entry = ev.Entry(Time(1 << 12), P, Offset(0), 1)
+    fronts, entered = _fronts(entries=[entry])
+    fronts.drain()
+    fronts.read_again(F, entry, ["a"])
+    assert entered == [entry] and not [action for action in fronts.actions if isinstance(action, act.Follow)]
+
+
+def test_a_source_that_has_ended_is_not_at_its_end_while_records_wait_for_credit() -> None:
+    fronts, entered = _fronts(credit_runs=1)
+    fronts.records(_arrived(0, "a"))
+    fronts.records(_arrived(1, "b"))
+    fronts.ended(F)
+    fronts.advance(Timestamp(5))
+    fronts.durable(F, entered[0].time)
+    assert not fronts.all_ended and fronts.promises()[-1].time < END
+
+
+def test_records_that_come_before_follow_do_not_enter_behind_it() -> None:
+    entry = ev.Entry(Time(1 << 12), P, Offset(0), 1)
+    fronts, entered = _fronts(entries=[entry])
+    fronts.records(_arrived(5, "f"))
+    fronts.read_again(F, entry, ["a"])
+    fronts.advance(Timestamp(9))
+    assert entered == [entry]
+
+
+def test_positions_below_the_committed_cut_are_forgotten() -> None:
+    fronts, entered = _fronts()
+    for number in range(9):
+        fronts.records(_arrived(number, "a"))
+        fronts.advance(Timestamp(10 + number))
+    before = fronts.positions(entered[5].time)
+    fronts.committed(entered[5].time)
+    assert fronts.positions(entered[5].time) == before
+    assert len(fronts._fronts[F].positions._runs) == 4

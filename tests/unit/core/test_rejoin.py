@@ -250,3 +250,35 @@ def test_without_a_snapshot_everything_starts_empty() -> None:
     cluster.recover()
     assert not _loads(cluster)
     _finish(cluster)
+
+
+def test_the_word_sealed_waits_for_the_journals_alone_too() -> None:
+    cluster = _cluster(1)
+    cluster.held.add(act.SealJournal)
+    cluster.begin()
+    cluster.seal()
+    assert not cluster.heard(msg.Sealed)
+    cluster.held.clear()
+    cluster.run()
+    assert cluster.heard(msg.Sealed)
+
+
+def test_a_seal_before_the_sinks_are_open_is_no_seal() -> None:
+    cluster = _cluster(1)
+    cluster.held |= {act.OpenSink, act.SealJournal}
+    cluster.begin()
+    cluster.say(msg.Seal(cluster.fence))
+    cluster.run()
+    cluster.held.clear()
+    cluster.run()
+    assert cluster.heard(msg.Opened) and not cluster.heard(msg.Sealed)
+
+
+def test_a_slot_that_moved_away_leaves_nothing_behind() -> None:
+    cluster = _cluster(1)
+    cluster.add()
+    cluster.recover()
+    cluster.run()
+    for name, worker in cluster.workers.items():
+        slots = {bucket.slot for state in worker.flow.states.values() for bucket in state.buckets.values()}
+        assert slots <= set(cluster.layout.slots_of(name))

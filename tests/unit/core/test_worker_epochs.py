@@ -192,6 +192,7 @@ def test_a_commit_s_chores_are_done_before_the_next_cut_or_recovery(recovery: bo
 
 
 def _ended(cluster: CoreCluster) -> None:
+    cluster.feed(0, *(letter + "3" for letter in "abcdefghijklmnop"))
     cluster.end()
     cluster.run()
     cluster.check()

@@ -120,7 +120,7 @@ def measure(kind: str, times: int, rate: float, seed: int) -> dict[str, Any]:
     gaps = [_gap(outcome.deliveries, kill.at, kill.back + SETTLED) for kill in struck.kills]
     for kill, gap in zip(struck.kills, gaps, strict=True):
         print(f"  {kind}: {kill.victim}: gap {gap:.0f} ms, of it {kill.recovery_ms:.0f} ms recovery", file=sys.stderr)
-    calm = [_gap(outcome.deliveries, kill.at - 2.0, kill.at) for kill in struck.kills]
+    calm = [_gap([when for when in outcome.deliveries if when <= kill.at], kill.at - CALM[0] + SETTLED, kill.at) for kill in struck.kills]
     counts = {"lost": outcome.lost, "doubled": outcome.doubled, "disorder": outcome.disorder}
     row = {"kill": kind, "n": len(gaps), "gap_ms": _middle(gaps), "least_ms": round(min(gaps)), "most_ms": round(max(gaps))}
     recovery = _middle([kill.recovery_ms for kill in struck.kills])

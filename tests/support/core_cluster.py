@@ -9,7 +9,6 @@ Far smaller than the simulator: no faults of its own, no virtual time; a test sa
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -22,7 +21,6 @@ from flamestream.core.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import (
-    NO_FENCE,
     Attempt,
     Epoch,
     Fence,
@@ -31,48 +29,21 @@ from flamestream.model.ids import (
     Partition,
     SequenceNumber,
     SinkName,
-    Slot,
     SourceName,
     WorkerId,
 )  # fmt: skip
 from flamestream.model.layout import Assignment, Layout
 from flamestream.model.meta import Meta, time_of_meta
-from flamestream.model.slot import slot_of
-from flamestream.model.time import END, START, FrontId, Time, Timestamp, next_time
-from flamestream.testing.reference import ERRORS as ERROR_ITEMS
-from flamestream.testing.reference import interpret
+from flamestream.model.time import END, START, FrontId, Time, Timestamp
 from support.coordinating import settings as coordinator_settings
+from support.core_outcome import Outcome, Sink, Source
 
 P = Partition("")
 DEAD = SinkName("dead")
-Item = tuple[bytes, bytes]
-"""(meta, encoded payload)."""
 MOST_STEPS = 200_000
 
 
-@dataclass
-class Source:
-    """One front's records, and how far they may be given."""
-
-    records: list[Any] = field(default_factory=list)
-    ended: bool = False
-    told_end: bool = False
-    next: int = 0
-    grant: int = 0
-    follower: WorkerId | None = None
-    fence: Fence = NO_FENCE
-
-
-@dataclass
-class Sink:
-    """One consumer: what each slot has taken, and its last bundle."""
-
-    taken: dict[Slot, list[Item]] = field(default_factory=dict)
-    last: dict[Slot, ev.LastBundle] = field(default_factory=dict)
-    opened: dict[Slot, Fence] = field(default_factory=dict)
-
-
-class CoreCluster:
+class CoreCluster(Outcome):
     """Workers, what is outside of them, and their coordinator's voice."""
 
     def __init__(
@@ -358,60 +329,9 @@ class CoreCluster:
 
     # --- what came of it ------------------------------------------------------------------------------------------------------------
 
-    def runs(self) -> list[tuple[Time, list[Any]]]:
-        """What has entered: by the journals, and for timed fronts by their input alone."""
-        runs = []
-        for front in self.settings.fronts:
-            records = self.sources[front.front].records
-            if front.timed:
-                time, rest = START, 0 if self.sources[front.front].ended else len(records) % front.run_length
-                for first in range(0, len(records) - rest, front.run_length):
-                    time = next_time(time, front.front)
-                    runs.append((time, records[first : first + front.run_length]))
-            else:
-                runs += [(entry.time, records[entry.first : entry.first + entry.count]) for entry in self.journals[front.front]]
-        return sorted(runs, key=lambda run: run[0])
-
-    def expected(self) -> dict[SinkName, dict[Slot, list[Item]]]:
-        """What each slot of each sink must have in the end, by the reference interpreter."""
-        dead = self.settings.dead_letter
-        results = interpret(self.graph, self.runs(), "fail" if dead is None else "dead-letter")
-        errors = results.pop(ERROR_ITEMS)
-        found = {vertex.name: (vertex.key, results[vertex.name]) for vertex in self.graph.sinks}
-        if dead is not None:
-            found[dead] = (None, sorted(errors))
-        expected: dict[SinkName, dict[Slot, list[Item]]] = {}
-        for name, (key, items) in found.items():
-            slots = expected.setdefault(SinkName(name), {})
-            for meta, payload in items:
-                slot = slot_of(codec.encode(payload if key is None else key(payload)), self.settings.slots)
-                slots.setdefault(slot, []).append((meta, codec.encode(payload)))
-        return expected
-
-    def delivered(self) -> dict[SinkName, dict[Slot, list[Item]]]:
-        return {name: sink.taken for name, sink in self.sinks.items()}
-
-    def check(self) -> None:
-        """Exactly what the reference says, slot by slot, byte by byte."""
-        missing = [front for front, source in self.sources.items() if source.ended and not source.told_end]
-        assert not missing, f"fronts {missing} were not read to their end"
-        assert self.delivered() == self.expected()
-
-    def check_prefix(self) -> None:
-        """Nothing else than what the reference says, as far as it goes."""
-        expected = self.expected()
-        for name, slots in self.delivered().items():
-            for slot, items in slots.items():
-                assert items == expected[name].get(slot, [])[: len(items)], f"slot {slot} of {name}"
-
     def failures(self) -> list[msg.Failed]:
         """What workers of the current attempt gave up for."""
         return self.heard(msg.Failed)
-
-    def failing_run(self) -> Time | None:
-        """By the reference, under `fail`: the run that everything stops at."""
-        errors = interpret(self.graph, self.runs(), "fail")[ERROR_ITEMS]
-        return time_of_meta(errors[0][0]) if errors else None
 
     @property
     def minimal(self) -> Time:

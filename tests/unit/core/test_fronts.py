@@ -7,7 +7,7 @@ import pytest
 from flamestream.core import actions as act
 from flamestream.core import events as ev
 from flamestream.core import messages as msg
-from flamestream.core.fronts import READ_AHEAD, Fronts
+from flamestream.core.fronts import PASS_BYTES, READ_AHEAD, Fronts
 from flamestream.core.settings import FrontSettings, WorkerSettings
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Fence, Offset, SourceName, WorkerId
@@ -166,7 +166,9 @@ def test_without_a_journal_nothing_waits_for_one() -> None:
 # --- on their own -------------------------------------------------------------------------------------------------------------------
 
 
-def _fronts(timed: bool = False, entries: list[ev.Entry] | None = None, bound: Time = START, **changes: Any) -> tuple[Fronts, list[ev.Entry]]:
+def _fronts(
+    timed: bool = False, entries: list[ev.Entry] | None = None, bound: Time = START, **changes: Any
+) -> tuple[Fronts, list[ev.Entry]]:
     entered: list[ev.Entry] = []
     settings = WorkerSettings("j", 4, (FrontSettings(F, SourceName("s"), timed),), **changes)
     fronts = Fronts(FENCE, settings, [F], {}, lambda source, entry, payloads: entered.append(entry))
@@ -334,7 +336,8 @@ def test_a_source_that_has_ended_is_not_at_its_end_while_records_wait_for_credit
 def test_records_that_come_before_follow_do_not_enter_behind_it() -> None:
     entry = ev.Entry(Time(1 << 12), P, Offset(0), 1)
     fronts, entered = _fronts(entries=[entry])
-    fronts.records(_arrived(5, "f"))
+    fronts.advance(Timestamp(8))  # asks for the entry's records
+    fronts.records(_arrived(1, "b"))
     fronts.read_again(F, entry, ["a"])
     fronts.advance(Timestamp(9))
     assert entered == [entry]
@@ -349,3 +352,15 @@ def test_positions_below_the_committed_cut_are_forgotten() -> None:
     fronts.committed(entered[5].time)
     assert fronts.positions(entered[5].time) == before
     assert len(fronts._fronts[F].positions._runs) == 4
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_what_enters_in_one_pass_is_bounded_in_bytes(timed: bool) -> None:
+    fronts, entered = _fronts(timed)
+    for number in range(3):
+        fronts.records(ev.RecordsArrived(FENCE, F, P, Offset(number), ["a"], PASS_BYTES))
+    counts = []
+    for now in (5, 6, 7):
+        fronts.advance(Timestamp(now))
+        counts.append(len(entered))
+    assert counts == [1, 2, 3] and not fronts.waits_for_a_pass

@@ -1,6 +1,7 @@
 """One run of the benchmark's job between an outside producer and consumer, all on this machine; shared by the benchmarks' commands."""
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -110,7 +111,9 @@ def run(settings: Settings, during: Callable[[Path], None] | None = None) -> Out
         producer.wait(30)
         consumer.send_signal(signal.SIGTERM)
         consumer.wait(120)
-        return measured(json.loads((folder / "sent.json").read_text()), json.loads((folder / "received.json").read_text()), settings.warm_up)
+        return measured(
+            json.loads((folder / "sent.json").read_text()), json.loads((folder / "received.json").read_text()), settings.warm_up
+        )
 
 
 def measured(sent: dict[str, Any], received: dict[str, Any], warm_up: int) -> Outcome:
@@ -122,7 +125,7 @@ def measured(sent: dict[str, Any], received: dict[str, Any], warm_up: int) -> Ou
     after = [when for when in received["deliveries"] if when >= sent["sent"][min(warm_up, len(expected) - 1)]]
     return Outcome(
         latencies,
-        max((b - a for a, b in zip(after, after[1:], strict=False)), default=0.0) * 1e3,
+        max((b - a for a, b in itertools.pairwise(after)), default=0.0) * 1e3,
         sum(max(0, expected[i] - counts.get(i, 0)) for i in range(len(expected))),
         sum(max(0, counts.get(i, 0) - expected[i]) for i in range(len(expected))),
         received["disorder"],

@@ -73,7 +73,9 @@ class Running:
             at = time.monotonic()
             os.kill(pid, signal.SIGKILL)
             attempt = before["attempt"] + (self._kind != "coordinator")
-            after = self._await(lambda status, attempt=attempt: self._whole(status, attempt) and status["pid"] != (self._kind == "coordinator" and pid))
+            after = self._await(
+                lambda status, attempt=attempt: self._whole(status, attempt) and status["pid"] != (self._kind == "coordinator" and pid)
+            )
             recovery = after["last_recovery"]["duration_ms"] if self._kind != "coordinator" else 0.0
             self.kills.append(Kill(at, time.monotonic(), name, recovery))
 

@@ -10,7 +10,20 @@ Every port method returns at once. What takes time happens in the reactor's call
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from flamestream.core.actions import Append, Deliver, Follow, LinkPeers, Load, OpenSink, Pull, ReadRun, SealJournal, ToPeer, TrimJournal, Upload
+from flamestream.core.actions import (
+    Append,
+    Deliver,
+    Follow,
+    LinkPeers,
+    Load,
+    OpenSink,
+    Pull,
+    ReadRun,
+    SealJournal,
+    ToPeer,
+    TrimJournal,
+    Upload,
+)
 from flamestream.core.events import Event
 from flamestream.core.job_record import JobRecord as JobRecord
 from flamestream.model.time import Time, Timestamp
@@ -77,6 +90,7 @@ class Producer(Protocol):
     def durable(self, time: Time, partition: str, upto: int) -> None:
         """Records of `partition` below offset `upto` are in the journal: a client that waits for that may be told."""
         ...
+
     def close(self) -> None: ...
 
 

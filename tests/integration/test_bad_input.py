@@ -114,7 +114,9 @@ def test_documents_that_are_not_utf8_go_to_the_dead_letters_and_the_rest_is_inde
     assert job.audit()["clean"]
 
 
-def test_a_document_that_is_not_utf8_fails_a_job_with_file_and_byte_and_once_it_is_mended_the_job_goes_on(make: Make, tmp_path: Path) -> None:
+def test_a_document_that_is_not_utf8_fails_a_job_with_file_and_byte_and_once_it_is_mended_the_job_goes_on(
+    make: Make, tmp_path: Path
+) -> None:
     records = Folder(tmp_path / "docs").add(range(60))
     bad = tmp_path / "docs" / "00031.txt"
     good = bad.read_bytes()
@@ -148,7 +150,9 @@ RAISES = """if n in (2000, 2001, 3500):
     return n"""
 
 
-def test_a_function_that_raises_stops_the_job_at_an_epoch_and_a_corrected_one_goes_on_with_the_right_bytes(make: Make, tmp_path: Path) -> None:
+def test_a_function_that_raises_stops_the_job_at_an_epoch_and_a_corrected_one_goes_on_with_the_right_bytes(
+    make: Make, tmp_path: Path
+) -> None:
     application = numbers(tmp_path, RAISES)
     job = make(application, {"generator": {"count": 5000}})
     job.start()
@@ -211,7 +215,9 @@ def test_a_function_that_is_not_deterministic_is_found_at_the_replay_after_a_kil
     kill_a_worker_after_more_output(job, reads=True)
     message = check(job, "failed", ExitCode.JOB_FAILED)
     assert "sink 'out', slot " in message
-    assert re.search(r"was delivered as \(\d+, \d+\) and is now \(\d+, \d+\)|is not computed again|was not delivered before", message), message
+    assert re.search(r"was delivered as \(\d+, \d+\) and is now \(\d+, \d+\)|is not computed again|was not delivered before", message), (
+        message
+    )
     assert "not deterministic, or changed: they must not depend on clock, randomness" in message
 
 

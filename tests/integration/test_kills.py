@@ -16,7 +16,7 @@ from flamestream.adapters.application import load
 from flamestream.model.time import FrontId, Timestamp, time_of
 from flamestream.testing.reference import interpret
 from support.cli_job import REPOSITORY, CliJob, canonical, explained
-from support.documents import Folder, SocketServer, document, name, texts
+from support.documents import Folder, SocketServer, name, texts
 from support.eventually import eventually
 from support.kills import Killer, Role, drawn
 

@@ -214,9 +214,7 @@ def test_a_greeting_of_an_attempt_that_never_comes_is_not_held_for_ever(loop: Ep
     pair.works()
 
 
-def test_silent_peers_cannot_lock_a_worker_out(
-    loop: EpollReactor, make: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silent_peers_cannot_lock_a_worker_out(loop: EpollReactor, make: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acceptor_module, "MAX_UNPROVED", 5)
     pair = make()
     silent = [pair.dial() for _ in range(40)]

@@ -81,9 +81,7 @@ def test_a_fused_and_an_unfused_reduce_give_the_results_of_the_reference(seed: i
     fused.check()
     unfused.check()
     unfused.journals = fused.journals  # the same runs: then the same payloads, in the same order, in every slot
-    both = [
-        {slot: [payload for _, payload in items] for slot, items in cluster.expected()["out"].items()} for cluster in (fused, unfused)
-    ]
+    both = [{slot: [payload for _, payload in items] for slot, items in cluster.expected()["out"].items()} for cluster in (fused, unfused)]
     assert both[0] == both[1]
 
 
@@ -187,12 +185,16 @@ def _faulty_job(seed: int) -> Graph:
     rng = Random(seed)
 
     def reduced(stream: Stream) -> Stream:
-        return stream.balance(_faulty("balance", seed, lambda key: crc32(repr(key).encode()) + INT32_MIN)).reduce(
-            key=_faulty("key", seed, lambda p: p[0]),
-            initial=rng.choice([str, str, lambda: ["no payload"], _faulty("initial", seed + 1, str)]),
-            combine=_faulty("combine", seed, lambda a, p: "".join(a)[-6:] + p[1]),
-            emit=rng.choice([None, _faulty("emit", seed, lambda a, p: (p[0], a))]),
-        ).map(lambda r: (r[:1], r) if isinstance(r, str) else r)
+        return (
+            stream.balance(_faulty("balance", seed, lambda key: crc32(repr(key).encode()) + INT32_MIN))
+            .reduce(
+                key=_faulty("key", seed, lambda p: p[0]),
+                initial=rng.choice([str, str, lambda: ["no payload"], _faulty("initial", seed + 1, str)]),
+                combine=_faulty("combine", seed, lambda a, p: "".join(a)[-6:] + p[1]),
+                emit=rng.choice([None, _faulty("emit", seed, lambda a, p: (p[0], a))]),
+            )
+            .map(lambda r: (r[:1], r) if isinstance(r, str) else r)
+        )
 
     def grouped(stream: Stream) -> Stream:
         return stream.group(2, key=_faulty("group", seed, lambda p: p[0])).map(lambda w: (w[0][0], w[-1][1] + w[0][1][-2:]))

@@ -76,7 +76,9 @@ class Killer:
 
     def _await_output(self, part: float) -> None:
         def there() -> bool:
-            assert not self.job.ended, f"the job ended before it was killed at {part:.3f}: {self.job.output_bytes() / self.total:.3f} is there"
+            assert not self.job.ended, (
+                f"the job ended before it was killed at {part:.3f}: {self.job.output_bytes() / self.total:.3f} is there"
+            )
             self.meanwhile(part)
             return self.job.output_bytes() >= part * self.total
 
@@ -165,4 +167,3 @@ class Killer:
     def _taken_over(self, attempt: int) -> bool:
         status = self.job.status()
         return status is not None and status.attempt > attempt and status.phase == "running"
-

@@ -107,4 +107,3 @@ class Dialer:
             self._timer.cancel()
             self._timer = None
         self._on_connected(sock)
-

@@ -63,6 +63,7 @@ _Message = Greeting | Challenge | Proof | Welcome
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: Final[msgspec.msgpack.Decoder[_Message]] = msgspec.msgpack.Decoder(_Message)
 
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Of one connection."""

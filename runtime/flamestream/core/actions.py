@@ -152,6 +152,19 @@ class Exit:
 
 
 Action = (
-    ToldCoordinator | ToPeer | LinkPeers | SealJournal | Append | TrimJournal | ReadRun | Follow | Pull | OpenSink | Deliver | Upload
-    | Load | Wake | Exit
+    ToldCoordinator
+    | ToPeer
+    | LinkPeers
+    | SealJournal
+    | Append
+    | TrimJournal
+    | ReadRun
+    | Follow
+    | Pull
+    | OpenSink
+    | Deliver
+    | Upload
+    | Load
+    | Wake
+    | Exit
 )

@@ -176,8 +176,20 @@ class Woken:
 
 
 Event = (
-    RecordRead | RecordWritten | RecordConflict | RecordUnknown | ManifestWritten | ManifestFailed | ManifestLoaded | ManifestBroken
-    | WorkerConnected | WorkerDisconnected | FromWorker | WorkerGone | Requested | Woken
+    RecordRead
+    | RecordWritten
+    | RecordConflict
+    | RecordUnknown
+    | ManifestWritten
+    | ManifestFailed
+    | ManifestLoaded
+    | ManifestBroken
+    | WorkerConnected
+    | WorkerDisconnected
+    | FromWorker
+    | WorkerGone
+    | Requested
+    | Woken
 )
 
 # --- status -------------------------------------------------------------------------------------------------------------------------
@@ -288,6 +300,4 @@ class Finish:
     message: str = ""
 
 
-Action = (
-    ReadRecord | WriteRecord | WriteManifest | ReadManifest | DeleteObjects | Tell | Disconnect | WakeAt | Report | Finish
-)
+Action = ReadRecord | WriteRecord | WriteManifest | ReadManifest | DeleteObjects | Tell | Disconnect | WakeAt | Report | Finish

@@ -207,6 +207,23 @@ class Woken:
 
 
 Event = (
-    FromCoordinator | FromPeer | LinkBroken | RecordsArrived | RunRead | SourceEnded | SourceFailed | JournalAppended | JournalFailed
-    | JournalSealed | SinkOpened | SinkFenced | SinkFailed | BundlesAcknowledged | Uploaded | UploadFailed | Loaded | LoadFailed | Woken
+    FromCoordinator
+    | FromPeer
+    | LinkBroken
+    | RecordsArrived
+    | RunRead
+    | SourceEnded
+    | SourceFailed
+    | JournalAppended
+    | JournalFailed
+    | JournalSealed
+    | SinkOpened
+    | SinkFenced
+    | SinkFailed
+    | BundlesAcknowledged
+    | Uploaded
+    | UploadFailed
+    | Loaded
+    | LoadFailed
+    | Woken
 )

@@ -104,7 +104,9 @@ class Grouping(KeyedState[Window]):
         end, need = bisect_left(bucket.metas, cut), self._window - 1
         if end == bisect_left(bucket.metas, committed) or not need:
             return None
-        state = codec.encode_items(list(zip(bucket.metas[max(0, end - need) : end], bucket.payloads[max(0, end - need) : end], strict=True)))
+        state = codec.encode_items(
+            list(zip(bucket.metas[max(0, end - need) : end], bucket.payloads[max(0, end - need) : end], strict=True))
+        )
         return Row(self.operation, bucket.slot, bucket.key, epoch, True, state)
 
     def restore(self, bucket: Window, rows: list[Row]) -> None:

@@ -10,7 +10,6 @@ import msgspec
 
 from flamestream.model.ids import Epoch, Fence, MessageId, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.layout import Assignment
-from flamestream.model.meta import Meta
 from flamestream.model.time import FrontId, Time
 
 
@@ -86,7 +85,10 @@ PeerMessage = Data | Acks | Promise | Question | Hold | MinimalTime | Cut | Sett
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True):
-    """One pass's messages to one peer. `sequence` counts from 1 per (fence, sender, receiver); a repeated one is dropped, a gap is a loss."""
+    """One pass's messages to one peer. `sequence` counts from 1 per (fence, sender, receiver).
+
+    A repeated one is dropped, a gap is a loss.
+    """
 
     fence: Fence
     sequence: int

@@ -234,7 +234,9 @@ def _check_ends(graph: Graph) -> None:
         raise GraphError(f"graph {graph.name!r} has {len(graph.vertices)} vertices, more than {MAX_VERTICES}")
     for vertex in graph.vertices:
         if vertex.kind is not Kind.SINK and not vertex.outputs:
-            raise GraphError(f"{vertex.kind.value} {vertex.name!r} in graph {graph.name!r} leads nowhere: end it with .sink(...), or remove it")
+            raise GraphError(
+                f"{vertex.kind.value} {vertex.name!r} in graph {graph.name!r} leads nowhere: end it with .sink(...), or remove it"
+            )
 
 
 def _check_loop(graph: Graph, head: Vertex) -> None:
@@ -242,7 +244,9 @@ def _check_loop(graph: Graph, head: Vertex) -> None:
         raise GraphError(f"loop {head.name!r} in graph {graph.name!r} is never closed: call .close(stream) with what goes round")
     ahead = graph.reachable(head.id)
     if head.id not in ahead:
-        raise GraphError(f"loop {head.name!r} in graph {graph.name!r} does not lead back to itself: merge it into the stream that closes it")
+        raise GraphError(
+            f"loop {head.name!r} in graph {graph.name!r} does not lead back to itself: merge it into the stream that closes it"
+        )
     cycle = {v for v in ahead if head.id in graph.reachable(v)}
     if not any(len(graph.vertices[v].outputs) > 1 for v in cycle):
         raise GraphError(f"loop {head.name!r} in graph {graph.name!r} has no way out: nothing that enters it can reach a sink")

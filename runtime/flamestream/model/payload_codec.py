@@ -102,8 +102,7 @@ def height_of_members(members: Iterable[Any], room: int) -> int:
                 _refuse_int(value)
         else:
             height = height_of_members(value, room - 1) if kind is tuple else HEIGHTS[kind](value, room - 1)
-            if height > highest:
-                highest = height
+            highest = max(highest, height)
     return highest + 1
 
 

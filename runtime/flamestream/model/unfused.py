@@ -73,7 +73,7 @@ def _combined(initial: Function, combine: Function) -> Callable[[tuple[Any, ...]
             accumulator = before.accumulator if before is not None else initial()
             try:
                 yield Step(newest.key, combine(accumulator, newest.payload), newest.payload, False)
-            except Exception:  # the emitting branch raises it again, where it becomes an error item
+            except Exception:  # noqa: BLE001 (the emitting branch raises it again, where it becomes an error item)
                 yield Step(newest.key, accumulator, newest.payload, True)
 
     combined.__qualname__ = name_of(combine)

@@ -53,9 +53,7 @@ def test_a_call_made_by_a_call_waits_for_the_next_turn(loop: EpollReactor) -> No
     assert seen == [0]
 
 
-def test_a_readable_socket_is_called_back_until_it_is_unwatched(
-    loop: EpollReactor, pair: tuple[socket.socket, socket.socket]
-) -> None:
+def test_a_readable_socket_is_called_back_until_it_is_unwatched(loop: EpollReactor, pair: tuple[socket.socket, socket.socket]) -> None:
     seen: list[bytes] = []
     loop.watch(pair[0].fileno(), readable=lambda: seen.append(pair[0].recv(1)))
     pair[1].send(b"abc")

@@ -115,7 +115,7 @@ def test_a_failed_combine_leaves_the_accumulator_and_gives_an_error() -> None:
 
 def test_results_that_do_not_change_are_not_taken_back() -> None:
     graph = fs.Graph("g")
-    graph.source("s").reduce(key=lambda p: "k", initial=int, combine=lambda a, p: max(a, p)).sink("t")
+    graph.source("s").reduce(key=lambda p: "k", initial=int, combine=max).sink("t")
     operation = Reduce(1, LiveCuts(START), folded(graph.vertices[1], debug=False))
     operation.insert(b"k", SLOT, _at(1), 9)
     operation.insert(b"k", SLOT, _at(5), 3)

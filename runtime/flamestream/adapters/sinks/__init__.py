@@ -65,7 +65,10 @@ class DiscardSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 SinkSpec = FilesSpec | SocketSpec | CallbackSpec | DiscardSpec
 _KINDS: Final[dict[str, type[SinkSpec]]] = {
-    "files": FilesSpec, "socket": SocketSpec, "callback": CallbackSpec, "discard": DiscardSpec,
+    "files": FilesSpec,
+    "socket": SocketSpec,
+    "callback": CallbackSpec,
+    "discard": DiscardSpec,
 }
 _CANNOT_FENCE: Final = (
     "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get items twice. "

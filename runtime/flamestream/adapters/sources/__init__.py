@@ -96,7 +96,10 @@ class MemorySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 SourceSpec = FilesSpec | GeneratorSpec | SocketSpec | MemorySpec
 _KINDS: Final[dict[str, type[SourceSpec]]] = {
-    "files": FilesSpec, "generator": GeneratorSpec, "socket": SocketSpec, "memory": MemorySpec,
+    "files": FilesSpec,
+    "generator": GeneratorSpec,
+    "socket": SocketSpec,
+    "memory": MemorySpec,
 }
 
 

@@ -22,6 +22,7 @@ import signal
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -65,24 +66,24 @@ class Running:
 
     def strike(self) -> None:
         """Every kill, each after a calm while."""
-        self._await(lambda status: self._whole(status, 0))
+        self._await(self._whole)
         for _ in range(self._times):
             time.sleep(self._rng.uniform(*CALM))
             before = self._read("status.json")
             name, pid = self._victim(before)
             at = time.monotonic()
             os.kill(pid, signal.SIGKILL)
-            attempt = before["attempt"] + (self._kind != "coordinator")
-            after = self._await(
-                lambda status, attempt=attempt: self._whole(status, attempt) and status["pid"] != (self._kind == "coordinator" and pid)
-            )
-            recovery = after["last_recovery"]["duration_ms"] if self._kind != "coordinator" else 0.0
-            self.kills.append(Kill(at, time.monotonic(), name, recovery))
+            if self._kind == "coordinator":
+                after = self._await(lambda status, pid=pid: self._whole(status) and status["pid"] != pid)
+            else:
+                after = self._await(lambda status, attempt=before["attempt"]: self._whole(status) and status["attempt"] > attempt)
+            recovery = after["last_recovery"] if self._kind != "coordinator" else None
+            self.kills.append(Kill(at, time.monotonic(), name, recovery["duration_ms"] if recovery else 0.0))
 
-    def _whole(self, status: dict[str, Any], attempt: int) -> bool:
+    def _whole(self, status: dict[str, Any]) -> bool:
         settings = KINDS[self._kind]
         there = (len(status["workers"]), len(status["standbys"])) == (settings.workers, settings.standby)
-        return bool(status["phase"] == "running" and status["attempt"] >= attempt and there)
+        return bool(status["phase"] == "running" and there)
 
     def _victim(self, status: dict[str, Any]) -> tuple[str, int]:
         if self._kind == "coordinator":
@@ -93,7 +94,7 @@ class Running:
             pid = _parent(_parent(pid))
         return f"{worker['worker']}{' (reads the source)' if worker['items_in'] else ''}", pid
 
-    def _await(self, good: Any) -> dict[str, Any]:
+    def _await(self, good: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         deadline = time.monotonic() + BACK_WITHIN
         while time.monotonic() < deadline:
             if (self._folder / "status.json").exists() and good(status := self._read("status.json")):

@@ -90,7 +90,7 @@ class CliJob:
         return status_of(self.run_folder)
 
     def running(self, attempt: int = 1, within: float = 90.0) -> JobStatus:
-        """Wait until all its workers and standbys run in this attempt or a later one. The coordinator that says so must be the one that runs."""
+        """Wait until all its workers and standbys run, in this attempt or a later one, as a coordinator says that lives."""
         wanted = self.spec["workers"]
         whole = (wanted["replicas"], wanted.get("standby", 0))
 

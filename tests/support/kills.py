@@ -70,7 +70,8 @@ class Killer:
             self.story.append(f"{self.job.output_bytes() / self.total:.3f}: {role}")
 
     def __str__(self) -> str:
-        return f"seed {self.seed}, killed at these parts of the output: {'; '.join(self.story)}; plan {[(round(p, 3), str(r)) for p, r in self.plan]}"
+        planned = "; ".join(f"{part:.3f}: {role}" for part, role in self.plan)
+        return f"seed {self.seed}, killed at these parts of the output: {'; '.join(self.story)} (planned: {planned})"
 
     # --- before -----------------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import enum
 import os
 import random
 import signal
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -63,11 +64,12 @@ class Killer:
 
     def run(self) -> None:
         """Every kill of the plan, each at its time. The job must last so long."""
+        began = time.monotonic()
         for part, role in self.plan:
             self._await_output(part)
             self._check_survivors(part)
             self._strike(role)
-            self.story.append(f"{self.job.output_bytes() / self.total:.3f}: {role}")
+            self.story.append(f"{self.job.output_bytes() / self.total:.3f}: {role} ({time.monotonic() - began:.1f} s)")
 
     def __str__(self) -> str:
         planned = "; ".join(f"{part:.3f}: {role}" for part, role in self.plan)

@@ -40,6 +40,8 @@ Place = Callable[[Any], tuple[Any, Slot]]
 Fail = Callable[[Meta, ErrorValue, bool], None]
 Work = tuple[Meta, Time, int, Any, bool]
 """(meta, cause, vertex, payload, is it a tombstone): an item at this worker's door."""
+_Round = tuple[Meta, int, Time, int, Any, bool]
+"""(meta, number, cause, vertex, payload, is it a tombstone): an item that goes round a loop. Numbers keep heap order total."""
 KEYED = (Kind.GROUPING, Kind.REDUCE, Kind.SINK)
 KEYS_CACHED = 65_536
 _IN_ORDER = itemgetter(0, 4)
@@ -76,8 +78,10 @@ class Dataflow:
         self.waiting: list[Work] = []
         """This worker's share of new runs, put off by `share`."""
         self._others_first = False
-        self._round: list[tuple[Meta, int, Time, int, Any, bool]] = []
+        self._round: list[_Round] = []
         self._rounds = 0
+        self._going: dict[tuple[Meta, int], list[_Round]] = {}
+        self._annihilated: set[int] = set()
         self._error = self._dead_letters()
         self._enter: list[Enter] = [_not_compiled] * len(graph.vertices)
         self._handlers: list[Enter] = [*self._enter, self._arrived_error()]
@@ -89,6 +93,8 @@ class Dataflow:
         """A new layout; whatever was on its way is forgotten."""
         self.owners = owners
         self._round.clear()
+        self._going.clear()
+        self._annihilated.clear()
         self.waiting = []
 
     def share(self, runs: list[Work]) -> None:
@@ -111,10 +117,30 @@ class Dataflow:
             handlers[vertex](meta, payload, tombstone)
         while around:
             self._go_round()
+        self._going.clear()
 
     def _go_round(self) -> None:
-        meta, _, self.cause, vertex, payload, tombstone = heappop(self._round)
+        item = heappop(self._round)
+        meta, number, cause, vertex, payload, tombstone = item
+        if number in self._annihilated:
+            self._annihilated.remove(number)
+            return
+        self._going[meta, vertex].remove(item)
+        self.cause = cause
         self._enter[vertex](meta, payload, tombstone)
+
+    def _go(self, meta: Meta, vertex: int, payload: Any, tombstone: bool) -> None:
+        """Begin a round; but an item and its tombstone that both still wait annihilate, or each late item would double what goes round (!)."""
+        waiting = self._going.setdefault((meta, vertex), [])
+        for other in waiting:
+            if other[5] != tombstone and codec.encode(other[4]) == codec.encode(payload):
+                waiting.remove(other)
+                self._annihilated.add(other[1])
+                return
+        self._rounds += 1
+        item = (meta, self._rounds, self.cause, vertex, payload, tombstone)
+        waiting.append(item)
+        heappush(self._round, item)
 
     # --- where items go next --------------------------------------------------------------------------------------------------------
 
@@ -260,9 +286,7 @@ class Dataflow:
                 fail(meta, too_often, tombstone)
                 return
             for edge, output in enumerate(outputs):
-                self._rounds += 1
-                item = Meta(meta + COMPONENTS[edge]) if several else meta
-                heappush(self._round, (item, self._rounds, self.cause, output, payload, tombstone))
+                self._go(Meta(meta + COMPONENTS[edge]) if several else meta, output, payload, tombstone)
 
         return enter
 

@@ -6,6 +6,7 @@ recognised and dropped.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from flamestream.core.messages import Frame, SegmentRef, ToWorker
 from flamestream.model.ids import Epoch, Fence, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
@@ -26,9 +27,11 @@ class Entry:
     payloads: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One change of one key in a snapshot. The newest `full` row of a key and the deltas behind it (by epoch) are its state."""
+class Row(NamedTuple):
+    """One change of one key in a snapshot; a tuple, because an epoch makes thousands.
+
+    The newest `full` row of a key and the deltas behind it (by epoch) are its state.
+    """
 
     operation: int
     slot: Slot

@@ -7,7 +7,8 @@ again, and where a result changed a tombstone for the old one goes out before th
     items  x1      x3              accumulators  a1      a3
     x2 ->  x1  x2  x3                            a1  a2  a3'     tombstone r3, then r2, r3'
 
-Below minimal time the order is certain, so only the accumulators at live cuts stay.
+Below minimal time the order is certain, so only the accumulators at live cuts stay. A restored accumulator stays encoded until its
+key is touched, so a worker that takes over replays at once, whatever the size of its state.
 
 Keeps: results equal to those of the unfused form and of the sequential fold (invariant 2); one accumulator a live cut (invariant 8).
 Does not: send anything; it returns what must go out. Errors of user functions come back as results (user_code.py).
@@ -15,10 +16,11 @@ Source: EDBT 2018, section 3.2 and Fig. 5; the fusion is ours.
 """
 
 from bisect import bisect_left, bisect_right
+from operator import itemgetter
 from typing import Any
 
 from flamestream.core.events import Row
-from flamestream.core.grouping import Change, find
+from flamestream.core.grouping import Change
 from flamestream.core.keyed import Bucket, KeyedState
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.user_code import Fold
@@ -29,19 +31,26 @@ from flamestream.model.meta import Meta, floor
 from flamestream.model.time import Time
 
 TRIM_ABOVE = 32
+Entry = tuple[Meta, Any, Any, Any]
+"""(meta, payload, the accumulator after it, its result). Below minimal time payload and result are None."""
+_META = itemgetter(0)
+_ACCUMULATOR = 2
+
+
+class _Stored(tuple[bytes, ...]):
+    """An accumulator as it was stored: a full state and the changes behind it."""
+
+    __slots__ = ()
 
 
 class Accumulation(Bucket):
-    """One key's items with the accumulator and the result after each, ascending. Below minimal time only accumulators matter."""
+    """One key's items with the accumulator and the result after each, ascending. One list, because each object is a cache miss."""
 
-    __slots__ = ("accumulators", "metas", "payloads", "results")
+    __slots__ = ("entries",)
 
     def __init__(self, key: bytes, slot: Slot) -> None:
         super().__init__(key, slot)
-        self.metas: list[Meta] = []
-        self.payloads: list[Any] = []
-        self.accumulators: list[Any] = []
-        self.results: list[Any] = []
+        self.entries: list[Entry] = []
 
 
 class Reduce(KeyedState[Accumulation]):
@@ -59,78 +68,79 @@ class Reduce(KeyedState[Accumulation]):
         bucket = self.buckets.get(key)
         if bucket is None or not bucket.dirty:
             bucket = self.bucket(key, slot)
-        metas = bucket.metas
-        if metas and meta < metas[-1]:
-            place = bisect_right(metas, meta)
-            metas.insert(place, meta)
-            bucket.payloads.insert(place, payload)
-            bucket.accumulators.insert(place, None)
-            bucket.results.insert(place, None)
+        entries = bucket.entries
+        if not entries:
+            accumulator, result = self._fold(None, payload, True)
+        elif meta < entries[-1][0]:
+            place = bisect_right(entries, meta, key=_META)
+            entries.insert(place, (meta, payload, None, None))
             return self._again(bucket, place, new=1)
-        if len(metas) > TRIM_ABOVE:
-            self.trim(bucket, self._cuts.all)  # the lists are new ones behind this line
-        accumulators = bucket.accumulators
-        accumulator, result = self._fold(accumulators[-1] if accumulators else None, payload, not accumulators)
-        bucket.metas.append(meta)
-        bucket.payloads.append(payload)
-        accumulators.append(accumulator)
-        bucket.results.append(result)
+        else:
+            if len(entries) > TRIM_ABOVE:
+                self.trim(bucket, self._cuts.all)
+            accumulator, result = self._fold(self._accumulator(bucket, -1), payload, False)
+        entries.append((meta, payload, accumulator, result))
         return [(meta, result, False)]
 
     def remove(self, key: bytes, slot: Slot, meta: Meta, payload: Any) -> list[Change]:
         """A tombstone for an item that was inserted before."""
         bucket = self.bucket(key, slot)
-        place = find(bucket.metas, bucket.payloads, meta, payload)
+        place = _find(bucket.entries, meta, payload)
         assert place is not None, f"operation {self.operation} got a tombstone at {meta.hex()} without its item"
-        gone: Change = (bucket.metas[place], bucket.results[place], True)
-        del bucket.metas[place], bucket.payloads[place], bucket.accumulators[place], bucket.results[place]
-        return [gone, *self._again(bucket, place, new=0)]
+        at, _, _, result = bucket.entries.pop(place)
+        return [(at, result, True), *self._again(bucket, place, new=0)]
 
     def _again(self, bucket: Accumulation, start: int, new: int) -> list[Change]:
         """Combine from `start` on; the first `new` of them had no result before."""
         tombstones: list[Change] = []
         changes: list[Change] = []
-        for i in range(start, len(bucket.metas)):
-            accumulator, result = self._fold(bucket.accumulators[i - 1] if i else None, bucket.payloads[i], i == 0)
-            old, bucket.accumulators[i], bucket.results[i] = bucket.results[i], accumulator, result
+        accumulator = self._accumulator(bucket, start - 1) if start else None
+        for i in range(start, len(bucket.entries)):
+            meta, payload, _, old = bucket.entries[i]
+            accumulator, result = self._fold(accumulator, payload, i == 0)
+            bucket.entries[i] = (meta, payload, accumulator, result)
             if i >= start + new:
                 if codec.encode(old) == codec.encode(result):
                     continue
-                tombstones.append((bucket.metas[i], old, True))
-            changes.append((bucket.metas[i], result, False))
+                tombstones.append((meta, old, True))
+            changes.append((meta, result, False))
         return tombstones + changes
 
+    def _accumulator(self, bucket: Accumulation, place: int) -> Any:
+        meta, payload, accumulator, result = bucket.entries[place]
+        if type(accumulator) is _Stored:
+            accumulator = _decoded(accumulator)
+            bucket.entries[place] = (meta, payload, accumulator, result)
+        return accumulator
+
     def trim(self, bucket: Accumulation, cuts: list[Meta]) -> None:
-        metas = bucket.metas
+        entries = bucket.entries
         kept: list[int] = []
         for cut in cuts:
-            newest = bisect_left(metas, cut) - 1
+            newest = bisect_left(entries, cut, key=_META) - 1
             if newest >= 0 and (not kept or kept[-1] != newest):
                 kept.append(newest)
-        first_live = bisect_left(metas, cuts[-1])
-        if len(kept) < first_live:
-            bucket.metas = [metas[i] for i in kept] + metas[first_live:]
-            bucket.accumulators = [bucket.accumulators[i] for i in kept] + bucket.accumulators[first_live:]
-            bucket.payloads = [None] * len(kept) + bucket.payloads[first_live:]
-            bucket.results = [None] * len(kept) + bucket.results[first_live:]
+        first_live = bisect_left(entries, cuts[-1], key=_META)
+        if len(kept) < first_live or (kept and entries[kept[-1]][1] is not None):
+            entries[:first_live] = [(entries[i][0], None, entries[i][_ACCUMULATOR], None) for i in kept]
 
     def roll_back(self, bucket: Accumulation, cut: Meta) -> bool:
-        place = bisect_left(bucket.metas, cut)
-        del bucket.metas[place:], bucket.payloads[place:], bucket.accumulators[place:], bucket.results[place:]
+        place = bisect_left(bucket.entries, cut, key=_META)
+        del bucket.entries[place:]
         return place > 0
 
     def reaches(self, bucket: Accumulation, cut: Meta) -> bool:
-        return bool(bucket.metas) and bucket.metas[-1] >= cut
+        return bool(bucket.entries) and bucket.entries[-1][0] >= cut
 
     def is_empty(self, bucket: Accumulation) -> bool:
-        return not bucket.metas
+        return not bucket.entries
 
     def row(self, bucket: Accumulation, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
-        before, newest = bisect_left(bucket.metas, committed) - 1, bisect_left(bucket.metas, cut) - 1
+        before, newest = bisect_left(bucket.entries, committed, key=_META) - 1, bisect_left(bucket.entries, cut, key=_META) - 1
         if newest == before:
             return None
-        accumulator = bucket.accumulators[newest]
-        change = states.delta_state(bucket.accumulators[before], accumulator) if before >= 0 and bucket.full else None
+        accumulator = self._accumulator(bucket, newest)
+        change = states.delta_state(self._accumulator(bucket, before), accumulator) if before >= 0 and bucket.full else None
         if change is not None and bucket.chain + len(change) <= bucket.full + states.FULL_ABOVE:
             bucket.chain += len(change)
             return Row(self.operation, bucket.slot, bucket.key, epoch, False, change)
@@ -139,18 +149,26 @@ class Reduce(KeyedState[Accumulation]):
         return Row(self.operation, bucket.slot, bucket.key, epoch, True, state)
 
     def restore(self, bucket: Accumulation, rows: list[Row]) -> None:
-        accumulator = states.decode_state(rows[0].state)
-        for row in rows[1:]:
-            accumulator = states.apply_state_delta(accumulator, row.state)
-        bucket.metas.append(floor(Time(0)))
-        bucket.payloads.append(None)
-        bucket.accumulators.append(accumulator)
-        bucket.results.append(None)
+        bucket.entries.append((floor(Time(0)), None, _Stored(row.state for row in rows), None))
 
     def state_at(self, key: bytes, cut: Time) -> Any:
         """The accumulator at a live cut: for tests and tools. Raises KeyError if there is none."""
         bucket = self.buckets[key]
-        newest = bisect_left(bucket.metas, floor(cut)) - 1
+        newest = bisect_left(bucket.entries, floor(cut), key=_META) - 1
         if newest < 0:
             raise KeyError(key)
-        return bucket.accumulators[newest]
+        return self._accumulator(bucket, newest)
+
+
+def _decoded(stored: _Stored) -> Any:
+    accumulator = states.decode_state(stored[0])
+    for change in stored[1:]:
+        accumulator = states.apply_state_delta(accumulator, change)
+    return accumulator
+
+
+def _find(entries: list[Entry], meta: Meta, payload: Any) -> int | None:
+    """The place of an item by meta *and* payload; None if it is not there."""
+    encoded = codec.encode(payload)
+    start, end = bisect_left(entries, meta, key=_META), bisect_right(entries, meta, key=_META)
+    return next((place for place in range(start, end) if codec.encode(entries[place][1]) == encoded), None)

@@ -20,6 +20,10 @@ def _first_with_meta(metas: list[Any], payloads: list[Any], meta: Any, payload: 
     return metas.index(meta) if meta in metas else None
 
 
+def _first_entry_with_meta(entries: Any, meta: Any, payload: Any) -> Any:
+    return _first_with_meta([entry[0] for entry in entries], None, meta, payload)
+
+
 def _drop_by_meta(self: Barrier, meta: Any, payload: Any) -> None:
     held = self._held.get(meta[:8], [])
     for place, (other, _, _) in enumerate(held):
@@ -32,7 +36,7 @@ def _tombstones_by_meta() -> Any:
     stack = ExitStack()
     stack.enter_context(patched(Barrier, drop=_drop_by_meta))
     stack.enter_context(patched(grouping, find=_first_with_meta))
-    stack.enter_context(patched(reduce, find=_first_with_meta))
+    stack.enter_context(patched(reduce, _find=_first_entry_with_meta))
     return stack
 
 

@@ -148,7 +148,7 @@ def test_a_reduce_keeps_one_accumulator_a_live_cut() -> None:
             cuts.announce(Epoch(1), Time(20))
         if n > 30:
             cuts.advance(Time(n - 5))
-    assert len(operation.buckets[b"k"].metas) < 40
+    assert len(operation.buckets[b"k"].entries) < 40
     assert operation.state_at(b"k", Time(20)) == "x" * 20
 
 

@@ -395,9 +395,8 @@ def foreign(file: Path) -> None:
 # --- others -------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(reason="the claim and the job record are in the run folder's own cluster state, so two of them are equals to the sink")
 def test_a_second_instance_with_another_run_folder_changes_no_byte(make: Make, tmp_path: Path) -> None:
-    """It has another cluster state, so only the sink's fence can tell the two apart."""
+    """It has another cluster state, so only the store's lineage can tell the two apart."""
     application = numbers(tmp_path)
     job = make(application, {"generator": {"count": 12_000, "rate": 3000}})
     job.start()

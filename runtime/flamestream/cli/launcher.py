@@ -30,6 +30,7 @@ from flamestream.adapters.stores import store_from
 from flamestream.adapters.worker_process import JournalConfig, WorkerProcessConfig
 from flamestream.adapters.zookeeper import ClusterState, SingleInstance
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
+from flamestream.cli import lineage
 from flamestream.cli.exit_codes import AlreadyRunning
 from flamestream.cli.run_folder import RunFolder, RunInfo
 from flamestream.cli.settings_of import coordinator_settings, worker_settings
@@ -243,9 +244,12 @@ class Launcher:
         self._told = (info.zookeeper, info.driver)
 
     def _create_store(self, url: str) -> None:
-        """A folder that is missing is made. A store that is away now may come back: the stream goes on without epochs until then."""
+        """A folder that is missing is made; a store that belongs to another run folder is refused.
+
+        A store that is away now may come back: the stream goes on without epochs until then.
+        """
         try:
-            store_from(url, create=True)
+            lineage.claim(store_from(url, create=True), self._folder, url)
         except StoreUnavailable as error:
             self._say(f"no epochs for now: {error}")
 

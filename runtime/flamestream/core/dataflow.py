@@ -130,7 +130,7 @@ class Dataflow:
         self._enter[vertex](meta, payload, tombstone)
 
     def _go(self, meta: Meta, vertex: int, payload: Any, tombstone: bool) -> None:
-        """Begin a round; but an item and its tombstone that both still wait annihilate, or each late item would double what goes round (!)."""
+        """Begin a round. An item and its tombstone that both still wait annihilate, or each late item would double what goes round."""
         waiting = self._going.setdefault((meta, vertex), [])
         for other in waiting:
             if other[5] != tombstone and codec.encode(other[4]) == codec.encode(payload):

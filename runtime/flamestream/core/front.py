@@ -37,16 +37,20 @@ class Positions:
         self._front = front
         self._last = last
         self._offsets = dict(offsets)
-        self._runs: deque[tuple[Time, Partition, Offset]] = deque()
+        self._runs: deque[tuple[Time, Partition, Offset, Offset]] = deque()
 
-    def add(self, time: Time, partition: Partition, end: Offset) -> None:
-        """The run at `time` ended before offset `end` of `partition`."""
-        self._runs.append((time, partition, end))
+    def add(self, time: Time, partition: Partition, first: Offset, end: Offset) -> None:
+        """The run at `time` had the records of `partition` from `first` to before `end`."""
+        self._runs.append((time, partition, first, end))
+
+    def find(self, time: Time) -> tuple[Partition, Offset] | None:
+        """Partition and first offset of the run at `time`, if it is above the committed cut."""
+        return next(((partition, first) for at, partition, first, _ in self._runs if at == time), None)
 
     def at(self, cut: Time) -> FrontPosition:
         """The last stamp below `cut`, and each partition's first offset not below it."""
         last, offsets = self._last, dict(self._offsets)
-        for time, partition, end in self._runs:
+        for time, partition, _, end in self._runs:
             if time >= cut:
                 break
             last, offsets[partition] = time, end
@@ -55,7 +59,7 @@ class Positions:
     def forget(self, cut: Time) -> None:
         """No cut below `cut` will be asked for."""
         while self._runs and self._runs[0][0] < cut:
-            self._last, partition, end = self._runs.popleft()
+            self._last, partition, _, end = self._runs.popleft()
             self._offsets[partition] = end
 
 
@@ -94,7 +98,7 @@ class TimedFront:
         payloads, self._waiting = self._waiting[:length], self._waiting[length:]
         first, self._next = self._next, Offset(self._next + length)
         self.last = next_time(self.last, self.id)
-        self.positions.add(self.last, self._partition, self._next)
+        self.positions.add(self.last, self._partition, first, self._next)
         return Entry(self.last, self._partition, first, length), payloads
 
     @property
@@ -138,7 +142,7 @@ class JournalledFront:
         entry = self.replay.popleft()
         assert entry.time > self.last, f"front {self.id} replays {entry.time} after {self.last}"
         self.last = entry.time
-        self.positions.add(entry.time, entry.partition, Offset(entry.first + entry.count))
+        self.positions.add(entry.time, entry.partition, entry.first, Offset(entry.first + entry.count))
         return entry
 
     def stamp(self, clock: Timestamp, partition: Partition, first: Offset, count: int) -> Entry:
@@ -148,7 +152,7 @@ class JournalledFront:
         self.last = max(next_time(max(self.last, self._floor), self.id), time_of(clock, self.id))
         self.offsets[partition] = Offset(first + count)
         self._undurable.append(self.last)
-        self.positions.add(self.last, partition, self.offsets[partition])
+        self.positions.add(self.last, partition, first, self.offsets[partition])
         return Entry(self.last, partition, first, count)
 
     def durable(self, time: Time) -> None:

@@ -21,7 +21,7 @@ from flamestream.core.messages import FrontPosition, Promise
 from flamestream.core.settings import FrontSettings, WorkerSettings
 from flamestream.model import payload as codec
 from flamestream.model.ids import Fence, Offset, SourceName
-from flamestream.model.time import END, START, FrontId, Time, Timestamp
+from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_of
 
 Enter = Callable[[SourceName, Entry, Sequence[object]], None]
 READ_AHEAD = 4
@@ -254,6 +254,14 @@ class Fronts:
     def positions(self, cut: Time) -> list[FrontPosition]:
         """Where each front stands at `cut`."""
         return [front.positions.at(cut) for front in self._fronts.values()]
+
+    def place_of(self, time: Time, index: int) -> str:
+        """Where the `index`-th record of the run at `time` is, for people: its offset if the front is here, else its place in the run."""
+        front = self._fronts.get(front_of(time))
+        found = front.positions.find(time) if front is not None else None
+        if found is None:
+            return f"record {index} of the run at time {time}"
+        return f"record {found[1] + index}" + (f" of partition {found[0]!r}" if found[0] else "")
 
     def committed(self, cut: Time) -> None:
         """Nothing below `cut` is ever replayed again."""

@@ -33,9 +33,9 @@ from flamestream.model.errors import FlameStreamError
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, Slot, SourceName, WorkerId
 from flamestream.model.layout import Layout
-from flamestream.model.meta import Meta, meta_of, time_of_meta
+from flamestream.model.meta import Meta, first_component, meta_of, time_of_meta
 from flamestream.model.payload import ErrorValue
-from flamestream.model.time import END, START, Time, Timestamp
+from flamestream.model.time import END, START, Time, Timestamp, front_of
 
 
 class Worker:
@@ -310,8 +310,10 @@ class Worker:
 
     def error(self, meta: Meta, error: ErrorValue, tombstone: bool) -> None:
         """An error item under `onError: fail`: minimal time must not pass its run while it lives (dataflow.Output)."""
-        text = f"{error.function} raised {error.error}: {error.message} (record {_position(meta)})"
-        self._tell_acker(msg.Hold(time_of_meta(meta), -1 if tombstone else 1, text))
+        time = time_of_meta(meta)
+        source = self._settings.fronts[front_of(time)].source
+        where = f"{self._fronts.place_of(time, first_component(meta))} of source {source!r}"
+        self._tell_acker(msg.Hold(time, -1 if tombstone else 1, f"{error.function} raised {error.error}: {error.message} ({where})"))
 
     # --- time -----------------------------------------------------------------------------------------------------------------------
 
@@ -383,10 +385,6 @@ class Worker:
         progress = msg.Progress(self.fence, self._minimal, self._settled, oldest, self._items_in, self._items_out, problem, ended)
         self._actions.append(ToldCoordinator(progress))
         self._actions += [ToldCoordinator(msg.PeerLost(self.fence, peer, reason)) for peer, reason in self._broken.items()]
-
-
-def _position(meta: Meta) -> str:
-    return f"at time {time_of_meta(meta)}, trace {meta[8:].hex()}"
 
 
 __all__ = ["ERRORS", "Worker"]

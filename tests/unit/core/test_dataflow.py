@@ -251,7 +251,23 @@ def test_versions_of_one_item_go_round_in_the_order_they_came() -> None:
 
     flow, _ = _flow(build)
     handlers = flow._handlers[0]
-    for payload, gone in (("new", False), ("new", True), (1, False)):
+    for payload in ("new", 2.5, 1):
+        handlers(AT, payload, False)
+    flow.run([])
+    assert order == ["new", 2.5, 1]
+
+
+def test_an_item_and_its_tombstone_that_both_wait_to_go_round_annihilate() -> None:
+    order: list[Any] = []
+
+    def build(stream: Stream) -> Stream:
+        head = stream.graph.loop("again", max_iterations=1)
+        head.close(stream.merge(head.filter(lambda p: False)).filter(lambda p: True))
+        return head.map(lambda p: (order.append(p), p)[1])
+
+    flow, _ = _flow(build)
+    handlers = flow._handlers[0]
+    for payload, gone in (("old", True), ("new", False), ("old", False), ("new", True), ("newest", False)):
         handlers(AT, payload, gone)
     flow.run([])
-    assert order == ["new", "new", 1]
+    assert order == ["newest"]

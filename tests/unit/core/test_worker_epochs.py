@@ -273,10 +273,10 @@ def test_what_is_below_the_committed_cut_is_let_go() -> None:
     cluster.feed(0, *(f"a{i}" for i in range(12)))
     cluster.run()
     state = cluster.workers[ONE].flow.states[1]
-    assert max(len(bucket.metas) for bucket in state.buckets.values()) > 4
+    assert max(len(bucket.entries) for bucket in state.buckets.values()) > 4
     assert _epoch(cluster)
     cluster.run()
-    assert {len(bucket.metas) for bucket in state.buckets.values()} == {1}
+    assert {len(bucket.entries) for bucket in state.buckets.values()} == {1}
     cluster.step(ONE, ev.Woken())
     assert not any(isinstance(action, act.Wake) for action in cluster.step(ONE, ev.Woken())), "it asks for no more passes than it needs"
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.model.meta import COMPONENTS, LEAST, MAX_COMPONENT, Meta, child, component, floor, meta_of, time_of_meta
+from flamestream.model.meta import COMPONENTS, LEAST, MAX_COMPONENT, Meta, child, component, first_component, floor, meta_of, time_of_meta
 from flamestream.model.time import END, Time
 
 EDGES = sorted({0, MAX_COMPONENT, *(2**bit + near for bit in range(1, 35) for near in (-1, 0, 1))})
@@ -50,3 +50,8 @@ def test_the_ready_made_components_are_those_made() -> None:
 
 def test_the_least_meta_has_the_start_as_its_time() -> None:
     assert time_of_meta(LEAST) == 0
+
+
+@given(st.integers(0, (1 << 35) - 1), st.integers(0, 5000))
+def test_the_first_component_is_the_position_in_the_run(position: int, more: int) -> None:
+    assert first_component(child(meta_of(Time(5), position), more)) == position

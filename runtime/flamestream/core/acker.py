@@ -43,11 +43,6 @@ class AckTable:
         return self._causes[0] if self._causes else END
 
     @property
-    def in_flight(self) -> int:
-        """How many causes are in flight."""
-        return len(self._in_flight)
-
-    @property
     def minimal_time(self) -> Time:
         """Nothing below it is in flight or will ever enter."""
         oldest = min(self.oldest, min(self._promised.values(), default=END))

@@ -20,7 +20,6 @@ Does not: read records or clocks, or write the journal (worker.py asks the shell
 Source: EDBT 2018, section 3.1; journalled fronts are the design's "Time and order" 2 and 3.
 """
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping, Sequence
 
@@ -171,16 +170,6 @@ class JournalledFront:
         if self._undurable:
             return self._undurable[0]
         return END if self.ended else next_time(max(self.last, self._floor), self.id)
-
-    @property
-    def undurable(self) -> int:
-        """Runs that are not in the journal yet."""
-        return len(self._undurable)
-
-
-def entries_above(entries: Sequence[Entry], cut: Time) -> Sequence[Entry]:
-    """The tail of `entries` (ascending) at or above `cut`."""
-    return entries[bisect_left(entries, cut, key=lambda entry: entry.time) :]
 
 
 Front = TimedFront | JournalledFront

@@ -16,7 +16,7 @@ DEFAULT_SLOTS = 256
 
 
 def hash_of(canonical: bytes) -> int:
-    """An int32 from a canonical encoding (`payload.canonical`), spread evenly."""
+    """An int32 from a canonical encoding (`payload.encode`), spread evenly."""
     return crc32(canonical) + INT32_MIN
 
 

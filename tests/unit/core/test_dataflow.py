@@ -240,8 +240,8 @@ def test_a_loop_with_two_ways_in_does_not_tie() -> None:
     assert len({meta for _, _, meta, _, _ in seen.results}) == len(seen.results) == 2
 
 
-def test_versions_of_one_item_go_round_in_the_order_they_came() -> None:
-    """Their payloads need not compare."""
+def _looping() -> tuple[Dataflow, list[Any]]:
+    """A graph in which everything goes round once, and the payloads in the order in which they did."""
     order: list[Any] = []
 
     def build(stream: Stream) -> Stream:
@@ -249,7 +249,12 @@ def test_versions_of_one_item_go_round_in_the_order_they_came() -> None:
         head.close(stream.merge(head.filter(lambda p: False)).filter(lambda p: True))
         return head.map(lambda p: (order.append(p), p)[1])
 
-    flow, _ = _flow(build)
+    return _flow(build)[0], order
+
+
+def test_versions_of_one_item_go_round_in_the_order_they_came() -> None:
+    """Their payloads need not compare."""
+    flow, order = _looping()
     handlers = flow._handlers[0]
     for payload in ("new", 2.5, 1):
         handlers(AT, payload, False)
@@ -258,14 +263,7 @@ def test_versions_of_one_item_go_round_in_the_order_they_came() -> None:
 
 
 def test_an_item_and_its_tombstone_that_both_wait_to_go_round_annihilate() -> None:
-    order: list[Any] = []
-
-    def build(stream: Stream) -> Stream:
-        head = stream.graph.loop("again", max_iterations=1)
-        head.close(stream.merge(head.filter(lambda p: False)).filter(lambda p: True))
-        return head.map(lambda p: (order.append(p), p)[1])
-
-    flow, _ = _flow(build)
+    flow, order = _looping()
     handlers = flow._handlers[0]
     for payload, gone in (("old", True), ("new", False), ("old", False), ("new", True), ("newest", False)):
         handlers(AT, payload, gone)

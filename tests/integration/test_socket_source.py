@@ -130,7 +130,7 @@ def test_contract_with_the_example_producer(check: Callable[[Outside], None]) ->
         check(server)
 
 
-def test_many_small_records_arrive_together_and_then_the_end(driver: PortDriver) -> None:
+def test_many_small_records_arrive_and_then_the_end(driver: PortDriver) -> None:
     count = 20_000
     with producing([str(number).encode() for number in range(count)]) as server:
         front = Front(server, driver)
@@ -138,7 +138,15 @@ def test_many_small_records_arrive_together_and_then_the_end(driver: PortDriver)
         front.pull(PLENTY)
         driver.take(SourceEnded)
         assert front.got() == [str(number) for number in range(count)]
-        assert len(driver.events) < count / 20
+
+
+def test_records_that_came_together_are_given_together(talk: Talk) -> None:
+    talk.front.follow(0)
+    talk.front.pull(PLENTY)
+    count = 500
+    talk.accept().socket.sendall(b"".join(struct.pack(">IQ", 8 + 1, number) + b"x" for number in range(count)))
+    talk.front.wait(count)
+    assert len(talk.driver.events) < count / 20
 
 
 def test_the_producer_learns_what_is_durable(driver: PortDriver) -> None:

@@ -109,7 +109,7 @@ class Reduce(KeyedState[Accumulation]):
     def _accumulator(self, bucket: Accumulation, place: int) -> Any:
         meta, payload, accumulator, result = bucket.entries[place]
         if type(accumulator) is _Stored:
-            accumulator = _decoded(accumulator)
+            accumulator = decoded(accumulator)
             bucket.entries[place] = (meta, payload, accumulator, result)
         return accumulator
 
@@ -160,7 +160,8 @@ class Reduce(KeyedState[Accumulation]):
         return self._accumulator(bucket, newest)
 
 
-def _decoded(stored: _Stored) -> Any:
+def decoded(stored: tuple[bytes, ...]) -> Any:
+    """The accumulator of a full state and the changes behind it."""
     accumulator = states.decode_state(stored[0])
     for change in stored[1:]:
         accumulator = states.apply_state_delta(accumulator, change)

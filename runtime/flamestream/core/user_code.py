@@ -52,11 +52,11 @@ def mapped(vertex: Vertex, debug: bool) -> Callable[[Any], Any]:
 def flat_mapped(vertex: Vertex, debug: bool) -> Callable[[Any], list[Any] | ErrorValue]:
     """payload -> all results, or one ErrorValue, for FLAT_MAP."""
     users = _of(vertex.function)
-    function = observed(users, debug, _listed)
+    function = observed(users, debug, listed)
 
     def call(payload: Any) -> list[Any] | ErrorValue:
         try:
-            return _listed(function(payload))
+            return listed(function(payload))
         except FATAL:
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
@@ -65,7 +65,7 @@ def flat_mapped(vertex: Vertex, debug: bool) -> Callable[[Any], list[Any] | Erro
     return call
 
 
-def _listed(results: Iterable[Any]) -> list[Any]:
+def listed(results: Iterable[Any]) -> list[Any]:
     """All of them, each checked as it comes: of several things that are wrong, the first counts."""
     checked = []
     for result in results:
@@ -136,11 +136,12 @@ class Nothing:
 NOTHING = Nothing()
 
 
-def _as_it_is(result: Any) -> Any:
+def as_it_is(result: Any) -> Any:
+    """The usual way to settle."""
     return result
 
 
-def observed(function: Function, debug: bool, settle: Callable[[Any], Any] = _as_it_is) -> Function:
+def observed(function: Function, debug: bool, settle: Callable[[Any], Any] = as_it_is) -> Function:
     """The function itself; in debug mode, one that runs it twice and compares. `settle` makes a value of what it returns."""
     if not debug:
         return function

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any, Final, Self, TypeVar, final, overload
 
+from flamestream.model.codec import encode
 from flamestream.model.collections import trie
 from flamestream.model.collections.heights import (
     FLAT,
@@ -24,7 +25,8 @@ from flamestream.model.collections.heights import (
     with_height,
     without_element,
 )
-from flamestream.model.payload_codec import INT_MAX, INT_MIN, encode, fill_wires, take_values
+from flamestream.model.kernel import kernel
+from flamestream.model.payload_codec import INT_MAX, INT_MIN, fill_wires, take_values
 from flamestream.model.payload_registry import Plan, Wire, register, too_deep
 
 T_co = TypeVar("T_co", covariant=True)
@@ -221,4 +223,8 @@ def _height(value: Vector[Any], room: int) -> int:
     return collection_height(value._counts, room)
 
 
+append_in_python: Final = Vector.append
+"""The reference of the kernel's `append`."""
+if kernel is not None:
+    kernel.install_vector(Vector, append_in_python, trie.pushed, with_height)
 register(Plan(Vector, VECTOR_TAG, "fs.Vector", _to_wire, _from_wire, _height))

@@ -29,6 +29,8 @@ mod _kernel {
     #[pymodule_export]
     use crate::plans::register;
     #[pymodule_export]
+    use crate::reduce::delta;
+    #[pymodule_export]
     use crate::reference::refer_to;
     #[pymodule_export]
     use crate::vector::install_vector;

@@ -279,6 +279,12 @@ impl Reduce {
     }
 }
 
+/// The delta of an accumulator, where the kernel knows it. Raises nothing.
+#[pyfunction]
+pub fn delta<'py>(old: &Bound<'py, PyAny>, new: &Bound<'py, PyAny>) -> Option<Bound<'py, PyBytes>> {
+    appended(old, new).map(|change| PyBytes::new(old.py(), &change))
+}
+
 /// The delta of a Vector that only grew, as `state.delta_state` writes it: [1, before, size, [], [], [values...]].
 fn appended(old: &Bound<'_, PyAny>, new: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
     let (py, old, new) = (old.py(), old.as_ptr(), new.as_ptr());

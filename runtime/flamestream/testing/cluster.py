@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from flamestream.core import coordination as c
+from flamestream.core.parts import REFERENCE
 from flamestream.model.ids import WorkerId
 from flamestream.testing.control import ControlLink, break_random, silence_random
 from flamestream.testing.coordinator_node import CoordinatorNode

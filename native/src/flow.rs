@@ -9,7 +9,7 @@ use crate::meta::{child, components, Floor, Meta};
 use crate::outgoing::Outgoing;
 use crate::plans::MAX_DEPTH;
 use crate::reduce::{Accumulator, Changes, Entry, Fold, Reduce};
-use crate::keyed::Table;
+use crate::keyed::{Changed, Table};
 use crate::reference::{self, Tools};
 use pyo3::exceptions::{PyAssertionError, PyValueError};
 use pyo3::prelude::*;
@@ -260,13 +260,23 @@ impl Flow {
         })
     }
 
-    /// What changed of one bucket between two cuts: (slot, key, is it full, state), or None.
-    fn row<'py>(&mut self, py: Python<'py>, operation: usize, bucket: u32, committed: &[u8], cut: &[u8]) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let (committed, cut) = (floor_of(committed)?, floor_of(cut)?);
-        match self.state_mut(operation)? {
-            State::Grouping(state) => state.row(py, bucket, &committed, &cut),
-            State::Reduce(state) => state.row(py, bucket, &committed, &cut),
+    /// What changed of some buckets between two cuts: `row(operation, slot, key, epoch, is it full, state)` or None for each.
+    fn rows<'py>(
+        &mut self, operation: usize, buckets: Vec<u32>, epoch: u64, committed: &[u8], cut: &[u8], row: &Bound<'py, PyAny>,
+    ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
+        let (py, committed, cut) = (row.py(), floor_of(committed)?, floor_of(cut)?);
+        let mut rows = Vec::with_capacity(buckets.len());
+        for bucket in buckets {
+            let made = match self.state_mut(operation)? {
+                State::Grouping(state) => state.row(py, bucket, &committed, &cut)?,
+                State::Reduce(state) => state.row(py, bucket, &committed, &cut)?,
+            };
+            rows.push(match made {
+                Some(Changed { slot, key, full, state }) => Some(row.call1((operation, slot, key, epoch, full, state))?),
+                None => None,
+            });
         }
+        Ok(rows)
     }
 
     fn begin_trimming(&mut self, operation: usize) -> PyResult<usize> {
@@ -276,12 +286,16 @@ impl Flow {
         })
     }
 
-    fn trim_next(&mut self, operation: usize, cuts: &Bound<'_, PyList>, limit: &[u8]) -> PyResult<bool> {
+    /// Visit up to `count` buckets behind a commit. How many those were.
+    fn trim(&mut self, operation: usize, count: usize, cuts: &Bound<'_, PyList>, limit: &[u8]) -> PyResult<usize> {
         let (cuts, limit) = (floors(cuts)?, floor_of(limit)?);
-        Ok(match self.state_mut(operation)? {
-            State::Grouping(state) => state.table.trim_next(&cuts, &limit),
-            State::Reduce(state) => state.table.trim_next(&cuts, &limit),
-        })
+        let state = self.state_mut(operation)?;
+        Ok((0..count)
+            .take_while(|_| match state {
+                State::Grouping(state) => state.table.trim_next(&cuts, &limit),
+                State::Reduce(state) => state.table.trim_next(&cuts, &limit),
+            })
+            .count())
     }
 
     fn go_back(&mut self, operation: usize, cut: &[u8]) -> PyResult<()> {

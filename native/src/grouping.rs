@@ -2,7 +2,7 @@
 
 use crate::encoding;
 use crate::reference::refused;
-use crate::keyed::{Content, Table};
+use crate::keyed::{Changed, Content, Table};
 use crate::meta::{Floor, Meta};
 use crate::reduce::Changes;
 use pyo3::exceptions::PyAssertionError;
@@ -100,8 +100,8 @@ impl Grouping {
         Err(PyAssertionError::new_err(format!("operation {operation} got a tombstone at {:02x?} without its item", &meta[..])))
     }
 
-    /// What changed of a bucket between two cuts: (slot, key, full, state).
-    pub fn row<'py>(&mut self, py: Python<'py>, at: u32, committed: &Floor, cut: &Floor) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    /// What changed of a bucket between two cuts.
+    pub fn row<'py>(&mut self, py: Python<'py>, at: u32, committed: &Floor, cut: &Floor) -> PyResult<Option<Changed<'py>>> {
         if !self.table.exists(at) || self.window == 1 {
             return Ok(None);
         }
@@ -120,7 +120,7 @@ impl Grouping {
             let payload = payload.bind(py);
             encoding::put(py, &mut state, payload).or_else(|_| refused(payload, &mut state))?;
         }
-        Ok(Some((bucket.slot, PyBytes::new(py, &bucket.key), true, PyBytes::new(py, &state)).into_pyobject(py)?))
+        Ok(Some(Changed { slot: bucket.slot, key: PyBytes::new(py, &bucket.key), full: true, state: PyBytes::new(py, &state) }))
     }
 }
 

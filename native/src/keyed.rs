@@ -1,6 +1,8 @@
 //! Keyed state: buckets by canonical key, and which of them changed since the committed cut. The mirror of `core/keyed.py`.
 
 use crate::meta::Floor;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 
@@ -13,6 +15,14 @@ pub struct Bucket<C> {
     pub full: usize,
     pub chain: usize,
     pub content: C,
+}
+
+/// What changed of a bucket between two cuts.
+pub struct Changed<'py> {
+    pub slot: u16,
+    pub key: Bound<'py, PyBytes>,
+    pub full: bool,
+    pub state: Bound<'py, PyBytes>,
 }
 
 /// What a bucket holds.

@@ -3,12 +3,12 @@
 use crate::encoding;
 use crate::reference::{refused, Tools};
 use crate::vector;
-use crate::keyed::{Content, Table};
+use crate::keyed::{Changed, Content, Table};
 use crate::meta::{Floor, Meta};
 use crate::plans::MAX_DEPTH;
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::PyBytes;
 
 const TRIM_ABOVE: usize = 32;
 const FULL_ABOVE: usize = 1024;
@@ -242,8 +242,8 @@ impl Reduce {
         Ok(tombstones)
     }
 
-    /// What changed of a bucket between two cuts: (slot, key, full, state).
-    pub fn row<'py>(&mut self, py: Python<'py>, at: u32, committed: &Floor, cut: &Floor) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    /// What changed of a bucket between two cuts.
+    pub fn row<'py>(&mut self, py: Python<'py>, at: u32, committed: &Floor, cut: &Floor) -> PyResult<Option<Changed<'py>>> {
         if !self.table.exists(at) {
             return Ok(None);
         }
@@ -259,7 +259,7 @@ impl Reduce {
                 let bucket = self.table.at(at);
                 if bucket.chain + change.as_bytes().len() <= bucket.full + FULL_ABOVE {
                     bucket.chain += change.as_bytes().len();
-                    return Ok(Some((bucket.slot, PyBytes::new(py, &bucket.key), false, change).into_pyobject(py)?));
+                    return Ok(Some(Changed { slot: bucket.slot, key: PyBytes::new(py, &bucket.key), full: false, state: change }));
                 }
             }
         }
@@ -267,7 +267,7 @@ impl Reduce {
         let bucket = self.table.at(at);
         bucket.full = state.len();
         bucket.chain = 0;
-        Ok(Some((bucket.slot, PyBytes::new(py, &bucket.key), true, PyBytes::new(py, &state)).into_pyobject(py)?))
+        Ok(Some(Changed { slot: bucket.slot, key: PyBytes::new(py, &bucket.key), full: true, state: PyBytes::new(py, &state) }))
     }
 
     fn change<'py>(&self, old: &Bound<'py, PyAny>, new: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {

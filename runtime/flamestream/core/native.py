@@ -5,6 +5,7 @@ translate between the core's types and the kernel's.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from types import ModuleType
 from typing import Any
 
@@ -27,6 +28,9 @@ from flamestream.model.kernel import kernel
 from flamestream.model.meta import Meta, floor
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import END, Time
+
+AT_ONCE = 16
+"""Buckets that a chore visits in one call: few enough not to hold up a pass."""
 
 
 class NativeFlow:
@@ -142,22 +146,16 @@ class NativeState:
 
     def rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
         """What changed since the committed cut, a bucket a step (None: nothing after all)."""
-        committed, announced = floor(self._cuts.committed), floor(cut)
-        operation, row = self.operation, self._flow.row
-        for bucket in self._flow.dirty(operation):
-            made = row(operation, bucket, committed, announced)
-            if made is None:
-                yield None
-            else:
-                slot, key, full, state = made
-                yield Row(operation, slot, key, epoch, full, state)
+        committed, announced, dirty = floor(self._cuts.committed), floor(cut), self._flow.dirty(self.operation)
+        for first in range(0, len(dirty), AT_ONCE):
+            yield from self._flow.rows(self.operation, dirty[first : first + AT_ONCE], epoch, committed, announced, Row)
 
     def committed(self, cut: Time) -> Iterator[None]:
         """Epoch's cut `cut` is committed: forget what only older cuts needed, a bucket a step."""
-        limit, operation, trim_next = floor(cut), self.operation, self._flow.trim_next
-        self._flow.begin_trimming(operation)
-        while trim_next(operation, self._cuts.all, limit):
-            yield
+        limit = floor(cut)
+        self._flow.begin_trimming(self.operation)
+        while count := self._flow.trim(self.operation, AT_ONCE, self._cuts.all, limit):
+            yield from repeat(None, count)
 
     def go_back(self, cut: Time) -> None:
         """Be as at the live cut `cut`."""

@@ -16,3 +16,5 @@ def _kernel() -> ModuleType | None:
 
 
 kernel = _kernel()
+NAME = "Python" if kernel is None else "native"
+"""What `flamestream status` calls it."""

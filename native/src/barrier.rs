@@ -3,7 +3,7 @@
 //! A result is encoded when it is held, once: the same bytes are compared with tombstones, put into bundles and delivered.
 
 use crate::encoding;
-use crate::reference::refused;
+use crate::reference::{refused, unmatched};
 use crate::meta::{time_of, Meta};
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
@@ -38,6 +38,7 @@ impl Barrier {
     }
 
     pub fn take_away(&mut self, meta: &Meta, payload: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = payload.py();
         let payload = self.encoded(payload)?;
         let held = self.held.entry(time_of(meta)).or_default();
         match held.iter().position(|other| other.meta == *meta && other.payload == payload) {
@@ -45,7 +46,7 @@ impl Barrier {
                 held.remove(place);
                 Ok(())
             }
-            None => Err(PyAssertionError::new_err(format!("a barrier got a tombstone at {:02x?} without its item", &meta[..]))),
+            None => Err(unmatched(py, "a barrier", meta)),
         }
     }
 }

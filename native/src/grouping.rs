@@ -1,11 +1,10 @@
 //! Grouping: the mirror of `core/grouping.py`.
 
 use crate::encoding;
-use crate::reference::refused;
+use crate::reference::{refused, unmatched};
 use crate::keyed::{Changed, Content, Table};
 use crate::meta::{Floor, Meta};
 use crate::reduce::Changes;
-use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
@@ -97,7 +96,7 @@ impl Grouping {
                 return Ok(changes);
             }
         }
-        Err(PyAssertionError::new_err(format!("operation {operation} got a tombstone at {:02x?} without its item", &meta[..])))
+        Err(unmatched(py, &format!("operation {operation}"), meta))
     }
 
     /// What changed of a bucket between two cuts.

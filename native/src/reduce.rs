@@ -1,12 +1,11 @@
 //! Reduce: the mirror of `core/reduce.py`.
 
 use crate::encoding;
-use crate::reference::{refused, Tools};
+use crate::reference::{refused, unmatched, Tools};
 use crate::vector;
 use crate::keyed::{Changed, Content, Table};
 use crate::meta::{Floor, Meta};
 use crate::plans::MAX_DEPTH;
-use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -212,7 +211,7 @@ impl Reduce {
                 return Ok(changes);
             }
         }
-        Err(PyAssertionError::new_err(format!("operation {} got a tombstone at {:02x?} without its item", self.operation, &meta[..])))
+        Err(unmatched(py, &format!("operation {}", self.operation), meta))
     }
 
     /// Combine from `start` on; the first `new` of them had no result before.

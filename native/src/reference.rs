@@ -74,6 +74,12 @@ pub fn check(value: &Bound<'_, PyAny>) -> PyResult<()> {
     }
 }
 
+/// A tombstone whose item is not there (`errors.unmatched`).
+pub fn unmatched(py: Python<'_>, place: &str, meta: &[u8]) -> PyErr {
+    let made = py.import("flamestream.model.errors").and_then(|errors| errors.call_method1("unmatched", (place, PyBytes::new(py, meta))));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
 /// How errors of user code become items.
 pub struct Tools {
     /// `user_code.error_of(function, exception) -> ErrorValue`.

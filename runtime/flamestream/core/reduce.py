@@ -26,6 +26,7 @@ from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.user_code import Fold
 from flamestream.model import payload as codec
 from flamestream.model import state as states
+from flamestream.model.errors import unmatched
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor
 from flamestream.model.time import Time
@@ -86,7 +87,8 @@ class Reduce(KeyedState[Accumulation]):
         """A tombstone for an item that was inserted before."""
         bucket = self.bucket(key, slot)
         place = _find(bucket.entries, meta, payload)
-        assert place is not None, f"operation {self.operation} got a tombstone at {meta.hex()} without its item"
+        if place is None:
+            raise unmatched(f"operation {self.operation}", meta)
         at, _, _, result = bucket.entries.pop(place)
         return [(at, result, True), *self._again(bucket, place, new=0)]
 

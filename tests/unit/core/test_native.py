@@ -12,10 +12,12 @@ from flamestream.core.native import native
 from flamestream.core.parts import REFERENCE, Parts
 from flamestream.core.settings import FrontSettings, WorkerSettings
 from flamestream.core.worker import Worker
+from flamestream.model.errors import UserError
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SinkName, SourceName, WorkerId
 from flamestream.model.kernel import kernel
 from flamestream.model.layout import Assignment, Layout
-from flamestream.model.time import START, FrontId, Timestamp
+from flamestream.model.meta import meta_of
+from flamestream.model.time import START, FrontId, Time, Timestamp
 
 ME, FRONT, FENCE = WorkerId("w"), FrontId(0), Fence(Attempt(1), LayoutVersion(1))
 pytestmark = pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
@@ -116,3 +118,20 @@ def test_what_was_snapshot_by_one_is_restored_by_the_other() -> None:
         state.load(lives[rows].rows)
         for key in states[0].buckets:
             assert state.state_at(key, cut) == states[0].state_at(key, cut) == states[1].state_at(key, cut)
+
+
+def test_a_function_that_is_not_deterministic_is_named_as_the_cause() -> None:
+    """Its tombstone does not find its item: both kinds of parts say the same."""
+    assert kernel is not None
+    told = []
+    for parts in (REFERENCE, native(kernel)):
+        graph, count = fs.Graph("clock"), iter(range(1_000))
+        made = graph.source("docs").group(2, key=lambda r: 0).map(lambda w, count=count: next(count))
+        made.group(2, key=lambda n: 0).sink("out")
+        life = Life(graph, parts, debug=False)
+        flow: Any = life.worker.flow
+        flow.run([(meta_of(Time(5000 * 4096), 0), Time(5000 * 4096), 0, "b", False)])
+        with pytest.raises(UserError, match="gave two results for one input") as raised:
+            flow.run([(meta_of(Time(4000 * 4096), 0), Time(4000 * 4096), 0, "a", False)])
+        told.append(str(raised.value))
+    assert told[0] == told[1]

@@ -136,5 +136,10 @@ def chains_of(operation: int, rows: Iterable[Row]) -> dict[bytes, list[Row]]:
             chains[row.key] = [row]  # superseded: its full row was compacted away because a newer one exists
     for key, chain in chains.items():
         if not chain[0].full:
-            raise Corrupt(f"the snapshot has changes of key {key!r} of operation {operation}, but not what they change")
+            raise incomplete(operation, key)
     return chains
+
+
+def incomplete(operation: int, key: bytes) -> Corrupt:
+    """A change without what it changes."""
+    return Corrupt(f"the snapshot has changes of key {key!r} of operation {operation}, but not what they change")

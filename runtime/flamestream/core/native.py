@@ -14,7 +14,7 @@ from flamestream.core.actions import Bundle
 from flamestream.core.dataflow import KEYED, Output, Work, balanced, itself, too_often
 from flamestream.core.delivery import NOT_AGAIN, NOT_BEFORE, changed, difference
 from flamestream.core.events import LastBundle, Row
-from flamestream.core.keyed import chains_of
+from flamestream.core.keyed import incomplete
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.messages import Data, SlotOutput
 from flamestream.core.outbox import Gathered
@@ -167,8 +167,8 @@ class NativeState:
 
     def load(self, rows: Iterable[Row]) -> None:
         """Take the state of whole slots, which have no buckets yet, from the rows of all segments. Raises Corrupt if rows are missing."""
-        for key, chain in chains_of(self.operation, rows).items():
-            self._flow.restore(self.operation, chain[0].slot, key, [row.state for row in chain])
+        if (key := self._flow.load(self.operation, list(rows))) is not None:
+            raise incomplete(self.operation, key)
 
     def keys(self) -> list[tuple[bytes, Slot]]:
         """Every key with its slot."""

@@ -19,7 +19,7 @@ from typing import Any
 from flamestream.core import events as ev
 from flamestream.core import messages as msg
 from flamestream.core.acker_role import Acker
-from flamestream.core.actions import Action, Exit, ToldCoordinator, Wake
+from flamestream.core.actions import Action, Exit, Prefetch, ToldCoordinator, Wake
 from flamestream.core.dataflow import Work
 from flamestream.core.epoch_work import EpochWork
 from flamestream.core.fronts import Fronts
@@ -151,6 +151,8 @@ class Worker:
         elif isinstance(message, msg.Recover):
             if message.assignment.fence > self.fence:
                 self._recover(message)
+        elif isinstance(message, msg.Warm):
+            self._actions.append(Prefetch(message.segments))
         elif message.fence == self.fence and not self._halted:
             self._directed(message)
 

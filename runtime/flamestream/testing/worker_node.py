@@ -117,6 +117,8 @@ class WorkerNode(Process):
                 self._snapshots.upload(action)
             case a.Load():
                 self._snapshots.load(action)
+            case a.Prefetch():
+                self.world.trace.cover("standby.warm")  # a cache of immutable objects: nothing to simulate
             case a.Exit():
                 self.exit = action
                 self._close()

@@ -100,9 +100,8 @@ class KafkaAccess(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
                 raise ValueError(f"`settings` may not set {name!r}: {OWN[name]}")
         for name in self.settings:
             if name in SECRETS:
-                raise ValueError(
-                    f"`settings` holds {name!r}, which is a secret: write it as secrets: {{{name}: {{env: NAME}}}} or {{file: PATH}}"
-                )
+                instead = f"secrets: {{{name}: {{env: NAME}}}} or {{file: PATH}}"
+                raise ValueError(f"`settings` holds {name!r}, which is a secret: write it as {instead}")
 
 
 def require_package(where: str) -> None:
@@ -125,7 +124,7 @@ class Clients:
 
         usual = {"linger.ms": 0, "socket.nagle.disable": True, "queue.buffering.max.messages": 1_000_000}
         with failure_of(self._name):
-            return Producer(self._settings(usual, dict.fromkeys(()), {"enable.idempotence": True, "acks": "all", **settings}))
+            return Producer(self._settings(usual, (), {"enable.idempotence": True, "acks": "all", **settings}))
 
     def consumer(self, **settings: Any) -> "Consumer":
         """A consumer without a group's protocol: partitions are assigned by us, and offsets are in our snapshots."""

@@ -27,7 +27,7 @@ _USER: Final = {
     "_UNKNOWN_TOPIC": "there is no such topic: create it, or correct `topic` (the engine creates no topic of yours)",
     "_UNKNOWN_PARTITION": "there is no such partition: the partitioner names one that the topic does not have",
     "TOPIC_EXCEPTION": "the topic's name is not allowed",
-    "TOPIC_AUTHORIZATION_FAILED": "the user may not do that with the topic: grant it Read and Describe (source) or Write and Describe (sink)",
+    "TOPIC_AUTHORIZATION_FAILED": "the user may not do that with the topic: grant it Describe, and Read (source) or Write (sink)",
     "GROUP_AUTHORIZATION_FAILED": "the user may not use the group: grant it Read on it, or name another by settings: {group.id: ...}",
     "CLUSTER_AUTHORIZATION_FAILED": "the user may not do that in this cluster: grant it IdempotentWrite",
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "the user may not use the transactional ids flamestream.*: grant it Write on that prefix",

@@ -58,11 +58,10 @@ class KafkaReplay:
                 if offset >= entry.first:
                     found.append(message)
                 ahead.messages.popleft()
-            if len(found) < entry.count:
-                if not ahead.messages and not self._fetch(number) and time.monotonic() > deadline:
-                    self._ahead.pop(number, None)
-                    self._check_offsets(number, entry)
-                    raise BrokersAway(f"{self._where}, partition {number}: no answer to reading offset {entry.first} again")
+            if len(found) < entry.count and not ahead.messages and not self._fetch(number) and time.monotonic() > deadline:
+                self._ahead.pop(number, None)
+                self._check_offsets(number, entry)
+                raise BrokersAway(f"{self._where}, partition {number}: no answer to reading offset {entry.first} again")
         ahead.next = entry.next
         return found
 
@@ -122,8 +121,8 @@ class KafkaReplay:
 
     def _missing(self, number: int, entry: Entry, found: int) -> Corrupt:
         return Corrupt(
-            f"{self._where}, partition {number}: the run of {entry.count} records from offset {entry.first} to before {entry.next} has only "
-            f"{found} now: compaction has removed some before they were in a snapshot. Raise min.compaction.lag.ms of the topic"
+            f"{self._where}, partition {number}: the run of {entry.count} records from offset {entry.first} to before {entry.next} has "
+            f"only {found} now: compaction has removed some before they were in a snapshot. Raise min.compaction.lag.ms of the topic"
         )
 
     def _place(self, number: int, offset: int = -1001) -> "TopicPartition":

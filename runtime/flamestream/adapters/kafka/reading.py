@@ -7,7 +7,7 @@ Keeps: it gives every visible record below the end, or raises. Does not: interpr
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
@@ -20,12 +20,12 @@ READ_SECONDS: Final = 60.0
 _BATCH: Final = 1000
 
 
-def ends_of(consumer: "Consumer", topic: str, partitions: Mapping[int, int] | range, where: str) -> dict[int, int]:
-    """The high watermark of each partition. `consumer` must read uncommitted records, else open transactions would hide some."""
+def bounds_of(consumer: "Consumer", topic: str, numbers: Iterable[int], where: str) -> dict[int, tuple[int, int]]:
+    """First offset and high watermark of each partition. `consumer` must read uncommitted records, else open transactions hide some."""
     from confluent_kafka import TopicPartition  # an extra
 
     with failure_of(where, f"topic {topic!r}"):
-        return {number: consumer.get_watermark_offsets(TopicPartition(topic, number), ANSWER_SECONDS)[1] for number in partitions}
+        return {number: consumer.get_watermark_offsets(TopicPartition(topic, number), ANSWER_SECONDS) for number in numbers}
 
 
 def read_to(consumer: "Consumer", topic: str, starts: Mapping[int, int], ends: Mapping[int, int], where: str) -> "Iterator[Message]":

@@ -119,7 +119,7 @@ class Clients:
         self.problem = ""
 
     def producer(self, **settings: Any) -> "Producer":
-        """An idempotent producer that sends at once."""
+        """A producer that sends at once; idempotent unless `settings` say that repeats do no harm."""
         from confluent_kafka import Producer  # an extra
 
         usual = {"linger.ms": 0, "socket.nagle.disable": True, "queue.buffering.max.messages": 1_000_000}
@@ -134,6 +134,10 @@ class Clients:
         fixed = {"enable.auto.commit": False, "enable.auto.offset.store": False, "auto.offset.reset": "error", **settings}
         with failure_of(self._name):
             return Consumer(self._settings(usual, _ONLY_PRODUCERS, fixed))
+
+    def reader(self, isolation: str) -> "Consumer":
+        """A consumer for reading to an end (reading.py): it learns of the end soon."""
+        return self.consumer(**{"isolation.level": isolation, "enable.partition.eof": True, "fetch.wait.max.ms": 10})
 
     def admin(self) -> "AdminClient":
         """For metadata, and to create topics of our own."""

@@ -118,7 +118,7 @@ class ControlTopic:
             self._write(writer, None, STATES)
 
     def _write(self, writer: str, value: bytes | None, partition: int = ANNOUNCEMENTS) -> None:
-        producer = self._producer = self._producer or self._clients.producer(**{"message.timeout.ms": 10_000})
+        producer = self._producer = self._producer or self._clients.producer(**{"message.timeout.ms": 10_000, "enable.idempotence": False})
         errors: list[Any] = []
         with failure_of(self._where, f"control topic {self.name!r}"):
             producer.produce(self.name, value, self._key(writer), partition, on_delivery=lambda error, _: errors.append(error))
@@ -150,7 +150,7 @@ class ControlTopic:
         """The newest of each writer, of transactions that are committed. Waits until all that are under way are decided."""
         low, high = bounds_of(uncommitted, self.name, [STATES], self._where)[STATES]
         if self._committed is None:
-            self._committed = self._clients.consumer(**{"isolation.level": "read_committed", "enable.partition.eof": True})
+            self._committed = self._clients.reader("read_committed")
         found: dict[bytes, bytes | None] = {}
         for message in read_to(self._committed, self.name, {STATES: low}, {STATES: high}, self._where):
             self._keep(found, message)

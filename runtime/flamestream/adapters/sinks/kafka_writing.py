@@ -114,17 +114,15 @@ class KafkaWriting:
         self._producer = self._initialised(me)
         self.open_transaction = False
         self._control.announce(Announcement(FORMAT, self._fence, me, {}))
-        self._reader = self._reader or self._output.clients.consumer(
-            **{"isolation.level": "read_uncommitted", "enable.partition.eof": True}
-        )
+        self._reader = self._reader or self._output.clients.reader("read_uncommitted")
         announced = self._control.announcements(self._reader)
         self._give_up_if_replaced(announced)
         self._fence_off([other.writer for other in announced if other.fence < self._fence])
         states = self._control.states(self._reader)
         self._learn(me, announced, states)
         self._broken, self._failed = False, None
-        self._store(me)
-        self._control.withdraw(obsolete(announced, {state.writer: state for state in self._control.states(self._reader)}, self._fence))
+        stored = self._store(me)
+        self._control.withdraw(obsolete(announced, {state.writer: state for state in [*states, stored]}, self._fence))
         self.trouble = ""
 
     def _give_up_if_replaced(self, announced: Sequence[Announcement]) -> None:
@@ -141,6 +139,8 @@ class KafkaWriting:
 
     def _initialised(self, writer: str) -> "Producer":
         producer = self._output.clients.producer(**self._output.more, **{"transactional.id": writer, "on_delivery": self._delivered})
+        with failure_of(self._output.where):
+            producer.list_topics(self._output.topic, 5)  # connected first, librdkafka need not wait half a second to look again
         self._patiently(producer.init_transactions)
         return producer
 
@@ -261,7 +261,7 @@ class KafkaWriting:
         if self.open_transaction:
             self._store(self._id(self._fence))
 
-    def _store(self, me: str) -> None:
+    def _store(self, me: str) -> WriterState:
         """The state of all slots, and the commit of the transaction that it is in."""
         assert self._producer is not None, "open comes first"
         with self._breaking():
@@ -270,11 +270,13 @@ class KafkaWriting:
                 self.open_transaction = True
             present = {slot: sorted(metas) for slot, metas in self._ledger.present.items()}
             offsets = dict(self._offsets) if self._output.low_latency else {}
-            self._control.store(self._producer, WriterState(FORMAT, self._fence, me, offsets, self._ledger.states, present))
+            state = WriterState(FORMAT, self._fence, me, offsets, self._ledger.states, present)
+            self._control.store(self._producer, state)
             self._patiently(self._producer.commit_transaction)
             self.open_transaction = False
             self._offsets_at = time.monotonic()
             self._works()
+        return state
 
     # --- failures -------------------------------------------------------------------------------------------------------------------
 

@@ -48,6 +48,8 @@ if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
 
 FRESH_SECONDS: Final = 2.0
 PATIENCE_SECONDS: Final = 0.5
+INIT_SECONDS: Final = 0.05
+"""librdkafka looks for a coordinator again at each call, and otherwise only every half a second."""
 CLOSE_SECONDS: Final = 5.0
 MAX_FENCERS: Final = 8
 
@@ -139,9 +141,7 @@ class KafkaWriting:
 
     def _initialised(self, writer: str) -> "Producer":
         producer = self._output.clients.producer(**self._output.more, **{"transactional.id": writer, "on_delivery": self._delivered})
-        with failure_of(self._output.where):
-            producer.list_topics(self._output.topic, 5)  # connected first, librdkafka need not wait half a second to look again
-        self._patiently(producer.init_transactions)
+        self._patiently(producer.init_transactions, INIT_SECONDS)
         return producer
 
     def _learn(self, me: str, announced: Sequence[Announcement], states: Sequence[WriterState]) -> None:
@@ -297,13 +297,13 @@ class KafkaWriting:
             error, self._failed = KafkaException(self._failed), None
         return judged(error.args[0], self._output.where) if isinstance(error, KafkaException) else None
 
-    def _patiently(self, call: Callable[[float], None]) -> None:
+    def _patiently(self, call: Callable[[float], None], seconds: float = PATIENCE_SECONDS) -> None:
         """A call of librdkafka's that may time out and be called again, while its broker is away."""
         from confluent_kafka import KafkaException  # an extra
 
         while True:
             try:
-                call(PATIENCE_SECONDS)
+                call(seconds)
             except KafkaException as error:
                 if not error.args[0].retriable():
                     raise

@@ -89,10 +89,12 @@ class KafkaReplay:
         """Whether anything came."""
         assert self._consumer is not None
         self._pause_others(number)
-        first = self._consumer.poll(0.1)
-        if first is None:
-            return False
-        for message in [first, *self._consumer.consume(_BATCH, 0)]:
+        with failure_of(self._where):
+            first = self._consumer.poll(0.1)
+            if first is None:
+                return False
+            messages = [first, *self._consumer.consume(_BATCH, 0)]
+        for message in messages:
             if (error := message.error()) is not None:
                 failure = judged(error, f"{self._where}, partition {message.partition()}")
                 if isinstance(failure, Corrupt):

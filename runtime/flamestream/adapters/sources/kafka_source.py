@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from flamestream.adapters.kafka.clients import Clients, KafkaAccess
-from flamestream.adapters.kafka.failures import BrokersAway, judged
+from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
 from flamestream.adapters.kafka.formats import Format, decoder_of
 from flamestream.adapters.kafka.own_thread import OwnThread
 from flamestream.adapters.sources.kafka_replay import KafkaReplay
@@ -131,11 +131,12 @@ class KafkaReader:
         self._discover()
         decided, self._decided = self._decided, []
         if not self._polled:
-            first = self._consumer.poll(0 if decided else POLL_SECONDS)
-            if first is None:
-                return decided
-            self._clients.works()
-            self._polled.extend([first, *self._consumer.consume(records - 1, 0)])
+            with failure_of(self._where):
+                first = self._consumer.poll(0 if decided else POLL_SECONDS)
+                if first is None:
+                    return decided
+                self._clients.works()
+                self._polled.extend([first, *self._consumer.consume(records - 1, 0)])
         return decided + self._chunks(may_raise=not decided)
 
     def read(self, entry: Entry) -> list[object]:

@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
 from flamestream.adapters.kafka.clients import Clients
-from flamestream.adapters.kafka.failures import BrokersAway, failure_of
+from flamestream.adapters.kafka.failures import failure_of
 from flamestream.adapters.sources.reading import Chunk
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Offset, Partition
@@ -58,7 +58,7 @@ class KafkaTopic:
 
     def beginnings(self, consumer: "Consumer", offsets: Mapping[Partition, Offset]) -> tuple[dict[int, int], list[Chunk]]:
         """Where to read each partition from, and the decisions that are new. Raises Corrupt if what comes next is not there any more."""
-        numbers = self._described(self._ask().result(ANSWER_SECONDS * 2))
+        numbers = self._described(self._ask())
         self._check_identity(offsets, numbers)
         begins: dict[int, int] = {}
         decided: list[Chunk] = []
@@ -122,8 +122,8 @@ class KafkaTopic:
         asked, self._asked = self._asked, None
         mark = self._id
         try:
-            numbers = self._described(asked.result())
-        except BrokersAway:
+            numbers = self._described(asked)
+        except OSError:
             return {}
         if self._id != mark:
             raise Corrupt(f"{self._where} was deleted and created again while it was read; start the job under another name")
@@ -137,9 +137,11 @@ class KafkaTopic:
         found: Future[Any] = asked[self.name]
         return found
 
-    def _described(self, asked: Any) -> list[int]:
-        self._id = str(asked.topic_id)
-        return sorted(info.id for info in asked.partitions if info.id % self._shares == self._share)
+    def _described(self, asked: "Future[Any]") -> list[int]:
+        with failure_of(self._where):
+            found = asked.result(ANSWER_SECONDS * 2)
+        self._id = str(found.topic_id)
+        return sorted(info.id for info in found.partitions if info.id % self._shares == self._share)
 
 
 def checked_offset(where: str, number: int, offset: int, low: int, high: int) -> int:

@@ -1,6 +1,7 @@
 """Kafka to inverted index to Kafka with `flamestream run`: whatever is killed, and be it the broker, every byte is the reference's."""
 
 import contextlib
+import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -46,6 +47,10 @@ class KafkaJob(CliJob):
         super().__init__(folder, INDEX, spec, **options)
         self._own = Consumer({"bootstrap.servers": broker.address, "group.id": "watch", **QUIET})
         self._seen = 0
+
+    def start(self, *options: str) -> "subprocess.Popen[str]":
+        """Also a second start after a kill."""
+        return super().start("--drain", *options)
 
     def output_bytes(self) -> int:
         """Offsets of the output: as good a measure of progress as bytes."""
@@ -107,7 +112,7 @@ def survive(job: KafkaJob, count: int, seed: int, roles: list[Role], broker_dies
     killer = Killer(job, drawn(seed, roles), total, seed, meanwhile=meanwhile)
     feeder = threading.Thread(target=feed, args=(job, lines))
     with explained(job, killer):
-        job.start("--drain")
+        job.start()
         job.running()
         feeder.start()
         killer.run()
@@ -123,13 +128,27 @@ def survive(job: KafkaJob, count: int, seed: int, roles: list[Role], broker_dies
     assert not deaths
 
 
-def test_low_latency_on_spark(broker: Broker, jobs: ExitStack, tmp_path: Path) -> None:
-    job = KafkaJob(broker, tmp_path, "low-latency")
+def run(jobs: ExitStack, broker: Broker, folder: Path, form: str, *, spark: bool) -> KafkaJob:
+    job = KafkaJob(broker, folder, form, spark=spark)
     jobs.callback(job.close)
-    survive(job, 400, 1, [W, W, C, Z], (0.3, 0.6), committed=False)
+    return job
 
 
-def test_transactional(broker: Broker, jobs: ExitStack, tmp_path: Path) -> None:
-    job = KafkaJob(broker, tmp_path, "transactional", spark=False)
-    jobs.callback(job.close)
-    survive(job, 400, 2, [W, W, C, L], (0.3, 0.6), committed=True)
+def test_low_latency(broker: Broker, jobs: ExitStack, tmp_path: Path) -> None:
+    survive(run(jobs, broker, tmp_path, "low-latency", spark=False), 250, 1, [W, Z], (0.4,), committed=False)
+
+
+def test_transactional_on_spark(broker: Broker, jobs: ExitStack, tmp_path: Path) -> None:
+    survive(run(jobs, broker, tmp_path, "transactional", spark=True), 250, 2, [W, C], (0.4,), committed=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(500, 503))
+def test_low_latency_for_long(broker: Broker, jobs: ExitStack, tmp_path: Path, seed: int) -> None:
+    survive(run(jobs, broker, tmp_path, "low-latency", spark=True), 1500, seed, [W, W, W, C, L, Z], (0.2, 0.5, 0.7), committed=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(600, 603))
+def test_transactional_for_long(broker: Broker, jobs: ExitStack, tmp_path: Path, seed: int) -> None:
+    survive(run(jobs, broker, tmp_path, "transactional", spark=True), 1500, seed, [W, W, W, C, L, Z], (0.2, 0.5, 0.7), committed=True)

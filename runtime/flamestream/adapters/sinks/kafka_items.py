@@ -1,7 +1,7 @@
 """The records of a Kafka sink: an item's key, value and partition, and the header that says which item of which bundle it is.
 
-The header `flamestream` is a MessagePack array: tag (job and sink), attempt, layout, slot, sequence and size of the bundle, the item's meta, and a
-hash of the bundle. Metas sort in the total order of items, so a consumer of several partitions can restore it.
+The header `flamestream` is a MessagePack array: tag (job and sink), attempt, layout, slot, sequence and size of the bundle, the item's
+meta, and a hash of the bundle. Metas sort in the total order of items, so a consumer of several partitions can restore it.
 
 >>> place = Place(tag_of("job", "out"), 1, 1, 7, 3, 2, b"meta", b"hash")
 >>> place_in([(HEADER, encode_place(place))]) == place

@@ -5,7 +5,8 @@
 | transactional | its transaction is committed | `isolation.level` committed | nothing                             |
 | low-latency   | its records are in the log   | uncommitted                 | records that they see at once       |
 
-In both, every item is in the topic once for consumers that read so, and a replaced worker can write nothing more (kafka_writing.py says why).
+In both, every item is in the topic once for consumers that read so, and a replaced worker can write nothing more (kafka_writing.py says
+why).
 
 Keeps: one delivery is under way, by a thread of the sink's own. Does not: create the topic, or know what items are.
 """

@@ -4,8 +4,8 @@ In the low-latency form an item counts once it is in the log. So a recovery read
 writers' states name, and finds for each slot its last complete bundle. Of a delivery that was cut off some items are there and some are
 not (they go to several partitions); those that are there are remembered by meta and never written again.
 
-Only the newest bundle of a slot can be incomplete, because the next one is sent after it is acknowledged; and each record says of how many its
-bundle consists.
+Only the newest bundle of a slot can be incomplete, because the next one is sent after it is acknowledged; and each record says of how
+many its bundle consists.
 
 Keeps: an item that is in the log is never written twice, one that is not is never left out. Does not: read (kafka_writing.py).
 """

@@ -103,7 +103,7 @@ class KafkaWriting:
     # --- opening --------------------------------------------------------------------------------------------------------------------
 
     def open(self, action: OpenSink) -> tuple[dict[Slot, LastBundle], bytes]:
-        """Fence, and give the last bundle of each slot, and the greatest meta that is there. Raises Fenced, or BrokersAway to be called again."""
+        """Fence; the last bundle of each slot, and the greatest meta that is there. Raises Fenced, or BrokersAway to be called again."""
         with self._lock:
             self._fence, self._slots, self._broken = action.fence, tuple(action.slots), True
             self._join()
@@ -200,7 +200,7 @@ class KafkaWriting:
                 self._commit()
 
     def _made(self, bundle: Bundle, items: Items) -> list[tuple[bytes, bytes | None, bytes | None, int]]:
-        """Meta, key, value and partition of each item that is not in the output yet. A payload that cannot be written fails before anything is."""
+        """Meta, key, value and partition of each item that is not in the output yet. All are made before any is written."""
         there = self._ledger.present.get(bundle.slot, ())
         records = self._output.records
         return [(meta, *records.of(payload, bundle.slot, self._partitions)) for meta, payload in items if meta not in there]
@@ -243,9 +243,10 @@ class KafkaWriting:
     def _delivered(self, error: "KafkaError | None", message: "Message") -> None:
         if error is not None:
             self._failed = self._failed or error
-        elif (number := message.partition()) is not None and (offset := message.offset()) is not None:
-            if message.topic() == self._output.topic:
-                self._offsets[number] = max(self._offsets.get(number, 0), offset + 1)
+        elif message.topic() == self._output.topic:
+            number, offset = message.partition(), message.offset()
+            assert number is not None and offset is not None, "what is in the log has a place"
+            self._offsets[number] = max(self._offsets.get(number, 0), offset + 1)
 
     # --- committing -----------------------------------------------------------------------------------------------------------------
 

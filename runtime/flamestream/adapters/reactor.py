@@ -136,6 +136,7 @@ class EpollReactor:
     def close(self) -> None:
         """Let go of the kernel's objects. Helper threads end by themselves; they are daemons, so a hanging one holds up nobody."""
         self._helpers.close()
+        self._awake = True  # a helper that comes back late finds nobody to wake
         self._epoll.close()
         os.close(self._wakeup)
 

@@ -154,9 +154,10 @@ class _WorkerProcess:
         return {front.front: journal for front in self._config.settings.fronts}
 
     def _producer(self, front: FrontId) -> Producer:
-        name = self._config.settings.fronts[front].source
+        fronts = self._config.settings.fronts
+        name, share = fronts[front].source, sources.share_of(fronts, front)
         spec, job = self._config.sources[name], self._config.settings.job
-        return sources.build(spec, front, self._inbox.append, self._reactor, name=name, job=job)
+        return sources.build(spec, front, self._inbox.append, self._reactor, name=name, job=job, share=share)
 
     def _consumer(self, sink: SinkName) -> Consumer:
         config = self._config

@@ -144,6 +144,8 @@ class Job(Struct, frozen=True):
 
     def _placed(self, spec: dict[str, Any]) -> dict[str, Any]:
         """Files are where the manifest is, whatever the working folder of a worker."""
+        if "kafka" in spec:
+            return {"kafka": self._files_of_kafka(spec["kafka"])}
         settings = spec.get("files")
         if not isinstance(settings, dict):
             return spec
@@ -153,6 +155,13 @@ class Job(Struct, frozen=True):
         if isinstance(placed.get("paths"), list):
             placed["paths"] = [str(self.path(path)) if isinstance(path, str) else path for path in placed["paths"]]
         return {"files": placed}
+
+    def _files_of_kafka(self, part: Any, name: str = "") -> Any:
+        """Certificates, files of secrets, and Avro schemas."""
+        if isinstance(part, dict):
+            return {key: self._files_of_kafka(value, str(key)) for key, value in part.items()}
+        is_file = name in ("file", "schema") or name.endswith(".location")
+        return str(self.path(part)) if is_file and isinstance(part, str) else part
 
     def error(self, path: FieldPath, message: str) -> ManifestError:
         """An error that points at a field."""

@@ -6,17 +6,24 @@
 
 An `Outside` is one consumer's durable half, empty at first; `connect` gives a worker's adapter to it. Each check states one promise.
 
-Does not: measure, or test what only some adapters can do (a torn log is `check_torn_at_any_byte`, for outsides that can be torn).
+What only some outsides allow has checks of its own: a torn log (`check_torn_at_any_byte`), workers in processes that are killed
+(`check_killed_at_any_moment`), a server that is killed (`check_a_killed_server_keeps_all`). Does not: measure.
 """
 
+import json
+import random
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from flamestream.core.actions import Bundle, Deliver, OpenSink
 from flamestream.core.events import BundlesAcknowledged, LastBundle, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot
-from flamestream.model.payload import encode_items
+from flamestream.model.payload import decode_items, encode_items
 from flamestream.ports import Consumer, Post, Reactor
+from flamestream.testing.delivering import item
 from flamestream.testing.port_driver import PortDriver
 
 SINK: Final = SinkName("out")
@@ -42,6 +49,19 @@ class TearableOutside(Outside, Protocol):
         ...
 
 
+class SpecOutside(Outside, Protocol):
+    """It can be reached by a spec, from any process, as sink `out` of job `job`."""
+
+    spec: dict[str, Any]
+
+
+class RestartableOutside(Outside, Protocol):
+    """Its server can be killed, and started again with what it had."""
+
+    def kill(self) -> None: ...
+    def start(self) -> None: ...
+
+
 def fence(attempt: int, layout: int = 1) -> Fence:
     """A fence."""
     return Fence(Attempt(attempt), LayoutVersion(layout))
@@ -64,10 +84,14 @@ class Worker:
 
     def open(self, under: Fence, *slots: int) -> dict[Slot, LastBundle]:
         """The last bundles. Fails if it is fenced."""
-        self.consumer.open(OpenSink(under, SINK, [Slot(slot) for slot in slots]))
+        self.send_open(under, *slots)
         opened = self.driver.take(SinkOpened)
         assert opened.fence == under, f"opened under {opened.fence}, asked for {under}"
         return dict(opened.last)
+
+    def send_open(self, under: Fence, *slots: int) -> None:
+        """Open without waiting."""
+        self.consumer.open(OpenSink(under, SINK, [Slot(slot) for slot in slots]))
 
     def send(self, under: Fence, *bundles: Bundle) -> int:
         """Deliver without waiting. The delivery's number."""
@@ -221,6 +245,89 @@ def check_torn_at_any_byte(outside: TearableOutside) -> None:
         assert tears > 8, "there was nothing to tear"
 
 
+def check_killed_at_any_moment(outside: SpecOutside, seed: int = 1, lives: int = 6, items: int = 400) -> None:
+    """Workers die by SIGKILL in the middle of deliveries; each item is taken once, in order, and none that was acknowledged is missing."""
+    rng = random.Random(seed)
+    slots = list(range(8))
+    acknowledged = dict.fromkeys(slots, 0)
+    for attempt in range(1, lives + 1):
+        config = {"spec": outside.spec, "attempt": attempt, "slots": slots, "items": items, "seed": seed}
+        last = attempt == lives
+        told = _one_life(config, None if last else rng.randint(1, 25), rng.uniform(0, 0.006))
+        acknowledged = {slot: max(acknowledged[slot], told.get(str(slot), 0)) for slot in slots}
+    wanted = {slot: [item(slot, number) for number in range(items)] for slot in slots}
+    found: dict[int, list[tuple[bytes, object]]] = {slot: [] for slot in slots}
+    for slot, _, encoded in outside.taken():
+        found[slot] += decode_items(encoded)
+    assert acknowledged == dict.fromkeys(slots, items), f"seed {seed}: the last worker did not get through: {acknowledged}"
+    for slot in slots:
+        assert found[slot] == wanted[slot], f"seed {seed}, slot {slot}: {_difference(found[slot], wanted[slot])}"
+
+
+def _one_life(config: dict[str, Any], deliveries: int | None, more_seconds: float) -> dict[str, int]:
+    """Let a worker live for so many deliveries, and part of the next one. What it was told of last."""
+    command = [sys.executable, "-m", "flamestream.testing.delivering", json.dumps(config)]
+    told: dict[str, int] = {}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for count, line in enumerate(process.stdout):
+            told = json.loads(line) or told
+            if count == deliveries:
+                time.sleep(more_seconds)  # into the delivery that is under way: where in it is the point
+                process.kill()
+                break
+        for line in process.stdout:
+            told = json.loads(line) if line.endswith("}\n") else told
+    assert deliveries is not None or process.returncode == 0, f"the last worker ended with {process.returncode}"
+    return told
+
+
+def _difference(found: Sequence[object], wanted: Sequence[object]) -> str:
+    place = next((i for i, (have, want) in enumerate(zip(found, wanted, strict=False)) if have != want), min(len(found), len(wanted)))
+    return (
+        f"{len(found)} items instead of {len(wanted)}; from item {place} on {found[place : place + 3]}, wanted {wanted[place : place + 3]}"
+    )
+
+
+def check_a_killed_server_keeps_all(outside: RestartableOutside) -> None:
+    """The server is killed behind a delivery and in the middle of one: what was acknowledged is there, the other is taken once."""
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), 0, 1)
+        worker.deliver(fence(1), bundle(0, 1), bundle(1, 1))
+        outside.kill()
+        worker.send(fence(1), bundle(0, 2), bundle(1, 2))
+        driver.settle()
+        assert not [event for event in driver.events if isinstance(event, BundlesAcknowledged)], "nobody was there to take it"
+        outside.start()
+        driver.take(BundlesAcknowledged)
+        worker.deliver(fence(1), bundle(0, 3))
+        outside.kill()
+        heir = Worker(outside, "w2", driver)
+        heir.consumer.open(OpenSink(fence(2), SINK, [Slot(0), Slot(1)]))
+        driver.settle()
+        outside.start()
+        assert {slot: last.sequence for slot, last in driver.take(SinkOpened).last.items()} == {0: 3, 1: 2}
+        heir.deliver(fence(2), bundle(1, 3))
+    assert sorted((slot, sequence) for slot, sequence, _ in outside.taken()) == [(slot, s) for slot in (0, 1) for s in (1, 2, 3)]
+
+
+def check_nothing_behind_a_newer_fence(outside: Outside) -> None:
+    """What a zombie had under way when it was replaced is taken before the heir has looked, or never."""
+    with PortDriver() as driver:
+        for attempt in range(1, 6):
+            zombie, heir = Worker(outside, f"z{attempt}", driver), Worker(outside, f"h{attempt}", driver)
+            older, newer = fence(2 * attempt - 1), fence(2 * attempt)
+            had = zombie.open(older, 0).get(Slot(0))
+            next_one = bundle(0, had.sequence + 1 if had else 1)
+            zombie.send(older, next_one)
+            last = heir.open(newer, 0).get(Slot(0))
+            driver.settle()
+            taken = [sequence for _, sequence, _ in outside.taken()]
+            assert taken == list(range(1, (last.sequence if last else 0) + 1)), f"taken {taken}, but the heir was told {last}"
+            driver.events.clear()
+
+
 CONSUMER_CHECKS: Final[list[Callable[[Outside], None]]] = [
     check_new_slots_have_no_last_bundle,
     check_last_bundle_is_kept_for_the_next_owner,
@@ -235,4 +342,5 @@ CONSUMER_CHECKS: Final[list[Callable[[Outside], None]]] = [
     check_a_missing_bundle_is_noticed,
     check_workers_of_one_attempt_share_it,
     check_each_slot_keeps_its_order,
+    check_nothing_behind_a_newer_fence,
 ]

@@ -56,7 +56,7 @@ class Front:
         payloads: list[object] = []
         first = -1
         for event in self.driver.events:
-            if isinstance(event, RecordsArrived) and event.fence == self.fence(attempt):
+            if isinstance(event, RecordsArrived) and event.payloads and event.fence == self.fence(attempt):
                 assert event.front == FRONT
                 assert event.partition == self.outside.partition
                 assert first in (-1, event.first), f"records from {event.first} on where {first} was next"

@@ -5,6 +5,7 @@
 | files    | yes: a shared folder          | one machine, or a cluster file system      |
 | socket   | yes: the far end does         | consumers in any language                  |
 | callback | no                            | tests and benchmarks in the worker         |
+| kafka    | yes: in a control topic       | consumers of a topic                       |
 | discard  | no                            | measuring what a graph costs without output|
 
 >>> describe({"discard": {}}).fences
@@ -23,9 +24,11 @@ from typing import Final
 
 import msgspec
 
+from flamestream.adapters.kafka.clients import require_package
 from flamestream.adapters.sinks.callback import CallbackConsumer
 from flamestream.adapters.sinks.fences import FencedFolder
 from flamestream.adapters.sinks.files_sink import FilesConsumer
+from flamestream.adapters.sinks.kafka_sink import KafkaConsumer, KafkaSinkSpec
 from flamestream.adapters.sinks.reading import Item, read_all, read_items
 from flamestream.adapters.sinks.socket_sink import SocketConsumer
 from flamestream.adapters.spec import address_of, function_of, one_of
@@ -63,16 +66,17 @@ class DiscardSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """Nothing is kept."""
 
 
-SinkSpec = FilesSpec | SocketSpec | CallbackSpec | DiscardSpec
+SinkSpec = FilesSpec | SocketSpec | CallbackSpec | DiscardSpec | KafkaSinkSpec
 _KINDS: Final[dict[str, type[SinkSpec]]] = {
     "files": FilesSpec,
     "socket": SocketSpec,
     "callback": CallbackSpec,
     "discard": DiscardSpec,
+    "kafka": KafkaSinkSpec,
 }
 _CANNOT_FENCE: Final = (
     "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get items twice. "
-    "Choose a `files` or `socket` sink, or `guarantee: at-least-once`"
+    "Choose a `files`, `socket` or `kafka` sink, or `guarantee: at-least-once`"
 )
 
 
@@ -92,6 +96,9 @@ def describe(spec: object, where: str = "sink") -> SinkTraits:
             return SinkTraits(False, f"{where}: {_CANNOT_FENCE.format('callback')}")
         case DiscardSpec():
             return SinkTraits(False, f"{where}: {_CANNOT_FENCE.format('discard')}")
+        case KafkaSinkSpec():
+            require_package(where)
+            return SinkTraits(True)
         case _:
             return SinkTraits(True)
 
@@ -106,6 +113,8 @@ def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, 
             return SocketConsumer(address_of(address), sink, writer, job, post, reactor)
         case CallbackSpec(function=function):
             return CallbackConsumer(function_of(function, f"{where}.callback.function"), sink, post, reactor)
+        case KafkaSinkSpec() as kafka:
+            return KafkaConsumer(kafka, sink, writer, job, post, reactor)
         case DiscardSpec():
             return CallbackConsumer(None, sink, post, reactor)
 

@@ -6,9 +6,10 @@
 | generator | timed                                    | numbers                          | the numbers           |
 | socket    | journalled, with its payloads            | records                          | the journal           |
 | memory    | journalled                               | records of each partition        | this process (tests)  |
+| kafka     | journalled; several share the partitions | the partition's, with gaps       | the topic             |
 
 >>> describe({"generator": {"count": 10}})
-SourceTraits(timed=True, run_length=64, replayable=True, bounded=True)
+SourceTraits(timed=True, run_length=64, replayable=True, bounded=True, fronts=1)
 >>> describe({"files": {"path": "in", "folow": True}}, "spec.sources.docs")
 Traceback (most recent call last):
 flamestream.model.errors.ManifestError: spec.sources.docs.files: Object contains unknown field `folow` (its fields: path, paths, ...)
@@ -16,25 +17,29 @@ flamestream.model.errors.ManifestError: spec.sources.docs.files: Object contains
 Does not: read the manifest's file (cli/manifest.py).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 import msgspec
 
+from flamestream.adapters.kafka.clients import require_package
 from flamestream.adapters.sources.contents import Contents
 from flamestream.adapters.sources.followed import FollowedReader
 from flamestream.adapters.sources.generator import GeneratorProducer
+from flamestream.adapters.sources.kafka_source import KafkaProducer, KafkaSourceSpec
 from flamestream.adapters.sources.listed import ListedReader
 from flamestream.adapters.sources.listing import places
 from flamestream.adapters.sources.memory import MemoryProducer, channel_named
 from flamestream.adapters.sources.reading import Reader, ReadingProducer
 from flamestream.adapters.sources.socket_source import SocketProducer
 from flamestream.adapters.spec import address_of, function_of, one_of
+from flamestream.core.settings import FrontSettings
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId
 from flamestream.ports import Post, Producer, Reactor
 
-__all__ = ["Document", "SourceTraits", "build", "describe"]
+__all__ = ["Document", "SourceTraits", "build", "describe", "share_of"]
 
 MAX_RUN_LENGTH: Final = 64
 _RUNS_A_SECOND: Final = 1000
@@ -94,12 +99,13 @@ class MemorySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     name: str
 
 
-SourceSpec = FilesSpec | GeneratorSpec | SocketSpec | MemorySpec
+SourceSpec = FilesSpec | GeneratorSpec | SocketSpec | MemorySpec | KafkaSourceSpec
 _KINDS: Final[dict[str, type[SourceSpec]]] = {
     "files": FilesSpec,
     "generator": GeneratorSpec,
     "socket": SocketSpec,
     "memory": MemorySpec,
+    "kafka": KafkaSourceSpec,
 }
 
 
@@ -113,6 +119,8 @@ class SourceTraits:
     replayable: bool
     """False: the payloads are journalled, and ReadRun is never asked."""
     bounded: bool
+    fronts: int = 1
+    """They share what the source has, so that several workers read it."""
 
 
 def describe(spec: object, where: str = "source") -> SourceTraits:
@@ -129,10 +137,18 @@ def describe(spec: object, where: str = "source") -> SourceTraits:
             return SourceTraits(timed=False, run_length=0, replayable=False, bounded=False)
         case MemorySpec():
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False)
+        case KafkaSourceSpec(readers=readers):
+            require_package(where)
+            return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False, fronts=readers)
 
 
-def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: str = "source", job: str = "") -> Producer:
-    """The producer of front `front`. `name` is the source's in the manifest, for messages and for the far end of a socket."""
+def share_of(fronts: Sequence[FrontSettings], front: FrontId) -> int:
+    """Which of its source's fronts `front` is, from 0."""
+    return sum(1 for other in fronts[:front] if other.source == fronts[front].source)
+
+
+def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: str = "source", job: str = "", share: int = 0) -> Producer:
+    """The producer of front `front`, the source's front number `share`. `name` is the source's in the manifest, for messages."""
     where = f"spec.sources.{name}"
     match one_of(spec, _KINDS, where):
         case FilesSpec() as files:
@@ -144,6 +160,8 @@ def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: s
             return SocketProducer(address_of(address), payload == "bytes", name, job, front, post, reactor)
         case MemorySpec(name=channel):
             return MemoryProducer(channel_named(channel), front, post, reactor)
+        case KafkaSourceSpec() as kafka:
+            return KafkaProducer(kafka, share, name, job, front, post, reactor)
 
 
 def _reader(spec: FilesSpec, name: str) -> Reader:

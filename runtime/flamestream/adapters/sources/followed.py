@@ -47,6 +47,7 @@ class FollowedReader:
     """Finds and reads. `_marks` speed up what is read again, and check it."""
 
     ended = False
+    problem = ""
 
     def __init__(self, looked_at: list[Place], pattern: str, by_line: bool, contents: Contents) -> None:
         self._places = looked_at

@@ -25,6 +25,7 @@ class ListedReader:
     """Reads the files that its first listing found."""
 
     idle_seconds = 0.0
+    problem = ""
 
     def __init__(self, looked_at: list[Place], pattern: str, by_line: bool, contents: Contents) -> None:
         self._places = looked_at

@@ -17,7 +17,7 @@ from flamestream.core.actions import Follow, Pull, ReadRun
 from flamestream.core.events import Entry, RecordsArrived, RunRead, SourceEnded, SourceFailed
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
-from flamestream.model.time import FrontId, Time
+from flamestream.model.time import FrontId, Time, Timestamp
 from flamestream.ports import Post, Reactor, Timer
 
 READ_RECORDS: Final = 512
@@ -36,6 +36,9 @@ class Chunk:
     first: Offset
     payloads: list[object]
     sizes: list[int]
+    ends: list[Offset] | None = None
+    """Where the partition goes on behind each record, of a source whose offsets have gaps. No records: the partition begins at `first`."""
+    hint: Timestamp = Timestamp(0)
 
 
 class Reader(Protocol):
@@ -45,6 +48,8 @@ class Reader(Protocol):
     """All that `seek` asked for has been given."""
     idle_seconds: float
     """When to look again after `next` gave nothing."""
+    problem: str
+    """Why it gives nothing although there may be something; "" if all is well."""
 
     def seek(self, offsets: Mapping[Partition, Offset]) -> None:
         """Read on from `offsets`."""
@@ -62,7 +67,8 @@ class Reader(Protocol):
 class ReadingProducer:
     """`ports.Producer` over a Reader."""
 
-    def __init__(self, reader: Reader, front: FrontId, post: Post, reactor: Reactor) -> None:
+    def __init__(self, reader: Reader, front: FrontId, post: Post, reactor: Reactor, *, tries: int | None = MAX_TRIES) -> None:
+        """`tries`: how often a call may fail with an OSError; None for ever, as befits a server that will come back."""
         self._reader = reader
         self._front = front
         self._post = post
@@ -78,10 +84,15 @@ class ReadingProducer:
         self._busy = False
         self._stopped = False
         self._at_end = False
+        self._most_tries = tries
         self._tries = 0
         self._timer: Timer | None = None
-        self.problem = ""
+        self._failure = ""
+
+    @property
+    def problem(self) -> str:
         """Why a read is being retried; "" if none is."""
+        return self._failure or self._reader.problem
 
     # --- ports.Producer -------------------------------------------------------------------------------------------------------------
 
@@ -176,16 +187,16 @@ class ReadingProducer:
         elif isinstance(result, Exception):
             raise result
         else:
-            self._tries, self.problem = 0, ""
+            self._tries, self._failure = 0, ""
             done(result)
 
     def _retry(self, error: OSError) -> None:
         self._tries += 1
-        self.problem = str(error)
-        if self._tries == MAX_TRIES:
-            self._fail("retryable", f"{error}; tried {MAX_TRIES} times")
+        self._failure = str(error)
+        if self._tries == self._most_tries:
+            self._fail("retryable", f"{error}; tried {self._tries} times")
         else:
-            self._timer = self._reactor.later(FIRST_PAUSE * 2**self._tries, self._look_again)
+            self._timer = self._reactor.later(FIRST_PAUSE * 2 ** min(self._tries, MAX_TRIES), self._look_again)
 
     def _fail(self, category: str, message: str) -> None:
         self._stopped = True
@@ -235,7 +246,9 @@ class ReadingProducer:
         while count < most and size < self._size:
             size += chunk.sizes[count]
             count += 1
-        self._post(RecordsArrived(self._fence, self._front, chunk.partition, chunk.first, chunk.payloads[:count], size))
+        end = None if chunk.ends is None else chunk.ends[count - 1] if count else chunk.first
+        payloads = chunk.payloads[:count]
+        self._post(RecordsArrived(self._fence, self._front, chunk.partition, chunk.first, payloads, size, chunk.hint, end))
         self._records -= count
         self._size -= size
         self._buffered -= count
@@ -244,4 +257,6 @@ class ReadingProducer:
             self._buffer.popleft()
         else:
             del chunk.payloads[:count], chunk.sizes[:count]
-            chunk.first = Offset(chunk.first + count)
+            chunk.first = Offset(chunk.first + count) if end is None else end
+            if chunk.ends is not None:
+                del chunk.ends[:count]

@@ -47,6 +47,8 @@ def plain(value: Any) -> Any:
     kind = type(value)
     if kind in _AS_IT_IS:
         return value
+    if kind is tuple:
+        return list(value) if _AS_IT_IS.issuperset(map(type, value)) else [plain(inner) for inner in value]
     if kind is float:
         return value if math.isfinite(value) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
     if kind is bytes:
@@ -80,7 +82,7 @@ class RowMaker:
         row = {}
         for name, column, path, get in self._getters:
             try:
-                found = get(value, place)
+                found = getattr(value, path) if get is None else get(value, place)
             except (AttributeError, LookupError, TypeError, ValueError):
                 raise UserError(
                     f"{where(place)}: column {column!r} wants {path!r}, which a {type(value).__name__} has not: {value!r:.200}"
@@ -113,7 +115,8 @@ def where(place: Place) -> str:
     return f"the item of the run at time {time_of_meta(Meta(meta))} (slot {slot}, bundle {sequence})"
 
 
-def _getter(path: str, sink: SinkName) -> Getter:
+def _getter(path: str, sink: SinkName) -> Getter | None:
+    """None: the field of this name."""
     special: dict[str, Getter] = {
         "$payload": lambda value, place: value,
         "$meta": lambda value, place: place[0],
@@ -126,7 +129,7 @@ def _getter(path: str, sink: SinkName) -> Getter:
         return special[path]
     steps = path.split(".")
     if len(steps) == 1 and not path.isdecimal():
-        return lambda value, place: getattr(value, path)
+        return None
     return lambda value, place: _walk(value, steps)
 
 

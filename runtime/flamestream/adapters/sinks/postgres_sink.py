@@ -14,7 +14,7 @@ acknowledged is an error. Does not: create the user's table.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 
@@ -40,14 +40,14 @@ _DELIVER: Final[LiteralString] = """
     WITH rows AS ({insert}), taken AS (
         UPDATE {state} s SET sequence = b.sequence, items = b.items,
             t_last = CASE WHEN (s.attempt, s.layout, s.sequence) = (%(attempt)s, %(layout)s, b.before) THEN b.t_last END
-        FROM unnest(%(slots)s::int[], %(before)s::bigint[], %(sequences)s::bigint[], %(t_last)s::bytea[], %(items)s::bytea[])
+        FROM unnest(%(slots)t::int[], %(before)t::bigint[], %(sequences)t::bigint[], %(t_last)t::bytea[], %(items)t::bytea[])
             AS b (slot, before, sequence, t_last, items)
         WHERE s.job = %(job)s AND s.sink = %(sink)s AND s.slot = b.slot RETURNING 1){history}
     SELECT count(*) FROM taken"""
 _ROWS: Final[LiteralString] = "INSERT INTO {table} ({columns}) SELECT * FROM json_to_recordset(%(rows)s::json) AS r ({types})"
 _HISTORY: Final[LiteralString] = """, kept AS (
         INSERT INTO {history} (slot, sequence, t_last, items)
-        SELECT * FROM unnest(%(all_slots)s::int[], %(all_sequences)s::bigint[], %(all_t_last)s::bytea[], %(all_items)s::bytea[]))"""
+        SELECT * FROM unnest(%(all_slots)t::int[], %(all_sequences)t::bigint[], %(all_t_last)t::bytea[], %(all_items)t::bytea[]))"""
 _HELD: Final[LiteralString] = """
     SELECT slot, attempt, layout, sequence FROM {state} WHERE job = %(job)s AND sink = %(sink)s AND slot = ANY (%(slots)s::int[])"""
 _SESSIONS: Final[LiteralString] = """
@@ -176,23 +176,8 @@ class PostgresWriting:
         for bundle in fresh:
             first.setdefault(bundle.slot, bundle.sequence - 1)
             last[bundle.slot] = bundle
-        kept = sorted(last.values())
-        values = self._named(
-            rows=encoded(rows).decode(), slots=[bundle.slot for bundle in kept], before=[first[bundle.slot] for bundle in kept]
-        )
-        values |= {
-            "sequences": [bundle.sequence for bundle in kept],
-            "t_last": [bundle.t_last for bundle in kept],
-            "items": [bundle.items for bundle in kept],
-        }
-        if self._place.history:
-            values |= {
-                "all_slots": [bundle.slot for bundle in fresh],
-                "all_sequences": [bundle.sequence for bundle in fresh],
-                "all_t_last": [bundle.t_last for bundle in fresh],
-                "all_items": [bundle.items for bundle in fresh],
-            }
-        return values
+        values = self._named(rows=encoded(rows).decode(), before=_numbers(first.values()), **_arrays("", list(last.values())))
+        return values | _arrays("all_", fresh) if self._place.history else values
 
     def _named(self, **more: Any) -> dict[str, Any]:
         return {"job": self._job, "sink": self._sink, "attempt": self._fence.attempt, "layout": self._fence.layout, **more}
@@ -226,3 +211,21 @@ def _mark(job: str, sink: str) -> str:
 
 def _is(error: errors.NotNullViolation, table: str) -> bool:
     return error.diag.table_name == table.rpartition(".")[2]
+
+
+def _arrays(prefix: str, bundles: Sequence[Bundle]) -> dict[str, str]:
+    """A text array for each part: half the time that psycopg takes for lists."""
+    return {
+        f"{prefix}slots": _numbers(bundle.slot for bundle in bundles),
+        f"{prefix}sequences": _numbers(bundle.sequence for bundle in bundles),
+        f"{prefix}t_last": _bytes(bundle.t_last for bundle in bundles),
+        f"{prefix}items": _bytes(bundle.items for bundle in bundles),
+    }
+
+
+def _numbers(values: Iterable[int]) -> str:
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def _bytes(values: Iterable[bytes]) -> str:
+    return "{" + ",".join([f'"\\\\x{value.hex()}"' for value in values]) + "}"

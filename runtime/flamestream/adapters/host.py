@@ -182,7 +182,7 @@ class _Durable:
             self._fence = action.fence
             self._under_way.clear()
         entry = action.entry
-        self._under_way.append((entry.time, entry.partition, Offset(entry.first + entry.count)))
+        self._under_way.append((entry.time, entry.partition, entry.next))
 
     def durable(self, event: events.JournalAppended) -> None:
         if event.fence != self._fence:

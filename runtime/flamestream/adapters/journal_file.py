@@ -35,7 +35,18 @@ _END: Final = b"\xff"
 FIRST: Final = _FILE_HEAD.size
 """Where the first record begins."""
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(tuple[str, int, int, bytes]).decode
+
+
+class _Body(msgspec.Struct, frozen=True, array_like=True):
+    partition: str
+    first: int
+    count: int
+    payloads: bytes
+    end: int | None = None
+    """Absent in files of older versions."""
+
+
+_decode: Final = msgspec.msgpack.Decoder(_Body).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +69,7 @@ def head(after: Time) -> bytes:
 
 def record(entry: Entry) -> bytes:
     """An entry as it stands in a file."""
-    body = _encode((entry.partition, entry.first, entry.count, entry.payloads))
+    body = _encode(_Body(entry.partition, entry.first, entry.count, entry.payloads, entry.end))
     front = _HEAD.pack(len(body), entry.time, crc32(body))
     return b"".join((front, _HEAD_CHECK.pack(crc32(front)), body, _END))
 
@@ -115,10 +126,11 @@ def _is_torn(data: bytes, position: int) -> bool:
 
 def _entry(data: bytes, position: int, end: int, time: Time, name: str) -> Entry:
     try:
-        partition, first, count, payloads = _decode(memoryview(data)[position + _HEAD_SIZE : end - 1])
+        body = _decode(memoryview(data)[position + _HEAD_SIZE : end - 1])
     except msgspec.DecodeError as error:
         raise _damaged(name, position, f"it was written by another version ({error})") from error
-    return Entry(time, Partition(partition), Offset(first), count, payloads)
+    at_end = None if body.end is None else Offset(body.end)
+    return Entry(time, Partition(body.partition), Offset(body.first), body.count, body.payloads, at_end)
 
 
 def _damaged(name: str, position: int, why: str = "its checksum or length is wrong") -> Corrupt:

@@ -25,6 +25,13 @@ class Entry:
     first: Offset
     count: int
     payloads: bytes = b""
+    end: Offset | None = None
+    """Where the partition goes on, of a source whose offsets have gaps; None: right behind, at `first + count`."""
+
+    @property
+    def next(self) -> Offset:
+        """The offset that the partition's next run begins at, or above if offsets have gaps."""
+        return Offset(self.first + self.count) if self.end is None else self.end
 
 
 class Row(NamedTuple):
@@ -81,6 +88,8 @@ class RecordsArrived:
     size: int
     """Bytes of input, for credit."""
     hint: Timestamp = Timestamp(0)
+    end: Offset | None = None
+    """As of an `Entry`. Without payloads it only says where the partition goes on: a decision (where to begin) that the journal keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +152,8 @@ class SinkOpened:
     fence: Fence
     sink: SinkName
     last: Mapping[Slot, LastBundle]
+    newest: bytes = b""
+    """The greatest meta that the consumer has seen of any slot, if that can be above all of `last`: no new run may be at or below it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,25 +134,28 @@ class JournalledFront:
         self.replay.extend(entries)
         self._floor = max(self._floor, bound)
         for entry in entries:
-            self.offsets[entry.partition] = Offset(max(self.offsets.get(entry.partition, 0), entry.first + entry.count))
+            self.offsets[entry.partition] = Offset(max(self.offsets.get(entry.partition, 0), entry.next))
 
     def replayed(self) -> Entry:
         """The oldest journalled run has been read again and enters now, at its own time."""
         entry = self.replay.popleft()
         assert entry.time > self.last, f"front {self.id} replays {entry.time} after {self.last}"
         self.last = entry.time
-        self.positions.add(entry.time, entry.partition, entry.first, Offset(entry.first + entry.count))
+        self.positions.add(entry.time, entry.partition, entry.first, entry.next)
         return entry
 
-    def stamp(self, clock: Timestamp, partition: Partition, first: Offset, count: int) -> Entry:
-        """A new run of `count` records of `partition` from `first` on. It is not durable yet."""
+    def stamp(self, clock: Timestamp, partition: Partition, first: Offset, count: int, end: Offset | None = None) -> Entry:
+        """A new run of `count` records of `partition` from `first` on. It is not durable yet. Only a source that names `end` may skip."""
         assert not self.replay, f"front {self.id} stamps before its journal is replayed"
-        assert first == self.offsets.get(partition, 0), f"front {self.id} got offset {first} of {partition!r}, waits for {self.offsets}"
+        have = self.offsets.get(partition, 0)
+        follows = first == have if end is None else have <= first <= first + count <= end
+        assert follows, f"front {self.id} got offsets {first} to {end} of {partition!r}, waits for {self.offsets}"
         self.last = max(next_time(max(self.last, self._floor), self.id), time_of(clock, self.id))
-        self.offsets[partition] = Offset(first + count)
+        entry = Entry(self.last, partition, first, count, end=end)
+        self.offsets[partition] = entry.next
         self._undurable.append(self.last)
-        self.positions.add(self.last, partition, first, self.offsets[partition])
-        return Entry(self.last, partition, first, count)
+        self.positions.add(self.last, partition, first, entry.next)
+        return entry
 
     def durable(self, time: Time) -> None:
         """Every entry up to `time` is in the journal."""

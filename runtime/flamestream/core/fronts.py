@@ -12,6 +12,7 @@ Does not: talk to producers or journals; it gathers actions.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from flamestream.core.actions import Action, Append, Follow, Pull, ReadRun, SealJournal, TrimJournal
 from flamestream.core.credit import Credit
@@ -132,8 +133,9 @@ class Fronts:
 
     def _journal(self, front: JournalledFront, entry: Entry, payloads: Sequence[object], size: int) -> None:
         if self._durable:
-            stored = b"" if self._settings[front.id].replayable else codec.encode_many(payloads)
-            self.actions.append(Append(self._fence, front.id, Entry(entry.time, entry.partition, entry.first, entry.count, stored)))
+            replayable = self._settings[front.id].replayable
+            stored = entry if replayable else replace(entry, payloads=codec.encode_many(payloads))
+            self.actions.append(Append(self._fence, front.id, stored))
         else:
             front.durable(entry.time)
         self._entered(front, entry, payloads, size)
@@ -180,6 +182,10 @@ class Fronts:
         held = self._held[front.id]
         while held and self._may_enter(front.id):
             event = held.popleft()
+            if event.end is not None:
+                entry = front.stamp(now, event.partition, event.first, len(event.payloads), event.end)
+                self._journal(front, entry, event.payloads, event.size)
+                continue
             have = front.offsets.get(event.partition, Offset(0))
             assert event.first <= have, f"front {front.id} got offset {event.first} of {event.partition!r} and waits for {have}"
             if payloads := event.payloads[have - event.first :]:

@@ -88,10 +88,10 @@ class Rejoin:
             state.go_back(cut)
         self._cuts.reset(cut)
 
-    def opened(self, sink: SinkName, last: Mapping[Slot, LastBundle]) -> None:
+    def opened(self, sink: SinkName, last: Mapping[Slot, LastBundle], newest: bytes) -> None:
         """A sink refuses older fences from now on."""
         self._unopened.discard(sink)
-        self._t_last = max([self._t_last, *(bundle.t_last for bundle in last.values())])
+        self._t_last = max([self._t_last, newest, *(bundle.t_last for bundle in last.values())])
 
     def loaded(self, rows: Sequence[Row]) -> None:
         """The state of the slots that were not at hand."""

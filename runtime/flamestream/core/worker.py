@@ -235,7 +235,7 @@ class Worker:
         match event:
             case ev.SinkOpened():
                 self._outputs.opened(event, compare=self._settings.exactly_once)
-                self._rejoin.opened(event.sink, event.last)
+                self._rejoin.opened(event.sink, event.last, event.newest)
             case ev.JournalSealed():
                 self._fronts.sealed(event.front, event.entries)
             case ev.Loaded():

@@ -79,7 +79,7 @@ class Oracle:
         have = len(self._sites[front].partitions[entry.partition])
         world.require(entry.first + entry.count <= have, "3 input", f"{entry} of front {front}: the producer has {have}")
         self._last[front] = entry.time
-        self._offsets[key] = entry.first + entry.count
+        self._offsets[key] = entry.next
         heappush(self._waiting, (entry.time, front, entry.partition, entry.first, entry.count))
 
     def missing_input(self) -> list[str]:

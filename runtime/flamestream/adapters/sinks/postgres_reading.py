@@ -11,7 +11,7 @@ from psycopg import sql
 
 from flamestream.adapters import sinks
 from flamestream.adapters.postgres import Connection, Server
-from flamestream.adapters.sinks import postgres_table
+from flamestream.adapters.postgres_tables import Table, find
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import Meta
@@ -25,7 +25,7 @@ def read_history(dsn: str, password_file: str | None, history: str) -> "Iterator
     try:
         with server.translated(), connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            table = postgres_table.find(connection, history)
+            table = find(connection, history)
             if table is None:
                 raise UserError(f"{server.where}: there is no table {history} yet: has the job run with `history`?")
             slots = connection.execute(sql.SQL("SELECT DISTINCT slot FROM {}").format(table.sql)).fetchall()
@@ -34,7 +34,7 @@ def read_history(dsn: str, password_file: str | None, history: str) -> "Iterator
         server.hang_up()
 
 
-def _items(connection: Connection, table: postgres_table.Table, slot: Slot) -> "Iterator[sinks.Item]":
+def _items(connection: Connection, table: Table, slot: Slot) -> "Iterator[sinks.Item]":
     had = 0
     statement = sql.SQL("SELECT sequence, items FROM {} WHERE slot = {} AND sequence > %s ORDER BY sequence LIMIT 64").format(
         table.sql, slot

@@ -21,10 +21,10 @@ from typing import Any, Final, LiteralString
 from psycopg import errors, sql
 
 from flamestream.adapters.postgres import Connection, Server
+from flamestream.adapters.postgres_tables import Table
 from flamestream.adapters.sinks import postgres_table
 from flamestream.adapters.sinks.ledger import Ledger
 from flamestream.adapters.sinks.postgres_rows import Row, RowMaker, encoded
-from flamestream.adapters.sinks.postgres_table import Table
 from flamestream.core.actions import Bundle, Deliver, OpenSink
 from flamestream.core.events import LastBundle
 from flamestream.model.errors import Corrupt, Fenced

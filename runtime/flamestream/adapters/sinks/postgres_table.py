@@ -8,12 +8,12 @@ alter the user's table.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, LiteralString
 
 from psycopg import errors, sql
 
 from flamestream.adapters.postgres import Connection
+from flamestream.adapters.postgres_tables import Table, find
 from flamestream.model.errors import UserError
 
 _STATE: Final[LiteralString] = """
@@ -23,9 +23,6 @@ _STATE: Final[LiteralString] = """
 _HISTORY: Final[LiteralString] = """
     CREATE TABLE IF NOT EXISTS {table} (
         slot int, sequence bigint, t_last bytea NOT NULL, items bytea NOT NULL, CONSTRAINT {key} PRIMARY KEY (slot, sequence))"""
-_COLUMNS: Final[LiteralString] = """
-    SELECT attname::text, format_type(atttypid, atttypmod), attgenerated::text <> '' OR attidentity::text = 'a'
-    FROM pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
 _UNIQUE: Final[LiteralString] = """
     SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
     WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
@@ -34,41 +31,14 @@ _RACED: Final = (errors.UniqueViolation, errors.DuplicateTable, errors.Duplicate
 """Two workers create one table: `IF NOT EXISTS` does not cover that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table that is there: its name as the server quotes it, and its columns' types."""
-
-    oid: int
-    name: str
-    types: dict[str, str]
-    generated: frozenset[str]
-
-    @property
-    def sql(self) -> sql.Composable:
-        """Its name in a statement."""
-        return sql.SQL(self.name)
-
-
-def find(connection: Connection, name: str) -> Table | None:
-    """The table that `name` (perhaps with its schema) names."""
-    row = connection.execute(
-        "SELECT oid, oid::regclass::text, relkind::text FROM pg_class WHERE oid = to_regclass(%s)", (_regclass(name),)
-    ).fetchone()
-    if row is None:
-        return None
-    oid, quoted, kind = row
-    if kind not in ("r", "p", "f", "v"):
-        raise UserError(f"{name} is not a table (its relkind is {kind!r})")
-    found = connection.execute(_COLUMNS, (oid,)).fetchall()
-    return Table(oid, quoted, {column: type_ for column, type_, _ in found}, frozenset(column for column, _, made in found if made))
-
-
 def target(connection: Connection, name: str, columns: Sequence[str], key: Sequence[str]) -> Table:
     """The user's table. Raises UserError that says what to do if rows cannot go there."""
     table = find(connection, name)
     if table is None:
         wanted = ", ".join(f"{column} text" for column in columns) + (f", PRIMARY KEY ({', '.join(key)})" if key else "")
         raise UserError(f"there is no table {name}; create it, for example (with the right types): CREATE TABLE {name} ({wanted})")
+    if table.kind not in ("r", "p", "f", "v"):
+        raise UserError(f"{name} is not a table (its relkind is {table.kind!r})")
     missing = [column for column in columns if column not in table.types]
     if missing:
         raise UserError(f"table {name} has no column {', '.join(map(repr, missing))}; it has {', '.join(table.types)}")
@@ -133,8 +103,3 @@ def _ensure(connection: Connection, name: str, statement: LiteralString, setting
 
 def _identifier(name: str) -> sql.Identifier:
     return sql.Identifier(*name.split("."))
-
-
-def _regclass(name: str) -> str:
-    """`to_regclass` folds names that are not quoted."""
-    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))

@@ -26,6 +26,7 @@ READ_SIZE: Final = 1 << 20
 MAX_RUNS_A_CALL: Final = 256
 MAX_TRIES: Final = 6
 FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 2.0
 
 
 @dataclass(slots=True)
@@ -36,6 +37,8 @@ class Chunk:
     first: Offset
     payloads: list[object]
     sizes: list[int]
+    ends: list[Offset] | None = None
+    """Of a source whose offsets have gaps: where the partition goes on behind each record."""
 
 
 class Reader(Protocol):
@@ -62,8 +65,10 @@ class Reader(Protocol):
 class ReadingProducer:
     """`ports.Producer` over a Reader."""
 
-    def __init__(self, reader: Reader, front: FrontId, post: Post, reactor: Reactor) -> None:
+    def __init__(self, reader: Reader, front: FrontId, post: Post, reactor: Reactor, most_tries: int | None = MAX_TRIES) -> None:
+        """`most_tries` of a call that raises OSError; None: for ever, and `problem` says why."""
         self._reader = reader
+        self._most_tries = most_tries
         self._front = front
         self._post = post
         self._reactor = reactor
@@ -80,8 +85,12 @@ class ReadingProducer:
         self._at_end = False
         self._tries = 0
         self._timer: Timer | None = None
-        self.problem = ""
-        """Why a read is being retried; "" if none is."""
+        self._problem = ""
+
+    @property
+    def problem(self) -> str:
+        """Why a read is being retried, or what the reader waits for; "" if nothing is wrong."""
+        return self._problem or getattr(self._reader, "problem", "")
 
     # --- ports.Producer -------------------------------------------------------------------------------------------------------------
 
@@ -176,16 +185,16 @@ class ReadingProducer:
         elif isinstance(result, Exception):
             raise result
         else:
-            self._tries, self.problem = 0, ""
+            self._tries, self._problem = 0, ""
             done(result)
 
     def _retry(self, error: OSError) -> None:
         self._tries += 1
-        self.problem = str(error)
-        if self._tries == MAX_TRIES:
-            self._fail("retryable", f"{error}; tried {MAX_TRIES} times")
+        self._problem = str(error)
+        if self._tries == self._most_tries:
+            self._fail("retryable", f"{error}; tried {self._tries} times")
         else:
-            self._timer = self._reactor.later(FIRST_PAUSE * 2**self._tries, self._look_again)
+            self._timer = self._reactor.later(min(FIRST_PAUSE * 2 ** min(self._tries, 10), LONGEST_PAUSE), self._look_again)
 
     def _fail(self, category: str, message: str) -> None:
         self._stopped = True
@@ -235,7 +244,8 @@ class ReadingProducer:
         while count < most and size < self._size:
             size += chunk.sizes[count]
             count += 1
-        self._post(RecordsArrived(self._fence, self._front, chunk.partition, chunk.first, chunk.payloads[:count], size))
+        end = None if chunk.ends is None else chunk.ends[count - 1]
+        self._post(RecordsArrived(self._fence, self._front, chunk.partition, chunk.first, chunk.payloads[:count], size, end=end))
         self._records -= count
         self._size -= size
         self._buffered -= count
@@ -244,4 +254,6 @@ class ReadingProducer:
             self._buffer.popleft()
         else:
             del chunk.payloads[:count], chunk.sizes[:count]
-            chunk.first = Offset(chunk.first + count)
+            chunk.first = Offset(chunk.first + count) if end is None else end
+            if chunk.ends is not None:
+                del chunk.ends[:count]

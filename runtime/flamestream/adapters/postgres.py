@@ -28,7 +28,7 @@ from flamestream.model.errors import Corrupt, UserError
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-LOCK_SECONDS: Final = 5
+LOCK_SECONDS: Final = 2
 _DEFAULTS: Final = {
     "connect_timeout": "5",
     "tcp_user_timeout": "10000",

@@ -18,16 +18,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 
+import psycopg
 from psycopg import errors, sql
 
-from flamestream.adapters.postgres import Connection, Server
+from flamestream.adapters.postgres import Connection, Server, told
 from flamestream.adapters.postgres_tables import Table
 from flamestream.adapters.sinks import postgres_table
 from flamestream.adapters.sinks.ledger import Ledger
 from flamestream.adapters.sinks.postgres_rows import Row, RowMaker, encoded
 from flamestream.core.actions import Bundle, Deliver, OpenSink
 from flamestream.core.events import LastBundle
-from flamestream.model.errors import Corrupt, Fenced
+from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot
 
 _OPEN: Final[LiteralString] = """
@@ -79,7 +80,7 @@ class PostgresWriting:
         self._ledger = Ledger()
         self._acknowledged: dict[Slot, SequenceNumber] = {}
         self._state: Table | None = None
-        self._deliver: sql.Composed | None = None
+        self._insert = self._deliver = sql.SQL("").format()
 
     # --- blocking.Writing -----------------------------------------------------------------------------------------------------------
 
@@ -115,7 +116,8 @@ class PostgresWriting:
         table = postgres_table.target(connection, place.table, list(place.columns), place.key)
         history = postgres_table.ensure_history(connection, place.history) if place.history else None
         self._state = postgres_table.ensure_state(connection, place.state)
-        self._deliver = _deliver(table, self._state, history, place)
+        self._insert = _insert(table, place)
+        self._deliver = _deliver(self._insert, self._state, history)
         self._ledger = Ledger(self._open_slots(connection))
         now = self._ledger.last(self._acknowledged)
         for slot, sequence in self._acknowledged.items():
@@ -155,20 +157,36 @@ class PostgresWriting:
     # --- writing --------------------------------------------------------------------------------------------------------------------
 
     def _write(self, connection: Connection, fresh: Sequence[Bundle]) -> None:
-        values = self._values(self._rows.rows(fresh), fresh)
-        assert self._deliver is not None, "a connection is opened first"
+        rows = self._rows.rows(fresh)
         with self._server.translated():
             try:
-                taken = connection.execute(self._deliver, values, binary=True).fetchone()
+                taken = connection.execute(self._deliver, self._values(rows, fresh), binary=True).fetchone()
             except errors.NotNullViolation as error:
-                if self._state is None or error.diag.column_name != "t_last" or not _is(error, self._place.state):
-                    raise
-                raise Fenced(f"{self._server.where}: {self._held(connection)}") from None
+                if error.diag.column_name == "t_last" and error.diag.table_name == self._place.state.rpartition(".")[2]:
+                    raise Fenced(f"{self._server.where}: {self._held(connection)}") from None
+                raise self._refused(connection, rows, error) from None
+            except (psycopg.DataError, psycopg.IntegrityError) as error:
+                raise self._refused(connection, rows, error) from None
         wanted = len({bundle.slot for bundle in fresh})
         if taken != (wanted,):
             raise Corrupt(
                 f"{self._server.where}: {wanted} slots were to be noted in table {self._place.state}, {taken} are there: rows were deleted"
             )
+
+    def _refused(self, connection: Connection, rows: Sequence[Row], error: psycopg.Error) -> UserError:
+        """Names the first row that the table does not take: found by halves, in a transaction that is rolled back."""
+        good, bad = 0, len(rows)
+        with connection.transaction(force_rollback=True):
+            while good + 1 < bad:
+                middle = (good + bad) // 2
+                try:
+                    with connection.transaction():
+                        connection.execute(self._insert, {"rows": encoded(rows[good:middle]).decode()})
+                    good = middle
+                except (psycopg.DataError, psycopg.IntegrityError):
+                    bad = middle
+        row = dict(zip(self._place.columns, rows[good].values(), strict=True))
+        return UserError(f"{self._server.where}: table {self._place.table} does not take the row {row!r:.500}: {told(error)}")
 
     def _values(self, rows: Sequence[Row], fresh: Sequence[Bundle]) -> dict[str, Any]:
         first: dict[Slot, int] = {}
@@ -187,15 +205,19 @@ class PostgresWriting:
         return sql.SQL(statement).format(state=self._state.sql)
 
 
-def _deliver(table: Table, state: Table, history: Table | None, place: PostgresPlace) -> sql.Composed:
+def _insert(table: Table, place: PostgresPlace) -> sql.Composed:
     columns = list(place.columns)
-    types = [sql.SQL("{} {}").format(sql.Identifier(f"c{i}"), sql.SQL(table.types[name])) for i, name in enumerate(columns)]
+    types = [sql.SQL("{} {}").format(sql.Identifier(f"c{number}"), sql.SQL(table.types[name])) for number, name in enumerate(columns)]
     insert = sql.SQL(_ROWS).format(table=table.sql, columns=_names(columns), types=sql.SQL(", ").join(types))
-    if place.key:
-        others = [name for name in columns if name not in place.key]
-        set_ = sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in others)
-        action = sql.SQL("DO UPDATE SET {}").format(set_) if others else sql.SQL("DO NOTHING")
-        insert += sql.SQL(" ON CONFLICT ({}) {}").format(_names(place.key), action)
+    if not place.key:
+        return insert
+    others = [name for name in columns if name not in place.key]
+    changes = sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in others)
+    action = sql.SQL("DO UPDATE SET {}").format(changes) if others else sql.SQL("DO NOTHING")
+    return insert + sql.SQL(" ON CONFLICT ({}) {}").format(_names(place.key), action)
+
+
+def _deliver(insert: sql.Composed, state: Table, history: Table | None) -> sql.Composed:
     kept = sql.SQL(_HISTORY).format(history=history.sql) if history is not None else sql.SQL("")
     return sql.SQL(_DELIVER).format(insert=insert, state=state.sql, history=kept)
 
@@ -207,10 +229,6 @@ def _names(columns: Sequence[str]) -> sql.Composed:
 def _mark(job: str, sink: str) -> str:
     """How the names of this sink's sessions begin."""
     return f"flamestream {hashlib.blake2b(f'{job}/{sink}'.encode(), digest_size=6).hexdigest()} "
-
-
-def _is(error: errors.NotNullViolation, table: str) -> bool:
-    return error.diag.table_name == table.rpartition(".")[2]
 
 
 def _arrays(prefix: str, bundles: Sequence[Bundle]) -> dict[str, str]:

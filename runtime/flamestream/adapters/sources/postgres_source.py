@@ -43,6 +43,7 @@ CHECK_SECONDS: Final = 1.0
 """Between two looks whether the table still has what was read, while nothing new comes."""
 SLOW_SECONDS: Final = 1.0
 """An open key that is waited for so long is told."""
+SLOW_ANSWER_SECONDS: Final = 5.0
 _NATIVE: Final = ("smallint", "integer", "bigint", "real", "double precision", "boolean", "text", "bytea", "character varying")
 _SESSION: Final = (
     "SET timezone = 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'iso_8601'; SET extra_float_digits = 1; SET bytea_output = 'hex'"
@@ -102,14 +103,22 @@ class PostgresReader:
         self._mean = 64
         """Bytes of a record, about."""
         self.idle_seconds = log.idle_seconds
-        self.problem = ""
-        """What holds up rows that are there."""
+        self._held_up = ""
+        self._asked: float | None = None
+        """Since when an answer is waited for."""
+
+    @property
+    def problem(self) -> str:
+        """What holds up rows that are there. Called by another thread than the rest."""
+        asked = self._asked
+        waited = 0.0 if asked is None else time.monotonic() - asked
+        return self._held_up or (f"{self._server.where} has not answered for {waited:.0f} s" if waited > SLOW_ANSWER_SECONDS else "")
 
     # --- reading.Reader -------------------------------------------------------------------------------------------------------------
 
     def seek(self, offsets: Mapping[Partition, Offset]) -> None:
         self._next = max(self._log.start, offsets.get(THE_PARTITION, Offset(0)))
-        self._open, self.ended, self.problem = None, False, ""
+        self._open, self.ended, self._held_up = None, False, ""
         with self._connected() as connection:
             self._check_that_nothing_went(connection)
 
@@ -162,7 +171,7 @@ class PostgresReader:
         if self._open.writers:
             self._tell(found)
             return []
-        upto, self._open, self.problem = self._open.upto, None, ""
+        upto, self._open, self._held_up = self._open.upto, None, ""
         return self._given(connection.execute(self._again, (self._next, upto), binary=True).fetchall(), upto)
 
     def _given(self, rows: list[Any], upto: int) -> list[Any]:
@@ -174,7 +183,7 @@ class PostgresReader:
         waited = time.monotonic() - self._open.since
         if waited > SLOW_SECONDS:
             of = "; ".join(f"session {pid}, {age} s old" for writer, pid, age in found if writer in self._open.writers)
-            self.problem = (
+            self._held_up = (
                 f"{self._server.where}: rows of {self._log.table} from {self._log.key} {self._next} on wait for transactions that may "
                 f"still commit lower ones: {of or 'prepared transactions'}"
             )
@@ -206,9 +215,13 @@ class PostgresReader:
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
-        connection = self._server.connection(self._opened)
-        with self._server.translated():
-            yield connection
+        self._asked = time.monotonic()
+        try:
+            connection = self._server.connection(self._opened)
+            with self._server.translated():
+                yield connection
+        finally:
+            self._asked = None
 
     def _opened(self, connection: Connection) -> None:
         connection.execute(_SESSION)

@@ -152,7 +152,7 @@ def test_columns_take_parts_of_payloads_and_places(server: PostgresServer, drive
         "n": "$bundle",
         "of": "$sink",
     }
-    table = Table(server, 'whole jsonb, inner text, key int, at bigint, slot int, n int, "of" text', columns=columns)
+    table = Table(server, 'whole jsonb, "inner" text, key int, at bigint, slot int, n int, "of" text', columns=columns)
     opened(table, driver, 3).deliver(fence(1), things(3, 1, Thing("x", (7, Thing("y", None)))))
     assert table.rows() == [({"name": "x", "value": [7, {"name": "y", "value": None}]}, "y", 7, 0, 3, 1, "out")]
 

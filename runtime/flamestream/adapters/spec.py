@@ -70,3 +70,16 @@ def function_of(text: str, where: str) -> Callable[..., Any]:
     if not colon or not callable(found):
         raise ManifestError(f"{where}: {text!r} is not a function; write it as module:function")
     return found  # type: ignore[no-any-return]  # callable, and that is all that is known
+
+
+def check_dsn(dsn: str) -> None:
+    """Raises ValueError unless libpq understands it, or if psycopg is not installed."""
+    try:
+        from flamestream.adapters.postgres import parameters  # it is an extra
+    except ImportError as error:
+        raise ValueError(f"PostgreSQL needs the package psycopg ({error}): pip install 'flamestream[postgres]'") from None
+    given = parameters(dsn)
+    if "password" in given:
+        raise ValueError(
+            "a password does not belong into a manifest: use PGPASSWORD, ~/.pgpass or `password_file`, and leave it out of `dsn`"
+        )

@@ -5,6 +5,7 @@
         check(MyOutside(tmp_path))
 
 An `Outside` is one consumer's durable half, empty at first; `connect` gives a worker's adapter to it. Each check states one promise.
+A `MortalOutside` is a server that can be killed: MORTAL_CHECKS kill it before, between and during deliveries.
 
 What only some outsides allow has checks of its own: a torn log (`check_torn_at_any_byte`), workers in processes that are killed
 (`check_killed_at_any_moment`), a server that is killed (`check_a_killed_server_keeps_all`). Does not: measure.
@@ -60,6 +61,18 @@ class RestartableOutside(Outside, Protocol):
 
     def kill(self) -> None: ...
     def start(self) -> None: ...
+
+
+class MortalOutside(Outside, Protocol):
+    """A server of its own."""
+
+    def kill(self) -> None:
+        """SIGKILL; back when it is dead."""
+        ...
+
+    def revive(self) -> None:
+        """Start it again with what it has on its disk; back when it answers."""
+        ...
 
 
 def fence(attempt: int, layout: int = 1) -> Fence:
@@ -328,6 +341,77 @@ def check_nothing_behind_a_newer_fence(outside: Outside) -> None:
             driver.events.clear()
 
 
+def check_what_was_acknowledged_survives_its_death(outside: MortalOutside) -> None:
+    with PortDriver() as driver:
+        first = Worker(outside, "w1", driver)
+        first.open(fence(1), 0, 1)
+        first.deliver(fence(1), bundle(0, 1), bundle(1, 1))
+        outside.kill()
+        outside.revive()
+        last = Worker(outside, "w2", driver).open(fence(2), 0, 1)
+    assert {slot: bundle.sequence for slot, bundle in last.items()} == {Slot(0): 1, Slot(1): 1}
+    assert sorted((slot, sequence) for slot, sequence, _ in outside.taken()) == [(0, 1), (1, 1)]
+
+
+def check_a_delivery_waits_while_it_is_dead(outside: MortalOutside) -> None:
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), 0)
+        worker.deliver(fence(1), bundle(0, 1))
+        outside.kill()
+        worker.send(fence(1), bundle(0, 2))
+        driver.until(lambda: bool(getattr(worker.consumer, "problem", "")), "a `problem` that says why nothing is delivered")
+        assert driver.events == [], "nothing is acknowledged, and nothing fails, while it is dead"
+        outside.revive()
+        driver.take(BundlesAcknowledged)
+        worker.deliver(fence(1), bundle(0, 3))
+        assert not getattr(worker.consumer, "problem", "")
+    assert [sequence for _, sequence, _ in outside.taken()] == [1, 2, 3]
+
+
+def check_opening_waits_while_it_is_dead(outside: MortalOutside) -> None:
+    with PortDriver() as driver:
+        outside.kill()
+        worker = Worker(outside, "w1", driver)
+        worker.consumer.open(OpenSink(fence(1), SINK, [Slot(0)]))
+        driver.until(lambda: bool(getattr(worker.consumer, "problem", "")), "a `problem` that says why nothing is opened")
+        outside.revive()
+        assert driver.take(SinkOpened).last == {}
+
+
+def check_a_zombie_stays_fenced_after_its_death(outside: MortalOutside) -> None:
+    with PortDriver() as driver:
+        zombie, heir = Worker(outside, "w1", driver), Worker(outside, "w2", driver)
+        zombie.open(fence(1), 0)
+        zombie.deliver(fence(1), bundle(0, 1))
+        heir.open(fence(2), 0)
+        outside.kill()
+        outside.revive()
+        zombie.send(fence(1), bundle(0, 2, "of the zombie"))
+        assert driver.take(SinkFenced) == SinkFenced(fence(1), SINK)
+        heir.deliver(fence(2), bundle(0, 2))
+    assert [items for _, _, items in outside.taken()] == [bundle(0, 1).items, bundle(0, 2).items]
+
+
+def check_killed_at_any_moment_of_a_delivery(outside: MortalOutside, kills: int = 12) -> None:
+    """Whatever it was at when it died, every bundle is there once, and each is acknowledged."""
+    slots = range(3)
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), *slots)
+        for sequence in range(1, kills + 1):
+            worker.send(fence(1), *(bundle(slot, sequence, str(sequence) * 5000) for slot in slots))
+            for _ in range(sequence % 4):  # the moment differs: not sent yet, under way, done
+                driver.settle(1)
+            outside.kill()
+            outside.revive()
+            driver.take(BundlesAcknowledged)
+        assert not driver.events
+    for slot in slots:
+        taken = [(sequence, items) for found, sequence, items in outside.taken() if found == slot]
+        assert taken == [(sequence, bundle(slot, sequence, str(sequence) * 5000).items) for sequence in range(1, kills + 1)]
+
+
 CONSUMER_CHECKS: Final[list[Callable[[Outside], None]]] = [
     check_new_slots_have_no_last_bundle,
     check_last_bundle_is_kept_for_the_next_owner,
@@ -343,4 +427,11 @@ CONSUMER_CHECKS: Final[list[Callable[[Outside], None]]] = [
     check_workers_of_one_attempt_share_it,
     check_each_slot_keeps_its_order,
     check_nothing_behind_a_newer_fence,
+]
+MORTAL_CHECKS: Final[list[Callable[[MortalOutside], None]]] = [
+    check_what_was_acknowledged_survives_its_death,
+    check_a_delivery_waits_while_it_is_dead,
+    check_opening_waits_while_it_is_dead,
+    check_a_zombie_stays_fenced_after_its_death,
+    check_killed_at_any_moment_of_a_delivery,
 ]

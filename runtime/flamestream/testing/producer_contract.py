@@ -4,7 +4,9 @@
     def test_my_source(check, tmp_path):
         check(MyOutside(tmp_path))
 
-An `Outside` holds the records 0 to 9 of one partition, and says what their payloads are. Each check states one promise.
+An `Outside` holds the records 0 to 9 of one partition, and says what their payloads are. Each check states one promise. Offsets may have
+gaps: then `starts` says at which offset each record begins, and where the partition goes on behind the last one.
+A `MortalOutside` is a server that can be killed: MORTAL_CHECKS kill it before and between reads.
 
 Does not: check replays of journalled runs for sources that can't be read again (REPLAY_CHECKS are for those that can).
 """
@@ -35,6 +37,23 @@ class Outside(Protocol):
         ...
 
 
+class MortalOutside(Outside, Protocol):
+    """A server of its own."""
+
+    def kill(self) -> None:
+        """SIGKILL; back when it is dead."""
+        ...
+
+    def revive(self) -> None:
+        """Start it again with what it has on its disk; back when it answers."""
+        ...
+
+
+def starts_of(outside: Outside) -> Sequence[int]:
+    """Offsets of the records, and the one behind them."""
+    return getattr(outside, "starts", None) or range(RECORDS + 1)
+
+
 class Front:
     """One front's side, driven by hand."""
 
@@ -44,8 +63,9 @@ class Front:
         self.producer = outside.connect(driver.post, driver.reactor)
         driver.at_exit.append(self.producer.close)
 
-    def follow(self, offset: int, attempt: int = 1) -> None:
-        offsets = {self.outside.partition: Offset(offset)} if offset else {}
+    def follow(self, record: int, attempt: int = 1) -> None:
+        """From the record of this number on."""
+        offsets = {self.outside.partition: Offset(starts_of(self.outside)[record])} if record else {}
         self.producer.follow(Follow(self.fence(attempt), FRONT, offsets))
 
     def pull(self, records: int, size: int = PLENTY, attempt: int = 1) -> None:
@@ -59,8 +79,11 @@ class Front:
             if isinstance(event, RecordsArrived) and event.payloads and event.fence == self.fence(attempt):
                 assert event.front == FRONT
                 assert event.partition == self.outside.partition
-                assert first in (-1, event.first), f"records from {event.first} on where {first} was next"
-                first = event.first + len(event.payloads)
+                gaps_allowed = event.end is not None
+                follows = first <= event.first if gaps_allowed else first in (-1, event.first)
+                assert follows, f"records from {event.first} on where {first} was next"
+                first = event.first + len(event.payloads) if event.end is None else event.end
+                assert first >= event.first + len(event.payloads)
                 payloads += event.payloads
         return payloads
 
@@ -74,6 +97,13 @@ class Front:
     @staticmethod
     def fence(attempt: int) -> Fence:
         return Fence(Attempt(attempt), LayoutVersion(1))
+
+
+def _run(outside: Outside, time: int, first: int, behind: int) -> Entry:
+    """A run of the records with these numbers."""
+    starts = starts_of(outside)
+    end = Offset(starts[behind]) if hasattr(outside, "starts") else None
+    return Entry(Time(time), outside.partition, Offset(starts[first]), behind - first, end=end)
 
 
 def check_gives_all_in_order(outside: Outside) -> None:
@@ -141,7 +171,7 @@ def check_a_closed_one_is_silent(outside: Outside) -> None:
 def check_reads_a_run_again(outside: Outside) -> None:
     with PortDriver() as driver:
         front = Front(outside, driver)
-        runs = [Entry(Time(100), outside.partition, Offset(2), 3), Entry(Time(200), outside.partition, Offset(5), 1)]
+        runs = [_run(outside, 100, 2, 5), _run(outside, 200, 5, 6)]
         for run in runs:
             front.producer.read(ReadRun(Front.fence(1), FRONT, run))
         answers = [driver.take(RunRead) for _ in runs]
@@ -150,6 +180,37 @@ def check_reads_a_run_again(outside: Outside) -> None:
         front.follow(6)
         front.pull(PLENTY)
         assert front.wait(4) == list(outside.payloads[6:])
+
+
+def check_goes_on_after_its_death(outside: MortalOutside) -> None:
+    with PortDriver() as driver:
+        front = Front(outside, driver)
+        front.follow(0)
+        front.pull(3)
+        front.wait(3)
+        outside.kill()
+        outside.revive()
+        front.pull(RECORDS)
+        assert front.wait(RECORDS) == list(outside.payloads)
+
+
+def check_waits_while_it_is_dead(outside: MortalOutside) -> None:
+    with PortDriver() as driver:
+        outside.kill()
+        front = Front(outside, driver)
+        front.follow(2)
+        front.pull(RECORDS)
+        driver.until(lambda: bool(getattr(front.producer, "problem", "")), "a `problem` that says why nothing comes")
+        assert driver.events == [], "nothing comes, and nothing fails, while it is dead"
+        outside.revive()
+        assert front.wait(RECORDS - 2) == list(outside.payloads[2:])
+        assert not getattr(front.producer, "problem", "")
+
+
+def check_reads_a_run_again_after_its_death(outside: MortalOutside) -> None:
+    outside.kill()
+    outside.revive()
+    check_reads_a_run_again(outside)
 
 
 PRODUCER_CHECKS: Final[list[Callable[[Outside], None]]] = [
@@ -161,3 +222,8 @@ PRODUCER_CHECKS: Final[list[Callable[[Outside], None]]] = [
     check_a_closed_one_is_silent,
 ]
 REPLAY_CHECKS: Final[list[Callable[[Outside], None]]] = [check_reads_a_run_again]
+MORTAL_CHECKS: Final[list[Callable[[MortalOutside], None]]] = [
+    check_goes_on_after_its_death,
+    check_waits_while_it_is_dead,
+    check_reads_a_run_again_after_its_death,
+]

@@ -7,6 +7,7 @@
 | callback | no                            | tests and benchmarks in the worker         |
 | kafka    | yes: in a control topic       | consumers of a topic                       |
 | discard  | no                            | measuring what a graph costs without output|
+| postgres | yes: a table beside the rows  | rows that anybody can query                |
 
 >>> describe({"discard": {}}).fences
 False
@@ -29,9 +30,10 @@ from flamestream.adapters.sinks.callback import CallbackConsumer
 from flamestream.adapters.sinks.fences import FencedFolder
 from flamestream.adapters.sinks.files_sink import FilesConsumer
 from flamestream.adapters.sinks.kafka_sink import KafkaConsumer, KafkaSinkSpec
+from flamestream.adapters.sinks.postgres_rows import SPECIAL
 from flamestream.adapters.sinks.reading import Item, read_all, read_items
 from flamestream.adapters.sinks.socket_sink import SocketConsumer
-from flamestream.adapters.spec import address_of, function_of, one_of
+from flamestream.adapters.spec import address_of, check_dsn, function_of, one_of
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.ports import Consumer, Post, Reactor
@@ -66,13 +68,44 @@ class DiscardSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """Nothing is kept."""
 
 
-SinkSpec = FilesSpec | SocketSpec | CallbackSpec | DiscardSpec | KafkaSinkSpec
+class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table; see docs/postgres.md."""
+
+    dsn: str
+    table: str
+    columns: list[str] | dict[str, str]
+    """Columns, and what goes there: a field of the payload, or one of $payload, $meta, $time, $slot, $bundle, $sink."""
+    key: list[str] = []
+    """Columns that name a row: rows are replaced. Without it they are appended."""
+    state: str = "flamestream_slots"
+    """Our table of last bundles; many sinks may share it."""
+    history: str | None = None
+    """A table of this sink alone that keeps every bundle, for `cat` and `audit`."""
+    password_file: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise ValueError("`columns` needs at least one column")
+        if strange := [column for column in self.key if column not in self.columns]:
+            raise ValueError(f"`key` names {', '.join(strange)}, which `columns` has not")
+        if strange := [path for path in self.sources.values() if path.startswith("$") and path not in SPECIAL]:
+            raise ValueError(f"`columns`: there is no {', '.join(strange)}; choose a field, or one of {', '.join(SPECIAL)}")
+        check_dsn(self.dsn)
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """What goes into each column."""
+        return self.columns if isinstance(self.columns, dict) else {column: column for column in self.columns}
+
+
+SinkSpec = FilesSpec | SocketSpec | CallbackSpec | DiscardSpec | KafkaSinkSpec | PostgresSpec
 _KINDS: Final[dict[str, type[SinkSpec]]] = {
     "files": FilesSpec,
     "socket": SocketSpec,
     "callback": CallbackSpec,
     "discard": DiscardSpec,
     "kafka": KafkaSinkSpec,
+    "postgres": PostgresSpec,
 }
 _CANNOT_FENCE: Final = (
     "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get items twice. "
@@ -117,6 +150,8 @@ def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, 
             return KafkaConsumer(kafka, sink, writer, job, post, reactor)
         case DiscardSpec():
             return CallbackConsumer(None, sink, post, reactor)
+        case PostgresSpec() as postgres:
+            return _postgres(postgres, sink, job, post, reactor)
 
 
 def read(spec: object, where: str = "sink") -> Iterator[Item]:
@@ -124,5 +159,21 @@ def read(spec: object, where: str = "sink") -> Iterator[Item]:
     match one_of(spec, _KINDS, where):
         case FilesSpec(path=path):
             return read_items(Path(path))
+        case PostgresSpec(history=history) as postgres if history is not None:
+            from flamestream.adapters.sinks.postgres_reading import read_history  # psycopg is there only if it is used
+
+            return read_history(postgres.dsn, postgres.password_file, history)
+        case PostgresSpec(table=table):
+            raise UserError(f"{where}: table {table} has rows, not what was delivered in which order; set `history` to keep that as well")
         case _:
             raise UserError(f"{where}: only a `files` sink can be read back; what others got is with whom they delivered to")
+
+
+def _postgres(spec: PostgresSpec, sink: SinkName, job: str, post: Post, reactor: Reactor) -> Consumer:
+    from flamestream.adapters.postgres import Server  # psycopg is there only if it is used
+    from flamestream.adapters.sinks.blocking import BlockingConsumer
+    from flamestream.adapters.sinks.postgres_sink import PostgresPlace, PostgresWriting
+
+    place = PostgresPlace(spec.table, spec.sources, spec.key, spec.state, spec.history)
+    writing = PostgresWriting(Server(spec.dsn, spec.password_file, "flamestream"), place, job, sink)
+    return BlockingConsumer(writing, sink, post, reactor)

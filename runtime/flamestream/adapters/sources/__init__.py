@@ -5,6 +5,7 @@
 | files     | timed; journalled with `follow: true`    | records; of each file if followed| the files             |
 | generator | timed                                    | numbers                          | the numbers           |
 | socket    | journalled, with its payloads            | records                          | the journal           |
+| postgres  | journalled                               | the table's key                  | the table             |
 | memory    | journalled                               | records of each partition        | this process (tests)  |
 | kafka     | journalled; several share the partitions | the partition's, with gaps       | the topic             |
 
@@ -33,7 +34,7 @@ from flamestream.adapters.sources.listing import places
 from flamestream.adapters.sources.memory import MemoryProducer, channel_named
 from flamestream.adapters.sources.reading import Reader, ReadingProducer
 from flamestream.adapters.sources.socket_source import SocketProducer
-from flamestream.adapters.spec import address_of, function_of, one_of
+from flamestream.adapters.spec import address_of, check_dsn, function_of, one_of
 from flamestream.core.settings import FrontSettings
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId
@@ -99,13 +100,36 @@ class MemorySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     name: str
 
 
-SourceSpec = FilesSpec | GeneratorSpec | SocketSpec | MemorySpec | KafkaSourceSpec
+class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A change log: a table whose rows are read in the order of a growing key; see docs/postgres.md."""
+
+    dsn: str
+    table: str
+    key: str
+    columns: list[str]
+    """One: records are its values; more: tuples."""
+    follow: bool = True
+    start: int = 0
+    """The least key to read."""
+    poll_ms: int = 25
+    password_file: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise ValueError("`columns` needs at least one column")
+        if self.poll_ms < 1 or self.start < 0:
+            raise ValueError("`poll_ms` has to be at least 1, and `start` at least 0")
+        check_dsn(self.dsn)
+
+
+SourceSpec = FilesSpec | GeneratorSpec | SocketSpec | MemorySpec | KafkaSourceSpec | PostgresSpec
 _KINDS: Final[dict[str, type[SourceSpec]]] = {
     "files": FilesSpec,
     "generator": GeneratorSpec,
     "socket": SocketSpec,
     "memory": MemorySpec,
     "kafka": KafkaSourceSpec,
+    "postgres": PostgresSpec,
 }
 
 
@@ -140,6 +164,8 @@ def describe(spec: object, where: str = "source") -> SourceTraits:
         case KafkaSourceSpec(readers=readers):
             require_package(where)
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False, fronts=readers)
+        case PostgresSpec(follow=follow):
+            return SourceTraits(timed=False, run_length=0, replayable=True, bounded=not follow)
 
 
 def share_of(fronts: Sequence[FrontSettings], front: FrontId) -> int:
@@ -162,8 +188,19 @@ def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: s
             return MemoryProducer(channel_named(channel), front, post, reactor)
         case KafkaSourceSpec() as kafka:
             return KafkaProducer(kafka, share, name, job, front, post, reactor)
+        case PostgresSpec() as postgres:
+            return _postgres(postgres, name, front, post, reactor)
 
 
 def _reader(spec: FilesSpec, name: str) -> Reader:
     kind = FollowedReader if spec.follow else ListedReader
     return kind(places(spec.path, spec.paths), spec.pattern, spec.records == "lines", Contents(name, spec.encoding))
+
+
+def _postgres(spec: PostgresSpec, name: str, front: FrontId, post: Post, reactor: Reactor) -> Producer:
+    from flamestream.adapters.postgres import Server  # psycopg is there only if it is used
+    from flamestream.adapters.sources.postgres_source import ChangeLog, PostgresProducer, PostgresReader
+
+    log = ChangeLog(spec.table, spec.key, spec.columns, spec.follow, spec.start, spec.poll_ms / 1000)
+    server = Server(spec.dsn, spec.password_file, f"flamestream source {name}"[:63])
+    return PostgresProducer(PostgresReader(server, log), front, post, reactor)

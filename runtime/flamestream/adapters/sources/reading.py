@@ -26,6 +26,7 @@ READ_SIZE: Final = 1 << 20
 MAX_RUNS_A_CALL: Final = 256
 MAX_TRIES: Final = 6
 FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 2.0
 
 
 @dataclass(slots=True)
@@ -48,8 +49,11 @@ class Reader(Protocol):
     """All that `seek` asked for has been given."""
     idle_seconds: float
     """When to look again after `next` gave nothing."""
-    problem: str
-    """Why it gives nothing although there may be something; "" if all is well."""
+
+    @property
+    def problem(self) -> str:
+        """Why it gives nothing although there may be something; "" if all is well."""
+        ...
 
     def seek(self, offsets: Mapping[Partition, Offset]) -> None:
         """Read on from `offsets`."""

@@ -1,0 +1,208 @@
+"""The PostgreSQL sink beside the raw floor, in one run: a bare commit, COPY and INSERT of the same rows, without FlameStream.
+
+    python benchmarks/postgres.py                       # a server of its own, with fsync, in a temporary folder
+    python benchmarks/postgres.py --dsn postgresql://me@host/db
+    python benchmarks/postgres.py --json
+
+Latency: one call is in flight at a time, from `deliver` to the acknowledgement, each measured beside a bare commit, in turns. "bare" is an
+INSERT of one row through the same driver, so one commit. Throughput: deliveries of 4,096 rows over 128 slots, as a backlog makes them.
+"""
+
+import argparse
+import contextlib
+import itertools
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "runtime"), str(HERE.parent / "tests")]
+
+import psycopg  # noqa: E402
+from job import noise  # noqa: E402
+from workload import Change  # noqa: E402
+
+from flamestream.adapters import sinks  # noqa: E402
+from flamestream.core.actions import Bundle, Deliver, OpenSink  # noqa: E402
+from flamestream.core.events import BundlesAcknowledged, SinkFailed, SinkOpened  # noqa: E402
+from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot, WorkerId  # noqa: E402
+from flamestream.model.payload import encode_items  # noqa: E402
+from flamestream.testing.port_driver import PortDriver  # noqa: E402
+
+FENCE = Fence(Attempt(1), LayoutVersion(1))
+SINK = SinkName("index")
+COLUMNS = ["word", "document", "positions", "documents"]
+TYPES = "word text, document bigint, positions int[], documents bigint"
+
+
+class Sink:
+    """The adapter, driven by hand."""
+
+    def __init__(self, dsn: str, table: str, key: list[str], slots: int) -> None:
+        self.driver = PortDriver()
+        spec = {"postgres": {"dsn": dsn, "table": table, "columns": COLUMNS, "key": key, "state": "bench_slots"}}
+        self.consumer = sinks.build(spec, SINK, WorkerId("w"), f"bench-{table}", self.driver.post, self.driver.reactor)
+        self.consumer.open(OpenSink(FENCE, SINK, [Slot(slot) for slot in range(slots)]))
+        self.driver.take(SinkOpened)
+        self._sequences = dict.fromkeys(range(slots), 0)
+        self._number = 0
+
+    def bundles(self, rows: int, slots: int) -> tuple[Bundle, ...]:
+        """The next bundles: `rows` changes over the first `slots` slots."""
+        made = []
+        for slot in range(slots):
+            self._sequences[slot] += 1
+            sequence = self._sequences[slot]
+            items = [
+                (sequence.to_bytes(9, "big") + bytes([n % 128]), Change(f"word{slot}x{n}", sequence, (n, n + 7), sequence))
+                for n in range(slot, rows, slots)
+            ]
+            made.append(Bundle(Slot(slot), SequenceNumber(sequence), items[-1][0], encode_items(items)))
+        return tuple(made)
+
+    def deliver(self, bundles: tuple[Bundle, ...]) -> None:
+        """And wait for the acknowledgement."""
+        self._number += 1
+        events = self.driver.events
+        self.consumer.deliver(Deliver(FENCE, SINK, self._number, bundles))
+        while not events:
+            self.driver.reactor.turn()
+        assert type(events[0]) is BundlesAcknowledged, events[0].message if isinstance(events[0], SinkFailed) else events
+        events.clear()
+
+    def close(self) -> None:
+        self.driver.at_exit.append(self.consumer.close)
+        self.driver.__exit__()
+
+
+def latency(dsn: str, rounds: int, rows: int, slots: int, key: list[str]) -> dict[str, Any]:
+    """p50 and p99 of a delivery, and of a bare commit beside it."""
+    with table(dsn, key) as name, contextlib.closing(Sink(dsn, name, key, slots)) as sink, psycopg.connect(dsn, autocommit=True) as raw:
+        raw.execute("CREATE TABLE bench_bare (n bigint, text text)")
+        ours: list[float] = []
+        bare: list[float] = []
+        for number in range(rounds):
+            bare.append(
+                timed(lambda number=number: raw.execute("INSERT INTO bench_bare VALUES (%s, %s)", (number, "x" * 40), prepare=True))
+            )
+            bundles = sink.bundles(rows, slots)
+            ours.append(timed(lambda bundles=bundles: sink.deliver(bundles)))
+        raw.execute("DROP TABLE bench_bare")
+    warm = rounds // 10
+    return {"rows": rows, "slots": slots, "key": bool(key)} | quantiles("sink", ours[warm:]) | quantiles("bare", bare[warm:])
+
+
+def throughput(dsn: str, deliveries: int, rows: int, slots: int, key: list[str]) -> dict[str, Any]:
+    """Rows a second through the sink, and through COPY and one multi-row INSERT a commit without it."""
+    with table(dsn, key) as name, contextlib.closing(Sink(dsn, name, key, slots)) as sink:
+        made = [sink.bundles(rows, slots) for _ in range(deliveries)]
+        took = timed(lambda: [sink.deliver(bundles) for bundles in made])
+    plain = [[(f"word{n}", d, [n, n + 7], d) for n in range(rows)] for d in range(deliveries)]
+    total = deliveries * rows
+    return {
+        "rows": rows,
+        "key": bool(key),
+        "sink_rows_per_s": round(total / took),
+        "copy_rows_per_s": round(total / _raw(dsn, key, plain, _copy)),
+        "insert_rows_per_s": round(total / _raw(dsn, key, plain, _insert)),
+    }
+
+
+Rows = list[tuple[str, int, list[int], int]]
+
+
+def _raw(dsn: str, key: list[str], batches: list[Rows], write: Callable[[Any, str, Rows], None]) -> float:
+    with table(dsn, key) as name, psycopg.connect(dsn) as raw:
+
+        def all_of_them() -> None:
+            for batch in batches:
+                write(raw, name, batch)
+                raw.commit()
+
+        return timed(all_of_them)
+
+
+def _copy(raw: Any, name: str, rows: Rows) -> None:
+    with raw.cursor().copy(f"COPY {name} FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)
+
+
+def _insert(raw: Any, name: str, rows: Rows) -> None:
+    with raw.cursor() as cursor:
+        for start in range(0, len(rows), 1024):
+            part = rows[start : start + 1024]
+            values = ",".join(["(%s,%s,%s::int[],%s)"] * len(part))
+            cursor.execute(f"INSERT INTO {name} VALUES {values}", list(itertools.chain(*part)))
+
+
+@contextlib.contextmanager
+def table(dsn: str, key: list[str]) -> Iterator[str]:
+    """An empty one for a while."""
+    name = "bench_rows"
+    unique = f", PRIMARY KEY ({', '.join(key)})" if key else ""
+    with psycopg.connect(dsn, autocommit=True) as raw:
+        raw.execute(f"DROP TABLE IF EXISTS {name}, bench_slots, bench_bare")
+        raw.execute(f"CREATE TABLE {name} ({TYPES}{unique})")
+        try:
+            yield name
+        finally:
+            raw.execute(f"DROP TABLE IF EXISTS {name}, bench_slots, bench_bare")
+
+
+def timed(call: Callable[[], object]) -> float:
+    """Seconds."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def quantiles(name: str, seconds: list[float]) -> dict[str, float]:
+    """In milliseconds."""
+    ordered = sorted(seconds)
+    return {
+        f"{name}_p50_ms": round(statistics.median(ordered) * 1e3, 3),
+        f"{name}_p99_ms": round(ordered[int(len(ordered) * 0.99)] * 1e3, 3),
+    }
+
+
+@contextlib.contextmanager
+def server(dsn: str) -> Iterator[str]:
+    """The given one, or one of our own that syncs."""
+    if dsn:
+        yield dsn
+        return
+    from support.postgres import postgres
+
+    with postgres(fsync="on", full_page_writes="on", shared_buffers="128MB") as made:
+        yield made.dsn
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dsn", default="")
+    parser.add_argument("--rounds", type=int, default=400)
+    parser.add_argument("--deliveries", type=int, default=30)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    key = ["word", "document"]
+    with server(options.dsn) as dsn:
+        before = noise()
+        rows: list[dict[str, Any]] = []
+        for turn in [lambda: latency(dsn, options.rounds, 1, 1, []), lambda: latency(dsn, options.rounds, 163, 64, []),
+                     lambda: latency(dsn, options.rounds, 163, 64, key), lambda: throughput(dsn, options.deliveries, 4096, 128, []),
+                     lambda: throughput(dsn, options.deliveries, 4096, 128, key)]:  # fmt: skip
+            rows.append(turn())
+            print(
+                json.dumps(rows[-1] | before) if options.json else "  ".join(f"{name}={value}" for name, value in rows[-1].items()),
+                flush=True,
+            )
+        print(before, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Tables of PostgreSQL as the catalogue knows them: the name that the server itself quotes, and columns with their types.
+
+A name is as in the catalogue (case matters), perhaps with its schema: `postings`, `public.postings`.
+
+Does not: judge whether a table is fit for something (sinks/postgres_table.py, sources/postgres_source.py).
+"""
+
+from dataclasses import dataclass
+from typing import Final, LiteralString
+
+from psycopg import sql
+
+from flamestream.adapters.postgres import Connection
+
+_COLUMNS: Final[LiteralString] = """
+    SELECT attname::text, format_type(atttypid, atttypmod), attgenerated::text <> '' OR attidentity::text = 'a'
+    FROM pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that is there: its name as the server quotes it, and its columns' types."""
+
+    oid: int
+    name: str
+    kind: str
+    """As in pg_class.relkind."""
+    types: dict[str, str]
+    generated: frozenset[str]
+
+    @property
+    def sql(self) -> sql.Composable:
+        """Its name in a statement."""
+        return sql.SQL(self.name)
+
+
+def find(connection: Connection, name: str) -> Table | None:
+    """The table that `name` (perhaps with its schema) names."""
+    row = connection.execute(
+        "SELECT oid, oid::regclass::text, relkind::text FROM pg_class WHERE oid = to_regclass(%s)", (_regclass(name),)
+    ).fetchone()
+    if row is None:
+        return None
+    oid, quoted, kind = row
+    found = connection.execute(_COLUMNS, (oid,)).fetchall()
+    return Table(oid, quoted, kind, {column: type_ for column, type_, _ in found}, frozenset(column for column, _, made in found if made))
+
+
+def _regclass(name: str) -> str:
+    """`to_regclass` folds names that are not quoted."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))

@@ -1,0 +1,102 @@
+"""A consumer whose outside is reached by blocking calls, in a thread of its own.
+
+`Writing` does the work; this queues its calls, retries them while the outside is away (serial.py), and turns what they give into events.
+
+Keeps: answers to an older fence are dropped; a close waits for nobody. Does not: know what is written where.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from flamestream.adapters.own_thread import OwnThread
+from flamestream.adapters.serial import Serial
+from flamestream.core.actions import Deliver, OpenSink
+from flamestream.core.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
+from flamestream.model.errors import Fenced, FlameStreamError
+from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot
+from flamestream.ports import Post, Reactor
+
+SLOW_SECONDS: Final = 3.0
+"""An answer that takes longer is told."""
+
+
+class Writing(Protocol):
+    """The blocking half. Each raises Fenced, another FlameStreamError, or OSError after which the same call may be made again."""
+
+    def open(self, action: OpenSink) -> dict[Slot, LastBundle]:
+        """Refuse everything older than the action's fence for these slots; the last bundle of each that has one."""
+        ...
+
+    def deliver(self, action: Deliver) -> None:
+        """Durable when it returns."""
+        ...
+
+    def close(self) -> None:
+        """Called last, in the same thread."""
+        ...
+
+
+class BlockingConsumer:
+    """`ports.Consumer`."""
+
+    def __init__(self, writing: Writing, sink: SinkName, post: Post, reactor: Reactor) -> None:
+        self._writing = writing
+        self._sink = sink
+        self._post = post
+        self._thread = OwnThread(reactor)
+        self._calls = Serial(self._thread)
+        self._fence: Fence = NO_FENCE
+        self._asked: float | None = None
+        """Since when an answer is waited for."""
+
+    @property
+    def problem(self) -> str:
+        """Why a call is being tried again, or that none is answered; "" if all is well."""
+        waited = 0.0 if self._asked is None else time.monotonic() - self._asked
+        return self._calls.problem or (f"has not answered for {waited:.0f} s" if waited > SLOW_SECONDS else "")
+
+    def open(self, action: OpenSink) -> None:
+        self._fence = max(self._fence, action.fence)
+        self._asked = time.monotonic()
+        self._calls.run(
+            lambda: self._unless_outdated(action.fence, lambda: self._writing.open(action)),
+            lambda last: self._tell(action.fence, last, lambda: SinkOpened(action.fence, self._sink, last)),
+        )
+
+    def deliver(self, action: Deliver) -> None:
+        self._asked = time.monotonic()
+        self._calls.run(
+            lambda: self._unless_outdated(action.fence, lambda: self._writing.deliver(action)),
+            lambda result: self._tell(action.fence, result, lambda: BundlesAcknowledged(action.fence, self._sink, action.number)),
+        )
+
+    def close(self) -> None:
+        self._calls.close()
+        self._thread.background(self._writing.close, _nothing)
+        self._thread.close()
+
+    def _unless_outdated(self, fence: Fence, call: Callable[[], Any]) -> Any:
+        """What is tried again while the outside is away need not be tried once a newer fence waits behind it."""
+        if fence < self._fence:
+            raise Fenced(f"{fence} is older than {self._fence}")
+        return call()
+
+    def _tell(self, fence: Fence, result: Any, success: Callable[[], Event]) -> None:
+        if fence < self._fence:
+            return
+        self._asked = None
+        event: Event
+        if isinstance(result, Fenced):
+            event = SinkFenced(fence, self._sink)
+        elif isinstance(result, FlameStreamError):
+            event = SinkFailed(fence, self._sink, result.category, f"sink {self._sink}: {result}")
+        elif isinstance(result, Exception):
+            raise result
+        else:
+            event = success()
+        self._post(event)
+
+
+def _nothing(_: object) -> None:
+    """Nobody waits for it."""

@@ -1,0 +1,293 @@
+"""A source that is a table of PostgreSQL: a change log, whose rows are read in the order of a growing key.
+
+Keys are given before their rows are committed, so a lower key may appear after a higher one was read. A key that is missing is *open*
+until nobody can commit it any more:
+
+    S1  read rows; the first missing key is m; what is below m is given, what is above has to wait
+    L1  who holds the lock of a writer on the table (pg_locks)? Whoever got a key below those of S1 and has not ended is among them:
+        an INSERT takes the lock before it takes its key, and lets it go after its rows are visible
+    L2  when none of them holds it any more, every key below the highest of S1 is committed or will never be
+    S2  read again, in a new snapshot: what is missing now is missing for ever (rolled back, or burnt by ON CONFLICT)
+
+Keys without gaps need no look at the locks. A transaction that stays open holds up the rows above its gap, and nothing else; `problem` says
+so. Needs: keys that the INSERT itself takes (identity, serial, a default or a trigger with nextval), of a sequence that does not cache,
+and rows that do not change or go before an epoch has committed what they led to. A program that fetches keys ahead breaks it.
+
+An offset is a key. The journal has (first key, count, key behind), so a replay reads the same rows, and notices if some are gone.
+
+Keeps: every committed row once, in the order of keys. Does not: see updates or deletes of rows; decide when to look (reading.py).
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, LiteralString
+
+from psycopg import sql
+
+from flamestream.adapters.own_thread import OwnThread
+from flamestream.adapters.postgres import Connection, Server
+from flamestream.adapters.postgres_tables import Table, find
+from flamestream.adapters.sources.reading import Chunk, ReadingProducer
+from flamestream.core.events import Entry
+from flamestream.model.errors import Corrupt, UserError
+from flamestream.model.ids import Offset, Partition
+from flamestream.model.time import FrontId
+from flamestream.ports import Post, Reactor
+
+THE_PARTITION: Final = Partition("")
+LOOK_SHARE: Final = 20
+"""Looking for new rows takes at most this part of the time."""
+CHECK_SECONDS: Final = 1.0
+"""Between two looks whether the table still has what was read, while nothing new comes."""
+SLOW_SECONDS: Final = 1.0
+"""An open key that is waited for so long is told."""
+SLOW_ANSWER_SECONDS: Final = 5.0
+_NATIVE: Final = ("smallint", "integer", "bigint", "real", "double precision", "boolean", "text", "bytea", "character varying")
+_SESSION: Final = (
+    "SET timezone = 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'iso_8601'; SET extra_float_digits = 1; SET bytea_output = 'hex'"
+)
+_WRITERS: Final[LiteralString] = """
+    SELECT l.virtualtransaction, l.pid, round(extract(epoch FROM now() - a.xact_start))::int
+    FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
+    WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.granted
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND l.relation IN (SELECT %(oid)s::oid UNION SELECT relid FROM pg_partition_tree(%(oid)s::oid::regclass))"""
+_UNIQUE: Final[LiteralString] = """
+    SELECT count(*) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+    WHERE i.indrelid = %s AND a.attname = %s AND i.indisunique AND i.indisvalid AND i.indnkeyatts = 1 AND i.indpred IS NULL"""
+_SEQUENCES: Final[LiteralString] = """
+    SELECT seqrelid::regclass::text, seqcache, seqincrement, seqcycle FROM pg_sequence
+    WHERE (seqcache <> 1 OR seqincrement < 1 OR seqcycle)
+    AND (seqrelid = pg_get_serial_sequence(%(name)s, %(key)s)::regclass OR seqrelid IN (
+        SELECT d.refobjid FROM pg_attribute a JOIN pg_attrdef f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+        JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass
+        WHERE a.attrelid = %(oid)s AND a.attname = %(key)s))"""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLog:
+    """Which rows. With one column a record is its value, else a tuple of them."""
+
+    table: str
+    key: str
+    columns: Sequence[str]
+    follow: bool
+    start: int
+    """The least key to read."""
+    idle_seconds: float
+
+
+@dataclass(slots=True)
+class _Open:
+    """Keys below `upto` that were missing when `writers` were at work."""
+
+    upto: int
+    writers: frozenset[str]
+    since: float
+
+
+class PostgresReader:
+    """`reading.Reader`."""
+
+    ended = False
+
+    def __init__(self, server: Server, log: ChangeLog) -> None:
+        self._server, self._log = server, log
+        self._next = log.start
+        self._open: _Open | None = None
+        self._table: Table | None = None
+        self._select = self._again = sql.SQL("").format()
+        self._looked = 0.0
+        self._mean = 64
+        """Bytes of a record, about."""
+        self.idle_seconds = log.idle_seconds
+        self._held_up = ""
+        self._asked: float | None = None
+        """Since when an answer is waited for."""
+
+    @property
+    def problem(self) -> str:
+        """What holds up rows that are there. Called by another thread than the rest."""
+        asked = self._asked
+        waited = 0.0 if asked is None else time.monotonic() - asked
+        return self._held_up or (f"{self._server.where} has not answered for {waited:.0f} s" if waited > SLOW_ANSWER_SECONDS else "")
+
+    # --- reading.Reader -------------------------------------------------------------------------------------------------------------
+
+    def seek(self, offsets: Mapping[Partition, Offset]) -> None:
+        self._next = max(self._log.start, offsets.get(THE_PARTITION, Offset(0)))
+        self._open, self.ended, self._held_up = None, False, ""
+        with self._connected() as connection:
+            self._check_that_nothing_went(connection)
+
+    def next(self, records: int, size: int) -> Sequence[Chunk]:
+        began = time.monotonic()
+        with self._connected() as connection:
+            rows = connection.execute(self._select, (self._next, max(2, min(records, size // self._mean))), binary=True).fetchall()
+            given = self._final(connection, rows)
+            if not rows and began - self._looked > CHECK_SECONDS:
+                self._check_that_nothing_went(connection)
+        self.ended = not rows and not self._log.follow
+        self.idle_seconds = max(self._log.idle_seconds, LOOK_SHARE * (time.monotonic() - began))
+        return [self._chunk(given)] if given else []
+
+    def read(self, entry: Entry) -> list[object]:
+        with self._connected() as connection:
+            rows = connection.execute(self._again, (entry.first, entry.next), binary=True).fetchall()
+        if len(rows) != entry.count:
+            raise Corrupt(
+                f"{self._server.where}: table {self._log.table} had {entry.count} rows with {self._log.key} from {entry.first} to "
+                f"{entry.next - 1}, and now has {len(rows)}: rows of a change log must stay until an epoch has committed what they led to. "
+                "Restore them, or start the job anew with another store"
+            )
+        return [self._payload(row) for row in rows]
+
+    def close(self) -> None:
+        """Let the connection go."""
+        self._server.hang_up()
+
+    # --- which rows are final -------------------------------------------------------------------------------------------------------
+
+    def _final(self, connection: Connection, rows: list[Any]) -> list[Any]:
+        """Of these rows, read from `_next` on, those below which no other can appear."""
+        if not rows:
+            return []
+        whole = 0
+        while whole < len(rows) and rows[whole][0] == self._next + whole:
+            whole += 1
+        return self._given(rows[:whole], self._next + whole) if whole else self._beyond_a_gap(connection, rows[-1][0] + 1)
+
+    def _beyond_a_gap(self, connection: Connection, seen: int) -> list[Any]:
+        """`_next` is missing and rows up to `seen` are there."""
+        if self._open is not None and self._open.upto <= self._next:
+            self._open = None
+        found = connection.execute(_WRITERS, {"oid": self._table.oid if self._table else 0}).fetchall()
+        writers = frozenset(writer for writer, _, _ in found)
+        if self._open is None:
+            self._open = _Open(seen, writers, time.monotonic())
+        self._open.writers &= writers
+        if self._open.writers:
+            self._tell(found)
+            return []
+        upto, self._open, self._held_up = self._open.upto, None, ""
+        return self._given(connection.execute(self._again, (self._next, upto), binary=True).fetchall(), upto)
+
+    def _given(self, rows: list[Any], upto: int) -> list[Any]:
+        self._next = upto
+        return rows
+
+    def _tell(self, found: Sequence[Any]) -> None:
+        assert self._open is not None
+        waited = time.monotonic() - self._open.since
+        if waited > SLOW_SECONDS:
+            of = "; ".join(f"session {pid}, {age} s old" for writer, pid, age in found if writer in self._open.writers)
+            self._held_up = (
+                f"{self._server.where}: rows of {self._log.table} from {self._log.key} {self._next} on wait for transactions that may "
+                f"still commit lower ones: {of or 'prepared transactions'}"
+            )
+
+    def _check_that_nothing_went(self, connection: Connection) -> None:
+        """A table that was emptied and begins anew would otherwise be waited at for ever."""
+        self._looked = time.monotonic()
+        statement = sql.SQL("SELECT max({key}) FROM {table}").format(**self._names())
+        row = connection.execute(statement).fetchone()
+        if self._next > self._log.start and row is not None and row[0] is not None and row[0] < self._next - 1:
+            raise Corrupt(
+                f"{self._server.where}: table {self._log.table} was read up to {self._log.key} {self._next - 1} and now ends at {row[0]}: "
+                "it was made anew, or its newest rows were deleted; what comes under these keys again would be lost. Start the job anew, "
+                "with another store"
+            )
+
+    # --- rows -----------------------------------------------------------------------------------------------------------------------
+
+    def _chunk(self, rows: Sequence[Any]) -> Chunk:
+        payloads = [self._payload(row) for row in rows]
+        ends = [Offset(row[0] + 1) for row in rows]
+        ends[-1] = Offset(self._next)
+        sizes = [_size(payload) for payload in payloads]
+        self._mean = max(1, sum(sizes) // len(sizes))
+        return Chunk(THE_PARTITION, Offset(rows[0][0]), payloads, sizes, ends)
+
+    def _payload(self, row: Sequence[Any]) -> object:
+        return _frozen(row[1]) if len(row) == 2 else tuple(map(_frozen, row[1:]))
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        self._asked = time.monotonic()
+        try:
+            connection = self._server.connection(self._opened)
+            with self._server.translated():
+                yield connection
+        finally:
+            self._asked = None
+
+    def _opened(self, connection: Connection) -> None:
+        connection.execute(_SESSION)
+        self._table = table = _checked(connection, self._log)
+        columns = [_column(name, table.types[name]) for name in self._log.columns]
+        names = {**self._names(), "columns": sql.SQL(", ").join(columns)}
+        self._select = sql.SQL("SELECT {key}, {columns} FROM {table} WHERE {key} >= %s ORDER BY {key} LIMIT %s").format(**names)
+        self._again = sql.SQL("SELECT {key}, {columns} FROM {table} WHERE {key} >= %s AND {key} < %s ORDER BY {key}").format(**names)
+
+    def _names(self) -> dict[str, sql.Composable]:
+        assert self._table is not None, "a connection is opened first"
+        return {"key": sql.Identifier(self._log.key), "table": self._table.sql}
+
+
+class PostgresProducer(ReadingProducer):
+    """`ports.Producer`: a reader with a thread and a connection of its own, which waits for its server for ever."""
+
+    def __init__(self, reader: PostgresReader, front: FrontId, post: Post, reactor: Reactor) -> None:
+        self._thread = OwnThread(reactor)
+        super().__init__(reader, front, post, self._thread, tries=None)
+        self._closing = reader.close
+
+    def close(self) -> None:
+        super().close()
+        self._thread.background(self._closing, lambda _: None)
+        self._thread.close()
+
+
+def _checked(connection: Connection, log: ChangeLog) -> Table:
+    table = find(connection, log.table)
+    if table is None:
+        raise UserError(f"there is no table {log.table}")
+    if missing := [column for column in [log.key, *log.columns] if column not in table.types]:
+        raise UserError(f"table {log.table} has no column {', '.join(map(repr, missing))}; it has {', '.join(table.types)}")
+    if table.kind not in ("r", "p"):
+        raise UserError(f"{log.table} is not a table: who writes to what is behind it cannot be seen")
+    row = connection.execute("SELECT has_table_privilege(%s::oid, 'SELECT'), current_user::text", (table.oid,)).fetchone()
+    if row is not None and not row[0]:
+        raise UserError(f"no right to read: GRANT SELECT ON {log.table} TO {row[1]}")
+    if table.types[log.key] not in ("smallint", "integer", "bigint"):
+        raise UserError(f"table {log.table}: key {log.key!r} is a {table.types[log.key]}; it has to be an integer that grows")
+    if connection.execute(_UNIQUE, (table.oid, log.key)).fetchone() == (0,):
+        raise UserError(f"table {log.table}: key {log.key!r} has no unique index: ALTER TABLE {log.table} ADD UNIQUE ({log.key})")
+    _check_sequence(connection, table, log)
+    return table
+
+
+def _check_sequence(connection: Connection, table: Table, log: ChangeLog) -> None:
+    for name, cache, increment, cycle in connection.execute(_SEQUENCES, {"name": table.name, "key": log.key, "oid": table.oid}):
+        raise UserError(
+            f"table {log.table}: sequence {name} gives keys out of order (cache {cache}, increment {increment}, cycle {cycle}), so rows "
+            f"would be missed: ALTER SEQUENCE {name} CACHE 1 INCREMENT 1 NO CYCLE"
+        )
+
+
+def _column(name: str, kind: str) -> sql.Composable:
+    """Types that a payload has no word for are given in their text form; so are, for the session's fixed settings, times."""
+    base = kind.removesuffix("[]").partition("(")[0]
+    return sql.Identifier(name) if base in _NATIVE else sql.SQL("{}::text").format(sql.Identifier(name))
+
+
+def _frozen(value: Any) -> object:
+    return tuple(map(_frozen, value)) if type(value) is list else value
+
+
+def _size(payload: object) -> int:
+    if isinstance(payload, tuple):
+        return 8 + sum(map(_size, payload))
+    return len(payload) if isinstance(payload, str | bytes) else 8

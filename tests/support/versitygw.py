@@ -4,6 +4,7 @@
 skipped, and say so.
 """
 
+import fcntl
 import os
 import shutil
 import signal
@@ -29,14 +30,22 @@ def binary() -> Path:
     if given:
         return Path(given)
     if not BINARY.exists():
-        _build()
+        _build_once()
     return BINARY
 
 
-def _build() -> None:
+def _build_once() -> None:
+    """Of several test processes on a fresh machine one builds; the others wait for it."""
     if shutil.which("go") is None:
         pytest.skip("no S3 server: put versitygw on the PATH, name it in FLAMESTREAM_VERSITYGW, or install go to have it built")
     BINARY.parent.mkdir(parents=True, exist_ok=True)
+    with open(BINARY.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not BINARY.exists():
+            _build()
+
+
+def _build() -> None:
     made = BINARY.parent / f"build-{os.getpid()}"
     environment = os.environ | {"GOBIN": str(made), "CGO_ENABLED": "0", "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -modcacherw".strip()}
     command = ["go", "install", "-trimpath", "-ldflags", "-s -w", f"{MODULE}@{VERSION}"]

@@ -3,6 +3,7 @@
 | kind     | keeps last bundles and fences | for                                        |
 |----------|-------------------------------|--------------------------------------------|
 | files    | yes: a shared folder          | one machine, or a cluster file system      |
+| rolling  | yes: a folder or S3           | Parquet or JSON lines for others to read   |
 | socket   | yes: the far end does         | consumers in any language                  |
 | callback | no                            | tests and benchmarks in the worker         |
 | discard  | no                            | measuring what a graph costs without output|
@@ -27,11 +28,16 @@ from flamestream.adapters.sinks.callback import CallbackConsumer
 from flamestream.adapters.sinks.fences import FencedFolder
 from flamestream.adapters.sinks.files_sink import FilesConsumer
 from flamestream.adapters.sinks.reading import Item, read_all, read_items
+from flamestream.adapters.sinks.rolling import reading as rolling_reading
+from flamestream.adapters.sinks.rolling.consumer import RollingConsumer
+from flamestream.adapters.sinks.rolling.settings import Rolling
 from flamestream.adapters.sinks.socket_sink import SocketConsumer
 from flamestream.adapters.spec import address_of, function_of, one_of
+from flamestream.adapters.stores import store_from
 from flamestream.model.errors import UserError
-from flamestream.model.ids import SinkName, WorkerId
-from flamestream.ports import Consumer, Post, Reactor
+from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.meta import Meta
+from flamestream.ports import Consumer, ObjectStore, Post, Reactor
 
 __all__ = ["Item", "SinkTraits", "build", "describe", "read", "read_all"]
 
@@ -63,16 +69,17 @@ class DiscardSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """Nothing is kept."""
 
 
-SinkSpec = FilesSpec | SocketSpec | CallbackSpec | DiscardSpec
+SinkSpec = FilesSpec | Rolling | SocketSpec | CallbackSpec | DiscardSpec
 _KINDS: Final[dict[str, type[SinkSpec]]] = {
     "files": FilesSpec,
+    "rolling": Rolling,
     "socket": SocketSpec,
     "callback": CallbackSpec,
     "discard": DiscardSpec,
 }
 _CANNOT_FENCE: Final = (
     "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get items twice. "
-    "Choose a `files` or `socket` sink, or `guarantee: at-least-once`"
+    "Choose a `files`, `rolling` or `socket` sink, or `guarantee: at-least-once`"
 )
 
 
@@ -102,6 +109,8 @@ def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, 
     match one_of(spec, _KINDS, where):
         case FilesSpec(path=path, fsync=fsync):
             return FilesConsumer(FencedFolder(Path(path)), fsync, sink, writer, job, post, reactor)
+        case Rolling() as rolling:
+            return RollingConsumer(rolling, f"{where}.rolling", sink, writer, job, post, reactor)
         case SocketSpec(address=address):
             return SocketConsumer(address_of(address), sink, writer, job, post, reactor)
         case CallbackSpec(function=function):
@@ -111,9 +120,16 @@ def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, 
 
 
 def read(spec: object, where: str = "sink") -> Iterator[Item]:
-    """All items that a files sink holds, in the total order: (meta, slot, sequence, payload)."""
+    """All items that a files or rolling sink holds, in the total order: (meta, slot, sequence, payload)."""
     match one_of(spec, _KINDS, where):
         case FilesSpec(path=path):
             return read_items(Path(path))
+        case Rolling(path=path):
+            return _read_rolling(store_from(path, setting=f"{where}.rolling.path"), f"{where}.rolling")
         case _:
-            raise UserError(f"{where}: only a `files` sink can be read back; what others got is with whom they delivered to")
+            raise UserError(f"{where}: only a `files` or `rolling` sink can be read back; what others got is with whom they delivered to")
+
+
+def _read_rolling(store: ObjectStore, where: str) -> Iterator[Item]:
+    for meta, slot, sequence, payload in rolling_reading.rows(store, where):
+        yield Meta(meta), Slot(slot), SequenceNumber(sequence), payload

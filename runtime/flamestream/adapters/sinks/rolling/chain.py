@@ -11,7 +11,7 @@ Keeps: the state is a function of the decisions alone. Does not: decide (opening
 """
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -82,7 +82,7 @@ class State(msgspec.Struct):
     before: int = 0
 
 
-_decode: Final = msgspec.json.Decoder(Decision).decode
+_decode: Final[Any] = msgspec.json.Decoder(Decision).decode
 _decode_state: Final = msgspec.json.Decoder(State).decode
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -195,6 +195,7 @@ def _name(number: int) -> str:
 
 def _decoded(data: bytes, name: str) -> Decision:
     try:
-        return _decode(data)
+        decision: Decision = _decode(data)
     except msgspec.DecodeError as error:
         raise Corrupt(f"{name} is damaged or of another version: {error}") from error
+    return decision

@@ -77,9 +77,7 @@ def _column(hint: Any, where: str) -> Column:
         return _map(_column(inner[0], where), _column(inner[1], where))
     if isinstance(kind, type) and kind in PLANS and PLANS[kind].labels is not None:
         return _struct(columns_of(kind, where))
-    raise ManifestError(
-        f"{where} is annotated {hint!r}, which is not one column's type; annotate it, or leave `type` out to have values as JSON"
-    )
+    raise ManifestError(f"{where} is annotated {hint!r}, which is not one column's type; correct it, or leave `type` out")
 
 
 def _same(value: Any) -> Any:
@@ -88,11 +86,20 @@ def _same(value: Any) -> Any:
 
 def _scalar(kind: type, arrow: str) -> Column:
     def to(value: Any) -> Any:
-        if type(value) is not kind or (kind is int and not -INT64 <= value < INT64):
+        if type(value) is not kind:
             raise Misfit
         return value
 
     return Column(lambda: _arrow(arrow), to, _same)
+
+
+def _integer() -> Column:
+    def to(value: Any) -> Any:
+        if type(value) is not int or not -INT64 <= value < INT64:
+            raise Misfit
+        return value
+
+    return Column(lambda: _arrow("int64"), to, _same)
 
 
 def _arrow(name: str) -> Any:
@@ -102,7 +109,7 @@ def _arrow(name: str) -> Any:
 
 
 _SCALARS: Final = {
-    int: _scalar(int, "int64"),
+    int: _integer(),
     float: _scalar(float, "float64"),
     bool: _scalar(bool, "bool_"),
     str: _scalar(str, "string"),

@@ -52,9 +52,12 @@ def claim(store: ObjectStore, mine: Owner) -> None:
     there = owner(store)
     if there != mine:
         raise UserError(
-            f"this place holds the output of job {there.job!r}, sink {there.sink!r} (format {there.format}, type {there.type}, version "
-            f"{there.version}), not of job {mine.job!r}, sink {mine.sink!r} (format {mine.format}, type {mine.type}); give it a path of its own"
+            f"this place holds the output of {_said(there)}, and this is {_said(mine)}; give it a path of its own, or the old settings"
         )
+
+
+def _said(one: Owner) -> str:
+    return f"job {one.job!r}, sink {one.sink!r} (format {one.format}, type {one.type}, version {one.version})"
 
 
 def owner(store: ObjectStore) -> Owner:
@@ -95,7 +98,8 @@ def sealed(chain: Chain, logs: Iterable[int], by: Fence) -> dict[int, int]:
         for _ in range(LOOKS):
             absorbed = {log: open_log.absorbed for log, open_log in chain.refresh().logs.items()}
             todo = [log for log in todo if log in absorbed]
-            ends.update(zip(todo, pool.map(lambda log: _seal(chain.store, log, absorbed[log], by), todo), strict=True))
+            found = pool.map(lambda log, behind: _seal(chain.store, log, behind, by), todo, [absorbed[log] for log in todo])
+            ends.update(zip(todo, found, strict=True))
             still = chain.refresh().logs
             todo = [log for log in ends if log in still and ends[log] <= still[log].absorbed]  # void: see the package's docstring
             if not todo:

@@ -7,6 +7,7 @@ Keeps: what is decoded is what was written. Does not: know which segments count 
 """
 
 from collections.abc import Iterable
+from typing import Any, Final
 from zlib import crc32
 
 import msgspec
@@ -38,7 +39,7 @@ class Seal(msgspec.Struct, frozen=True, array_like=True, tag="seal"):
 
 Stored = Segment | Seal
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Stored).decode
+_decode: Final[Any] = msgspec.msgpack.Decoder(Stored).decode
 
 
 def encode(stored: Stored) -> bytes:
@@ -52,9 +53,10 @@ def decode(data: bytes, name: str) -> Stored:
     if int.from_bytes(data[:4], "big") != len(body) or crc32(body) != int.from_bytes(data[4:HEADER], "big"):
         raise Corrupt(f"{name} is damaged; restore it from a backup")
     try:
-        return _decode(body)
+        stored: Stored = _decode(body)
     except msgspec.DecodeError as error:
         raise Corrupt(f"{name} was written by another version or program: {error}") from error
+    return stored
 
 
 def name_of(log: int, number: int) -> str:

@@ -1,12 +1,22 @@
-"""What every consumer must do, as checks that any adapter can be run through.
+"""What every consumer must do, as checks that any adapter can be run through: the conformance kit of sinks (docs/connectors.md).
 
     @pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)
     def test_my_sink(check, tmp_path):
         check(MyOutside(tmp_path))
 
-An `Outside` is one consumer's durable half, empty at first; `connect` gives a worker's adapter to it. Each check states one promise.
+An `Outside` is one consumer's durable half, empty at first; `connect` gives a worker's adapter to it. Each check states one promise:
 
-Does not: measure, or test what only some adapters can do (a torn log is `check_torn_at_any_byte`, for outsides that can be torn).
+| promise                     | checks                                                                                              |
+|-----------------------------|-----------------------------------------------------------------------------------------------------|
+| the last bundle is kept     | for the next owner, over attempts without output, over a change of owners, whatever its size        |
+| fencing                     | an older attempt or layout is refused, also when its delivery and the new opening race              |
+| each item once, in order    | resends, partly known deliveries, gaps and changed resends; slots and workers side by side          |
+| an acknowledgement is true  | what is acknowledged is there; nothing is said after `close`                                        |
+
+Outsides that can do more have more checks: `check_torn_at_any_byte` (its log can be cut), and consumer_outages.py (its server can be
+killed and started).
+
+Does not: measure.
 """
 
 from collections.abc import Callable, Sequence
@@ -205,6 +215,90 @@ def check_each_slot_keeps_its_order(outside: Outside) -> None:
         assert [sequence for found, sequence, _ in outside.taken() if found == slot] == list(range(1, 20))
 
 
+def check_what_is_acknowledged_is_there(outside: Outside) -> None:
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), 0, 1)
+        for sequence in (1, 2, 3):
+            worker.deliver(fence(1), bundle(0, sequence), bundle(1, sequence))
+            assert sorted(outside.taken()) == [(slot, s, bundle(slot, s).items) for slot in (0, 1) for s in range(1, sequence + 1)]
+
+
+def check_a_delivery_of_many_slots(outside: Outside) -> None:
+    slots = range(256)
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), *slots)
+        for sequence in (1, 2):
+            worker.deliver(fence(1), *(bundle(slot, sequence) for slot in slots))
+        worker.deliver(fence(1), *(bundle(slot, 3) for slot in slots[::7]))
+        last = Worker(outside, "w2", driver).open(fence(2), *slots)
+    assert {slot: found.items for slot, found in last.items()} == {slot: bundle(slot, 2 + (slot % 7 == 0)).items for slot in slots}
+
+
+def check_an_item_may_be_big(outside: Outside) -> None:
+    text = "much " * 100_000
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), 0)
+        worker.deliver(fence(1), bundle(0, 1, text))
+        assert Worker(outside, "w2", driver).open(fence(2), 0)[Slot(0)].items == bundle(0, 1, text).items
+
+
+def check_slots_change_their_owners(outside: Outside) -> None:
+    with PortDriver() as driver:
+        owners = [Worker(outside, "w1", driver), Worker(outside, "w2", driver)]
+        for layout in range(1, 5):
+            for number, worker in enumerate(owners):
+                slot = (number + layout) % 2
+                last = worker.open(fence(1, layout), slot)
+                assert (last[Slot(slot)].sequence if last else 0) == layout - 1
+            for number, worker in enumerate(owners):
+                worker.deliver(fence(1, layout), bundle((number + layout) % 2, layout))
+    assert sorted((slot, sequence) for slot, sequence, _ in outside.taken()) == [(slot, s) for slot in (0, 1) for s in range(1, 5)]
+
+
+def check_a_delivery_that_races_with_a_new_owner(outside: Outside) -> None:
+    """Either it is acknowledged, then the new owner knows it; or it is refused, and then it may be there or not, but only once."""
+    with PortDriver() as driver:
+        owner, sequence = Worker(outside, "w0", driver), 0
+        owner.open(fence(1), 0)
+        for attempt in range(2, 12):
+            heir = Worker(outside, f"w{attempt}", driver)
+            number = owner.send(fence(attempt - 1), bundle(0, sequence + 1))
+            driver.settle(attempt % 4)
+            heir.consumer.open(OpenSink(fence(attempt), SINK, [Slot(0)]))
+            last = driver.take(SinkOpened).last
+            known = last[Slot(0)].sequence if last else 0
+            assert known in (sequence, sequence + 1)
+            if _is_acknowledged(driver, fence(attempt - 1), number):
+                assert known == sequence + 1, "it was acknowledged, and its new owner does not know it"
+            owner, sequence = heir, known
+            owner.deliver(fence(attempt), bundle(0, sequence + 1))
+            sequence += 1
+    assert [found for _, found, _ in outside.taken()] == list(range(1, sequence + 1))
+
+
+def _is_acknowledged(driver: PortDriver, under: Fence, number: int) -> bool:
+    """Wait for the answer of a delivery: acknowledged, or fenced."""
+    answers = (BundlesAcknowledged(under, SINK, number), SinkFenced(under, SINK))
+    driver.until(lambda: any(event in answers for event in driver.events), f"an answer to delivery {number} of {under}")
+    found = next(event for event in driver.events if event in answers)
+    driver.events.remove(found)
+    return found == answers[0]
+
+
+def check_a_closed_one_is_silent(outside: Outside) -> None:
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), 0)
+        worker.send(fence(1), bundle(0, 1))
+        worker.consumer.close()
+        before = list(driver.events)
+        driver.settle()
+        assert driver.events == before
+
+
 def check_torn_at_any_byte(outside: TearableOutside) -> None:
     """Whatever is left of the last write, the delivery before it is whole, and the next attempt goes on behind it."""
     with PortDriver() as driver:
@@ -235,4 +329,10 @@ CONSUMER_CHECKS: Final[list[Callable[[Outside], None]]] = [
     check_a_missing_bundle_is_noticed,
     check_workers_of_one_attempt_share_it,
     check_each_slot_keeps_its_order,
+    check_what_is_acknowledged_is_there,
+    check_a_delivery_of_many_slots,
+    check_an_item_may_be_big,
+    check_slots_change_their_owners,
+    check_a_delivery_that_races_with_a_new_owner,
+    check_a_closed_one_is_silent,
 ]

@@ -1,20 +1,30 @@
-"""What every producer must do, as checks that any adapter can be run through.
+"""What every producer must do, as checks that any adapter can be run through: the conformance kit of sources (docs/connectors.md).
 
     @pytest.mark.parametrize("check", PRODUCER_CHECKS, ids=lambda check: check.__name__)
     def test_my_source(check, tmp_path):
         check(MyOutside(tmp_path))
 
-An `Outside` holds the records 0 to 9 of one partition, and says what their payloads are. Each check states one promise.
+An `Outside` holds the records 0 to 9 of one partition, and says what their payloads are. Each check states one promise:
 
-Does not: check replays of journalled runs for sources that can't be read again (REPLAY_CHECKS are for those that can).
+| promise            | checks                                                                                                       |
+|--------------------|--------------------------------------------------------------------------------------------------------------|
+| order              | all records, in order, without gap; from an offset on; the same for every worker and at every replay         |
+| back-pressure      | nothing without credit; never more than the last Pull; a new Pull replaces the one before                    |
+| fencing            | a newer fence starts anew, an older one is ignored, a closed producer is silent                              |
+| payloads           | what is given can be a payload, and has a size, so that credit in bytes is true                              |
+
+REPLAY_CHECKS are for sources that can be read again (`replayable`); producer_outages.py for those whose server can be killed.
+
+Does not: measure.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from flamestream.core.actions import Follow, Pull, ReadRun
-from flamestream.core.events import Entry, RecordsArrived, RunRead
+from flamestream.core.events import Entry, RecordsArrived, RunRead, SourceFailed
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, Offset, Partition
+from flamestream.model.payload import check as check_payload
 from flamestream.model.time import FrontId, Time
 from flamestream.ports import Post, Producer, Reactor
 from flamestream.testing.port_driver import PortDriver
@@ -138,6 +148,56 @@ def check_a_closed_one_is_silent(outside: Outside) -> None:
         front.wait(2)
 
 
+def check_a_pull_replaces_the_one_before(outside: Outside) -> None:
+    with PortDriver() as driver:
+        front = Front(outside, driver)
+        front.follow(0)
+        front.pull(2)
+        front.pull(3)
+        assert front.wait(3) == list(outside.payloads[:3])
+
+
+def check_an_older_fence_is_ignored(outside: Outside) -> None:
+    with PortDriver() as driver:
+        front = Front(outside, driver)
+        front.follow(4, attempt=2)
+        front.follow(0, attempt=1)
+        front.pull(PLENTY, attempt=1)
+        front.wait(0, attempt=1)
+        front.pull(2, attempt=2)
+        assert front.wait(2, attempt=2) == list(outside.payloads[4:6])
+        front.wait(0, attempt=1)
+
+
+def check_nothing_is_behind_the_end(outside: Outside) -> None:
+    with PortDriver() as driver:
+        front = Front(outside, driver)
+        front.follow(RECORDS)
+        front.pull(PLENTY)
+        front.wait(0)
+        assert not [event for event in driver.events if isinstance(event, SourceFailed)]
+
+
+def check_every_worker_gets_the_same(outside: Outside) -> None:
+    for offset in (0, 3, RECORDS - 1):
+        with PortDriver() as driver:
+            front = Front(outside, driver)
+            front.follow(offset)
+            front.pull(PLENTY)
+            assert front.wait(RECORDS - offset) == list(outside.payloads[offset:])
+
+
+def check_records_are_payloads_with_a_size(outside: Outside) -> None:
+    with PortDriver() as driver:
+        front = Front(outside, driver)
+        front.follow(0)
+        front.pull(PLENTY)
+        for payload in front.wait(RECORDS):
+            check_payload(payload)
+        for event in driver.events:
+            assert not isinstance(event, RecordsArrived) or event.size > 0 or not event.payloads
+
+
 def check_reads_a_run_again(outside: Outside) -> None:
     with PortDriver() as driver:
         front = Front(outside, driver)
@@ -152,6 +212,20 @@ def check_reads_a_run_again(outside: Outside) -> None:
         assert front.wait(4) == list(outside.payloads[6:])
 
 
+def check_a_new_worker_reads_a_run_again(outside: Outside) -> None:
+    """Runs are read in the order asked, also where they overlap, and a newer fence forgets them."""
+    with PortDriver() as driver:
+        front = Front(outside, driver)
+        for time, (first, count) in enumerate([(7, 3), (0, 10), (4, 1)], 1):
+            front.producer.read(ReadRun(Front.fence(1), FRONT, Entry(Time(100 * time), outside.partition, Offset(first), count)))
+        found = [list(driver.take(RunRead).payloads) for _ in range(3)]
+        assert found == [list(outside.payloads[7:]), list(outside.payloads), list(outside.payloads[4:5])]
+        run = Entry(Time(900), outside.partition, Offset(1), 1)
+        front.producer.read(ReadRun(Front.fence(2), FRONT, run))
+        answer = driver.take(RunRead)
+        assert (answer.fence, list(answer.payloads)) == (Front.fence(2), list(outside.payloads[1:2]))
+
+
 PRODUCER_CHECKS: Final[list[Callable[[Outside], None]]] = [
     check_gives_all_in_order,
     check_gives_nothing_without_credit,
@@ -159,5 +233,10 @@ PRODUCER_CHECKS: Final[list[Callable[[Outside], None]]] = [
     check_follows_from_an_offset,
     check_a_newer_fence_starts_anew,
     check_a_closed_one_is_silent,
+    check_a_pull_replaces_the_one_before,
+    check_an_older_fence_is_ignored,
+    check_nothing_is_behind_the_end,
+    check_every_worker_gets_the_same,
+    check_records_are_payloads_with_a_size,
 ]
-REPLAY_CHECKS: Final[list[Callable[[Outside], None]]] = [check_reads_a_run_again]
+REPLAY_CHECKS: Final[list[Callable[[Outside], None]]] = [check_reads_a_run_again, check_a_new_worker_reads_a_run_again]

@@ -9,6 +9,7 @@ Bounds: `TRIES` tries with random pauses of at most `MAX_PAUSE` seconds, none be
 Keeps: an error says what was called, where, and what to do. Does not: know what objects mean (s3_store.py, sources/s3_files.py).
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -143,6 +144,7 @@ def _client(
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError
 
+    logging.getLogger("botocore.credentials").setLevel(logging.WARNING)  # where it found keys, each time, is no news
     config = Config(
         connect_timeout=CONNECT_SECONDS,
         read_timeout=read_seconds,

@@ -35,5 +35,5 @@ costs one object, one decision and one deletion a segment. A recovery reads a ch
 
 Keeps: a delivery that is acknowledged is in exactly one part in the end; a fence is refused for every slot once a newer one is open
 (invariant 6). Needs: create-if-absent that is atomic, and reads that see what was created (S3's `If-None-Match: *`; `link` in a folder).
-Does not: delete decisions or seals (few bytes each), or sweep garbage that a process left that died between a decision and a deletion.
+Does not: delete decisions or seals (few bytes each).
 """

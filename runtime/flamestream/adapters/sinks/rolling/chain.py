@@ -45,14 +45,12 @@ class Part(msgspec.Struct, frozen=True, tag_field="type", tag="part"):
     least: bytes
     """Meta of its first item; in JSON base64."""
     most: bytes
-    closed: bool
-    """The log has no more segments."""
     newest: list[Delivered]
     """Of each slot in it, its last bundle."""
 
 
 class Closed(msgspec.Struct, frozen=True, tag_field="type", tag="closed"):
-    """All segments of `log` are in parts, and it is sealed."""
+    """`log` is sealed, all its segments are in parts, and deleted."""
 
     log: int
 
@@ -185,8 +183,6 @@ class Chain:
             if before is None or before[1] < bundle[1]:
                 self.state.last[bundle[0]] = bundle
         self.state.parts.append(part)
-        if part.closed:
-            del self.state.logs[part.log]
 
 
 def _name(number: int) -> str:

@@ -14,7 +14,7 @@ from flamestream.adapters.sinks.log import Delivered
 from flamestream.adapters.sinks.rolling.chain import Chain, Closed, Decision, Part, State
 from flamestream.adapters.sinks.rolling.parts import PartFormat
 from flamestream.adapters.sinks.rolling.rows import Row
-from flamestream.adapters.sinks.rolling.segments import Segment, name_of, segment_at, size_of
+from flamestream.adapters.sinks.rolling.segments import Segment, listed, name_of, segment_at, size_of
 from flamestream.model.errors import Corrupt
 from flamestream.model.payload import decode_items
 
@@ -29,13 +29,19 @@ def part_name(log: int, first: int, ending: str) -> str:
 
 
 def close_log(chain: Chain, log: int, end: int, form: PartFormat, roll_bytes: int) -> None:
-    """Make parts of all segments of a log that is sealed at `end`, and say that it is closed."""
+    """Make parts of all segments of a log that is sealed at `end`, and say that it is closed.
+
+    Before that segments are deleted that someone left who died between a part and its deletions; the seal stays.
+    """
     while (open_log := chain.refresh().logs.get(log)) is not None:
         if open_log.absorbed == end - 1:
+            for number in listed(chain.store, log):
+                if number < end:
+                    chain.store.delete(name_of(log, number))
             chain.append(lambda state: Closed(log) if log in state.logs else None)
             return
         try:
-            make_part(chain, log, read_segments(chain, log, open_log.absorbed + 1, end), form, roll_bytes, end)
+            make_part(chain, log, read_segments(chain, log, open_log.absorbed + 1, end), form, roll_bytes)
         except HoldsMore:  # it was made when parts were bigger
             roll_bytes *= 2
 
@@ -52,7 +58,7 @@ def read_segments(chain: Chain, log: int, first: int, end: int) -> Iterator[Numb
         yield number, segment.bundles
 
 
-def make_part(chain: Chain, log: int, segments: Iterable[Numbered], form: PartFormat, roll_bytes: int, end: int = 0) -> int:
+def make_part(chain: Chain, log: int, segments: Iterable[Numbered], form: PartFormat, roll_bytes: int) -> int:
     """Make the part that begins with the first of `segments`. The number of the last segment that it holds; 0 if there are no segments.
 
     Raises HoldsMore if the part is there and holds more than these.
@@ -70,9 +76,7 @@ def make_part(chain: Chain, log: int, segments: Iterable[Numbered], form: PartFo
         data = chain.store.get(name)
         draft.keep(_held(data, name, draft.numbered, form))
     last = draft.numbered[-1][0]
-    part = Part(
-        log, first, last, name, draft.rows, len(data), draft.least, draft.most, closed=last == end - 1, newest=newest(draft.numbered)
-    )
+    part = Part(log, first, last, name, draft.rows, len(data), draft.least, draft.most, newest(draft.numbered))
     chain.append(lambda state: _decided(state, part))
     for number in range(first, last + 1):
         chain.store.delete(name_of(log, number))

@@ -10,6 +10,8 @@
 Keeps: `back(to(value)) == value` with the same types; what would not come back the same raises Misfit. Does not: do without annotations.
 """
 
+import base64
+import math
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,27 +58,27 @@ class Columns:
         return build([column.back(value) for column, value in zip(self.columns, values, strict=True)])
 
 
-def columns_of(cls: type, where: str) -> Columns:
-    """Raises ManifestError that names a field which has no one type."""
+def columns_of(cls: type, where: str, text: bool = False) -> Columns:
+    """As columns of Parquet, or with `text` as values of JSON. Raises ManifestError that names a field which has no one type."""
     labels = PLANS[cls].labels or ()
     hints = get_type_hints(cls)
-    return Columns(cls, labels, tuple(_column(hints[name], f"{where}: field {name} of {name_of_type(cls)}") for name in labels))
+    return Columns(cls, labels, tuple(_column(hints[name], f"{where}: field {name} of {name_of_type(cls)}", text) for name in labels))
 
 
-def _column(hint: Any, where: str) -> Column:
+def _column(hint: Any, where: str, text: bool) -> Column:
     kind, inner = get_origin(hint) or hint, get_args(hint)
     if kind in _SCALARS:
-        return _SCALARS[kind]
+        return _TEXTS.get(kind, _SCALARS[kind]) if text else _SCALARS[kind]
     if kind in (Union, types.UnionType) and type(None) in inner and len(inner) == 2:
-        return _optional(_column(next(one for one in inner if one is not type(None)), where))
+        return _optional(_column(next(one for one in inner if one is not type(None)), where, text))
     if kind is tuple and inner and inner[-1] is not Ellipsis:
-        return _fixed([_column(one, where) for one in inner])
+        return _fixed([_column(one, where, text) for one in inner])
     if kind in _REPEATED and inner:
-        return _repeated(kind, _column(inner[0], where))
+        return _repeated(kind, _column(inner[0], where, text))
     if kind is Map and inner:
-        return _map(_column(inner[0], where), _column(inner[1], where))
+        return _map(_column(inner[0], where, text), _column(inner[1], where, text))
     if isinstance(kind, type) and kind in PLANS and PLANS[kind].labels is not None:
-        return _struct(columns_of(kind, where))
+        return _struct(columns_of(kind, where, text))
     raise ManifestError(f"{where} is annotated {hint!r}, which is not one column's type; correct it, or leave `type` out")
 
 
@@ -102,6 +104,24 @@ def _integer() -> Column:
     return Column(lambda: _arrow("int64"), to, _same)
 
 
+def _finite() -> Column:
+    def to(value: Any) -> Any:
+        if type(value) is not float or not math.isfinite(value):
+            raise Misfit
+        return value
+
+    return Column(lambda: _arrow("float64"), to, _same)
+
+
+def _base64() -> Column:
+    def to(value: Any) -> Any:
+        if type(value) is not bytes:
+            raise Misfit
+        return base64.b64encode(value).decode()
+
+    return Column(lambda: _arrow("string"), to, base64.b64decode)
+
+
 def _arrow(name: str) -> Any:
     import pyarrow as pa
 
@@ -115,6 +135,8 @@ _SCALARS: Final = {
     str: _scalar(str, "string"),
     bytes: _scalar(bytes, "binary"),
 }
+_TEXTS: Final = {float: _finite(), bytes: _base64()}
+"""What JSON has no word for: bytes are base64; NaN and infinities do not fit."""
 _REPEATED: Final[dict[Any, Any]] = {tuple: tuple, Vector: Vector, Set: Set}
 
 

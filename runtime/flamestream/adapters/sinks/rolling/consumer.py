@@ -11,7 +11,6 @@ from flamestream.adapters.s3_calls import StoreRefused
 from flamestream.adapters.serial import Serial
 from flamestream.adapters.sinks.rolling.opening import FORMAT, Owner
 from flamestream.adapters.sinks.rolling.parts import part_format
-from flamestream.adapters.sinks.rolling.rows import row_type
 from flamestream.adapters.sinks.rolling.settings import Rolling
 from flamestream.adapters.sinks.rolling.writing import Log
 from flamestream.adapters.stores import store_from
@@ -30,7 +29,7 @@ class RollingConsumer:
     def __init__(self, settings: Rolling, where: str, sink: SinkName, writer: WorkerId, job: str, post: Post, reactor: Reactor) -> None:
         self._settings, self._where, self._sink, self._writer = settings, where, sink, writer
         self._mine = Owner(FORMAT, job, sink, settings.format, settings.type)
-        self._form = part_format(settings.format, row_type(settings.type, f"{where}.type"))
+        self._form = part_format(settings.format, settings.type, f"{where}.type")
         self._post, self._reactor = post, reactor
         self._deliveries, self._parts = Serial(reactor), Serial(reactor)
         self._store: ObjectStore | None = None

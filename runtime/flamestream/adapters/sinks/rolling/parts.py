@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from flamestream.adapters.sinks.rolling.rows import Row, RowType
+from flamestream.adapters.sinks.rolling.rows import Row, RowType, row_type
 from flamestream.model.errors import Corrupt
 
 BATCH_ROWS: Final = 4096
@@ -150,6 +150,8 @@ def _listed(column: Any) -> Any:
     return column.cast(pa.int64()).to_pylist() if pa.types.is_timestamp(column.type) else column.to_pylist()
 
 
-def part_format(name: str, rows: RowType) -> PartFormat:
-    """Parquet or jsonl."""
-    return ParquetParts(rows) if name == "parquet" else JsonLinesParts(rows)
+def part_format(name: str, type_name: str | None, where: str) -> PartFormat:
+    """Parquet or jsonl, with rows of `type_name`. Raises ManifestError that begins with `where`."""
+    if name == "parquet":
+        return ParquetParts(row_type(type_name, where))
+    return JsonLinesParts(row_type(type_name, where, text=True))

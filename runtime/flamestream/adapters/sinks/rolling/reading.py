@@ -16,7 +16,7 @@ from flamestream.adapters.sinks.rolling.chain import Chain, Part
 from flamestream.adapters.sinks.rolling.opening import owner
 from flamestream.adapters.sinks.rolling.parts import PartFormat, part_format
 from flamestream.adapters.sinks.rolling.rolling import Numbered, rows_of
-from flamestream.adapters.sinks.rolling.rows import Row, row_type
+from flamestream.adapters.sinks.rolling.rows import Row
 from flamestream.adapters.sinks.rolling.segments import Segment, listed, segment_at
 from flamestream.model.errors import Corrupt
 from flamestream.ports import ObjectStore
@@ -35,7 +35,7 @@ class Held:
 def rows(store: ObjectStore, where: str) -> Iterator[Row]:
     """All items in the total order."""
     mine = owner(store)
-    form = part_format(mine.format, row_type(mine.type, f"{where}.type"))
+    form = part_format(mine.format, mine.type, f"{where}.type")
     held = look(store)
     streams: list[Iterable[Row]] = [_of_parts(store, form, parts) for parts in _one_after_the_other(held.parts)]
     streams += [_in_order(segments) for segments in held.segments]

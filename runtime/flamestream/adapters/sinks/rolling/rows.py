@@ -65,12 +65,12 @@ class RowType:
         return pa.schema(list(zip(self.names, [*place, *fields, pa.string(), pa.binary()], strict=True)))
 
 
-def row_type(type_name: str | None, where: str) -> RowType:
-    """Of a manifest's `type`. Raises ManifestError."""
+def row_type(type_name: str | None, where: str, text: bool = False) -> RowType:
+    """Of a manifest's `type`; `text` if rows are JSON. Raises ManifestError."""
     cls = row_class(type_name, where)
     if cls is None:
         return RowType(None)
-    columns = columns_of(cls, where)
+    columns = columns_of(cls, where, text)
     if taken := [name for name in columns.names if name in PLACE + OTHER]:
         raise ManifestError(f"{where}: the field {taken[0]} of {type_name} has the name of a column that every part has; rename it")
     return RowType(columns)

@@ -18,10 +18,10 @@ from flamestream.testing.consumer_contract import (
     Outside,
     Worker,
     bundle,
-    check_a_killed_server_keeps_all,
-    check_killed_at_any_moment,
     fence,
 )
+from flamestream.testing.consumer_kills import check_killed_at_any_moment
+from flamestream.testing.consumer_outages import check_a_killed_server_keeps_all
 from flamestream.testing.port_driver import PortDriver
 from support.kafka_broker import Broker
 
@@ -57,7 +57,7 @@ class Topic:
             items.setdefault((place.slot, place.sequence), []).append((place.meta, decode(message.value() or b"")))
         return [(slot, sequence, encode_items(sorted(of))) for (slot, sequence), of in sorted(items.items())]
 
-    def kill(self) -> None:
+    def stop(self) -> None:
         self.broker.kill()
 
     def start(self) -> None:

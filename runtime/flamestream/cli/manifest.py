@@ -22,6 +22,8 @@ API_VERSION: Final = "flamestream.dev/v1alpha1"
 GUARANTEES: Final = ("exactly-once", "at-least-once", "none")
 LATER: Final = ("exactly-once-2pc", "strong-productions", "micro-batch", "at-most-once")
 ON_ERROR: Final = "write fail, or {deadLetter: SINK}"
+PLACED: Final = ("files", "rolling")
+"""Kinds of sources and sinks whose `path` is relative to the manifest."""
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -128,11 +130,14 @@ class Job(Struct, frozen=True):
         """A path of the manifest, absolute."""
         return self.folder / Path(written).expanduser()
 
+    def place(self, written: str) -> str:
+        """A path of the manifest, absolute, or the URL that it is."""
+        return written if "://" in written else str(self.path(written))
+
     @property
     def store(self) -> str:
         """The object store's URL; a relative folder is made absolute."""
-        written = self.spec.checkpoint.store
-        return written if "://" in written else str(self.path(written))
+        return self.place(self.spec.checkpoint.store)
 
     def source(self, name: str) -> dict[str, Any]:
         """The spec of a source, with absolute paths."""
@@ -144,17 +149,17 @@ class Job(Struct, frozen=True):
 
     def _placed(self, spec: dict[str, Any]) -> dict[str, Any]:
         """Files are where the manifest is, whatever the working folder of a worker."""
-        if "kafka" in spec:
-            return {"kafka": self._files_of_kafka(spec["kafka"])}
-        settings = spec.get("files")
-        if not isinstance(settings, dict):
+        ((kind, settings),) = spec.items()
+        if kind == "kafka":
+            return {"kafka": self._files_of_kafka(settings)}
+        if kind not in PLACED or not isinstance(settings, dict):
             return spec
         placed = dict(settings)
         if isinstance(placed.get("path"), str):
-            placed["path"] = str(self.path(placed["path"]))
+            placed["path"] = self.place(placed["path"])
         if isinstance(placed.get("paths"), list):
-            placed["paths"] = [str(self.path(path)) if isinstance(path, str) else path for path in placed["paths"]]
-        return {"files": placed}
+            placed["paths"] = [self.place(path) if isinstance(path, str) else path for path in placed["paths"]]
+        return {kind: placed}
 
     def _files_of_kafka(self, part: Any, name: str = "") -> Any:
         """Certificates, files of secrets, and Avro schemas."""

@@ -1,30 +1,32 @@
-"""What every consumer must do, as checks that any adapter can be run through.
+"""What every consumer must do, as checks that any adapter can be run through: the conformance kit of sinks (docs/connectors.md).
 
     @pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)
     def test_my_sink(check, tmp_path):
         check(MyOutside(tmp_path))
 
-An `Outside` is one consumer's durable half, empty at first; `connect` gives a worker's adapter to it. Each check states one promise.
-A `MortalOutside` is a server that can be killed: MORTAL_CHECKS kill it before, between and during deliveries.
+An `Outside` is one consumer's durable half, empty at first; `connect` gives a worker's adapter to it. Each check states one promise:
 
-What only some outsides allow has checks of its own: a torn log (`check_torn_at_any_byte`), workers in processes that are killed
-(`check_killed_at_any_moment`), a server that is killed (`check_a_killed_server_keeps_all`). Does not: measure.
+| promise                     | checks                                                                                              |
+|-----------------------------|-----------------------------------------------------------------------------------------------------|
+| the last bundle is kept     | for the next owner, over attempts without output, over a change of owners, whatever its size        |
+| fencing                     | an older attempt or layout is refused, also when its delivery and the new opening race              |
+| each item once, in order    | resends, partly known deliveries, gaps and changed resends; slots and workers side by side          |
+| an acknowledgement is true  | what is acknowledged is there; nothing is said after `close`                                        |
+
+Outsides that can do more have more checks: `check_torn_at_any_byte` (its log can be cut), consumer_outages.py (its server can be
+killed and started) and consumer_kills.py (workers that are processes of their own are killed).
+
+Does not: measure.
 """
 
-import json
-import random
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from flamestream.core.actions import Bundle, Deliver, OpenSink
 from flamestream.core.events import BundlesAcknowledged, LastBundle, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot
-from flamestream.model.payload import decode_items, encode_items
+from flamestream.model.payload import encode_items
 from flamestream.ports import Consumer, Post, Reactor
-from flamestream.testing.delivering import item
 from flamestream.testing.port_driver import PortDriver
 
 SINK: Final = SinkName("out")
@@ -47,31 +49,6 @@ class TearableOutside(Outside, Protocol):
 
     def tear(self) -> bool:
         """Cut one more byte off the newest log; False if nothing is left of it."""
-        ...
-
-
-class SpecOutside(Outside, Protocol):
-    """It can be reached by a spec, from any process, as sink `out` of job `job`."""
-
-    spec: dict[str, Any]
-
-
-class RestartableOutside(Outside, Protocol):
-    """Its server can be killed, and started again with what it had."""
-
-    def kill(self) -> None: ...
-    def start(self) -> None: ...
-
-
-class MortalOutside(Outside, Protocol):
-    """A server of its own."""
-
-    def kill(self) -> None:
-        """SIGKILL; back when it is dead."""
-        ...
-
-    def revive(self) -> None:
-        """Start it again with what it has on its disk; back when it answers."""
         ...
 
 
@@ -242,6 +219,90 @@ def check_each_slot_keeps_its_order(outside: Outside) -> None:
         assert [sequence for found, sequence, _ in outside.taken() if found == slot] == list(range(1, 20))
 
 
+def check_what_is_acknowledged_is_there(outside: Outside) -> None:
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), 0, 1)
+        for sequence in (1, 2, 3):
+            worker.deliver(fence(1), bundle(0, sequence), bundle(1, sequence))
+            assert sorted(outside.taken()) == [(slot, s, bundle(slot, s).items) for slot in (0, 1) for s in range(1, sequence + 1)]
+
+
+def check_a_delivery_of_many_slots(outside: Outside) -> None:
+    slots = range(256)
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), *slots)
+        for sequence in (1, 2):
+            worker.deliver(fence(1), *(bundle(slot, sequence) for slot in slots))
+        worker.deliver(fence(1), *(bundle(slot, 3) for slot in slots[::7]))
+        last = Worker(outside, "w2", driver).open(fence(2), *slots)
+    assert {slot: found.items for slot, found in last.items()} == {slot: bundle(slot, 2 + (slot % 7 == 0)).items for slot in slots}
+
+
+def check_an_item_may_be_big(outside: Outside) -> None:
+    text = "much " * 100_000
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), 0)
+        worker.deliver(fence(1), bundle(0, 1, text))
+        assert Worker(outside, "w2", driver).open(fence(2), 0)[Slot(0)].items == bundle(0, 1, text).items
+
+
+def check_slots_change_their_owners(outside: Outside) -> None:
+    with PortDriver() as driver:
+        owners = [Worker(outside, "w1", driver), Worker(outside, "w2", driver)]
+        for layout in range(1, 5):
+            for number, worker in enumerate(owners):
+                slot = (number + layout) % 2
+                last = worker.open(fence(1, layout), slot)
+                assert (last[Slot(slot)].sequence if last else 0) == layout - 1
+            for number, worker in enumerate(owners):
+                worker.deliver(fence(1, layout), bundle((number + layout) % 2, layout))
+    assert sorted((slot, sequence) for slot, sequence, _ in outside.taken()) == [(slot, s) for slot in (0, 1) for s in range(1, 5)]
+
+
+def check_a_delivery_that_races_with_a_new_owner(outside: Outside) -> None:
+    """Either it is acknowledged, then the new owner knows it; or it is refused, and then it may be there or not, but only once."""
+    with PortDriver() as driver:
+        owner, sequence = Worker(outside, "w0", driver), 0
+        owner.open(fence(1), 0)
+        for attempt in range(2, 12):
+            heir = Worker(outside, f"w{attempt}", driver)
+            number = owner.send(fence(attempt - 1), bundle(0, sequence + 1))
+            driver.settle(attempt % 4)
+            heir.consumer.open(OpenSink(fence(attempt), SINK, [Slot(0)]))
+            last = driver.take(SinkOpened).last
+            known = last[Slot(0)].sequence if last else 0
+            assert known in (sequence, sequence + 1)
+            if _is_acknowledged(driver, fence(attempt - 1), number):
+                assert known == sequence + 1, "it was acknowledged, and its new owner does not know it"
+            owner, sequence = heir, known
+            owner.deliver(fence(attempt), bundle(0, sequence + 1))
+            sequence += 1
+    assert [found for _, found, _ in outside.taken()] == list(range(1, sequence + 1))
+
+
+def _is_acknowledged(driver: PortDriver, under: Fence, number: int) -> bool:
+    """Wait for the answer of a delivery: acknowledged, or fenced."""
+    answers = (BundlesAcknowledged(under, SINK, number), SinkFenced(under, SINK))
+    driver.until(lambda: any(event in answers for event in driver.events), f"an answer to delivery {number} of {under}")
+    found = next(event for event in driver.events if event in answers)
+    driver.events.remove(found)
+    return found == answers[0]
+
+
+def check_a_closed_one_is_silent(outside: Outside) -> None:
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), 0)
+        worker.send(fence(1), bundle(0, 1))
+        worker.consumer.close()
+        before = list(driver.events)
+        driver.settle()
+        assert driver.events == before
+
+
 def check_torn_at_any_byte(outside: TearableOutside) -> None:
     """Whatever is left of the last write, the delivery before it is whole, and the next attempt goes on behind it."""
     with PortDriver() as driver:
@@ -256,73 +317,6 @@ def check_torn_at_any_byte(outside: TearableOutside) -> None:
             tears += 1
             assert [sequence for slot, sequence, _ in outside.taken() if slot == 0] == [1], f"{tears} bytes torn off"
         assert tears > 8, "there was nothing to tear"
-
-
-def check_killed_at_any_moment(outside: SpecOutside, seed: int = 1, lives: int = 6, items: int = 400) -> None:
-    """Workers die by SIGKILL in the middle of deliveries; each item is taken once, in order, and none that was acknowledged is missing."""
-    rng = random.Random(seed)
-    slots = list(range(8))
-    acknowledged = dict.fromkeys(slots, 0)
-    for attempt in range(1, lives + 1):
-        config = {"spec": outside.spec, "attempt": attempt, "slots": slots, "items": items, "seed": seed}
-        last = attempt == lives
-        told = _one_life(config, None if last else rng.randint(1, 25), rng.uniform(0, 0.006))
-        acknowledged = {slot: max(acknowledged[slot], told.get(str(slot), 0)) for slot in slots}
-    wanted = {slot: [item(slot, number) for number in range(items)] for slot in slots}
-    found: dict[int, list[tuple[bytes, object]]] = {slot: [] for slot in slots}
-    for slot, _, encoded in outside.taken():
-        found[slot] += decode_items(encoded)
-    assert acknowledged == dict.fromkeys(slots, items), f"seed {seed}: the last worker did not get through: {acknowledged}"
-    for slot in slots:
-        assert found[slot] == wanted[slot], f"seed {seed}, slot {slot}: {_difference(found[slot], wanted[slot])}"
-
-
-def _one_life(config: dict[str, Any], deliveries: int | None, more_seconds: float) -> dict[str, int]:
-    """Let a worker live for so many deliveries, and part of the next one. What it was told of last."""
-    command = [sys.executable, "-m", "flamestream.testing.delivering", json.dumps(config)]
-    told: dict[str, int] = {}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for count, line in enumerate(process.stdout):
-            told = json.loads(line) or told
-            if count == deliveries:
-                time.sleep(more_seconds)  # into the delivery that is under way: where in it is the point
-                process.kill()
-                break
-        for line in process.stdout:
-            told = json.loads(line) if line.endswith("}\n") else told
-    assert deliveries is not None or process.returncode == 0, f"the last worker ended with {process.returncode}"
-    return told
-
-
-def _difference(found: Sequence[object], wanted: Sequence[object]) -> str:
-    place = next((i for i, (have, want) in enumerate(zip(found, wanted, strict=False)) if have != want), min(len(found), len(wanted)))
-    return (
-        f"{len(found)} items instead of {len(wanted)}; from item {place} on {found[place : place + 3]}, wanted {wanted[place : place + 3]}"
-    )
-
-
-def check_a_killed_server_keeps_all(outside: RestartableOutside) -> None:
-    """The server is killed behind a delivery and in the middle of one: what was acknowledged is there, the other is taken once."""
-    with PortDriver() as driver:
-        worker = Worker(outside, "w1", driver)
-        worker.open(fence(1), 0, 1)
-        worker.deliver(fence(1), bundle(0, 1), bundle(1, 1))
-        outside.kill()
-        worker.send(fence(1), bundle(0, 2), bundle(1, 2))
-        driver.settle()
-        assert not [event for event in driver.events if isinstance(event, BundlesAcknowledged)], "nobody was there to take it"
-        outside.start()
-        driver.take(BundlesAcknowledged)
-        worker.deliver(fence(1), bundle(0, 3))
-        outside.kill()
-        heir = Worker(outside, "w2", driver)
-        heir.consumer.open(OpenSink(fence(2), SINK, [Slot(0), Slot(1)]))
-        driver.settle()
-        outside.start()
-        assert {slot: last.sequence for slot, last in driver.take(SinkOpened).last.items()} == {0: 3, 1: 2}
-        heir.deliver(fence(2), bundle(1, 3))
-    assert sorted((slot, sequence) for slot, sequence, _ in outside.taken()) == [(slot, s) for slot in (0, 1) for s in (1, 2, 3)]
 
 
 def check_nothing_behind_a_newer_fence(outside: Outside) -> None:
@@ -341,77 +335,6 @@ def check_nothing_behind_a_newer_fence(outside: Outside) -> None:
             driver.events.clear()
 
 
-def check_what_was_acknowledged_survives_its_death(outside: MortalOutside) -> None:
-    with PortDriver() as driver:
-        first = Worker(outside, "w1", driver)
-        first.open(fence(1), 0, 1)
-        first.deliver(fence(1), bundle(0, 1), bundle(1, 1))
-        outside.kill()
-        outside.revive()
-        last = Worker(outside, "w2", driver).open(fence(2), 0, 1)
-    assert {slot: bundle.sequence for slot, bundle in last.items()} == {Slot(0): 1, Slot(1): 1}
-    assert sorted((slot, sequence) for slot, sequence, _ in outside.taken()) == [(0, 1), (1, 1)]
-
-
-def check_a_delivery_waits_while_it_is_dead(outside: MortalOutside) -> None:
-    with PortDriver() as driver:
-        worker = Worker(outside, "w1", driver)
-        worker.open(fence(1), 0)
-        worker.deliver(fence(1), bundle(0, 1))
-        outside.kill()
-        worker.send(fence(1), bundle(0, 2))
-        driver.until(lambda: bool(getattr(worker.consumer, "problem", "")), "a `problem` that says why nothing is delivered")
-        assert driver.events == [], "nothing is acknowledged, and nothing fails, while it is dead"
-        outside.revive()
-        driver.take(BundlesAcknowledged)
-        worker.deliver(fence(1), bundle(0, 3))
-        assert not getattr(worker.consumer, "problem", "")
-    assert [sequence for _, sequence, _ in outside.taken()] == [1, 2, 3]
-
-
-def check_opening_waits_while_it_is_dead(outside: MortalOutside) -> None:
-    with PortDriver() as driver:
-        outside.kill()
-        worker = Worker(outside, "w1", driver)
-        worker.consumer.open(OpenSink(fence(1), SINK, [Slot(0)]))
-        driver.until(lambda: bool(getattr(worker.consumer, "problem", "")), "a `problem` that says why nothing is opened")
-        outside.revive()
-        assert driver.take(SinkOpened).last == {}
-
-
-def check_a_zombie_stays_fenced_after_its_death(outside: MortalOutside) -> None:
-    with PortDriver() as driver:
-        zombie, heir = Worker(outside, "w1", driver), Worker(outside, "w2", driver)
-        zombie.open(fence(1), 0)
-        zombie.deliver(fence(1), bundle(0, 1))
-        heir.open(fence(2), 0)
-        outside.kill()
-        outside.revive()
-        zombie.send(fence(1), bundle(0, 2, "of the zombie"))
-        assert driver.take(SinkFenced) == SinkFenced(fence(1), SINK)
-        heir.deliver(fence(2), bundle(0, 2))
-    assert [items for _, _, items in outside.taken()] == [bundle(0, 1).items, bundle(0, 2).items]
-
-
-def check_killed_at_any_moment_of_a_delivery(outside: MortalOutside, kills: int = 12) -> None:
-    """Whatever it was at when it died, every bundle is there once, and each is acknowledged."""
-    slots = range(3)
-    with PortDriver() as driver:
-        worker = Worker(outside, "w1", driver)
-        worker.open(fence(1), *slots)
-        for sequence in range(1, kills + 1):
-            worker.send(fence(1), *(bundle(slot, sequence, str(sequence) * 5000) for slot in slots))
-            for _ in range(sequence % 4):  # the moment differs: not sent yet, under way, done
-                driver.settle(1)
-            outside.kill()
-            outside.revive()
-            driver.take(BundlesAcknowledged)
-        assert not driver.events
-    for slot in slots:
-        taken = [(sequence, items) for found, sequence, items in outside.taken() if found == slot]
-        assert taken == [(sequence, bundle(slot, sequence, str(sequence) * 5000).items) for sequence in range(1, kills + 1)]
-
-
 CONSUMER_CHECKS: Final[list[Callable[[Outside], None]]] = [
     check_new_slots_have_no_last_bundle,
     check_last_bundle_is_kept_for_the_next_owner,
@@ -427,11 +350,10 @@ CONSUMER_CHECKS: Final[list[Callable[[Outside], None]]] = [
     check_workers_of_one_attempt_share_it,
     check_each_slot_keeps_its_order,
     check_nothing_behind_a_newer_fence,
-]
-MORTAL_CHECKS: Final[list[Callable[[MortalOutside], None]]] = [
-    check_what_was_acknowledged_survives_its_death,
-    check_a_delivery_waits_while_it_is_dead,
-    check_opening_waits_while_it_is_dead,
-    check_a_zombie_stays_fenced_after_its_death,
-    check_killed_at_any_moment_of_a_delivery,
+    check_what_is_acknowledged_is_there,
+    check_a_delivery_of_many_slots,
+    check_an_item_may_be_big,
+    check_slots_change_their_owners,
+    check_a_delivery_that_races_with_a_new_owner,
+    check_a_closed_one_is_silent,
 ]

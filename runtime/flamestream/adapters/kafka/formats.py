@@ -50,7 +50,8 @@ def decoder_of(form: Format) -> Decode:
     """From bytes."""
     if isinstance(form, AvroFormat):
         return AvroDecoder(form.avro).decode
-    return {"text": _text, "bytes": bytes, "json": _json, "payload": _payload}[form]
+    plain: dict[str, Decode] = {"text": _text, "bytes": bytes, "json": _json, "payload": _payload}
+    return plain[form]
 
 
 def encoder_of(form: Format) -> Encode:

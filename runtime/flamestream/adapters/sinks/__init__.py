@@ -3,6 +3,7 @@
 | kind     | keeps last bundles and fences | for                                        |
 |----------|-------------------------------|--------------------------------------------|
 | files    | yes: a shared folder          | one machine, or a cluster file system      |
+| rolling  | yes: a folder or S3           | Parquet or JSON lines for others to read   |
 | socket   | yes: the far end does         | consumers in any language                  |
 | callback | no                            | tests and benchmarks in the worker         |
 | kafka    | yes: in a control topic       | consumers of a topic                       |
@@ -32,11 +33,16 @@ from flamestream.adapters.sinks.files_sink import FilesConsumer
 from flamestream.adapters.sinks.kafka_sink import KafkaConsumer, KafkaSinkSpec
 from flamestream.adapters.sinks.postgres_rows import SPECIAL
 from flamestream.adapters.sinks.reading import Item, read_all, read_items
+from flamestream.adapters.sinks.rolling import reading as rolling_reading
+from flamestream.adapters.sinks.rolling.consumer import RollingConsumer
+from flamestream.adapters.sinks.rolling.settings import Rolling
 from flamestream.adapters.sinks.socket_sink import SocketConsumer
 from flamestream.adapters.spec import address_of, check_dsn, function_of, one_of
+from flamestream.adapters.stores import store_from
 from flamestream.model.errors import UserError
-from flamestream.model.ids import SinkName, WorkerId
-from flamestream.ports import Consumer, Post, Reactor
+from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.meta import Meta
+from flamestream.ports import Consumer, ObjectStore, Post, Reactor
 
 __all__ = ["Item", "SinkTraits", "build", "describe", "read", "read_all"]
 
@@ -98,9 +104,10 @@ class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         return self.columns if isinstance(self.columns, dict) else {column: column for column in self.columns}
 
 
-SinkSpec = FilesSpec | SocketSpec | CallbackSpec | DiscardSpec | KafkaSinkSpec | PostgresSpec
+SinkSpec = FilesSpec | Rolling | SocketSpec | CallbackSpec | DiscardSpec | KafkaSinkSpec | PostgresSpec
 _KINDS: Final[dict[str, type[SinkSpec]]] = {
     "files": FilesSpec,
+    "rolling": Rolling,
     "socket": SocketSpec,
     "callback": CallbackSpec,
     "discard": DiscardSpec,
@@ -109,7 +116,7 @@ _KINDS: Final[dict[str, type[SinkSpec]]] = {
 }
 _CANNOT_FENCE: Final = (
     "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get items twice. "
-    "Choose a `files`, `socket` or `kafka` sink, or `guarantee: at-least-once`"
+    "Choose a `files`, `rolling`, `socket`, `kafka` or `postgres` sink, or `guarantee: at-least-once`"
 )
 
 
@@ -142,6 +149,8 @@ def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, 
     match one_of(spec, _KINDS, where):
         case FilesSpec(path=path, fsync=fsync):
             return FilesConsumer(FencedFolder(Path(path)), fsync, sink, writer, job, post, reactor)
+        case Rolling() as rolling:
+            return RollingConsumer(rolling, f"{where}.rolling", sink, writer, job, post, reactor)
         case SocketSpec(address=address):
             return SocketConsumer(address_of(address), sink, writer, job, post, reactor)
         case CallbackSpec(function=function):
@@ -155,7 +164,7 @@ def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, 
 
 
 def read(spec: object, where: str = "sink") -> Iterator[Item]:
-    """All items that a files sink holds, in the total order: (meta, slot, sequence, payload)."""
+    """All items that a files or rolling sink holds, in the total order: (meta, slot, sequence, payload)."""
     match one_of(spec, _KINDS, where):
         case FilesSpec(path=path):
             return read_items(Path(path))
@@ -165,8 +174,11 @@ def read(spec: object, where: str = "sink") -> Iterator[Item]:
             return read_history(postgres.dsn, postgres.password_file, history)
         case PostgresSpec(table=table):
             raise UserError(f"{where}: table {table} has rows, not what was delivered in which order; set `history` to keep that as well")
+        case Rolling(path=path):
+            return _read_rolling(store_from(path, setting=f"{where}.rolling.path"), f"{where}.rolling")
         case _:
-            raise UserError(f"{where}: only a `files` sink can be read back; what others got is with whom they delivered to")
+            kinds = "a `files` or `rolling` sink, or a `postgres` one with a `history`,"
+            raise UserError(f"{where}: only {kinds} can be read back; what others got is with whom they delivered to")
 
 
 def _postgres(spec: PostgresSpec, sink: SinkName, job: str, post: Post, reactor: Reactor) -> Consumer:
@@ -177,3 +189,8 @@ def _postgres(spec: PostgresSpec, sink: SinkName, job: str, post: Post, reactor:
     place = PostgresPlace(spec.table, spec.sources, spec.key, spec.state, spec.history)
     writing = PostgresWriting(Server(spec.dsn, spec.password_file, "flamestream"), place, job, sink)
     return BlockingConsumer(writing, sink, post, reactor)
+
+
+def _read_rolling(store: ObjectStore, where: str) -> Iterator[Item]:
+    for meta, slot, sequence, payload in rolling_reading.rows(store, where):
+        yield Meta(meta), Slot(slot), SequenceNumber(sequence), payload

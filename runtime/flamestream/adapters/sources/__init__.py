@@ -25,14 +25,11 @@ from typing import Final, Literal
 import msgspec
 
 from flamestream.adapters.kafka.clients import require_package
-from flamestream.adapters.sources.contents import Contents
-from flamestream.adapters.sources.followed import FollowedReader
+from flamestream.adapters.sources.files_spec import FilesSpec, reader
 from flamestream.adapters.sources.generator import GeneratorProducer
 from flamestream.adapters.sources.kafka_source import KafkaProducer, KafkaSourceSpec
-from flamestream.adapters.sources.listed import ListedReader
-from flamestream.adapters.sources.listing import places
 from flamestream.adapters.sources.memory import MemoryProducer, channel_named
-from flamestream.adapters.sources.reading import Reader, ReadingProducer
+from flamestream.adapters.sources.reading import ReadingProducer
 from flamestream.adapters.sources.socket_source import SocketProducer
 from flamestream.adapters.spec import address_of, check_dsn, function_of, one_of
 from flamestream.core.settings import FrontSettings
@@ -44,29 +41,6 @@ __all__ = ["Document", "SourceTraits", "build", "describe", "share_of"]
 
 MAX_RUN_LENGTH: Final = 64
 _RUNS_A_SECOND: Final = 1000
-
-
-class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A folder or list of files; a record is a file or a line."""
-
-    path: str | None = None
-    paths: list[str] = []
-    pattern: str = "**/*"
-    records: Literal["files", "lines"] = "files"
-    follow: bool = False
-    encoding: str = "utf-8"
-
-    def __post_init__(self) -> None:
-        if (self.path is None) == (not self.paths):
-            raise ValueError("give either `path` or `paths`")
-        if len(set(self.paths)) < len(self.paths):
-            raise ValueError("`paths` names a path twice")
-        try:
-            newline = "\n".encode(self.encoding)
-        except LookupError:
-            raise ValueError(f"`encoding`: Python has no text encoding {self.encoding!r}") from None
-        if self.records == "lines" and newline != b"\n":
-            raise ValueError(f"`encoding`: lines of {self.encoding} cannot be told apart by their newlines; use records: files")
 
 
 class GeneratorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -152,8 +126,8 @@ def describe(spec: object, where: str = "source") -> SourceTraits:
     match one_of(spec, _KINDS, where):
         case FilesSpec(follow=True):
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False)
-        case FilesSpec(records=records):
-            return SourceTraits(timed=True, run_length=1 if records == "files" else MAX_RUN_LENGTH, replayable=True, bounded=True)
+        case FilesSpec() as files:
+            return SourceTraits(timed=True, run_length=MAX_RUN_LENGTH if files.by_line else 1, replayable=True, bounded=True)
         case GeneratorSpec(count=count, rate=rate):
             length = MAX_RUN_LENGTH if rate is None else max(1, min(MAX_RUN_LENGTH, int(rate / _RUNS_A_SECOND)))
             return SourceTraits(timed=True, run_length=length, replayable=True, bounded=count is not None)
@@ -178,7 +152,7 @@ def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: s
     where = f"spec.sources.{name}"
     match one_of(spec, _KINDS, where):
         case FilesSpec() as files:
-            return ReadingProducer(_reader(files, name), front, post, reactor)
+            return ReadingProducer(reader(files, name, where), front, post, reactor)
         case GeneratorSpec(count=count, rate=rate, function=function):
             called = None if function is None else function_of(function, f"{where}.generator.function")
             return GeneratorProducer(count, rate, called, front, post, reactor)
@@ -190,11 +164,6 @@ def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: s
             return KafkaProducer(kafka, share, name, job, front, post, reactor)
         case PostgresSpec() as postgres:
             return _postgres(postgres, name, front, post, reactor)
-
-
-def _reader(spec: FilesSpec, name: str) -> Reader:
-    kind = FollowedReader if spec.follow else ListedReader
-    return kind(places(spec.path, spec.paths), spec.pattern, spec.records == "lines", Contents(name, spec.encoding))
 
 
 def _postgres(spec: PostgresSpec, name: str, front: FrontId, post: Post, reactor: Reactor) -> Producer:

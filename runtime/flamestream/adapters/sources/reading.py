@@ -5,7 +5,7 @@ thread, and it reads ahead by a bounded buffer while the front works. Replays co
 the order asked before anything new.
 
 Keeps: records leave in the reader's order and within the last Pull; after a newer fence nothing of an older one is posted; an OSError
-of the reader is retried a bounded number of times and then fails the source. Does not: read (listed.py, followed.py).
+or Retryable of the reader is retried a bounded number of times and then fails the source. Does not: read (listed.py, followed.py).
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from flamestream.core.actions import Follow, Pull, ReadRun
 from flamestream.core.events import Entry, RecordsArrived, RunRead, SourceEnded, SourceFailed
-from flamestream.model.errors import FlameStreamError
+from flamestream.model.errors import FlameStreamError, Retryable
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
 from flamestream.model.time import FrontId, Time, Timestamp
 from flamestream.ports import Post, Reactor, Timer
@@ -43,7 +43,7 @@ class Chunk:
 
 
 class Reader(Protocol):
-    """Blocking; called by one thread at a time. After an OSError the same call may be made again and gives what it would have given."""
+    """Blocking; called by one thread at a time. After an OSError or Retryable the same call may be made again, and gives the same."""
 
     ended: bool
     """All that `seek` asked for has been given."""
@@ -184,7 +184,7 @@ class ReadingProducer:
         self._reactor.background(work, back)
 
     def _settle(self, result: Any, done: Callable[[Any], None]) -> None:
-        if isinstance(result, OSError):
+        if isinstance(result, OSError | Retryable):
             self._retry(result)
         elif isinstance(result, FlameStreamError):
             self._fail(result.category, str(result))
@@ -194,7 +194,7 @@ class ReadingProducer:
             self._tries, self._failure = 0, ""
             done(result)
 
-    def _retry(self, error: OSError) -> None:
+    def _retry(self, error: OSError | Retryable) -> None:
         self._tries += 1
         self._failure = str(error)
         if self._tries == self._most_tries:

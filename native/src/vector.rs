@@ -108,6 +108,17 @@ unsafe extern "C" fn append(this: Object, value: Object) -> Object {
     }
 }
 
+/// How many values of a Vector of this size are in its tail.
+fn in_tail(size: usize) -> usize {
+    if size == 0 { 0 } else { (size - 1) % WIDTH + 1 }
+}
+
+/// A value of a tail, which is a list that versions share.
+/// SAFETY: `tail` is a list that is alive, and `place` is inside.
+unsafe fn tail_item(tail: Object, place: usize) -> Object {
+    ffi::PyList_GET_ITEM(tail, place as isize)
+}
+
 unsafe fn appended(py: Python<'_>, this: Object, value: Object) -> PyResult<Object> {
     let layout = layout().expect("a Vector's append is installed with its layout");
     let given = Bound::from_borrowed_ptr(py, value);
@@ -117,20 +128,22 @@ unsafe fn appended(py: Python<'_>, this: Object, value: Object) -> PyResult<Obje
     let (tail, counts) = (slots::get(this, layout.tail), slots::get(this, layout.counts));
     let size = ffi::PyLong_AsSsize_t(slots::get(this, layout.size));
     let counts = counted(py, layout, counts, height)?;
-    let (level, root, kept) = if len(tail) < WIDTH {
-        (reference(slots::get(this, layout.level)), reference(slots::get(this, layout.root)), len(tail))
+    let length = in_tail(size as usize);
+    let (level, root, longer) = if length < WIDTH {
+        let shared = ffi::PyList_GET_SIZE(tail) as usize == length;
+        let longer = if shared { reference(tail) } else { ffi::PyList_GetSlice(tail, 0, length as isize) };
+        (reference(slots::get(this, layout.level)), reference(slots::get(this, layout.root)), longer)
     } else {
         let leaves = (size as usize >> BITS) - 1;
         let (old_level, old_root) = (slots::get(this, layout.level), slots::get(this, layout.root));
-        let arguments = (Bound::from_borrowed_ptr(py, old_level), Bound::from_borrowed_ptr(py, old_root), leaves, Bound::from_borrowed_ptr(py, tail));
+        let leaf = Bound::from_owned_ptr(py, ffi::PyList_AsTuple(tail));
+        let arguments = (Bound::from_borrowed_ptr(py, old_level), Bound::from_borrowed_ptr(py, old_root), leaves, leaf);
         let (level, root): (Bound<'_, PyAny>, Bound<'_, PyAny>) = layout.pushed.bind(py).call1(arguments)?.extract()?;
-        (level.into_ptr(), root.into_ptr(), 0)
+        (level.into_ptr(), root.into_ptr(), ffi::PyList_New(0))
     };
-    let longer = ffi::PyTuple_New(kept as isize + 1);
-    for place in 0..kept {
-        ffi::PyTuple_SET_ITEM(longer, place as isize, reference(item(tail, place)));
+    if longer.is_null() || ffi::PyList_Append(longer, value) != 0 {
+        return Err(PyErr::fetch(py));
     }
-    ffi::PyTuple_SET_ITEM(longer, kept as isize, reference(value));
     let made = ffi::PyType_GenericAlloc(layout.class.as_ptr() as *mut ffi::PyTypeObject, 0);
     if made.is_null() {
         return Err(PyErr::fetch(py));
@@ -171,12 +184,13 @@ pub unsafe fn values_from(object: Object, start: usize, each: &mut dyn FnMut(Obj
     let layout = layout().ok_or(Unsupported)?;
     let (root, tail) = (slots::get(object, layout.root), slots::get(object, layout.tail));
     let level = ffi::PyLong_AsSsize_t(slots::get(object, layout.level)) as usize;
-    let in_trie = size(object)? - len(tail);
+    let length = in_tail(size(object)?);
+    let in_trie = size(object)? - length;
     if start < in_trie {
         below(root, level, 0, start, each)?;
     }
-    for place in start.saturating_sub(in_trie)..len(tail) {
-        each(item(tail, place))?;
+    for place in start.saturating_sub(in_trie)..length {
+        each(tail_item(tail, place))?;
     }
     Ok(())
 }
@@ -208,7 +222,7 @@ pub unsafe fn grew(old: Object, new: Object) -> Result<bool, Unsupported> {
         return Ok(false);
     }
     let (old_tail, new_tail) = (slots::get(old, layout.tail), slots::get(new, layout.tail));
-    let (old_trie, new_trie) = (before - len(old_tail), after - len(new_tail));
+    let (old_trie, new_trie) = (before - in_tail(before), after - in_tail(after));
     let old_level = ffi::PyLong_AsSsize_t(slots::get(old, layout.level)) as usize;
     let mut level = ffi::PyLong_AsSsize_t(slots::get(new, layout.level)) as usize;
     let mut root = slots::get(new, layout.root);
@@ -226,9 +240,9 @@ pub unsafe fn grew(old: Object, new: Object) -> Result<bool, Unsupported> {
             root = item(root, old_trie >> (BITS * level) & (WIDTH - 1));
             level -= 1;
         }
-        return Ok(begins(old_tail, root, 0));
+        return Ok((0..in_tail(before)).all(|place| tail_item(old_tail, place) == item(root, place)));
     }
-    Ok(begins(old_tail, new_tail, 0))
+    Ok(old_tail == new_tail || (0..in_tail(before)).all(|place| tail_item(old_tail, place) == tail_item(new_tail, place)))
 }
 
 unsafe fn begins(old: Object, new: Object, level: usize) -> bool {

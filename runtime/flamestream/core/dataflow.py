@@ -27,12 +27,11 @@ from flamestream.core.outbox import Gathered
 from flamestream.core.reduce import Reduce
 from flamestream.core.settings import ERRORS, WorkerSettings
 from flamestream.model import payload as codec
-from flamestream.model.errors import UserError
-from flamestream.model.graph import Function, Graph, Kind, Vertex, name_of
+from flamestream.model.graph import Graph, Kind, Vertex
 from flamestream.model.ids import Slot, WorkerId
-from flamestream.model.meta import COMPONENTS, Meta, child
+from flamestream.model.meta import COMPONENTS, Meta, child, components
 from flamestream.model.payload import ErrorValue
-from flamestream.model.slot import INT32_MAX, INT32_MIN, slot_of_hash
+from flamestream.model.slot import slot_of_hash
 from flamestream.model.time import Time
 
 Enter = Callable[[Meta, Any, bool], None]
@@ -216,7 +215,7 @@ class Dataflow:
         """payload -> (canonical key or ErrorValue, slot). Recent `str` keys are remembered with their slot."""
         debug, slots, encode = self._settings.debug, self._settings.slots, codec.encode
         key_of = itself if vertex.key is None else user_code.observed(vertex.key, debug)
-        balance = None if vertex.balance is None else balanced(vertex.balance, debug)
+        balance = None if vertex.balance is None else user_code.balanced(vertex.balance, debug)
         known: dict[str, tuple[bytes, Slot]] = {}
 
         def place(payload: Any) -> tuple[Any, Slot]:
@@ -400,29 +399,6 @@ def itself(payload: Any) -> Any:
     return payload
 
 
-def balanced(balance: Function, debug: bool) -> Callable[[Any], int]:
-    """key -> int32. Raises UserError if it is none, and whatever the user's function raises."""
-    call = user_code.observed(balance, debug)
-
-    def int32(key: Any) -> int:
-        value = call(key)
-        if type(value) is not int or not INT32_MIN <= value <= INT32_MAX:
-            raise UserError(f"balancing function {name_of(balance)} returned {value!r}: it must return an int32")
-        return value
-
-    return int32
-
-
 def too_often(loop: Vertex) -> ErrorValue:
     """The error item of what goes round without end."""
     return ErrorValue("loop", "LoopLimit", f"loop {loop.name!r} goes round more than {loop.max_iterations} times")
-
-
-def components(meta: Meta) -> int:
-    """How many steps a trace has."""
-    count, at = 0, 8
-    while at < len(meta):
-        first = meta[at]
-        at += 1 if first < 0x80 else 2 if first < 0xC0 else 3 if first < 0xE0 else 4 if first < 0xF0 else 5
-        count += 1
-    return count

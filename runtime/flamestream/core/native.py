@@ -11,7 +11,7 @@ from typing import Any
 
 from flamestream.core import reduce, user_code
 from flamestream.core.actions import Bundle
-from flamestream.core.dataflow import KEYED, Output, Work, balanced, itself, too_often
+from flamestream.core.dataflow import KEYED, Output, Work, itself, too_often
 from flamestream.core.delivery import NOT_AGAIN, NOT_BEFORE, changed, difference
 from flamestream.core.events import LastBundle, Row
 from flamestream.core.keyed import incomplete
@@ -107,7 +107,7 @@ def _described(vertex: Vertex, graph: Graph, debug: bool) -> dict[str, Any]:
         "users": vertex.function,
         "key": None if vertex.key is None else user_code.observed(vertex.key, debug),
         "users_key": vertex.key or itself,
-        "balance": None if vertex.balance is None else balanced(vertex.balance, debug),
+        "balance": None if vertex.balance is None else user_code.balanced(vertex.balance, debug),
         "users_balance": vertex.balance,
     }
     match vertex.kind:

@@ -17,6 +17,7 @@ from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.errors import PayloadError, UserError
 from flamestream.model.graph import Function, Vertex, name_of
 from flamestream.model.payload import ErrorValue
+from flamestream.model.slot import INT32_MAX, INT32_MIN
 
 check = codec.check
 Fold = Callable[[Any, Any, bool], tuple[Any, Any]]
@@ -125,6 +126,19 @@ def folded(vertex: Vertex, debug: bool) -> Fold:
         return after, result
 
     return call
+
+
+def balanced(balance: Function, debug: bool) -> Callable[[Any], int]:
+    """key -> int32. Raises UserError if it is none, and whatever the user's function raises."""
+    call = user_code.observed(balance, debug)
+
+    def int32(key: Any) -> int:
+        value = call(key)
+        if type(value) is not int or not INT32_MIN <= value <= INT32_MAX:
+            raise UserError(f"balancing function {name_of(balance)} returned {value!r}: it must return an int32")
+        return value
+
+    return int32
 
 
 @codec.payload_type

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from flamestream.core.dataflow import Dataflow, components
+from flamestream.core.dataflow import Dataflow
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.settings import WorkerSettings
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph, Stream, name_of
 from flamestream.model.ids import SinkName, Slot, WorkerId
-from flamestream.model.meta import Meta, child, meta_of
+from flamestream.model.meta import Meta, child, components, meta_of
 from flamestream.model.payload import ErrorValue
 from flamestream.model.slot import INT32_MAX, INT32_MIN, slot_of
 from flamestream.model.time import START, Time

@@ -130,7 +130,7 @@ def folded(vertex: Vertex, debug: bool) -> Fold:
 
 def balanced(balance: Function, debug: bool) -> Callable[[Any], int]:
     """key -> int32. Raises UserError if it is none, and whatever the user's function raises."""
-    call = user_code.observed(balance, debug)
+    call = observed(balance, debug)
 
     def int32(key: Any) -> int:
         value = call(key)

@@ -5,6 +5,7 @@
 | files    | yes: a shared folder          | one machine, or a cluster file system      |
 | rolling  | yes: a folder or S3           | Parquet or JSON lines for others to read   |
 | socket   | yes: the far end does         | consumers in any language                  |
+| connector| if its class says so          | a sink of one's own (docs/connectors.md)   |
 | callback | no                            | tests and benchmarks in the worker         |
 | discard  | no                            | measuring what a graph costs without output|
 
@@ -24,9 +25,11 @@ from typing import Final
 
 import msgspec
 
+from flamestream.adapters.connectors import Connector, sink_class
+from flamestream.adapters.sinks.blocking import BlockingConsumer
 from flamestream.adapters.sinks.callback import CallbackConsumer
 from flamestream.adapters.sinks.fences import FencedFolder
-from flamestream.adapters.sinks.files_sink import FilesConsumer
+from flamestream.adapters.sinks.files_sink import Writing
 from flamestream.adapters.sinks.reading import Item, read_all, read_items
 from flamestream.adapters.sinks.rolling import reading as rolling_reading
 from flamestream.adapters.sinks.rolling.consumer import RollingConsumer
@@ -69,11 +72,12 @@ class DiscardSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """Nothing is kept."""
 
 
-SinkSpec = FilesSpec | Rolling | SocketSpec | CallbackSpec | DiscardSpec
+SinkSpec = FilesSpec | Rolling | SocketSpec | Connector | CallbackSpec | DiscardSpec
 _KINDS: Final[dict[str, type[SinkSpec]]] = {
     "files": FilesSpec,
     "rolling": Rolling,
     "socket": SocketSpec,
+    "connector": Connector,
     "callback": CallbackSpec,
     "discard": DiscardSpec,
 }
@@ -95,6 +99,9 @@ class SinkTraits:
 def describe(spec: object, where: str = "sink") -> SinkTraits:
     """Check `spec` and say what it is. Raises ManifestError that begins with the wrong field's place below `where`."""
     match one_of(spec, _KINDS, where):
+        case Connector() as connector:
+            fences = sink_class(connector, f"{where}.connector").fences
+            return SinkTraits(fences, "" if fences else f"{where}: {_CANNOT_FENCE.format(connector.name)}")
         case CallbackSpec():
             return SinkTraits(False, f"{where}: {_CANNOT_FENCE.format('callback')}")
         case DiscardSpec():
@@ -108,11 +115,14 @@ def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, 
     where = f"spec.sinks.{sink}"
     match one_of(spec, _KINDS, where):
         case FilesSpec(path=path, fsync=fsync):
-            return FilesConsumer(FencedFolder(Path(path)), fsync, sink, writer, job, post, reactor)
+            return BlockingConsumer(Writing(FencedFolder(Path(path)), fsync, job, sink, writer), sink, post, reactor)
         case Rolling() as rolling:
             return RollingConsumer(rolling, f"{where}.rolling", sink, writer, job, post, reactor)
         case SocketSpec(address=address):
             return SocketConsumer(address_of(address), sink, writer, job, post, reactor)
+        case Connector() as connector:
+            made = sink_class(connector, f"{where}.connector")(connector.settings, sink, writer, job)
+            return BlockingConsumer(made, sink, post, reactor)
         case CallbackSpec(function=function):
             return CallbackConsumer(function_of(function, f"{where}.callback.function"), sink, post, reactor)
         case DiscardSpec():

@@ -5,6 +5,7 @@
 | files     | timed; journalled with `follow: true`    | records; of each file if followed| the files             |
 | generator | timed                                    | numbers                          | the numbers           |
 | socket    | journalled, with its payloads            | records                          | the journal           |
+| connector | as its class says                        | as its class says                | as its class says     |
 | memory    | journalled                               | records of each partition        | this process (tests)  |
 
 >>> describe({"generator": {"count": 10}})
@@ -21,6 +22,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from flamestream.adapters.connectors import Connector, source_class
 from flamestream.adapters.sources.files_spec import FilesSpec, reader
 from flamestream.adapters.sources.generator import GeneratorProducer
 from flamestream.adapters.sources.memory import MemoryProducer, channel_named
@@ -68,11 +70,12 @@ class MemorySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     name: str
 
 
-SourceSpec = FilesSpec | GeneratorSpec | SocketSpec | MemorySpec
+SourceSpec = FilesSpec | GeneratorSpec | SocketSpec | Connector | MemorySpec
 _KINDS: Final[dict[str, type[SourceSpec]]] = {
     "files": FilesSpec,
     "generator": GeneratorSpec,
     "socket": SocketSpec,
+    "connector": Connector,
     "memory": MemorySpec,
 }
 
@@ -101,6 +104,9 @@ def describe(spec: object, where: str = "source") -> SourceTraits:
             return SourceTraits(timed=True, run_length=length, replayable=True, bounded=count is not None)
         case SocketSpec():
             return SourceTraits(timed=False, run_length=0, replayable=False, bounded=False)
+        case Connector() as connector:
+            cls = source_class(connector, f"{where}.connector")
+            return SourceTraits(cls.timed, MAX_RUN_LENGTH if cls.timed else 0, replayable=True, bounded=cls.bounded)
         case MemorySpec():
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False)
 
@@ -116,5 +122,8 @@ def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: s
             return GeneratorProducer(count, rate, called, front, post, reactor)
         case SocketSpec(address=address, payload=payload):
             return SocketProducer(address_of(address), payload == "bytes", name, job, front, post, reactor)
+        case Connector() as connector:
+            made = source_class(connector, f"{where}.connector")(connector.settings, name)
+            return ReadingProducer(made, front, post, reactor)
         case MemorySpec(name=channel):
             return MemoryProducer(channel_named(channel), front, post, reactor)

@@ -33,6 +33,7 @@ from flamestream.adapters.sinks.files_sink import Writing
 from flamestream.adapters.sinks.reading import Item, read_all, read_items
 from flamestream.adapters.sinks.rolling import reading as rolling_reading
 from flamestream.adapters.sinks.rolling.consumer import RollingConsumer
+from flamestream.adapters.sinks.rolling.parts import part_format
 from flamestream.adapters.sinks.rolling.settings import Rolling
 from flamestream.adapters.sinks.socket_sink import SocketConsumer
 from flamestream.adapters.spec import address_of, function_of, one_of
@@ -42,7 +43,7 @@ from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta
 from flamestream.ports import Consumer, ObjectStore, Post, Reactor
 
-__all__ = ["Item", "SinkTraits", "build", "describe", "read", "read_all"]
+__all__ = ["Item", "SinkTraits", "build", "check_classes", "describe", "read", "read_all"]
 
 
 class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -75,11 +76,11 @@ class DiscardSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 SinkSpec = FilesSpec | Rolling | SocketSpec | Connector | CallbackSpec | DiscardSpec
 _KINDS: Final[dict[str, type[SinkSpec]]] = {
     "files": FilesSpec,
-    "rolling": Rolling,
     "socket": SocketSpec,
-    "connector": Connector,
     "callback": CallbackSpec,
     "discard": DiscardSpec,
+    "rolling": Rolling,
+    "connector": Connector,
 }
 _CANNOT_FENCE: Final = (
     "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get items twice. "
@@ -108,6 +109,15 @@ def describe(spec: object, where: str = "sink") -> SinkTraits:
             return SinkTraits(False, f"{where}: {_CANNOT_FENCE.format('discard')}")
         case _:
             return SinkTraits(True)
+
+
+def check_classes(spec: object, where: str = "sink") -> None:
+    """Whether the classes that `spec` names are there, and fit; the application must be loaded. Raises ManifestError like `describe`."""
+    match one_of(spec, _KINDS, where):
+        case Rolling(format=form, type=name):
+            part_format(form, name, f"{where}.rolling.type")
+        case _:
+            return
 
 
 def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, reactor: Reactor) -> Consumer:

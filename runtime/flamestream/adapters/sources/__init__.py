@@ -27,13 +27,14 @@ from flamestream.adapters.sources.files_spec import FilesSpec, reader
 from flamestream.adapters.sources.generator import GeneratorProducer
 from flamestream.adapters.sources.memory import MemoryProducer, channel_named
 from flamestream.adapters.sources.reading import ReadingProducer
+from flamestream.adapters.sources.rows import row_class
 from flamestream.adapters.sources.socket_source import SocketProducer
 from flamestream.adapters.spec import address_of, function_of, one_of
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId
 from flamestream.ports import Post, Producer, Reactor
 
-__all__ = ["Document", "SourceTraits", "build", "describe"]
+__all__ = ["Document", "SourceTraits", "build", "check_classes", "describe"]
 
 MAX_RUN_LENGTH: Final = 64
 _RUNS_A_SECOND: Final = 1000
@@ -109,6 +110,15 @@ def describe(spec: object, where: str = "source") -> SourceTraits:
             return SourceTraits(cls.timed, MAX_RUN_LENGTH if cls.timed else 0, replayable=True, bounded=cls.bounded)
         case MemorySpec():
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False)
+
+
+def check_classes(spec: object, where: str = "source") -> None:
+    """Whether the classes that `spec` names are there; the application must be loaded. Raises ManifestError like `describe`."""
+    match one_of(spec, _KINDS, where):
+        case FilesSpec(type=name):
+            row_class(name, f"{where}.files.type")
+        case _:
+            return
 
 
 def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: str = "source", job: str = "") -> Producer:

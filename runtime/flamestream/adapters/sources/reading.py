@@ -5,7 +5,8 @@ thread, and it reads ahead by a bounded buffer while the front works. Replays co
 the order asked before anything new.
 
 Keeps: records leave in the reader's order and within the last Pull; after a newer fence nothing of an older one is posted; an OSError
-or Retryable of the reader is retried a bounded number of times and then fails the source. Does not: read (listed.py, followed.py).
+or Retryable of the reader is retried a bounded number of times and then fails the source; a Retryable (a server that is away) for as
+long as it takes once a call has succeeded. Does not: read (listed.py, followed.py).
 """
 
 from collections import deque
@@ -26,6 +27,7 @@ READ_SIZE: Final = 1 << 20
 MAX_RUNS_A_CALL: Final = 256
 MAX_TRIES: Final = 6
 FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 2.0
 
 
 @dataclass(slots=True)
@@ -79,6 +81,8 @@ class ReadingProducer:
         self._stopped = False
         self._at_end = False
         self._tries = 0
+        self._proved = False
+        """A call has succeeded: settings are right, so a server that is away now is waited for."""
         self._timer: Timer | None = None
         self.problem = ""
         """Why a read is being retried; "" if none is."""
@@ -176,16 +180,16 @@ class ReadingProducer:
         elif isinstance(result, Exception):
             raise result
         else:
-            self._tries, self.problem = 0, ""
+            self._tries, self.problem, self._proved = 0, "", True
             done(result)
 
     def _retry(self, error: OSError | Retryable) -> None:
         self._tries += 1
         self.problem = str(error)
-        if self._tries == MAX_TRIES:
+        if self._tries >= MAX_TRIES and not (self._proved and isinstance(error, Retryable)):
             self._fail("retryable", f"{error}; tried {MAX_TRIES} times")
         else:
-            self._timer = self._reactor.later(FIRST_PAUSE * 2**self._tries, self._look_again)
+            self._timer = self._reactor.later(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._tries, MAX_TRIES)), self._look_again)
 
     def _fail(self, category: str, message: str) -> None:
         self._stopped = True

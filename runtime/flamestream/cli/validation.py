@@ -47,6 +47,9 @@ def checked_job(job: Job) -> CheckedJob:
     _same_names(job, "sinks", {vertex.name for vertex in graph.sinks} | _dead_letters(job), graph)
     of_sources = {name: _described(job, "sources", name, job.source(name), sources.describe) for name in job.spec.sources}
     of_sinks = {name: _described(job, "sinks", name, job.sink(name), sinks.describe) for name in job.spec.sinks}
+    for part, names, check in (("sources", of_sources, sources.check_classes), ("sinks", of_sinks, sinks.check_classes)):
+        for name in names:
+            _described(job, part, name, job.source(name) if part == "sources" else job.sink(name), check)
     _guarantee_holds(job, of_sources, of_sinks)
     return CheckedJob(job, graph, of_sources, of_sinks)
 

@@ -5,6 +5,8 @@
 | know what a graph means                                | `reference.interpret(graph, runs)`               |
 | run a whole job in a false world, with faults, by seed | `simulate(seed)`, `swarm(seeds, processes)`      |
 | judge a recorded history                               | `audit`                                          |
+| prove a sink or a source of one's own                  | `consumer_contract`, `producer_contract`, and    |
+|                                                        | their outages (docs/connectors.md)               |
 
 What is imported here is the simulator's face; the rest is imported by module.
 """

@@ -41,6 +41,18 @@ FOLLOWED = "{lines: {files: {path: x, follow: true}}}"
         ({"sinks": "{shouts: {files: {paht: out}}}"}, "/job.yaml:7: spec.sinks.shouts.files: Object contains unknown field `paht`"),
         ({"sinks": "{shouts: {pigeon: {}}}"}, "/job.yaml:7: spec.sinks.shouts.pigeon: there is no such kind; choose one of files"),
         (
+            {"sources": "{lines: {files: {path: x, format: jsonl, type: Absent}}}"},
+            "/job.yaml:6: spec.sources.lines.files.type: 'Absent': no class of the application has this name",
+        ),
+        (
+            {"sinks": "{shouts: {rolling: {path: s3://b/out, type: Absent}}}"},
+            "/job.yaml:7: spec.sinks.shouts.rolling.type: 'Absent': no class of the application has this name",
+        ),
+        (
+            {"sinks": "{shouts: {rolling: {path: s3://b/out, rollSeconds: 0}}}"},
+            "/job.yaml:7: spec.sinks.shouts.rolling: `rollSeconds` must be above 0",
+        ),
+        (
             {"sources": "{lines: {files: {path: x, follow: true}}}"},
             "/job.yaml:6: spec.sources.lines: this source needs a journal under exactly-once",
         ),

@@ -5,6 +5,7 @@
 | files    | yes: a shared folder          | one machine, or a cluster file system      |
 | rolling  | yes: a folder or S3           | Parquet or JSON lines for others to read   |
 | socket   | yes: the far end does         | consumers in any language                  |
+| connector| if its class says so          | a sink of one's own (docs/connectors.md)   |
 | callback | no                            | tests and benchmarks in the worker         |
 | kafka    | yes: in a control topic       | consumers of a topic                       |
 | discard  | no                            | measuring what a graph costs without output|
@@ -26,15 +27,18 @@ from typing import Final
 
 import msgspec
 
+from flamestream.adapters.connectors import Connector, sink_class
 from flamestream.adapters.kafka.clients import require_package
+from flamestream.adapters.sinks.blocking import BlockingConsumer
 from flamestream.adapters.sinks.callback import CallbackConsumer
 from flamestream.adapters.sinks.fences import FencedFolder
-from flamestream.adapters.sinks.files_sink import FilesConsumer
+from flamestream.adapters.sinks.files_sink import Writing
 from flamestream.adapters.sinks.kafka_sink import KafkaConsumer, KafkaSinkSpec
 from flamestream.adapters.sinks.postgres_rows import SPECIAL
 from flamestream.adapters.sinks.reading import Item, read_all, read_items
 from flamestream.adapters.sinks.rolling import reading as rolling_reading
 from flamestream.adapters.sinks.rolling.consumer import RollingConsumer
+from flamestream.adapters.sinks.rolling.parts import part_format
 from flamestream.adapters.sinks.rolling.settings import Rolling
 from flamestream.adapters.sinks.socket_sink import SocketConsumer
 from flamestream.adapters.spec import address_of, check_dsn, function_of, one_of
@@ -44,7 +48,7 @@ from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta
 from flamestream.ports import Consumer, ObjectStore, Post, Reactor
 
-__all__ = ["Item", "SinkTraits", "build", "describe", "read", "read_all"]
+__all__ = ["Item", "SinkTraits", "build", "check_classes", "describe", "read", "read_all"]
 
 
 class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -104,15 +108,16 @@ class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         return self.columns if isinstance(self.columns, dict) else {column: column for column in self.columns}
 
 
-SinkSpec = FilesSpec | Rolling | SocketSpec | CallbackSpec | DiscardSpec | KafkaSinkSpec | PostgresSpec
+SinkSpec = FilesSpec | Rolling | SocketSpec | Connector | CallbackSpec | DiscardSpec | KafkaSinkSpec | PostgresSpec
 _KINDS: Final[dict[str, type[SinkSpec]]] = {
     "files": FilesSpec,
-    "rolling": Rolling,
     "socket": SocketSpec,
     "callback": CallbackSpec,
     "discard": DiscardSpec,
     "kafka": KafkaSinkSpec,
     "postgres": PostgresSpec,
+    "rolling": Rolling,
+    "connector": Connector,
 }
 _CANNOT_FENCE: Final = (
     "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get items twice. "
@@ -132,6 +137,9 @@ class SinkTraits:
 def describe(spec: object, where: str = "sink") -> SinkTraits:
     """Check `spec` and say what it is. Raises ManifestError that begins with the wrong field's place below `where`."""
     match one_of(spec, _KINDS, where):
+        case Connector() as connector:
+            fences = sink_class(connector, f"{where}.connector").fences
+            return SinkTraits(fences, "" if fences else f"{where}: {_CANNOT_FENCE.format(connector.name)}")
         case CallbackSpec():
             return SinkTraits(False, f"{where}: {_CANNOT_FENCE.format('callback')}")
         case DiscardSpec():
@@ -143,16 +151,28 @@ def describe(spec: object, where: str = "sink") -> SinkTraits:
             return SinkTraits(True)
 
 
+def check_classes(spec: object, where: str = "sink") -> None:
+    """Whether the classes that `spec` names are there, and fit; the application must be loaded. Raises ManifestError like `describe`."""
+    match one_of(spec, _KINDS, where):
+        case Rolling(format=form, type=name):
+            part_format(form, name, f"{where}.rolling.type")
+        case _:
+            return
+
+
 def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, reactor: Reactor) -> Consumer:
     """The consumer of sink `sink` for worker `writer`."""
     where = f"spec.sinks.{sink}"
     match one_of(spec, _KINDS, where):
         case FilesSpec(path=path, fsync=fsync):
-            return FilesConsumer(FencedFolder(Path(path)), fsync, sink, writer, job, post, reactor)
+            return BlockingConsumer(Writing(FencedFolder(Path(path)), fsync, job, sink, writer), sink, post, reactor)
         case Rolling() as rolling:
             return RollingConsumer(rolling, f"{where}.rolling", sink, writer, job, post, reactor)
         case SocketSpec(address=address):
             return SocketConsumer(address_of(address), sink, writer, job, post, reactor)
+        case Connector() as connector:
+            made = sink_class(connector, f"{where}.connector")(connector.settings, sink, writer, job)
+            return BlockingConsumer(made, sink, post, reactor)
         case CallbackSpec(function=function):
             return CallbackConsumer(function_of(function, f"{where}.callback.function"), sink, post, reactor)
         case KafkaSinkSpec() as kafka:
@@ -183,7 +203,6 @@ def read(spec: object, where: str = "sink") -> Iterator[Item]:
 
 def _postgres(spec: PostgresSpec, sink: SinkName, job: str, post: Post, reactor: Reactor) -> Consumer:
     from flamestream.adapters.postgres import Server  # psycopg is there only if it is used
-    from flamestream.adapters.sinks.blocking import BlockingConsumer
     from flamestream.adapters.sinks.postgres_sink import PostgresPlace, PostgresWriting
 
     place = PostgresPlace(spec.table, spec.sources, spec.key, spec.state, spec.history)

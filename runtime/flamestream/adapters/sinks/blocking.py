@@ -1,6 +1,6 @@
 """A consumer whose outside is reached by blocking calls, in a thread of its own.
 
-`Writing` does the work; this queues its calls, retries them while the outside is away (serial.py), and turns what they give into events.
+`Blocking` does the work; this queues its calls, retries them while the outside is away (serial.py), and turns what they give into events.
 
 Keeps: answers to an older fence are dropped; a close waits for nobody. Does not: know what is written where.
 """
@@ -21,7 +21,7 @@ SLOW_SECONDS: Final = 3.0
 """An answer that takes longer is told."""
 
 
-class Writing(Protocol):
+class Blocking(Protocol):
     """The blocking half. Each raises Fenced, another FlameStreamError, or OSError after which the same call may be made again."""
 
     def open(self, action: OpenSink) -> dict[Slot, LastBundle]:
@@ -40,8 +40,8 @@ class Writing(Protocol):
 class BlockingConsumer:
     """`ports.Consumer`."""
 
-    def __init__(self, writing: Writing, sink: SinkName, post: Post, reactor: Reactor) -> None:
-        self._writing = writing
+    def __init__(self, blocking: Blocking, sink: SinkName, post: Post, reactor: Reactor) -> None:
+        self._blocking = blocking
         self._sink = sink
         self._post = post
         self._thread = OwnThread(reactor)
@@ -60,20 +60,20 @@ class BlockingConsumer:
         self._fence = max(self._fence, action.fence)
         self._asked = time.monotonic()
         self._calls.run(
-            lambda: self._unless_outdated(action.fence, lambda: self._writing.open(action)),
+            lambda: self._unless_outdated(action.fence, lambda: self._blocking.open(action)),
             lambda last: self._tell(action.fence, last, lambda: SinkOpened(action.fence, self._sink, last)),
         )
 
     def deliver(self, action: Deliver) -> None:
         self._asked = time.monotonic()
         self._calls.run(
-            lambda: self._unless_outdated(action.fence, lambda: self._writing.deliver(action)),
+            lambda: self._unless_outdated(action.fence, lambda: self._blocking.deliver(action)),
             lambda result: self._tell(action.fence, result, lambda: BundlesAcknowledged(action.fence, self._sink, action.number)),
         )
 
     def close(self) -> None:
         self._calls.close()
-        self._thread.background(self._writing.close, _nothing)
+        self._thread.background(self._blocking.close, _nothing)
         self._thread.close()
 
     def _unless_outdated(self, fence: Fence, call: Callable[[], Any]) -> Any:

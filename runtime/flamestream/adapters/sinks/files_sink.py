@@ -1,72 +1,22 @@
 """A sink that is a folder: one append-only log a worker and attempt, one write and one fsync for all slots of a delivery.
 
 Keeps: a delivery is acknowledged once it is durable and its fence is the newest; after a failed write (disk full) the torn end is cut
-off and the same delivery is tried again. Does not: know what items are. Format: log.py, fences.py.
+off and the same delivery is tried again. Does not: know what items are, or wait in the loop (blocking.py). Format: log.py, fences.py.
 """
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from io import FileIO
-from typing import Any
 
 from flamestream.adapters.local_store import write_all
-from flamestream.adapters.serial import Serial
 from flamestream.adapters.sinks.fences import Counted, FencedFolder, Pointer
 from flamestream.adapters.sinks.ledger import Ledger
 from flamestream.adapters.sinks.log import encode_record, scan
 from flamestream.core.actions import Bundle, Deliver, OpenSink
-from flamestream.core.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
-from flamestream.model.errors import Corrupt, Fenced, FlameStreamError
+from flamestream.core.events import LastBundle
+from flamestream.model.errors import Corrupt, Fenced
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
-from flamestream.ports import Post, Reactor
-
-
-class FilesConsumer:
-    """`ports.Consumer`."""
-
-    def __init__(self, folder: FencedFolder, sync: bool, sink: SinkName, writer: WorkerId, job: str, post: Post, reactor: Reactor) -> None:
-        self._writing = Writing(folder, sync, job, sink, writer)
-        self._sink = sink
-        self._post = post
-        self._calls = Serial(reactor)
-        self._fence: Fence = NO_FENCE
-
-    @property
-    def problem(self) -> str:
-        """Why a delivery is being tried again; "" if it is not."""
-        return self._calls.problem
-
-    def open(self, action: OpenSink) -> None:
-        self._fence = max(self._fence, action.fence)
-        self._calls.run(
-            lambda: self._writing.open(action),
-            lambda last: self._tell(action.fence, last, lambda: SinkOpened(action.fence, self._sink, last)),
-        )
-
-    def deliver(self, action: Deliver) -> None:
-        self._calls.run(
-            lambda: self._writing.deliver(action),
-            lambda result: self._tell(action.fence, result, lambda: BundlesAcknowledged(action.fence, self._sink, action.number)),
-        )
-
-    def close(self) -> None:
-        self._calls.close()
-        self._writing.close()
-
-    def _tell(self, fence: Fence, result: Any, success: Callable[[], Event]) -> None:
-        if fence < self._fence:
-            return
-        event: Event
-        if isinstance(result, Fenced):
-            event = SinkFenced(fence, self._sink)
-        elif isinstance(result, FlameStreamError):
-            event = SinkFailed(fence, self._sink, result.category, f"sink {self._sink}: {result}")
-        elif isinstance(result, Exception):
-            raise result
-        else:
-            event = success()
-        self._post(event)
 
 
 class Writing:

@@ -6,6 +6,7 @@
 | generator | timed                                    | numbers                          | the numbers           |
 | socket    | journalled, with its payloads            | records                          | the journal           |
 | postgres  | journalled                               | the table's key                  | the table             |
+| connector | as its class says                        | as its class says                | as its class says     |
 | memory    | journalled                               | records of each partition        | this process (tests)  |
 | kafka     | journalled; several share the partitions | the partition's, with gaps       | the topic             |
 
@@ -24,12 +25,14 @@ from typing import Final, Literal
 
 import msgspec
 
+from flamestream.adapters.connectors import Connector, source_class
 from flamestream.adapters.kafka.clients import require_package
 from flamestream.adapters.sources.files_spec import FilesSpec, reader
 from flamestream.adapters.sources.generator import GeneratorProducer
 from flamestream.adapters.sources.kafka_source import KafkaProducer, KafkaSourceSpec
 from flamestream.adapters.sources.memory import MemoryProducer, channel_named
 from flamestream.adapters.sources.reading import ReadingProducer
+from flamestream.adapters.sources.rows import row_class
 from flamestream.adapters.sources.socket_source import SocketProducer
 from flamestream.adapters.spec import address_of, check_dsn, function_of, one_of
 from flamestream.core.settings import FrontSettings
@@ -37,7 +40,7 @@ from flamestream.model.records import Document
 from flamestream.model.time import FrontId
 from flamestream.ports import Post, Producer, Reactor
 
-__all__ = ["Document", "SourceTraits", "build", "describe", "share_of"]
+__all__ = ["Document", "SourceTraits", "build", "check_classes", "describe", "share_of"]
 
 MAX_RUN_LENGTH: Final = 64
 _RUNS_A_SECOND: Final = 1000
@@ -96,11 +99,12 @@ class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         check_dsn(self.dsn)
 
 
-SourceSpec = FilesSpec | GeneratorSpec | SocketSpec | MemorySpec | KafkaSourceSpec | PostgresSpec
+SourceSpec = FilesSpec | GeneratorSpec | SocketSpec | Connector | MemorySpec | KafkaSourceSpec | PostgresSpec
 _KINDS: Final[dict[str, type[SourceSpec]]] = {
     "files": FilesSpec,
     "generator": GeneratorSpec,
     "socket": SocketSpec,
+    "connector": Connector,
     "memory": MemorySpec,
     "kafka": KafkaSourceSpec,
     "postgres": PostgresSpec,
@@ -133,6 +137,9 @@ def describe(spec: object, where: str = "source") -> SourceTraits:
             return SourceTraits(timed=True, run_length=length, replayable=True, bounded=count is not None)
         case SocketSpec():
             return SourceTraits(timed=False, run_length=0, replayable=False, bounded=False)
+        case Connector() as connector:
+            cls = source_class(connector, f"{where}.connector")
+            return SourceTraits(cls.timed, MAX_RUN_LENGTH if cls.timed else 0, replayable=True, bounded=cls.bounded)
         case MemorySpec():
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False)
         case KafkaSourceSpec(readers=readers):
@@ -147,6 +154,15 @@ def share_of(fronts: Sequence[FrontSettings], front: FrontId) -> int:
     return sum(1 for other in fronts[:front] if other.source == fronts[front].source)
 
 
+def check_classes(spec: object, where: str = "source") -> None:
+    """Whether the classes that `spec` names are there; the application must be loaded. Raises ManifestError like `describe`."""
+    match one_of(spec, _KINDS, where):
+        case FilesSpec(type=name):
+            row_class(name, f"{where}.files.type")
+        case _:
+            return
+
+
 def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: str = "source", job: str = "", share: int = 0) -> Producer:
     """The producer of front `front`, the source's front number `share`. `name` is the source's in the manifest, for messages."""
     where = f"spec.sources.{name}"
@@ -158,6 +174,9 @@ def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: s
             return GeneratorProducer(count, rate, called, front, post, reactor)
         case SocketSpec(address=address, payload=payload):
             return SocketProducer(address_of(address), payload == "bytes", name, job, front, post, reactor)
+        case Connector() as connector:
+            made = source_class(connector, f"{where}.connector")(connector.settings, name)
+            return ReadingProducer(made, front, post, reactor)
         case MemorySpec(name=channel):
             return MemoryProducer(channel_named(channel), front, post, reactor)
         case KafkaSourceSpec() as kafka:

@@ -5,7 +5,8 @@ thread, and it reads ahead by a bounded buffer while the front works. Replays co
 the order asked before anything new.
 
 Keeps: records leave in the reader's order and within the last Pull; after a newer fence nothing of an older one is posted; an OSError
-or Retryable of the reader is retried a bounded number of times and then fails the source. Does not: read (listed.py, followed.py).
+or Retryable of the reader is retried a bounded number of times and then fails the source; a Retryable (a server that is away) for as
+long as it takes once a call has succeeded. Does not: read (listed.py, followed.py).
 """
 
 from collections import deque
@@ -90,6 +91,8 @@ class ReadingProducer:
         self._at_end = False
         self._most_tries = tries
         self._tries = 0
+        self._proved = False
+        """A call has succeeded: settings are right, so a server that is away now is waited for."""
         self._timer: Timer | None = None
         self._failure = ""
 
@@ -191,16 +194,17 @@ class ReadingProducer:
         elif isinstance(result, Exception):
             raise result
         else:
-            self._tries, self._failure = 0, ""
+            self._tries, self._failure, self._proved = 0, "", True
             done(result)
 
     def _retry(self, error: OSError | Retryable) -> None:
         self._tries += 1
         self._failure = str(error)
-        if self._tries == self._most_tries:
+        waits = self._most_tries is None or (self._proved and isinstance(error, Retryable))
+        if not waits and self._most_tries is not None and self._tries >= self._most_tries:
             self._fail("retryable", f"{error}; tried {self._tries} times")
         else:
-            self._timer = self._reactor.later(FIRST_PAUSE * 2 ** min(self._tries, MAX_TRIES), self._look_again)
+            self._timer = self._reactor.later(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._tries, MAX_TRIES)), self._look_again)
 
     def _fail(self, category: str, message: str) -> None:
         self._stopped = True

@@ -33,6 +33,8 @@ MICROSECOND: Final = datetime.timedelta(microseconds=1)
 
 def payload_of(value: Any) -> Any:
     """Any value of JSON or Parquet as a payload."""
+    if type(value) in codec.SCALARS:
+        return value
     if isinstance(value, dict):
         return Map({key: payload_of(inner) for key, inner in value.items()})
     if isinstance(value, list | tuple):
@@ -42,6 +44,8 @@ def payload_of(value: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """Scalars that are no payloads as ones that are, in whatever dicts and lists they stand."""
+    if type(value) in codec.SCALARS:
+        return value
     match value:
         case dict():
             return {key: plain(inner) for key, inner in value.items()}
@@ -93,7 +97,8 @@ class Rows:
         try:
             made = make()
             payload = payload_of(made) if self._cls is None else made
-            codec.check(payload)
+            if type(payload) is not Map:  # which has checked what was put into it
+                codec.check(payload)
         except (msgspec.MsgspecError, PayloadError, RecursionError) as error:
             raise BadRow(str(error)) from error
         return payload

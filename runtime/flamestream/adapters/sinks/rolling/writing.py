@@ -50,7 +50,8 @@ class Log:
         self._tail = 0
         self._newest: dict[Slot, int] = {}
         self._waiting: deque[Numbered] = deque()
-        self._bytes = 0
+        self._delivered_bytes = self._filed_bytes = 0
+        """Each written by one of the two threads, so that neither needs a lock."""
         self._since = 0.0
         """When the first of `_waiting` was delivered."""
         self._older_closed = False
@@ -79,7 +80,7 @@ class Log:
         if not self._waiting:
             self._since = time.monotonic()
         self._waiting.append((position, segment.bundles))
-        self._bytes += size_of(segment.bundles)
+        self._delivered_bytes += size_of(segment.bundles)
         self._tail, self._newest = position, newest
 
     def _create(self, name: str, data: bytes) -> None:
@@ -93,6 +94,11 @@ class Log:
             raise Corrupt(f"{name} exists and cannot be read: does something delete objects there?")
         self.sealed = True
         raise Fenced(f"a newer attempt has sealed the log of attempt {self.fence.attempt} (layout {self.fence.layout}) at {name}")
+
+    @property
+    def _bytes(self) -> int:
+        """What waits for a part."""
+        return self._delivered_bytes - self._filed_bytes
 
     # --- parts ----------------------------------------------------------------------------------------------------------------------
 
@@ -144,5 +150,5 @@ class Log:
                 self.sealed = True
                 return
             while self._waiting and self._waiting[0][0] <= last:
-                self._bytes -= size_of(self._waiting.popleft()[1])
+                self._filed_bytes += size_of(self._waiting.popleft()[1])
             self._since = time.monotonic()

@@ -152,6 +152,35 @@ def check_reads_a_run_again(outside: Outside) -> None:
         assert front.wait(4) == list(outside.payloads[6:])
 
 
+class RestartableOutside(Outside, Protocol):
+    """Its server can be killed, and started again with what it had."""
+
+    def kill(self) -> None: ...
+    def start(self) -> None: ...
+
+
+def check_gives_the_rest_behind_a_killed_server(outside: RestartableOutside) -> None:
+    """The server is killed while the front follows it, and while it reads again: nothing is lost, doubled or reordered."""
+    with PortDriver() as driver:
+        front = Front(outside, driver)
+        front.follow(0)
+        front.pull(4)
+        front.wait(4)
+        outside.kill()
+        front.pull(RECORDS)
+        driver.settle()
+        outside.start()
+        assert front.wait(RECORDS) == list(outside.payloads)
+        outside.kill()
+        front.producer.read(ReadRun(Front.fence(2), FRONT, Entry(Time(100), outside.partition, Offset(2), 3)))
+        driver.settle()
+        outside.start()
+        assert list(driver.take(RunRead).payloads) == list(outside.payloads[2:5])
+        front.follow(5, attempt=2)
+        front.pull(PLENTY, attempt=2)
+        assert front.wait(5, attempt=2) == list(outside.payloads[5:])
+
+
 PRODUCER_CHECKS: Final[list[Callable[[Outside], None]]] = [
     check_gives_all_in_order,
     check_gives_nothing_without_credit,

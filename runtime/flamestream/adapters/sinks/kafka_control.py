@@ -86,7 +86,7 @@ class ControlTopic:
         if self._known:
             return
         from confluent_kafka import TopicCollection  # an extra
-        from confluent_kafka.admin import NewTopic
+        from confluent_kafka.cimpl import NewTopic
 
         admin = self._clients.admin()
         try:

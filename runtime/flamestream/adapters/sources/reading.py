@@ -48,8 +48,11 @@ class Reader(Protocol):
     """All that `seek` asked for has been given."""
     idle_seconds: float
     """When to look again after `next` gave nothing."""
-    problem: str
-    """Why it gives nothing although there may be something; "" if all is well."""
+
+    @property
+    def problem(self) -> str:
+        """Why it gives nothing although there may be something; "" if all is well."""
+        ...
 
     def seek(self, offsets: Mapping[Partition, Offset]) -> None:
         """Read on from `offsets`."""

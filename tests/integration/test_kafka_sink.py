@@ -131,6 +131,16 @@ def test_a_payload_that_does_not_fit_the_format_fails_before_anything_is_written
     assert (failed.category, "value: json" in failed.message) == ("user", True)
 
 
+def test_a_compacted_topic_is_refused_for_low_latency(broker: Broker) -> None:
+    topic = Topic(broker, "low-latency")
+    topic.spec["kafka"]["topic"] = broker.topic(1, cleanup_policy="compact")
+    with PortDriver() as driver:
+        worker = Worker(topic, "w1", driver)
+        worker.send_open(fence(1), 0)
+        failed = driver.take(SinkFailed)
+    assert (failed.category, "form: transactional" in failed.message) == ("user", True)
+
+
 def test_a_missing_topic_fails_with_what_to_do(broker: Broker) -> None:
     topic = Topic(broker, "transactional")
     topic.spec["kafka"]["topic"] = "nowhere"

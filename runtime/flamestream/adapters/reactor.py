@@ -136,8 +136,11 @@ class EpollReactor:
     def close(self) -> None:
         """Let go of the kernel's objects. Helper threads end by themselves; they are daemons, so a hanging one holds up nobody."""
         self._helpers.close()
-        self._awake = True  # a helper that comes back late finds nobody to wake
+        self._awake = True
         self._epoll.close()
+
+    def __del__(self) -> None:
+        """Not in `close`: a helper that comes back late may be about to write to it, and the number could be another file's by then."""
         os.close(self._wakeup)
 
     def timer_cancelled(self) -> None:

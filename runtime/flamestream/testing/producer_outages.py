@@ -70,6 +70,31 @@ def _failed(driver: PortDriver) -> bool:
     return any(isinstance(event, SourceFailed) for event in driver.events)
 
 
+def check_gives_the_rest_behind_a_killed_server(outside: StoppableOutside) -> None:
+    """The server is killed while the front follows it, and while it reads again: nothing is lost, doubled or reordered.
+
+    All in one, for servers that take long to start.
+    """
+    with PortDriver() as driver:
+        front = Front(outside, driver)
+        front.follow(0)
+        front.pull(4)
+        front.wait(4)
+        outside.stop()
+        front.pull(RECORDS)
+        driver.settle()
+        outside.start()
+        assert front.wait(RECORDS) == list(outside.payloads)
+        outside.stop()
+        front.producer.read(ReadRun(Front.fence(2), FRONT, run_of(outside, 100, 2, 5)))
+        driver.settle()
+        outside.start()
+        assert list(driver.take(RunRead).payloads) == list(outside.payloads[2:5])
+        front.follow(5, attempt=2)
+        front.pull(PLENTY, attempt=2)
+        assert front.wait(5, attempt=2) == list(outside.payloads[5:])
+
+
 PRODUCER_OUTAGE_CHECKS: Final[list[Callable[[StoppableOutside], None]]] = [
     check_following_waits_for_the_server,
     check_killed_between_records,

@@ -9,7 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -151,6 +151,12 @@ class Broker:
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.address, **QUIET})
 
+    def admin_call(self, call: Callable[[AdminClient], Mapping[Any, Any]]) -> None:
+        """Something asked of the broker, and its answers."""
+        admin = self.admin()
+        for answer in call(admin).values():
+            answer.result(30)
+
     def topic(self, partitions: int = 1, name: str = "", **settings: str) -> str:
         """A new topic; underscores in names of settings stand for dots."""
         name = name or f"topic-{uuid4().hex[:8]}"
@@ -162,9 +168,11 @@ class Broker:
     def write(self, topic: str, *values: bytes | None, partition: int = 0, **settings: Any) -> None:
         """Durable when it returns. `settings` of `produce`."""
         producer = Producer({"bootstrap.servers": self.address, "linger.ms": 0, "enable.idempotence": True, **QUIET})
+        errors: list[KafkaError | None] = []
         for value in values:
-            producer.produce(topic, value, partition=partition, **settings)
+            producer.produce(topic, value, partition=partition, on_delivery=lambda error, _: errors.append(error), **settings)
         assert producer.flush(30) == 0
+        assert not any(errors), errors
 
     def read(self, topic: str, committed: bool = True) -> list[Message]:
         """Everything that it holds now, partition by partition."""

@@ -42,7 +42,8 @@ class AvroFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 Format = Literal["text", "bytes", "json", "payload"] | AvroFormat
 
-_to_json: Final = msgspec.json.Encoder().encode
+_to_json: Final = msgspec.json.Encoder(enc_hook=plain_of).encode
+"""Classes, tuples and scalars directly; our collections by way of plain values."""
 _from_json: Final = msgspec.json.Decoder().decode
 
 
@@ -58,7 +59,8 @@ def encoder_of(form: Format) -> Encode:
     """To bytes."""
     if isinstance(form, AvroFormat):
         return AvroEncoder(form.avro).encode
-    return {"text": _as_text, "bytes": _as_bytes, "json": _as_json, "payload": codec.encode}[form]
+    encoders: dict[str, Encode] = {"text": _as_text, "bytes": _as_bytes, "json": _as_json, "payload": codec.encode}
+    return encoders[form]
 
 
 def _text(data: bytes) -> str:
@@ -95,4 +97,4 @@ def _as_bytes(value: Any) -> bytes:
 
 
 def _as_json(value: Any) -> bytes:
-    return _to_json(plain_of(value))
+    return _to_json(value)

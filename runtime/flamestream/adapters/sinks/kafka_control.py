@@ -105,6 +105,19 @@ class ControlTopic:
                 _created(admin.create_topics([NewTopic(self.name, 2, -1, config=dict(SETTINGS))])[self.name])
         self._known = True
 
+    def refuse_compacted(self, topic: str) -> None:
+        """Raises UserError if compaction could remove from `topic` what a low-latency sink counts as delivered."""
+        from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]  # not in its stubs
+
+        admin, resource = self._clients.admin(), ConfigResource(ResourceType.TOPIC, topic)
+        with failure_of(f"{self._where}: reading the settings of topic {topic!r}, which a low-latency sink must know"):
+            settings: Any = admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource].result(ANSWER_SECONDS * 2)
+        if "compact" in settings["cleanup.policy"].value:
+            raise UserError(
+                f"{self._where}: topic {topic!r} is compacted, and compaction removes the records of aborted transactions, which count as "
+                "delivered in this form. Use form: transactional, or a topic with cleanup.policy=delete"
+            )
+
     # --- writing --------------------------------------------------------------------------------------------------------------------
 
     def announce(self, announcement: Announcement) -> None:

@@ -2,7 +2,7 @@
 
 >>> ledger = KafkaLedger({}, {})
 >>> first = Bundle(Slot(7), SequenceNumber(1), b"t", codec.encode_items([(b"t", "item")]))
->>> ledger.fresh([first]) == [first], ledger.take([(first, [(b"t", "item")])]), ledger.fresh([first])
+>>> ledger.fresh([first]) == [first], ledger.take([(first, [(b"t", "item")], digest_of(first.items))]), ledger.fresh([first])
 (True, None, [])
 
 The rule of what may follow is the ledger's (ledger.py); a repeated bundle is compared by its hash.
@@ -64,11 +64,11 @@ class KafkaLedger:
                 raise Bug(refusal(bundle, had))
         return fresh
 
-    def take(self, fresh: Iterable[tuple[Bundle, Items]]) -> None:
-        """Remember bundles that `fresh` gave, with their items."""
-        for bundle, items in fresh:
-            item = kept_item(*items[-1])
-            self._states[bundle.slot] = SlotState(bundle.slot, bundle.sequence, bundle.t_last, digest_of(bundle.items), item)
+    def take(self, fresh: Iterable[tuple[Bundle, Items, bytes]]) -> None:
+        """Remember bundles that `fresh` gave, with their items and hash."""
+        for bundle, items, digest in fresh:
+            item = kept_item(bundle.items, items)
+            self._states[bundle.slot] = SlotState(bundle.slot, bundle.sequence, bundle.t_last, digest, item)
             if (metas := self.present.get(bundle.slot)) is not None:
                 self.present[bundle.slot] = {meta for meta in metas if meta > bundle.t_last}
                 if not self.present[bundle.slot]:

@@ -113,6 +113,8 @@ class KafkaWriting:
         """The five steps, and what follows from what is found."""
         me = self._id(self._fence)
         self._control.ensure()
+        if self._output.low_latency:
+            self._control.refuse_compacted(self._output.topic)
         self._producer = self._initialised(me)
         self.open_transaction = False
         self._control.announce(Announcement(FORMAT, self._fence, me, {}))
@@ -182,17 +184,16 @@ class KafkaWriting:
             if action.fence != self._fence:
                 raise Fenced(f"{self._output.where}: delivery {action.number} is of {action.fence}, the writer of {self._fence}")
             self._sound()
-            fresh = [(bundle, codec.decode_items(bundle.items)) for bundle in self._ledger.fresh(action.bundles)]
-            if fresh:
-                self._write(fresh)
+            if bundles := self._ledger.fresh(action.bundles):
+                self._write([(bundle, codec.decode_items(bundle.items), digest_of(bundle.items)) for bundle in bundles])
 
-    def _write(self, fresh: Sequence[tuple[Bundle, Items]]) -> None:
-        made = [(bundle, self._made(bundle, items)) for bundle, items in fresh]
-        skipped = sum(len(items) for _, items in fresh) - sum(len(records) for _, records in made)
+    def _write(self, fresh: Sequence[tuple[Bundle, Items, bytes]]) -> None:
+        made = [(bundle, digest, self._made(bundle, items)) for bundle, items, digest in fresh]
+        skipped = sum(len(items) for _, items, _ in fresh) - sum(len(records) for _, _, records in made)
         with self._breaking():
             self._begin()
-            for bundle, records in made:
-                self._produce(bundle, records)
+            for bundle, digest, records in made:
+                self._produce(bundle, digest, records)
             if self._output.low_latency:
                 self._flush()
             self._ledger.take(fresh)
@@ -217,10 +218,10 @@ class KafkaWriting:
         self._producer.begin_transaction()
         self.open_transaction = True
 
-    def _produce(self, bundle: Bundle, records: Sequence[tuple[bytes, bytes | None, bytes | None, int]]) -> None:
+    def _produce(self, bundle: Bundle, digest: bytes, records: Sequence[tuple[bytes, bytes | None, bytes | None, int]]) -> None:
         assert self._producer is not None, "open comes first"
         produce, topic, tag, count = self._producer.produce, self._output.topic, self._output.tag, len(records)
-        (attempt, layout), digest = self._fence, digest_of(bundle.items)
+        attempt, layout = self._fence
         for meta, key, value, partition in records:
             place = Place(tag, attempt, layout, bundle.slot, bundle.sequence, count, meta, digest)
             while True:

@@ -13,7 +13,7 @@ from flamestream.core.events import Event
 
 E = TypeVar("E")
 
-DEADLINE_SECONDS: Final = 20.0
+DEADLINE_SECONDS: Final = 60.0
 TICK_SECONDS: Final = 0.02
 
 

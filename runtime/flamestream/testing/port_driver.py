@@ -14,7 +14,7 @@ from flamestream.core.events import Event
 E = TypeVar("E")
 T = TypeVar("T")
 
-DEADLINE_SECONDS: Final = 20.0
+DEADLINE_SECONDS: Final = 60.0
 TICK_SECONDS: Final = 0.02
 
 

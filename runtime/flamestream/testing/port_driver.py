@@ -4,6 +4,7 @@ Used by the contracts of producers and consumers. Waiting ends with what is wait
 error that shows what came instead.
 """
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -24,15 +25,27 @@ class _Reactor(EpollReactor):
     def __init__(self) -> None:
         super().__init__()
         self.under_way = 0
+        self._threads: set[threading.Thread] = set()
 
     def background(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
         self.under_way += 1
+
+        def known() -> T:
+            self._threads.add(threading.current_thread())
+            return work()
 
         def back(result: T | Exception) -> None:
             self.under_way -= 1
             done(result)
 
-        super().background(work, back)
+        super().background(known, back)
+
+    def close(self) -> None:
+        """Behind its threads, which may still be waking it."""
+        self._helpers.close()
+        for thread in self._threads:
+            thread.join(DEADLINE_SECONDS)
+        super().close()
 
 
 class PortDriver:

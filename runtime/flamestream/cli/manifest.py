@@ -23,6 +23,13 @@ GUARANTEES: Final = ("exactly-once", "at-least-once", "none")
 LATER: Final = ("exactly-once-2pc", "strong-productions", "micro-batch", "at-most-once")
 ON_ERROR: Final = "write fail, or {deadLetter: SINK}"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PATHS: Final = {
+    "files": ("path", "paths"),
+    "postgres": ("password_file",),
+    "http": ("keys", "token_file"),
+    "events": ("path",),
+}
+"""Settings of sources and sinks that are places in the file system."""
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -144,15 +151,17 @@ class Job(Struct, frozen=True):
 
     def _placed(self, spec: dict[str, Any]) -> dict[str, Any]:
         """Files are where the manifest is, whatever the working folder of a worker."""
-        settings = spec.get("files")
+        ((kind, settings),) = spec.items()
         if not isinstance(settings, dict):
             return spec
         placed = dict(settings)
-        if isinstance(placed.get("path"), str):
-            placed["path"] = str(self.path(placed["path"]))
-        if isinstance(placed.get("paths"), list):
-            placed["paths"] = [str(self.path(path)) if isinstance(path, str) else path for path in placed["paths"]]
-        return {"files": placed}
+        for name in _PATHS.get(kind, ()):
+            written = placed.get(name)
+            if isinstance(written, str):
+                placed[name] = str(self.path(written))
+            elif isinstance(written, list):
+                placed[name] = [str(self.path(path)) if isinstance(path, str) else path for path in written]
+        return {kind: placed}
 
     def error(self, path: FieldPath, message: str) -> ManifestError:
         """An error that points at a field."""

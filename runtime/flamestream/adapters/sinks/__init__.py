@@ -6,6 +6,7 @@
 | socket   | yes: the far end does         | consumers in any language                  |
 | callback | no                            | tests and benchmarks in the worker         |
 | discard  | no                            | measuring what a graph costs without output|
+| events   | yes: a shared folder          | browsers                                   |
 | postgres | yes: a table beside the rows  | rows that anybody can query                |
 
 >>> describe({"discard": {}}).fences
@@ -30,7 +31,7 @@ from flamestream.adapters.sinks.files_sink import FilesConsumer
 from flamestream.adapters.sinks.postgres_rows import SPECIAL
 from flamestream.adapters.sinks.reading import Item, read_all, read_items
 from flamestream.adapters.sinks.socket_sink import SocketConsumer
-from flamestream.adapters.spec import address_of, check_dsn, function_of, one_of
+from flamestream.adapters.spec import address_of, check_dsn, function_of, need, one_of
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.ports import Consumer, Post, Reactor
@@ -95,13 +96,33 @@ class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         return self.columns if isinstance(self.columns, dict) else {column: column for column in self.columns}
 
 
-SinkSpec = FilesSpec | SocketSpec | CallbackSpec | DiscardSpec | PostgresSpec
+class EventsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Server-sent events for browsers, over a folder as of a files sink; see docs/http.md."""
+
+    path: str
+    """The folder."""
+    listen: str
+    url: str = "/events"
+    allow_origin: str | None = None
+    """For pages of another origin, e.g. https://example.org or *."""
+    fsync: bool = True
+    poll_ms: int = 20
+
+    def __post_init__(self) -> None:
+        address_of(self.listen)
+        if not self.url.startswith("/") or self.poll_ms < 1:
+            raise ValueError("`url` begins with /, and `poll_ms` is at least 1")
+        need("h11", "http")
+
+
+SinkSpec = FilesSpec | SocketSpec | CallbackSpec | DiscardSpec | PostgresSpec | EventsSpec
 _KINDS: Final[dict[str, type[SinkSpec]]] = {
     "files": FilesSpec,
     "socket": SocketSpec,
     "callback": CallbackSpec,
     "discard": DiscardSpec,
     "postgres": PostgresSpec,
+    "events": EventsSpec,
 }
 _CANNOT_FENCE: Final = (
     "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get items twice. "
@@ -143,12 +164,14 @@ def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, 
             return CallbackConsumer(None, sink, post, reactor)
         case PostgresSpec() as postgres:
             return _postgres(postgres, sink, job, post, reactor)
+        case EventsSpec() as events:
+            return _events(events, FilesConsumer(FencedFolder(Path(events.path)), events.fsync, sink, writer, job, post, reactor), reactor)
 
 
 def read(spec: object, where: str = "sink") -> Iterator[Item]:
     """All items that a files sink holds, in the total order: (meta, slot, sequence, payload)."""
     match one_of(spec, _KINDS, where):
-        case FilesSpec(path=path):
+        case FilesSpec(path=path) | EventsSpec(path=path):
             return read_items(Path(path))
         case PostgresSpec(history=history) as postgres if history is not None:
             from flamestream.adapters.sinks.postgres_reading import read_history  # psycopg is there only if it is used
@@ -168,3 +191,10 @@ def _postgres(spec: PostgresSpec, sink: SinkName, job: str, post: Post, reactor:
     place = PostgresPlace(spec.table, spec.sources, spec.key, spec.state, spec.history)
     writing = PostgresWriting(Server(spec.dsn, spec.password_file, "flamestream"), place, job, sink)
     return BlockingConsumer(writing, sink, post, reactor)
+
+
+def _events(spec: EventsSpec, files: FilesConsumer, reactor: Reactor) -> Consumer:
+    from flamestream.adapters.sinks.events_sink import EventsConsumer, EventsPlace  # h11 is there only if it is used
+
+    place = EventsPlace(Path(spec.path), address_of(spec.listen), spec.url, spec.allow_origin, spec.poll_ms / 1000)
+    return EventsConsumer(files, place, reactor)

@@ -21,14 +21,9 @@ from flamestream.model.time import Time
 from flamestream.ports import Post, Producer, Reactor
 from flamestream.testing.port_driver import PortDriver
 from flamestream.testing.producer_contract import FRONT, PLENTY, PRODUCER_CHECKS, RECORDS, Front, Outside
+from support.ports import free_port
 
 WORDS = [f"wörd {number}" for number in range(RECORDS)]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 def post(port: int, body: str | bytes, key: str | None, path: str = "/", **headers: str) -> tuple[int, dict[str, Any], Any]:

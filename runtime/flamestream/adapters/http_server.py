@@ -4,7 +4,7 @@ While a request waits for its answer its connection is not read, so a client tha
 that does not finish a request in time, or does not take what it was sent, is closed. A port that is in use (the worker before has not let
 it go yet) is tried again until it is free, and `problem` says so.
 
-Keeps: at most `connections` connections, each bounded by `body` and MAX_HEAD bytes of input and MAX_UNSENT of output.
+Keeps: at most `connections` connections, each with at most `body` and MAX_HEAD bytes of input.
 Does not: TLS, compression or virtual hosts: put a reverse proxy before it. Know what is asked for (the handler does).
 """
 
@@ -23,7 +23,6 @@ from flamestream.adapters.framing import tune
 from flamestream.ports import Reactor, Timer
 
 MAX_HEAD: Final = 32 << 10
-MAX_UNSENT: Final = 4 << 20
 REQUEST_SECONDS: Final = 30.0
 """For a whole request, from its connection's beginning or the answer before; and for a client to take some of an answer."""
 REBIND_SECONDS: Final = 0.2
@@ -66,7 +65,7 @@ class Exchange:
             self._connection.stream(headers)
 
     def send(self, data: bytes) -> bool:
-        """A part of a stream. False if the client has gone or must take what it has first."""
+        """A part of a stream. False if the client has gone, or has not taken all of it yet: then wait until it is `idle`."""
         return self._connection is not None and self._connection.send_part(data)
 
     @property
@@ -276,10 +275,9 @@ class _Connection:
         self._write(self._http.send(h11.Response(status_code=200, headers=[*headers, ("connection", "close")])))
 
     def send_part(self, data: bytes) -> bool:
-        """False if it must wait until more has left."""
-        if not self._open or len(self._unsent) > MAX_UNSENT:
-            return False
-        self._write(self._http.send(h11.Data(data=data)))
+        """Whether all of it has left."""
+        if self._open:
+            self._write(self._http.send(h11.Data(data=data)))
         return self._open and not self._unsent
 
     @property

@@ -62,7 +62,7 @@ class Cursor:
         for log, place in self.places.items():
             fence = fence_of(log)
             short = log.removesuffix(".log").removeprefix(f"attempt-{fence.attempt}-{fence.layout}-")
-            ahead = f"{fence.attempt}.{fence.layout}~" if fence != self.floor else ""
+            ahead = f"{fence.attempt}.{fence.layout}!" if fence != self.floor else ""
             parts.append(f"{ahead}{short}@{place.start}" + (f"+{place.items}" if place.items else ""))
         return "/".join(parts)
 
@@ -74,7 +74,7 @@ class Cursor:
             raise UserError(f"{text!r:.100} is not a cursor")
         cursor = cls(Fence(Attempt(int(found[1])), LayoutVersion(int(found[2]))))
         for name, start, items in _POSITION.findall(found[3]):
-            ahead, _, short = name.rpartition("~")
+            ahead, _, short = name.rpartition("!")
             attempt, _, layout = (ahead or f"{found[1]}.{found[2]}").partition(".")
             log = f"attempt-{attempt}-{layout}-{short}.log"
             try:

@@ -6,6 +6,7 @@
 | socket   | yes: the far end does         | consumers in any language                  |
 | callback | no                            | tests and benchmarks in the worker         |
 | discard  | no                            | measuring what a graph costs without output|
+| http     | if the far end says so        | servers of any kind                        |
 | events   | yes: a shared folder          | browsers                                   |
 | postgres | yes: a table beside the rows  | rows that anybody can query                |
 
@@ -21,7 +22,7 @@ Does not: read the manifest's file (cli/manifest.py), or refuse a sink (it says 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -31,7 +32,7 @@ from flamestream.adapters.sinks.files_sink import FilesConsumer
 from flamestream.adapters.sinks.postgres_rows import SPECIAL
 from flamestream.adapters.sinks.reading import Item, read_all, read_items
 from flamestream.adapters.sinks.socket_sink import SocketConsumer
-from flamestream.adapters.spec import address_of, check_dsn, function_of, need, one_of
+from flamestream.adapters.spec import address_of, check_dsn, function_of, need, one_of, secret_of
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.ports import Consumer, Post, Reactor
@@ -115,7 +116,25 @@ class EventsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         need("h11", "http")
 
 
-SinkSpec = FilesSpec | SocketSpec | CallbackSpec | DiscardSpec | PostgresSpec | EventsSpec
+class HttpSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A server to POST to; see docs/http.md."""
+
+    url: str
+    contract: Literal["fenced", "idempotent"]
+    timeout_ms: int = 10_000
+    batch: int = 100
+    """Of `idempotent`: items in a request."""
+    token_file: str | None = None
+    """Its content is sent as the bearer token."""
+
+    def __post_init__(self) -> None:
+        if not self.url.startswith(("http://", "https://")):
+            raise ValueError("`url` begins with http:// or https://")
+        if min(self.timeout_ms, self.batch) < 1:
+            raise ValueError("`timeout_ms` and `batch` have to be at least 1")
+
+
+SinkSpec = FilesSpec | SocketSpec | CallbackSpec | DiscardSpec | PostgresSpec | EventsSpec | HttpSpec
 _KINDS: Final[dict[str, type[SinkSpec]]] = {
     "files": FilesSpec,
     "socket": SocketSpec,
@@ -123,10 +142,15 @@ _KINDS: Final[dict[str, type[SinkSpec]]] = {
     "discard": DiscardSpec,
     "postgres": PostgresSpec,
     "events": EventsSpec,
+    "http": HttpSpec,
 }
 _CANNOT_FENCE: Final = (
     "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get items twice. "
     "Choose a `files` or `socket` sink, or `guarantee: at-least-once`"
+)
+_IDEMPOTENT: Final = (
+    "a server that only drops repeated ids cannot keep out a worker that was replaced and wakes up again. Let it keep the contract "
+    "`fenced` (docs/http.md, examples/http_consumer.py), or choose `guarantee: at-least-once`"
 )
 
 
@@ -146,6 +170,8 @@ def describe(spec: object, where: str = "sink") -> SinkTraits:
             return SinkTraits(False, f"{where}: {_CANNOT_FENCE.format('callback')}")
         case DiscardSpec():
             return SinkTraits(False, f"{where}: {_CANNOT_FENCE.format('discard')}")
+        case HttpSpec(contract="idempotent"):
+            return SinkTraits(False, f"{where}: {_IDEMPOTENT}")
         case _:
             return SinkTraits(True)
 
@@ -164,6 +190,8 @@ def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, 
             return CallbackConsumer(None, sink, post, reactor)
         case PostgresSpec() as postgres:
             return _postgres(postgres, sink, job, post, reactor)
+        case HttpSpec() as http:
+            return _http(http, sink, writer, job, post, reactor)
         case EventsSpec() as events:
             return _events(events, FilesConsumer(FencedFolder(Path(events.path)), events.fsync, sink, writer, job, post, reactor), reactor)
 
@@ -198,3 +226,14 @@ def _events(spec: EventsSpec, files: FilesConsumer, reactor: Reactor) -> Consume
 
     place = EventsPlace(Path(spec.path), address_of(spec.listen), spec.url, spec.allow_origin, spec.poll_ms / 1000)
     return EventsConsumer(files, place, reactor)
+
+
+def _http(spec: HttpSpec, sink: SinkName, writer: WorkerId, job: str, post: Post, reactor: Reactor) -> Consumer:
+    from flamestream.adapters.sinks.blocking import BlockingConsumer
+    from flamestream.adapters.sinks.http_sink import HttpPlace, HttpWriting  # urllib3 takes a while to import
+
+    headers = {}
+    if spec.token_file is not None:
+        headers["authorization"] = f"Bearer {secret_of(spec.token_file, f'spec.sinks.{sink}.http.token_file')}"
+    place = HttpPlace(spec.url, spec.contract, spec.timeout_ms / 1000, spec.batch, headers)
+    return BlockingConsumer(HttpWriting(place, job, sink, writer), sink, post, reactor)

@@ -4,9 +4,9 @@
     python benchmarks/postgres.py --dsn postgresql://me@host/db
     python benchmarks/postgres.py --json
 
-Latency: one call is in flight at a time, from `deliver` to the acknowledgement. In turns with it, on the same server: "bare" is an INSERT
-of one row through the same driver, so one commit; "copy" is a COPY of as many rows and its commit. Throughput: deliveries of 4,096 rows over
-128 slots, as a backlog makes them.
+Latency: one call is in flight at a time, from `deliver` to the acknowledgement. In turns with it, on the same server: "bare" is an
+INSERT of one row through the same driver, so one commit; "copy" is a COPY of as many rows and its commit. Throughput: deliveries of
+4,096 rows over 128 slots, as a backlog makes them.
 """
 
 import argparse

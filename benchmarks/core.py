@@ -22,6 +22,8 @@ from corpus import documents
 
 import flamestream as fs
 from flamestream.core import actions, events, messages
+from flamestream.core.native import FASTEST
+from flamestream.core.parts import REFERENCE, Parts
 from flamestream.core.settings import FrontSettings, WorkerSettings
 from flamestream.core.worker import Worker
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SourceName, WorkerId
@@ -43,8 +45,9 @@ def counts() -> fs.Graph:
 class Alone:
     """One worker whose outside answers at once."""
 
-    def __init__(self, graph: fs.Graph) -> None:
-        self.worker = Worker(ME, graph.validated(), WorkerSettings("core", SLOTS, (FrontSettings(FRONT, SourceName("docs"), timed=False),)))
+    def __init__(self, graph: fs.Graph, parts: Parts) -> None:
+        settings = WorkerSettings("core", SLOTS, (FrontSettings(FRONT, SourceName("docs"), timed=False),))
+        self.worker = Worker(ME, graph.validated(), settings, parts)
         self.items = 0
         self._answers: list[events.Event] = []
         self._epoch = 0
@@ -114,7 +117,7 @@ def plain_loop(lines: Sequence[str]) -> Callable[[], int]:
 
 def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     """A row a step of documents."""
-    alone = Alone(workload.graph if options.job == "index" else counts())
+    alone = Alone(workload.graph if options.job == "index" else counts(), REFERENCE if options.reference else FASTEST)
     lines = documents(options.documents, options.mean)
     rows, number = [], 0
     gc.disable()
@@ -154,6 +157,7 @@ def main() -> None:
     parser.add_argument("--step", type=int, default=1000, help="documents a row")
     parser.add_argument("--epoch", type=int, default=50, help="documents an epoch")
     parser.add_argument("--job", choices=["index", "counts"], default="index")
+    parser.add_argument("--reference", action="store_true", help="the Python parts instead of the native ones")
     parser.add_argument("--floor", action="store_true", help="also the plain loop, in the same run")
     measure(parser.parse_args())
 

@@ -50,8 +50,9 @@ def main() -> int:
 
 def fingerprint() -> str:
     """A hash of all that the environment depends on: pins, this script, the project's metadata, its place, the interpreter."""
-    digest = hashlib.sha256(f"{ROOT} {os.path.realpath(sys.executable)} {sys.version}".encode())
-    for file in [*sorted(REQUIREMENTS.glob("*.txt")), ROOT / "pyproject.toml", Path(__file__)]:
+    digest = hashlib.sha256(f"{ROOT} {os.path.realpath(sys.executable)} {sys.version} {shutil.which('cargo')}".encode())
+    native = [ROOT / "native" / "Cargo.toml", *sorted((ROOT / "native" / "src").glob("*.rs"))]
+    for file in [*sorted(REQUIREMENTS.glob("*.txt")), ROOT / "pyproject.toml", Path(__file__), *native]:
         digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
 
@@ -68,7 +69,10 @@ def build() -> None:
     pinned = ["--require-hashes", "--build-constraints", str(REQUIREMENTS / "build.txt")]
     run(uv, "pip", "sync", "--quiet", "--compile-bytecode", "--python", python, *pinned, str(REQUIREMENTS / "test.txt"))
     editable = ["--no-deps", "--build-constraints", str(REQUIREMENTS / "build.txt"), "--editable", str(ROOT)]
+    say("building the native kernel" if shutil.which("cargo") else "there is no Rust compiler (cargo): the Python kernel will do, slower")
     run(uv, "pip", "install", "--quiet", "--python", python, *editable)
+    if subprocess.run([python, "-c", "import flamestream._kernel"], capture_output=True, check=False).returncode:
+        say("the native kernel was not built; everything works without it, at about a third of the speed")
     say("making Spark's class archive (its sessions then start in half the time)")
     archive = subprocess.run([python, "-m", "flamestream.spark.make_class_archive"], stdin=subprocess.DEVNULL, check=False)
     if archive.returncode:

@@ -3,7 +3,7 @@
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.graph import Graph, Loop, Stream
 from flamestream.model.payload import payload_type
-from flamestream.model.records import Document
+from flamestream.model.records import Document, KafkaRecord
 
-__all__ = ["Document", "Graph", "Loop", "Map", "Set", "Stream", "Vector", "payload_type"]
+__all__ = ["Document", "Graph", "KafkaRecord", "Loop", "Map", "Set", "Stream", "Vector", "payload_type"]
 __version__ = "0.1.0"

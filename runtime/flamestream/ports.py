@@ -17,6 +17,7 @@ from flamestream.core.actions import (
     LinkPeers,
     Load,
     OpenSink,
+    Prefetch,
     Pull,
     ReadRun,
     SealJournal,
@@ -107,6 +108,9 @@ class Snapshots(Protocol):
 
     def upload(self, action: Upload) -> None: ...
     def load(self, action: Load) -> None: ...
+    def prefetch(self, action: Prefetch) -> None:
+        """Have these segments at hand, and no others. Posts nothing."""
+        ...
 
 
 # --- blocking ports: called from helper threads, and by the coordinator's shell -----------------------------------------------------

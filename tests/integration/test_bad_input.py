@@ -23,7 +23,8 @@ from typing import Any
 import pytest
 
 from flamestream.adapters.application import load
-from flamestream.adapters.sources.contents import Contents
+from flamestream.adapters.sources.documents import Documents
+from flamestream.adapters.sources.listing import LocalFiles, Place
 from flamestream.adapters.status_file import JobStatus
 from flamestream.cli.exit_codes import ExitCode
 from flamestream.model.payload import ErrorValue
@@ -136,12 +137,14 @@ def test_a_document_that_is_not_utf8_fails_a_job_with_file_and_byte_and_once_it_
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can lose the right to read; for others test_sources_files.py has the same")
 def test_a_document_that_may_not_be_read_is_an_error_item_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("text")
+    folder = LocalFiles([Place(str(tmp_path), "")], "**/*")
+    (file,) = folder.listing(settled_only=True)
     os.seteuid(65534)
     try:
-        payload, _ = Contents("docs", "utf-8").document("a", str(tmp_path / "a"))
+        record, _ = Documents("docs", "utf-8").record(folder, file)
     finally:
         os.seteuid(0)
-    assert payload == ErrorValue("source docs", "PermissionError", "a: cannot be read: Permission denied")
+    assert record.payload == ErrorValue("source docs", "PermissionError", "a: cannot be read: Permission denied")
 
 
 # --- functions ----------------------------------------------------------------------------------------------------------------------

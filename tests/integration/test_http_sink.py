@@ -20,7 +20,8 @@ from flamestream.core.actions import OpenSink
 from flamestream.core.events import BundlesAcknowledged, SinkFailed
 from flamestream.model.ids import SinkName, Slot, WorkerId
 from flamestream.ports import Consumer, Post, Reactor
-from flamestream.testing.consumer_contract import CONSUMER_CHECKS, MORTAL_CHECKS, SINK, MortalOutside, Outside, Worker, bundle, fence
+from flamestream.testing.consumer_contract import CONSUMER_CHECKS, SINK, Outside, Worker, bundle, fence
+from flamestream.testing.consumer_outages import CONSUMER_OUTAGE_CHECKS, StoppableOutside
 from flamestream.testing.port_driver import PortDriver
 from support.eventually import eventually
 from support.ports import free_port
@@ -36,11 +37,11 @@ class Example:
         self.spec = {"http": {"url": f"http://127.0.0.1:{self.port}/", "contract": "fenced"}}
         self.process: subprocess.Popen[bytes] | None = None
 
-    def revive(self) -> None:
+    def start(self) -> None:
         self.process = subprocess.Popen([sys.executable, EXAMPLE, str(self.port), str(self.database)])
         eventually(self._listens, "the example listens")
 
-    def kill(self) -> None:
+    def stop(self) -> None:
         assert self.process is not None
         self.process.kill()
         self.process.wait()
@@ -63,10 +64,10 @@ class Example:
 @pytest.fixture
 def example(tmp_path: Path) -> Iterator[Example]:
     made = Example(tmp_path)
-    made.revive()
+    made.start()
     yield made
     if made.process is not None:
-        made.kill()
+        made.stop()
 
 
 @pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)
@@ -74,8 +75,8 @@ def test_contract(check: Callable[[Outside], None], example: Example) -> None:
     check(example)
 
 
-@pytest.mark.parametrize("check", MORTAL_CHECKS, ids=lambda check: check.__name__)
-def test_contract_with_kills(check: Callable[[MortalOutside], None], example: Example) -> None:
+@pytest.mark.parametrize("check", CONSUMER_OUTAGE_CHECKS, ids=lambda check: check.__name__)
+def test_contract_with_kills(check: Callable[[StoppableOutside], None], example: Example) -> None:
     check(example)
 
 

@@ -18,7 +18,8 @@ from flamestream.model.errors import UserError
 from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.payload import encode_items
 from flamestream.ports import Consumer, Post, Reactor
-from flamestream.testing.consumer_contract import CONSUMER_CHECKS, MORTAL_CHECKS, SINK, MortalOutside, Outside, Worker, fence
+from flamestream.testing.consumer_contract import CONSUMER_CHECKS, SINK, Outside, Worker, fence
+from flamestream.testing.consumer_outages import CONSUMER_OUTAGE_CHECKS, StoppableOutside
 from flamestream.testing.port_driver import PortDriver
 from support.eventually import eventually
 from support.postgres import PostgresServer, postgres
@@ -43,10 +44,10 @@ class Place:
     def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:
         return sinks.build(self.spec, SinkName(SINK), WorkerId(writer), "job", post, reactor)
 
-    def kill(self) -> None:
+    def stop(self) -> None:
         self.server.kill()
 
-    def revive(self) -> None:
+    def start(self) -> None:
         self.server.start()
 
     def taken(self) -> Sequence[tuple[int, int, bytes]]:
@@ -59,8 +60,8 @@ def test_contract(check: Callable[[Outside], None], server: PostgresServer) -> N
     check(Place(server))
 
 
-@pytest.mark.parametrize("check", MORTAL_CHECKS, ids=lambda check: check.__name__)
-def test_contract_with_kills(check: Callable[[MortalOutside], None], server: PostgresServer) -> None:
+@pytest.mark.parametrize("check", CONSUMER_OUTAGE_CHECKS, ids=lambda check: check.__name__)
+def test_contract_with_kills(check: Callable[[StoppableOutside], None], server: PostgresServer) -> None:
     check(Place(server))
 
 

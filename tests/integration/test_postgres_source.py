@@ -17,15 +17,14 @@ from flamestream.ports import Post, Producer, Reactor
 from flamestream.testing.port_driver import PortDriver
 from flamestream.testing.producer_contract import (
     FRONT,
-    MORTAL_CHECKS,
     PLENTY,
     PRODUCER_CHECKS,
     RECORDS,
     REPLAY_CHECKS,
     Front,
-    MortalOutside,
     Outside,
 )
+from flamestream.testing.producer_outages import PRODUCER_OUTAGE_CHECKS, REPLAY_OUTAGE_CHECKS, StoppableOutside
 from support.postgres import PostgresServer, postgres
 
 WORDS = [f"wörd {number}" for number in range(RECORDS)]
@@ -55,10 +54,10 @@ class Log:
         with self.server.connect() as connection:
             connection.cursor().executemany(f"INSERT INTO {self.name} VALUES (%s, %s)", rows)  # type: ignore[arg-type]  # a test's SQL
 
-    def kill(self) -> None:
+    def stop(self) -> None:
         self.server.kill()
 
-    def revive(self) -> None:
+    def start(self) -> None:
         self.server.start()
 
 
@@ -87,8 +86,8 @@ def test_contract(kind: Callable[[PostgresServer], Outside], check: Callable[[Ou
     check(kind(server))
 
 
-@pytest.mark.parametrize("check", MORTAL_CHECKS, ids=lambda check: check.__name__)
-def test_contract_with_kills(check: Callable[[MortalOutside], None], server: PostgresServer) -> None:
+@pytest.mark.parametrize("check", [*PRODUCER_OUTAGE_CHECKS, *REPLAY_OUTAGE_CHECKS], ids=lambda check: check.__name__)
+def test_contract_with_kills(check: Callable[[StoppableOutside], None], server: PostgresServer) -> None:
     check(Sparse(server))
 
 

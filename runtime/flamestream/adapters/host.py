@@ -105,6 +105,7 @@ class WorkerHost:
             actions.Deliver: lambda action: ports.consumers[action.sink].deliver(action),
             actions.Upload: ports.snapshots.upload,
             actions.Load: ports.snapshots.load,
+            actions.Prefetch: ports.snapshots.prefetch,
             actions.Wake: self._wake,
         }
 

@@ -34,7 +34,7 @@ def encode_segment(rows: Sequence[Row], between: Callable[[], None] = lambda: ti
     batches = []
     for start in range(0, len(rows), SLICE):
         part = rows[start : start + SLICE]
-        columns = [pa.array([getattr(row, name) for row in part], schema.field(name).type) for name in COLUMNS]
+        columns = [pa.array(values, field.type) for values, field in zip(zip(*part, strict=True), schema, strict=True)]
         batches.append(pa.record_batch(columns, schema=schema))
         between()
     return _written(pa.Table.from_batches(batches, schema).sort_by(ORDER))

@@ -20,8 +20,9 @@ from functools import partial
 from typing import Final
 
 from flamestream.adapters.object_names import plain
+from flamestream.adapters.prefetch import Prefetched
 from flamestream.adapters.segment import count_rows, decode_segment, encode_segment, merge_segments
-from flamestream.core.actions import Load, Upload
+from flamestream.core.actions import Load, Prefetch, Upload
 from flamestream.core.events import Event, Loaded, LoadFailed, Row, Uploaded, UploadFailed
 from flamestream.core.messages import SegmentRef
 from flamestream.model.errors import Corrupt, FlameStreamError, StoreUnavailable
@@ -49,6 +50,7 @@ class StoreSnapshots:
         self._newest = NO_FENCE
         self._under_way = False
         self._waiting: deque[Upload | Load] = deque()
+        self.prefetched = Prefetched(reactor, lambda ref: decode_segment(self._get(ref), ref.name))
 
     def upload(self, action: Upload) -> None:
         """Answer: Uploaded or UploadFailed."""
@@ -57,6 +59,10 @@ class StoreSnapshots:
     def load(self, action: Load) -> None:
         """Answer: Loaded or LoadFailed."""
         self._take(action)
+
+    def prefetch(self, action: Prefetch) -> None:
+        """Have these segments at hand, for a `load` that may come."""
+        self.prefetched.want(action.segments)
 
     def _take(self, action: Upload | Load) -> None:
         if action.fence < self._newest:
@@ -84,6 +90,8 @@ class StoreSnapshots:
             return
         self._under_way = False
         self._begin_next()
+        if isinstance(action, Load):
+            self.prefetched.want(())  # this worker has slots now
         if isinstance(result, FlameStreamError):
             self._post(_failed(action, result))
         elif isinstance(result, Exception):
@@ -114,7 +122,10 @@ class StoreSnapshots:
         rows: list[Row] = []
         for ref in action.segments:
             self._between(action.fence)
-            rows += decode_segment(self._get(ref), ref.name, slots, partial(self._between, action.fence))
+            at_hand = self.prefetched.rows(ref, slots)
+            if at_hand is None:
+                at_hand = decode_segment(self._get(ref), ref.name, slots, partial(self._between, action.fence))
+            rows += at_hand
         return Loaded(action.fence, rows)
 
     def _get(self, ref: SegmentRef) -> bytes:

@@ -21,37 +21,43 @@ from flamestream.model.errors import UserError
 from flamestream.ports import ObjectStore
 
 
-def store_from(url: str, *, create: bool = False) -> ObjectStore:
-    """The store that `url` names. `create` makes a folder that is missing; buckets are never made."""
+def store_from(url: str, *, create: bool = False, setting: str = "checkpoint.store") -> ObjectStore:
+    """The store that `url` names. `create` makes a folder that is missing; buckets are never made. `setting` is for messages."""
     parts = urlsplit(url)
     if not parts.scheme:
-        return LocalStore(_folder(url, url), create=create)
+        return LocalStore(_folder(url, url, setting), create=create)
     if parts.scheme == "file":
         if parts.netloc not in ("", "localhost"):
-            raise UserError(f"checkpoint.store {url!r} names the host {parts.netloc!r}: write file:///folder with three slashes")
-        return LocalStore(_folder(unquote(parts.path), url), create=create)
+            raise UserError(f"{setting} {url!r} names the host {parts.netloc!r}: write file:///folder with three slashes")
+        return LocalStore(_folder(unquote(parts.path), url, setting), create=create)
     if parts.scheme == "s3":
-        return _s3(url)
-    raise UserError(f"checkpoint.store {url!r} has an unknown scheme: use a folder, file:// or s3://bucket/prefix")
+        return _s3(url, setting)
+    raise UserError(f"{setting} {url!r} has an unknown scheme: use a folder, file:// or s3://bucket/prefix")
 
 
-def _s3(url: str) -> ObjectStore:
+def _s3(url: str, setting: str) -> ObjectStore:
     from flamestream.adapters.s3_store import S3Store  # lazily: boto3 is slow to import
 
+    bucket, prefix, options = parsed_s3(url, setting)
+    return S3Store(bucket, prefix, **options)
+
+
+def parsed_s3(url: str, setting: str) -> tuple[str, str, dict[str, str]]:
+    """Bucket, prefix, and endpoint and region if the URL has them. Raises UserError."""
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     unknown = sorted(options.keys() - {"endpoint", "region"})
     if unknown or not parts.netloc or "@" in parts.netloc:
         raise UserError(
-            f"checkpoint.store {_without_secret(url)!r} must be s3://bucket/prefix with ?endpoint= and &region= if needed"
+            f"{setting} {_without_secret(url)!r} must be s3://bucket/prefix with ?endpoint= and &region= if needed"
             + (f", not {', '.join(unknown)}" if unknown else "")
         )
-    return S3Store(parts.netloc, unquote(parts.path).strip("/"), endpoint=options.get("endpoint"), region=options.get("region"))
+    return parts.netloc, unquote(parts.path).strip("/"), options
 
 
-def _folder(path: str, url: str) -> Path:
+def _folder(path: str, url: str, setting: str) -> Path:
     if not path:
-        raise UserError(f"checkpoint.store {url!r} names no folder")
+        raise UserError(f"{setting} {url!r} names no folder")
     return Path(path).absolute()
 
 

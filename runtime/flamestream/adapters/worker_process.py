@@ -31,6 +31,7 @@ from flamestream.adapters.tcp import TcpLinks
 from flamestream.core.actions import ToldCoordinator
 from flamestream.core.events import Event
 from flamestream.core.messages import Failed
+from flamestream.core.native import FASTEST
 from flamestream.core.settings import WorkerSettings
 from flamestream.core.worker import Worker
 from flamestream.model.errors import FlameStreamError
@@ -77,7 +78,7 @@ def run(config: WorkerProcessConfig) -> int:
     process_shell.begin(config.parent, job=config.settings.job, role="worker", worker=config.worker)
     try:
         graph = load(Path(config.application), config.graph)
-        process = _WorkerProcess(config, Worker(config.worker, graph, config.settings))
+        process = _WorkerProcess(config, Worker(config.worker, graph, config.settings, FASTEST))
     except FlameStreamError as error:
         return process_shell.ended_by(error)
     return process.run()
@@ -153,9 +154,10 @@ class _WorkerProcess:
         return {front.front: journal for front in self._config.settings.fronts}
 
     def _producer(self, front: FrontId) -> Producer:
-        name = self._config.settings.fronts[front].source
+        fronts = self._config.settings.fronts
+        name, share = fronts[front].source, sources.share_of(fronts, front)
         spec, job = self._config.sources[name], self._config.settings.job
-        return sources.build(spec, front, self._inbox.append, self._reactor, name=name, job=job)
+        return sources.build(spec, front, self._inbox.append, self._reactor, name=name, job=job, share=share)
 
     def _consumer(self, sink: SinkName) -> Consumer:
         config = self._config

@@ -25,6 +25,7 @@ ON_ERROR: Final = "write fail, or {deadLetter: SINK}"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PATHS: Final = {
     "files": ("path", "paths"),
+    "rolling": ("path",),
     "postgres": ("password_file",),
     "http": ("keys", "token_file"),
     "events": ("path",),
@@ -135,11 +136,14 @@ class Job(Struct, frozen=True):
         """A path of the manifest, absolute."""
         return self.folder / Path(written).expanduser()
 
+    def place(self, written: str) -> str:
+        """A path of the manifest, absolute, or the URL that it is."""
+        return written if "://" in written else str(self.path(written))
+
     @property
     def store(self) -> str:
         """The object store's URL; a relative folder is made absolute."""
-        written = self.spec.checkpoint.store
-        return written if "://" in written else str(self.path(written))
+        return self.place(self.spec.checkpoint.store)
 
     def source(self, name: str) -> dict[str, Any]:
         """The spec of a source, with absolute paths."""
@@ -152,16 +156,25 @@ class Job(Struct, frozen=True):
     def _placed(self, spec: dict[str, Any]) -> dict[str, Any]:
         """Files are where the manifest is, whatever the working folder of a worker."""
         ((kind, settings),) = spec.items()
+        if kind == "kafka":
+            return {"kafka": self._files_of_kafka(settings)}
         if not isinstance(settings, dict):
             return spec
         placed = dict(settings)
         for name in _PATHS.get(kind, ()):
             written = placed.get(name)
             if isinstance(written, str):
-                placed[name] = str(self.path(written))
+                placed[name] = self.place(written)
             elif isinstance(written, list):
-                placed[name] = [str(self.path(path)) if isinstance(path, str) else path for path in written]
+                placed[name] = [self.place(path) if isinstance(path, str) else path for path in written]
         return {kind: placed}
+
+    def _files_of_kafka(self, part: Any, name: str = "") -> Any:
+        """Certificates, files of secrets, and Avro schemas."""
+        if isinstance(part, dict):
+            return {key: self._files_of_kafka(value, str(key)) for key, value in part.items()}
+        is_file = name in ("file", "schema") or name.endswith(".location")
+        return str(self.path(part)) if is_file and isinstance(part, str) else part
 
     def error(self, path: FieldPath, message: str) -> ManifestError:
         """An error that points at a field."""

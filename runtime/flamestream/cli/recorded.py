@@ -128,4 +128,5 @@ class _Recorded:
         if "generator" in spec:  # an audit need not wait for the rate
             spec = {"generator": {key: value for key, value in spec["generator"].items() if key != "rate"}}
         job = self._checked.job.name
-        return sources.build(spec, self._front.front, self._events.append, self._reactor, name=name, job=job)
+        share = sources.share_of(fronts_of(self._checked), self._front.front)
+        return sources.build(spec, self._front.front, self._events.append, self._reactor, name=name, job=job, share=share)

@@ -1,6 +1,6 @@
 """From a checked manifest to what workers and the coordinator must know: the one place that decides it.
 
-Keeps: front `i` belongs to the graph's source number `i`. Does not: start anything.
+Keeps: fronts are numbered in the order of the graph's sources; those of one source are neighbours. Does not: start anything.
 """
 
 import sys
@@ -19,11 +19,12 @@ PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def fronts_of(checked: CheckedJob) -> tuple[FrontSettings, ...]:
-    """A front for each source, in the graph's order."""
+    """A front for each source, or as many as share it, in the graph's order."""
+    names = [vertex.name for vertex in checked.graph.sources for _ in range(checked.sources[vertex.name].fronts)]
     return tuple(
-        FrontSettings(FrontId(number), SourceName(vertex.name), traits.timed, traits.run_length, traits.replayable)
-        for number, vertex in enumerate(checked.graph.sources)
-        for traits in [checked.sources[vertex.name]]
+        FrontSettings(FrontId(number), SourceName(name), traits.timed, traits.run_length, traits.replayable)
+        for number, name in enumerate(names)
+        for traits in [checked.sources[name]]
     )
 
 
@@ -54,7 +55,7 @@ def coordinator_settings(checked: CheckedJob) -> Settings:
         graph=checked.graph.identity,
         python=PYTHON,
         workers=spec.workers.replicas,
-        fronts=len(checked.graph.sources),
+        fronts=len(fronts_of(checked)),
         slots=spec.workers.slots,
         interval_us=int(spec.checkpoint.interval * 1_000_000) if spec.guarantee != "none" else None,
     )

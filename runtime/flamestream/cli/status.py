@@ -14,6 +14,7 @@ from flamestream.cli.output import Json, as_json, console, say
 from flamestream.cli.progress import line, status_of, table
 from flamestream.cli.run import RunFolderOption
 from flamestream.cli.run_folder import RunFolder, RunInfo, find
+from flamestream.model.kernel import NAME
 
 NEEDS_ARGUMENTS = True
 STALE: Final = 2.0
@@ -31,7 +32,7 @@ def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = Fals
     if json:
         as_json(_data(state, folder, info, status))
     else:
-        say(state)
+        say(f"{state}\nkernel: {NAME}")
         if status is not None:
             say(line(status, None))
             if status.last_recovery is not None:
@@ -73,6 +74,7 @@ def _data(state: str, folder: RunFolder, info: RunInfo | None, status: JobStatus
     processes = dict(zip(("launcher", "coordinator", "zookeeper", "driver"), pids, strict=False))
     return {
         "state": state,
+        "kernel": NAME,
         "running": info is not None and info.running,
         "coordinator_alive": info is not None and info.running and coordinator_alive(info, status),
         "processes": processes,

@@ -139,6 +139,13 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Have `segments` at hand: they are the committed snapshot, and a `Load` of some of their slots may come. No answer."""
+
+    segments: Sequence[SegmentRef]
+
+
+@dataclass(frozen=True, slots=True)
 class Wake:
     """Call step again soon even if nothing happens: a slice of work is left."""
 
@@ -165,6 +172,7 @@ Action = (
     | Deliver
     | Upload
     | Load
+    | Prefetch
     | Wake
     | Exit
 )

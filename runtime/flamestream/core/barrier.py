@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from flamestream.model import payload as codec
+from flamestream.model.errors import unmatched
 from flamestream.model.ids import Slot
 from flamestream.model.meta import Meta
 from flamestream.model.time import Time
@@ -44,7 +45,7 @@ class Barrier:
             if other == meta and codec.encode(value) == encoded:
                 del held[place]
                 return
-        raise AssertionError(f"a barrier got a tombstone at {meta.hex()} without its item")
+        raise unmatched("a barrier", meta)
 
     def release(self, minimal: Time) -> list[Result]:
         """Everything below `minimal`, ascending."""

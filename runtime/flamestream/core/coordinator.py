@@ -142,6 +142,8 @@ class Coordinator:
             self._desk.keeper.read()  # somebody has recovered the job since
         elif record and hello.worker in record.layout.workers:
             self._member_is_back(hello, record)
+        elif record:
+            self._desk.warm([hello.worker])
 
     def _member_is_back(self, hello: Hello, record: JobRecord) -> None:
         """What was said meanwhile is lost. A worker that runs on can be told again; a recovery can't be resumed half-way."""
@@ -282,6 +284,7 @@ class Coordinator:
         self._epochs.since = desk.time.now
         self._healing.runs()
         self._endings.restarted()
+        desk.warm(desk.members.spares(desk.workers))
 
     def _tell_where_we_are(self, workers: Sequence[WorkerId]) -> None:
         """To workers that run on, and may have missed it."""

@@ -12,24 +12,26 @@ Keeps: an item and its tombstone take the same way in the same order. Does not: 
 Source: EDBT 2018, sections 2 and 3; graphs are compiled once a worker, not once a recovery.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Any, Protocol
 from zlib import crc32
 
 from flamestream.core import user_code
+from flamestream.core.barrier import Barrier
 from flamestream.core.grouping import Grouping
 from flamestream.core.live_cuts import LiveCuts
+from flamestream.core.messages import Data
+from flamestream.core.outbox import Gathered
 from flamestream.core.reduce import Reduce
 from flamestream.core.settings import ERRORS, WorkerSettings
 from flamestream.model import payload as codec
-from flamestream.model.errors import UserError
-from flamestream.model.graph import Function, Graph, Kind, Vertex, name_of
+from flamestream.model.graph import Graph, Kind, Vertex
 from flamestream.model.ids import Slot, WorkerId
-from flamestream.model.meta import COMPONENTS, Meta, child
+from flamestream.model.meta import COMPONENTS, Meta, child, components
 from flamestream.model.payload import ErrorValue
-from flamestream.model.slot import INT32_MAX, INT32_MIN, slot_of_hash
+from flamestream.model.slot import slot_of_hash
 from flamestream.model.time import Time
 
 Enter = Callable[[Meta, Any, bool], None]
@@ -54,8 +56,8 @@ class Output(Protocol):
     def send(self, owner: WorkerId, cause: Time, vertex: int, meta: Meta, payload: Any, tombstone: bool) -> None:
         """To another worker."""
 
-    def result(self, sink: int, slot: Slot, meta: Meta, payload: Any, tombstone: bool) -> None:
-        """To the barrier of sink vertex `sink`."""
+    def send_gathered(self, owner: WorkerId, cause: Time, items: Gathered) -> None:
+        """To another worker, several items at once."""
 
     def error(self, meta: Meta, error: ErrorValue, tombstone: bool) -> None:
         """An error item."""
@@ -75,7 +77,9 @@ class Dataflow:
         self._settings = settings
         self._cuts = cuts
         self._output = output
-        self.waiting: list[Work] = []
+        self._barriers: Mapping[int, Barrier] = {}
+        self._came: list[Work] = []
+        self._waiting: list[Work] = []
         """This worker's share of new runs, put off by `share`."""
         self._others_first = False
         self._round: list[_Round] = []
@@ -88,26 +92,52 @@ class Dataflow:
         for number in _last_first(graph):
             self._handlers[number] = self._handler(graph.vertices[number])
             self._enter[number] = self._entrance(graph.vertices[number])
+        self.states = dict(sorted(self.states.items()))
 
-    def reset(self, owners: Sequence[WorkerId]) -> None:
-        """A new layout; whatever was on its way is forgotten."""
+    def reset(self, owners: Sequence[WorkerId], barriers: Mapping[int, Barrier]) -> None:
+        """A new attempt: who owns each slot, and the barrier of each sink. Whatever was on its way is forgotten."""
         self.owners = owners
+        self._barriers = barriers
         self._round.clear()
         self._going.clear()
         self._annihilated.clear()
-        self.waiting = []
+        self._came = []
+        self._waiting = []
 
-    def share(self, runs: list[Work]) -> None:
+    def receive(self, message: Data) -> None:
+        """Items of another worker join the next `run`."""
+        payloads = codec.decode_many(message.payloads)
+        columns = zip(message.metas, message.vertices, payloads, message.tombstones, strict=True)
+        self._came += [(Meta(meta), message.cause, vertex, payload, gone) for meta, vertex, payload, gone in columns]
+
+    @property
+    def has_work(self) -> bool:
+        """Is there anything for `run` but new runs?"""
+        return bool(self._came or self._waiting)
+
+    @property
+    def waits(self) -> bool:
+        """Did `share` put anything off?"""
+        return bool(self._waiting)
+
+    def share(self, runs: list[Work]) -> bool:
         """Process new runs up to the doors of keyed vertices: what is others' there is sent, what is this worker's waits for `run`.
+
+        True if anything waits.
 
         Only new runs: what comes from a keyed vertex may be followed by its tombstone, which must not overtake it (!).
         """
         self._others_first = True
-        self.run(runs)
+        self._process(runs)
         self._others_first = False
+        return self.waits
 
-    def run(self, work: list[Work]) -> None:
-        """Process `work` and everything that follows from it on this worker, in the order of metas."""
+    def run(self, runs: list[Work]) -> None:
+        """Process new runs, what arrived and what waits, and everything that follows on this worker, in the order of metas."""
+        work, self._waiting, self._came = runs + self._waiting + self._came, [], []
+        self._process(work)
+
+    def _process(self, work: list[Work]) -> None:
         work.sort(key=_IN_ORDER)
         around, handlers = self._round, self._handlers
         for meta, cause, vertex, payload, tombstone in work:
@@ -175,7 +205,7 @@ class Dataflow:
             elif (owner := self.owners[slot]) != me:
                 send(owner, self.cause, vertex, meta, payload, tombstone)
             elif self._others_first:
-                self.waiting.append((meta, self.cause, vertex, payload, tombstone))
+                self._waiting.append((meta, self.cause, vertex, payload, tombstone))
             else:
                 handle(key, slot, meta, payload, tombstone)
 
@@ -184,8 +214,8 @@ class Dataflow:
     def _place(self, vertex: Vertex) -> Place:
         """payload -> (canonical key or ErrorValue, slot). Recent `str` keys are remembered with their slot."""
         debug, slots, encode = self._settings.debug, self._settings.slots, codec.encode
-        key_of = _itself if vertex.key is None else user_code.observed(vertex.key, debug)
-        balance = None if vertex.balance is None else user_code.observed(vertex.balance, debug)
+        key_of = itself if vertex.key is None else user_code.observed(vertex.key, debug)
+        balance = None if vertex.balance is None else user_code.balanced(vertex.balance, debug)
         known: dict[str, tuple[bytes, Slot]] = {}
 
         def place(payload: Any) -> tuple[Any, Slot]:
@@ -199,11 +229,11 @@ class Dataflow:
                     slot = Slot(crc32(encoded) * slots >> 32)
                 else:
                     called = vertex.balance
-                    slot = slot_of_hash(_int32(vertex.balance, balance(key)), slots)
+                    slot = slot_of_hash(balance(key), slots)
             except user_code.FATAL:
                 raise
             except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
-                return user_code.error_of(called or _itself, error), Slot(0)
+                return user_code.error_of(called or itself, error), Slot(0)
             if type(key) is str:
                 if len(known) >= KEYS_CACHED:
                     known.clear()
@@ -279,11 +309,11 @@ class Dataflow:
         """Round it goes, later: after everything before it in the total order."""
         outputs, several, limit = vertex.outputs, len(vertex.outputs) > 1, self._graph.max_trace
         fail = self._failed(vertex)
-        too_often = ErrorValue("loop", "LoopLimit", f"loop {vertex.name!r} goes round more than {vertex.max_iterations} times")
+        error = too_often(vertex)
 
         def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
             if len(meta) - 8 > limit and components(meta) > limit:
-                fail(meta, too_often, tombstone)
+                fail(meta, error, tombstone)
                 return
             for edge, output in enumerate(outputs):
                 self._go(Meta(meta + COMPONENTS[edge]) if several else meta, output, payload, tombstone)
@@ -304,8 +334,13 @@ class Dataflow:
         return handle
 
     def _sink_handler(self, sink: int) -> Handle:
-        result = self._output.result
-        return lambda _key, slot, meta, payload, tombstone: result(sink, slot, meta, payload, tombstone)
+        def handle(_key: bytes, slot: Slot, meta: Meta, payload: Any, tombstone: bool) -> None:
+            if tombstone:
+                self._barriers[sink].drop(meta, payload)
+            else:
+                self._barriers[sink].hold(meta, slot, payload)
+
+        return handle
 
     def _state(self, vertex: Vertex) -> Grouping | Reduce:
         if vertex.kind is Kind.GROUPING:
@@ -318,8 +353,9 @@ class Dataflow:
         """The error items of `vertex`: their trace ends with its id, so errors of several vertices for one item do not tie."""
         return lambda meta, error, tombstone: self._error(child(meta, vertex.id), error, tombstone)
 
-    def bad_record(self, meta: Meta, error: ErrorValue) -> None:
+    def bad_record(self, cause: Time, meta: Meta, error: ErrorValue) -> None:
         """A record that its source could not read: it enters as an error item."""
+        self.cause = cause
         self._error(meta, error, False)
 
     def _arrived_error(self) -> Enter:
@@ -358,22 +394,11 @@ def _last_first(graph: Graph) -> list[int]:
     return order
 
 
-def _itself(payload: Any) -> Any:
+def itself(payload: Any) -> Any:
+    """The key of a sink without a key function."""
     return payload
 
 
-def _int32(balance: Function | None, value: Any) -> int:
-    assert balance is not None
-    if type(value) is not int or not INT32_MIN <= value <= INT32_MAX:
-        raise UserError(f"balancing function {name_of(balance)} returned {value!r}: it must return an int32")
-    return value
-
-
-def components(meta: Meta) -> int:
-    """How many steps a trace has."""
-    count, at = 0, 8
-    while at < len(meta):
-        first = meta[at]
-        at += 1 if first < 0x80 else 2 if first < 0xC0 else 3 if first < 0xE0 else 4 if first < 0xF0 else 5
-        count += 1
-    return count
+def too_often(loop: Vertex) -> ErrorValue:
+    """The error item of what goes round without end."""
+    return ErrorValue("loop", "LoopLimit", f"loop {loop.name!r} goes round more than {loop.max_iterations} times")

@@ -77,7 +77,7 @@ class Delivery:
                 self._compare(slot, state, meta, payload)
                 continue
             if state.expected:
-                self._differs(slot, Meta(state.expected[0][0]), "was delivered before and is not computed again")
+                self._differs(slot, Meta(state.expected[0][0]), NOT_AGAIN)
             assert meta > state.t_last, f"slot {slot} of {self.sink!r} releases {meta.hex()} after {state.t_last.hex()}"
             state.t_last = meta
             queue.append(result)
@@ -101,6 +101,10 @@ class Delivery:
         if self._in_flight is not None:
             return time_of_meta(self._in_flight)
         return time_of_meta(self._queue[0][0]) if self._queue else END
+
+    def waiting_times(self) -> set[Time]:
+        """Of the runs whose results wait."""
+        return {time_of_meta(meta) for meta, _, _ in self._queue}
 
     @property
     def waiting(self) -> int:
@@ -130,15 +134,29 @@ class Delivery:
         expected_meta, expected = state.expected.popleft()
         state.comparing = True
         if expected_meta < meta:
-            self._differs(slot, Meta(expected_meta), "was delivered before and is not computed again")
+            self._differs(slot, Meta(expected_meta), NOT_AGAIN)
         if expected_meta > meta:
-            self._differs(slot, meta, "was not delivered before, though later ones were")
+            self._differs(slot, meta, NOT_BEFORE)
         if (again := codec.encode(payload)) != expected:
-            self._differs(slot, meta, f"was delivered as {codec.decode(expected)!r} and is now {codec.decode(again)!r}")
+            self._differs(slot, meta, changed(expected, again))
 
     def _differs(self, slot: Slot, meta: Meta, what: str) -> None:
-        raise UserError(
-            f"sink {self.sink!r}, slot {slot}: the result of the run at time {time_of_meta(meta)} (meta {meta.hex()}) {what}. "
-            "The functions that lead to this sink are not deterministic, or changed: they must not depend on clock, randomness, "
-            "dict order of foreign data or outside state; `flamestream run --debug` names the function"
-        )
+        raise difference(self.sink, slot, meta, what)
+
+
+NOT_AGAIN = "was delivered before and is not computed again"
+NOT_BEFORE = "was not delivered before, though later ones were"
+
+
+def changed(expected: bytes, again: bytes) -> str:
+    """How a result differs from what was delivered."""
+    return f"was delivered as {codec.decode(expected)!r} and is now {codec.decode(again)!r}"
+
+
+def difference(sink: SinkName, slot: Slot, meta: Meta, what: str) -> UserError:
+    """A replay that differs from what was delivered."""
+    return UserError(
+        f"sink {sink!r}, slot {slot}: the result of the run at time {time_of_meta(meta)} (meta {meta.hex()}) {what}. "
+        "The functions that lead to this sink are not deterministic, or changed: they must not depend on clock, randomness, "
+        "dict order of foreign data or outside state; `flamestream run --debug` names the function"
+    )

@@ -6,13 +6,15 @@ wants done through the instructions.
 Does not: decide anything.
 """
 
+from collections.abc import Iterable
+
 from flamestream.core.coordination import Finish, Settings
 from flamestream.core.deadlines import Deadlines
 from flamestream.core.instructions import Instructions
 from flamestream.core.job_record import JobRecord
 from flamestream.core.manifests import CommittedManifest
 from flamestream.core.membership import Membership
-from flamestream.core.messages import Progress, Stop
+from flamestream.core.messages import Progress, Stop, Warm
 from flamestream.core.record_keeper import RecordKeeper
 from flamestream.model.ids import WorkerId
 from flamestream.model.time import START, Time
@@ -49,6 +51,11 @@ class Desk:
     def acker_progress(self) -> Progress | None:
         """The newest report of the acker's worker under the current fence."""
         return self.members.progress([self.record.layout.acker])[0]
+
+    def warm(self, standbys: Iterable[WorkerId]) -> None:
+        """Tell workers without slots what is committed, so that a takeover finds it at hand."""
+        if self.committed.manifest is not None:
+            self.instructions.tell(standbys, Warm(list(self.committed.manifest.segments)))
 
     def stop_all(self, reason: str, finish: Finish) -> None:
         """End the workers, then this coordinator."""

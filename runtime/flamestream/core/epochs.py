@@ -225,6 +225,7 @@ class Epochs:
         self.pending, self.problem, self._refusals = None, "", 0
         self._committed.learn(epoch.name, epoch.manifest)
         self._instructions.tell(epoch.workers, Committed(epoch.fence, epoch.number, epoch.manifest.cut))
+        self._desk.warm(self._desk.members.spares(epoch.workers))
         if names := superseded(previous, previous_name, epoch.manifest):
             self._instructions.add(DeleteObjects(names))
 

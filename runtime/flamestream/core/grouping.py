@@ -19,6 +19,7 @@ from flamestream.core.events import Row
 from flamestream.core.keyed import Bucket, KeyedState
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.model import payload as codec
+from flamestream.model.errors import unmatched
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta
 from flamestream.model.time import Time
@@ -75,7 +76,8 @@ class Grouping(KeyedState[Window]):
 
     def _find(self, bucket: Window, meta: Meta, payload: Any) -> int:
         place = find(bucket.metas, bucket.payloads, meta, payload)
-        assert place is not None, f"operation {self.operation} got a tombstone at {meta.hex()} without its item"
+        if place is None:
+            raise unmatched(f"operation {self.operation}", meta)
         return place
 
     def trim(self, bucket: Window, cuts: list[Meta]) -> None:

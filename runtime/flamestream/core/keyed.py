@@ -118,17 +118,28 @@ class KeyedState(ABC, Generic[B]):
 
     def load(self, rows: Iterable[Row]) -> None:
         """Take the state of whole slots, which have no buckets yet, from the rows of all segments. Raises Corrupt if rows are missing."""
-        chains: dict[bytes, list[Row]] = {}
-        for row in sorted(rows, key=lambda row: row.epoch):
-            if row.full:
-                chains[row.key] = [row]
-            elif row.key in chains:
-                chains[row.key].append(row)
-            else:
-                chains[row.key] = [row]  # superseded: its full row was compacted away because a newer one exists
-        for key, chain in chains.items():
-            if not chain[0].full:
-                raise Corrupt(f"the snapshot has changes of key {key!r} of operation {self.operation}, but not what they change")
+        for key, chain in chains_of(self.operation, rows).items():
             bucket = self.buckets[key] = self.make(key, chain[0].slot)
             bucket.full, bucket.chain = len(chain[0].state), sum(len(row.state) for row in chain[1:])
             self.restore(bucket, chain)
+
+
+def chains_of(operation: int, rows: Iterable[Row]) -> dict[bytes, list[Row]]:
+    """By key, the newest full row and the changes behind it. Raises Corrupt if rows are missing."""
+    chains: dict[bytes, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row.epoch):
+        if row.full:
+            chains[row.key] = [row]
+        elif row.key in chains:
+            chains[row.key].append(row)
+        else:
+            chains[row.key] = [row]  # superseded: its full row was compacted away because a newer one exists
+    for key, chain in chains.items():
+        if not chain[0].full:
+            raise incomplete(operation, key)
+    return chains
+
+
+def incomplete(operation: int, key: bytes) -> Corrupt:
+    """A change without what it changes."""
+    return Corrupt(f"the snapshot has changes of key {key!r} of operation {operation}, but not what they change")

@@ -280,6 +280,12 @@ class Committed(_Message, frozen=True):
     cut: Time
 
 
+class Warm(_Message, frozen=True):
+    """To a standby: `segments` are the committed snapshot; have them at hand."""
+
+    segments: list[SegmentRef]
+
+
 class Abort(_Message, frozen=True):
     """Epoch `epoch` will never be committed."""
 
@@ -299,4 +305,4 @@ class Stop(_Message, frozen=True):
     reason: str
 
 
-ToWorker = Recover | Seal | Replay | Announce | Committed | Abort | Drain | Stop
+ToWorker = Recover | Seal | Replay | Announce | Committed | Warm | Abort | Drain | Stop

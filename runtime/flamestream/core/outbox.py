@@ -7,6 +7,7 @@ Keeps: acks before the promise that covers them, in one frame; one sequence a re
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from flamestream.core.actions import ToPeer
 from flamestream.core.message_id import MessageIds
@@ -33,6 +34,15 @@ class _Columns:
         self.payloads: list[object] = []
 
 
+class Gathered(NamedTuple):
+    """The items of one message, gathered and encoded elsewhere."""
+
+    vertices: list[int]
+    metas: list[bytes]
+    tombstones: list[bool]
+    payloads: bytes
+
+
 class Outbox:
     """One worker's, in one attempt."""
 
@@ -55,6 +65,12 @@ class Outbox:
         columns.payloads.append(payload)
         if len(columns.metas) >= MOST_ITEMS:
             self._close(owner, cause, self._columns.pop((owner, cause)))
+
+    def send_gathered(self, owner: WorkerId, cause: Time, items: Gathered) -> None:
+        """A whole message for another worker."""
+        message = self._ids.next()
+        self._acks[cause] = self._acks.get(cause, 0) ^ message
+        self.tell(owner, Data(cause, message, *items))
 
     def received(self, cause: Time, message: MessageId) -> None:
         """A message that this pass processes."""
@@ -87,10 +103,8 @@ class Outbox:
         return [ToPeer(peer, self._frame(peer, messages)) for peer, messages in told.items()]
 
     def _close(self, owner: WorkerId, cause: Time, columns: _Columns) -> None:
-        message = self._ids.next()
-        self._acks[cause] = self._acks.get(cause, 0) ^ message
         payloads = codec.encode_many(columns.payloads)
-        self.tell(owner, Data(cause, message, columns.vertices, columns.metas, columns.tombstones, payloads))
+        self.send_gathered(owner, cause, Gathered(columns.vertices, columns.metas, columns.tombstones, payloads))
 
     def _frame(self, peer: WorkerId, messages: list[PeerMessage]) -> Frame:
         sequence = self._sequences[peer] = self._sequences.get(peer, 0) + 1

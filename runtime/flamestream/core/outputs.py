@@ -8,10 +8,9 @@ Does not: order or drop results (barrier.py), cut bundles or filter a replay (de
 from collections.abc import Mapping
 
 from flamestream.core.actions import Deliver
-from flamestream.core.barrier import Barrier
-from flamestream.core.delivery import Delivery
 from flamestream.core.events import BundlesAcknowledged, SinkOpened
 from flamestream.core.messages import SlotOutput
+from flamestream.core.parts import Parts
 from flamestream.model.ids import Fence, SinkName
 from flamestream.model.time import Time
 
@@ -19,9 +18,9 @@ from flamestream.model.time import Time
 class Outputs:
     """By the vertex number of the sink."""
 
-    def __init__(self, fence: Fence, sinks: Mapping[int, SinkName], cut: Time, most_items: int) -> None:
-        self.barriers = {number: Barrier() for number in sinks}
-        self.deliveries = {number: Delivery(name, cut, most_items) for number, name in sinks.items()}
+    def __init__(self, fence: Fence, sinks: Mapping[int, SinkName], cut: Time, most_items: int, parts: Parts) -> None:
+        self.barriers = {number: parts.barrier() for number in sinks}
+        self.deliveries = {number: parts.delivery(name, cut, most_items) for number, name in sinks.items()}
         self._fence = fence
         self._by_name = {delivery.sink: delivery for delivery in self.deliveries.values()}
 
@@ -49,7 +48,7 @@ class Outputs:
 
     def settled(self, minimal: Time) -> Time:
         """All output below it is acknowledged: minimal time, or less."""
-        return min(minimal, *(delivery.settled for delivery in self.deliveries.values()))
+        return Time(min(minimal, *(delivery.settled for delivery in self.deliveries.values())))
 
     def released(self) -> list[SlotOutput]:
         """How far each slot is."""

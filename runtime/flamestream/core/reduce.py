@@ -26,6 +26,7 @@ from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.user_code import Fold
 from flamestream.model import payload as codec
 from flamestream.model import state as states
+from flamestream.model.errors import unmatched
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor
 from flamestream.model.time import Time
@@ -86,7 +87,8 @@ class Reduce(KeyedState[Accumulation]):
         """A tombstone for an item that was inserted before."""
         bucket = self.bucket(key, slot)
         place = _find(bucket.entries, meta, payload)
-        assert place is not None, f"operation {self.operation} got a tombstone at {meta.hex()} without its item"
+        if place is None:
+            raise unmatched(f"operation {self.operation}", meta)
         at, _, _, result = bucket.entries.pop(place)
         return [(at, result, True), *self._again(bucket, place, new=0)]
 
@@ -109,7 +111,7 @@ class Reduce(KeyedState[Accumulation]):
     def _accumulator(self, bucket: Accumulation, place: int) -> Any:
         meta, payload, accumulator, result = bucket.entries[place]
         if type(accumulator) is _Stored:
-            accumulator = _decoded(accumulator)
+            accumulator = decoded(accumulator)
             bucket.entries[place] = (meta, payload, accumulator, result)
         return accumulator
 
@@ -160,7 +162,8 @@ class Reduce(KeyedState[Accumulation]):
         return self._accumulator(bucket, newest)
 
 
-def _decoded(stored: _Stored) -> Any:
+def decoded(stored: tuple[bytes, ...]) -> Any:
+    """The accumulator of a full state and the changes behind it."""
     accumulator = states.decode_state(stored[0])
     for change in stored[1:]:
         accumulator = states.apply_state_delta(accumulator, change)

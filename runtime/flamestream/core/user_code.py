@@ -17,6 +17,7 @@ from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.errors import PayloadError, UserError
 from flamestream.model.graph import Function, Vertex, name_of
 from flamestream.model.payload import ErrorValue
+from flamestream.model.slot import INT32_MAX, INT32_MIN
 
 check = codec.check
 Fold = Callable[[Any, Any, bool], tuple[Any, Any]]
@@ -52,11 +53,11 @@ def mapped(vertex: Vertex, debug: bool) -> Callable[[Any], Any]:
 def flat_mapped(vertex: Vertex, debug: bool) -> Callable[[Any], list[Any] | ErrorValue]:
     """payload -> all results, or one ErrorValue, for FLAT_MAP."""
     users = _of(vertex.function)
-    function = observed(users, debug, _listed)
+    function = observed(users, debug, listed)
 
     def call(payload: Any) -> list[Any] | ErrorValue:
         try:
-            return _listed(function(payload))
+            return listed(function(payload))
         except FATAL:
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
@@ -65,7 +66,7 @@ def flat_mapped(vertex: Vertex, debug: bool) -> Callable[[Any], list[Any] | Erro
     return call
 
 
-def _listed(results: Iterable[Any]) -> list[Any]:
+def listed(results: Iterable[Any]) -> list[Any]:
     """All of them, each checked as it comes: of several things that are wrong, the first counts."""
     checked = []
     for result in results:
@@ -127,6 +128,19 @@ def folded(vertex: Vertex, debug: bool) -> Fold:
     return call
 
 
+def balanced(balance: Function, debug: bool) -> Callable[[Any], int]:
+    """key -> int32. Raises UserError if it is none, and whatever the user's function raises."""
+    call = observed(balance, debug)
+
+    def int32(key: Any) -> int:
+        value = call(key)
+        if type(value) is not int or not INT32_MIN <= value <= INT32_MAX:
+            raise UserError(f"balancing function {name_of(balance)} returned {value!r}: it must return an int32")
+        return value
+
+    return int32
+
+
 @codec.payload_type
 @dataclass(frozen=True, slots=True)
 class Nothing:
@@ -136,11 +150,12 @@ class Nothing:
 NOTHING = Nothing()
 
 
-def _as_it_is(result: Any) -> Any:
+def as_it_is(result: Any) -> Any:
+    """The usual way to settle."""
     return result
 
 
-def observed(function: Function, debug: bool, settle: Callable[[Any], Any] = _as_it_is) -> Function:
+def observed(function: Function, debug: bool, settle: Callable[[Any], Any] = as_it_is) -> Function:
     """The function itself; in debug mode, one that runs it twice and compares. `settle` makes a value of what it returns."""
     if not debug:
         return function

@@ -19,19 +19,19 @@ from typing import Any
 from flamestream.core import events as ev
 from flamestream.core import messages as msg
 from flamestream.core.acker_role import Acker
-from flamestream.core.actions import Action, Exit, ToldCoordinator, Wake
-from flamestream.core.dataflow import Dataflow, Work
+from flamestream.core.actions import Action, Exit, Prefetch, ToldCoordinator, Wake
+from flamestream.core.dataflow import Work
 from flamestream.core.epoch_work import EpochWork
 from flamestream.core.fronts import Fronts
 from flamestream.core.live_cuts import LiveCuts
-from flamestream.core.outbox import Inbox, Outbox
+from flamestream.core.outbox import Gathered, Inbox, Outbox
 from flamestream.core.outputs import Outputs
+from flamestream.core.parts import REFERENCE, Parts
 from flamestream.core.rejoin import Rejoin
 from flamestream.core.settings import ERRORS, WorkerSettings
-from flamestream.model import payload as codec
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.graph import Graph
-from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, Slot, SourceName, WorkerId
+from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, SourceName, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.meta import Meta, first_component, meta_of, time_of_meta
 from flamestream.model.payload import ErrorValue
@@ -41,13 +41,14 @@ from flamestream.model.time import END, START, Time, Timestamp, front_of
 class Worker:
     """One life of one worker."""
 
-    def __init__(self, me: WorkerId, graph: Graph, settings: WorkerSettings) -> None:
+    def __init__(self, me: WorkerId, graph: Graph, settings: WorkerSettings, parts: Parts = REFERENCE) -> None:
         self.me = me
+        self._parts = parts
         self.fence: Fence = NO_FENCE
         self.cuts = LiveCuts(START)
         self._graph = graph
         self._settings = settings
-        self.flow = Dataflow(graph, settings, me, self.cuts, self)
+        self.flow = parts.dataflow(graph, settings, me, self.cuts, self)
         self._sources = {vertex.name: vertex.id for vertex in graph.sources}
         self._sinks = {vertex.id: SinkName(vertex.name) for vertex in graph.sinks}
         if settings.dead_letter is not None:
@@ -57,7 +58,6 @@ class Worker:
         self._reported = self._probed = Timestamp(0)
         self._items_in = self._items_out = 0
         self._now = Timestamp(0)
-        self._work: list[Work] = []
         self._runs: list[Work] = []
         self._halted = True
         self._begin(Layout(LayoutVersion(0), (me,) * settings.slots, (), me), START, {})
@@ -100,20 +100,18 @@ class Worker:
         self._fronts.advance(self._now)
         if self._halted:
             return
-        (runs, self._runs), (waiting, self.flow.waiting) = (self._runs, []), (self.flow.waiting, [])
-        if runs and self._peers and not waiting:
-            self.flow.share(runs)
-            if self.flow.waiting:
+        runs, self._runs = self._runs, []
+        if runs and self._peers and not self.flow.waits:
+            if self.flow.share(runs):
                 return
             runs = []
-        work, self._work = runs + waiting + self._work, []
-        if work:
-            self.flow.run(work)
+        if runs or self.flow.has_work:
+            self.flow.run(runs)
 
     def _flush(self) -> None:
         if self._halted or not self._rejoin.linked:
             return
-        if self.flow.waiting:
+        if self.flow.waits:
             self._let_others_begin()
             return
         self._to_acker()
@@ -153,6 +151,8 @@ class Worker:
         elif isinstance(message, msg.Recover):
             if message.assignment.fence > self.fence:
                 self._recover(message)
+        elif isinstance(message, msg.Warm):
+            self._actions.append(Prefetch(message.segments))
         elif message.fence == self.fence and not self._halted:
             self._directed(message)
 
@@ -194,14 +194,12 @@ class Worker:
         self._fronts = Fronts(self.fence, settings, layout.fronts_of(me), positions, self._enter)
         askable = {front.front: not front.timed for front in settings.fronts}
         self._acker = Acker(askable, layout.workers, cut) if layout.acker == me else None
-        self._outputs = Outputs(self.fence, self._sinks, cut, settings.delivery_items)
-        self._barriers, self._deliveries = self._outputs.barriers, self._outputs.deliveries
+        self._outputs = Outputs(self.fence, self._sinks, cut, settings.delivery_items, self._parts)
         self._broken: dict[WorkerId, str] = {}
         self._runs.clear()
         self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings.slice_size)
-        self._work.clear()
         self._minimal = self._settled_told = cut
-        self.flow.reset(layout.owners)
+        self.flow.reset(layout.owners, self._outputs.barriers)
 
     # --- answers of the shell -------------------------------------------------------------------------------------------------------
 
@@ -266,8 +264,7 @@ class Worker:
         for position, payload in enumerate(payloads):
             meta = meta_of(entry.time, position)
             if type(payload) is ErrorValue:
-                self.flow.cause = entry.time
-                self.flow.bad_record(meta, payload)
+                self.flow.bad_record(entry.time, meta, payload)
             else:
                 self._runs.append((meta, entry.time, number, payload, False))
 
@@ -284,9 +281,7 @@ class Worker:
         match message:
             case msg.Data():
                 self._outbox.received(message.cause, message.id)
-                payloads = codec.decode_many(message.payloads)
-                columns = zip(message.metas, message.vertices, payloads, message.tombstones, strict=True)
-                self._work += [(Meta(meta), message.cause, vertex, payload, gone) for meta, vertex, payload, gone in columns]
+                self.flow.receive(message)
             case msg.MinimalTime() | msg.Cut():
                 self._hear_message(message)
             case msg.Settled() if self._acker is None:
@@ -301,12 +296,9 @@ class Worker:
         """An item for another worker (dataflow.Output)."""
         self._outbox.send(owner, cause, vertex, meta, payload, tombstone)
 
-    def result(self, sink: int, slot: Slot, meta: Meta, payload: object, tombstone: bool) -> None:
-        """A result for a slot of this worker (dataflow.Output)."""
-        if tombstone:
-            self._barriers[sink].drop(meta, payload)
-        else:
-            self._barriers[sink].hold(meta, slot, payload)
+    def send_gathered(self, owner: WorkerId, cause: Time, items: Gathered) -> None:
+        """Items for another worker, in one message (dataflow.Output)."""
+        self._outbox.send_gathered(owner, cause, items)
 
     def error(self, meta: Meta, error: ErrorValue, tombstone: bool) -> None:
         """An error item under `onError: fail`: minimal time must not pass its run while it lives (dataflow.Output)."""

@@ -66,3 +66,12 @@ class Bug(FlameStreamError):
     """An invariant does not hold."""
 
     category = "bug"
+
+
+def unmatched(where: str, meta: bytes) -> UserError:
+    """A tombstone whose item is not there: a function gave one payload for the item and another for its tombstone."""
+    return UserError(
+        f"{where} got a tombstone at {meta.hex()} without its item: a function before it gave two results for one input. Functions must "
+        "not depend on clock, randomness, dict order of foreign data or outside state, nor change their input; `flamestream run --debug` "
+        "names the one that does"
+    )

@@ -74,3 +74,13 @@ def first_component(meta: Meta) -> int:
 def time_of_meta(meta: Meta) -> Time:
     """The time of the run that an item descends from; START for `LEAST`."""
     return Time(int.from_bytes(meta[:8], "big"))
+
+
+def components(meta: Meta) -> int:
+    """How many steps a trace has."""
+    count, at = 0, 8
+    while at < len(meta):
+        first = meta[at]
+        at += 1 if first < 0x80 else 2 if first < 0xC0 else 3 if first < 0xE0 else 4 if first < 0xF0 else 5
+        count += 1
+    return count

@@ -10,28 +10,16 @@ Traceback (most recent call last):
     ...
 flamestream.model.errors.PayloadError: a list is not a payload: use a tuple or fs.Vector
 
-This module is the face; the parts are payload_registry.py (which types), payload_codec.py (bytes), payload_class.py (users' classes),
-collections/ (growing state). Importing it registers them all, so every process decodes alike.
+This module is the face; the parts are payload_registry.py (which types), payload_codec.py (bytes; codec.py: natively),
+payload_class.py (users' classes), collections/ (growing state). Importing it registers them all, so every process decodes alike.
 """
 
 from dataclasses import dataclass
 
 from flamestream.model import collections as _collections  # registers Vector, Map and Set  # noqa: F401
+from flamestream.model.codec import check, decode, decode_items, decode_many, encode, encode_item, encode_items, encode_many
 from flamestream.model.payload_class import payload_type
-from flamestream.model.payload_codec import (
-    SCALARS,
-    check,
-    decode,
-    decode_items,
-    decode_many,
-    encode,
-    encode_item,
-    encode_items,
-    encode_many,
-    hash_of_payload,
-    is_payload,
-    join_items,
-)
+from flamestream.model.payload_codec import SCALARS, hash_of_payload, is_payload, join_items
 from flamestream.model.payload_registry import MAX_DEPTH
 
 __all__ = [

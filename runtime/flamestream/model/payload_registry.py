@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from flamestream.model.errors import Corrupt, PayloadError
+from flamestream.model.kernel import kernel
 
 Wire = Any
 """None, bool, int, float, str, bytes, `msgspec.Raw` or `[tag, *wires]`."""
@@ -79,6 +80,8 @@ def register(plan: Plan) -> None:
     TO_WIRE[plan.cls] = plan.to_wire
     HEIGHTS[plan.cls] = plan.height
     FROM_WIRE[plan.tag] = plan.from_wire
+    if kernel is not None:
+        kernel.register(plan, plan.labels is not None and getattr(plan.cls, "__new__", None) is object.__new__)
 
 
 def name_of_type(cls: type) -> str:

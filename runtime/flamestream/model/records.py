@@ -18,3 +18,17 @@ class Document:
 
     name: str
     text: str
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class KafkaRecord:
+    """One record of a Kafka source with `record: full`. `timestamp` is the broker's or the producer's, in milliseconds."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: object
+    value: object
+    headers: tuple[tuple[str, bytes | None], ...]

@@ -16,13 +16,14 @@ from typing import Any, Final
 
 import msgspec
 
+from flamestream.model.codec import check, decode, encode
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.collections.keys import Key, encoded
 from flamestream.model.collections.map import entries_of, entry_changes
 from flamestream.model.collections.set import element_changes, elements_of
 from flamestream.model.collections.vector import changed_places, values_from
 from flamestream.model.errors import Corrupt, PayloadError
-from flamestream.model.payload_codec import SCALARS, check, decode, encode, encode_wire, value_of, wire_of
+from flamestream.model.payload_codec import SCALARS, encode_wire, value_of, wire_of
 from flamestream.model.payload_registry import MAX_DEPTH, PLANS
 
 LEAST_LIMIT: Final = 64

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from flamestream.core import coordination as c
+from flamestream.core.parts import REFERENCE
 from flamestream.model.ids import WorkerId
 from flamestream.testing.control import ControlLink, break_random, silence_random
 from flamestream.testing.coordinator_node import CoordinatorNode
@@ -64,7 +65,7 @@ class Cluster:
         self._connect(node)
 
     def _plain_worker(self, me: WorkerId, ended: Callable[[WorkerNode], None]) -> WorkerNode:
-        return WorkerNode(self.world, me, self._plan.job.graph, self._plan.worker, self._outside, ended)
+        return WorkerNode(self.world, me, self._plan.job.graph, self._plan.worker, self._outside, ended, REFERENCE)
 
     def _worker_ended(self, place: int, node: WorkerNode) -> None:
         """Back after a while; whoever must know hears of the end, or not."""

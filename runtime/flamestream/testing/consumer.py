@@ -106,6 +106,7 @@ class ConsumerServer:
         """Stop serving and free the port. What the consumer has stays in `consumer`."""
         self._reactor.stop()
         self._thread.join()
+        self._reactor.close()  # not in the thread: `stop` may still be waking it
 
     def _serve(self) -> None:
         self._reactor.watch(self._listener.fileno(), readable=self._accept)
@@ -113,7 +114,6 @@ class ConsumerServer:
         self._drop()
         self._reactor.unwatch(self._listener.fileno())
         self._listener.close()
-        self._reactor.close()
 
     def _drop(self) -> None:
         for connection in self._connections:

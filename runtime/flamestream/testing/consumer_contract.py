@@ -1,13 +1,22 @@
-"""What every consumer must do, as checks that any adapter can be run through.
+"""What every consumer must do, as checks that any adapter can be run through: the conformance kit of sinks (docs/connectors.md).
 
     @pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)
     def test_my_sink(check, tmp_path):
         check(MyOutside(tmp_path))
 
-An `Outside` is one consumer's durable half, empty at first; `connect` gives a worker's adapter to it. Each check states one promise.
-A `MortalOutside` is a server that can be killed: MORTAL_CHECKS kill it before, between and during deliveries.
+An `Outside` is one consumer's durable half, empty at first; `connect` gives a worker's adapter to it. Each check states one promise:
 
-Does not: measure, or test what only some adapters can do (a torn log is `check_torn_at_any_byte`, for outsides that can be torn).
+| promise                     | checks                                                                                              |
+|-----------------------------|-----------------------------------------------------------------------------------------------------|
+| the last bundle is kept     | for the next owner, over attempts without output, over a change of owners, whatever its size        |
+| fencing                     | an older attempt or layout is refused, also when its delivery and the new opening race              |
+| each item once, in order    | resends, partly known deliveries, gaps and changed resends; slots and workers side by side          |
+| an acknowledgement is true  | what is acknowledged is there; nothing is said after `close`                                        |
+
+Outsides that can do more have more checks: `check_torn_at_any_byte` (its log can be cut), consumer_outages.py (its server can be
+killed and started) and consumer_kills.py (workers that are processes of their own are killed).
+
+Does not: measure.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,18 +52,6 @@ class TearableOutside(Outside, Protocol):
         ...
 
 
-class MortalOutside(Outside, Protocol):
-    """A server of its own."""
-
-    def kill(self) -> None:
-        """SIGKILL; back when it is dead."""
-        ...
-
-    def revive(self) -> None:
-        """Start it again with what it has on its disk; back when it answers."""
-        ...
-
-
 def fence(attempt: int, layout: int = 1) -> Fence:
     """A fence."""
     return Fence(Attempt(attempt), LayoutVersion(layout))
@@ -77,10 +74,14 @@ class Worker:
 
     def open(self, under: Fence, *slots: int) -> dict[Slot, LastBundle]:
         """The last bundles. Fails if it is fenced."""
-        self.consumer.open(OpenSink(under, SINK, [Slot(slot) for slot in slots]))
+        self.send_open(under, *slots)
         opened = self.driver.take(SinkOpened)
         assert opened.fence == under, f"opened under {opened.fence}, asked for {under}"
         return dict(opened.last)
+
+    def send_open(self, under: Fence, *slots: int) -> None:
+        """Open without waiting."""
+        self.consumer.open(OpenSink(under, SINK, [Slot(slot) for slot in slots]))
 
     def send(self, under: Fence, *bundles: Bundle) -> int:
         """Deliver without waiting. The delivery's number."""
@@ -218,6 +219,90 @@ def check_each_slot_keeps_its_order(outside: Outside) -> None:
         assert [sequence for found, sequence, _ in outside.taken() if found == slot] == list(range(1, 20))
 
 
+def check_what_is_acknowledged_is_there(outside: Outside) -> None:
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), 0, 1)
+        for sequence in (1, 2, 3):
+            worker.deliver(fence(1), bundle(0, sequence), bundle(1, sequence))
+            assert sorted(outside.taken()) == [(slot, s, bundle(slot, s).items) for slot in (0, 1) for s in range(1, sequence + 1)]
+
+
+def check_a_delivery_of_many_slots(outside: Outside) -> None:
+    slots = range(256)
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), *slots)
+        for sequence in (1, 2):
+            worker.deliver(fence(1), *(bundle(slot, sequence) for slot in slots))
+        worker.deliver(fence(1), *(bundle(slot, 3) for slot in slots[::7]))
+        last = Worker(outside, "w2", driver).open(fence(2), *slots)
+    assert {slot: found.items for slot, found in last.items()} == {slot: bundle(slot, 2 + (slot % 7 == 0)).items for slot in slots}
+
+
+def check_an_item_may_be_big(outside: Outside) -> None:
+    text = "much " * 100_000
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), 0)
+        worker.deliver(fence(1), bundle(0, 1, text))
+        assert Worker(outside, "w2", driver).open(fence(2), 0)[Slot(0)].items == bundle(0, 1, text).items
+
+
+def check_slots_change_their_owners(outside: Outside) -> None:
+    with PortDriver() as driver:
+        owners = [Worker(outside, "w1", driver), Worker(outside, "w2", driver)]
+        for layout in range(1, 5):
+            for number, worker in enumerate(owners):
+                slot = (number + layout) % 2
+                last = worker.open(fence(1, layout), slot)
+                assert (last[Slot(slot)].sequence if last else 0) == layout - 1
+            for number, worker in enumerate(owners):
+                worker.deliver(fence(1, layout), bundle((number + layout) % 2, layout))
+    assert sorted((slot, sequence) for slot, sequence, _ in outside.taken()) == [(slot, s) for slot in (0, 1) for s in range(1, 5)]
+
+
+def check_a_delivery_that_races_with_a_new_owner(outside: Outside) -> None:
+    """Either it is acknowledged, then the new owner knows it; or it is refused, and then it may be there or not, but only once."""
+    with PortDriver() as driver:
+        owner, sequence = Worker(outside, "w0", driver), 0
+        owner.open(fence(1), 0)
+        for attempt in range(2, 12):
+            heir = Worker(outside, f"w{attempt}", driver)
+            number = owner.send(fence(attempt - 1), bundle(0, sequence + 1))
+            driver.settle(attempt % 4)
+            heir.consumer.open(OpenSink(fence(attempt), SINK, [Slot(0)]))
+            last = driver.take(SinkOpened).last
+            known = last[Slot(0)].sequence if last else 0
+            assert known in (sequence, sequence + 1)
+            if _is_acknowledged(driver, fence(attempt - 1), number):
+                assert known == sequence + 1, "it was acknowledged, and its new owner does not know it"
+            owner, sequence = heir, known
+            owner.deliver(fence(attempt), bundle(0, sequence + 1))
+            sequence += 1
+    assert [found for _, found, _ in outside.taken()] == list(range(1, sequence + 1))
+
+
+def _is_acknowledged(driver: PortDriver, under: Fence, number: int) -> bool:
+    """Wait for the answer of a delivery: acknowledged, or fenced."""
+    answers = (BundlesAcknowledged(under, SINK, number), SinkFenced(under, SINK))
+    driver.until(lambda: any(event in answers for event in driver.events), f"an answer to delivery {number} of {under}")
+    found = next(event for event in driver.events if event in answers)
+    driver.events.remove(found)
+    return found == answers[0]
+
+
+def check_a_closed_one_is_silent(outside: Outside) -> None:
+    with PortDriver() as driver:
+        worker = Worker(outside, "w1", driver)
+        worker.open(fence(1), 0)
+        worker.send(fence(1), bundle(0, 1))
+        worker.consumer.close()
+        before = list(driver.events)
+        driver.settle()
+        assert driver.events == before
+
+
 def check_torn_at_any_byte(outside: TearableOutside) -> None:
     """Whatever is left of the last write, the delivery before it is whole, and the next attempt goes on behind it."""
     with PortDriver() as driver:
@@ -234,75 +319,20 @@ def check_torn_at_any_byte(outside: TearableOutside) -> None:
         assert tears > 8, "there was nothing to tear"
 
 
-def check_what_was_acknowledged_survives_its_death(outside: MortalOutside) -> None:
+def check_nothing_behind_a_newer_fence(outside: Outside) -> None:
+    """What a zombie had under way when it was replaced is taken before the heir has looked, or never."""
     with PortDriver() as driver:
-        first = Worker(outside, "w1", driver)
-        first.open(fence(1), 0, 1)
-        first.deliver(fence(1), bundle(0, 1), bundle(1, 1))
-        outside.kill()
-        outside.revive()
-        last = Worker(outside, "w2", driver).open(fence(2), 0, 1)
-    assert {slot: bundle.sequence for slot, bundle in last.items()} == {Slot(0): 1, Slot(1): 1}
-    assert sorted((slot, sequence) for slot, sequence, _ in outside.taken()) == [(0, 1), (1, 1)]
-
-
-def check_a_delivery_waits_while_it_is_dead(outside: MortalOutside) -> None:
-    with PortDriver() as driver:
-        worker = Worker(outside, "w1", driver)
-        worker.open(fence(1), 0)
-        worker.deliver(fence(1), bundle(0, 1))
-        outside.kill()
-        worker.send(fence(1), bundle(0, 2))
-        driver.until(lambda: bool(getattr(worker.consumer, "problem", "")), "a `problem` that says why nothing is delivered")
-        assert driver.events == [], "nothing is acknowledged, and nothing fails, while it is dead"
-        outside.revive()
-        driver.take(BundlesAcknowledged)
-        worker.deliver(fence(1), bundle(0, 3))
-        assert not getattr(worker.consumer, "problem", "")
-    assert [sequence for _, sequence, _ in outside.taken()] == [1, 2, 3]
-
-
-def check_opening_waits_while_it_is_dead(outside: MortalOutside) -> None:
-    with PortDriver() as driver:
-        outside.kill()
-        worker = Worker(outside, "w1", driver)
-        worker.consumer.open(OpenSink(fence(1), SINK, [Slot(0)]))
-        driver.until(lambda: bool(getattr(worker.consumer, "problem", "")), "a `problem` that says why nothing is opened")
-        outside.revive()
-        assert driver.take(SinkOpened).last == {}
-
-
-def check_a_zombie_stays_fenced_after_its_death(outside: MortalOutside) -> None:
-    with PortDriver() as driver:
-        zombie, heir = Worker(outside, "w1", driver), Worker(outside, "w2", driver)
-        zombie.open(fence(1), 0)
-        zombie.deliver(fence(1), bundle(0, 1))
-        heir.open(fence(2), 0)
-        outside.kill()
-        outside.revive()
-        zombie.send(fence(1), bundle(0, 2, "of the zombie"))
-        assert driver.take(SinkFenced) == SinkFenced(fence(1), SINK)
-        heir.deliver(fence(2), bundle(0, 2))
-    assert [items for _, _, items in outside.taken()] == [bundle(0, 1).items, bundle(0, 2).items]
-
-
-def check_killed_at_any_moment_of_a_delivery(outside: MortalOutside, kills: int = 12) -> None:
-    """Whatever it was at when it died, every bundle is there once, and each is acknowledged."""
-    slots = range(3)
-    with PortDriver() as driver:
-        worker = Worker(outside, "w1", driver)
-        worker.open(fence(1), *slots)
-        for sequence in range(1, kills + 1):
-            worker.send(fence(1), *(bundle(slot, sequence, str(sequence) * 5000) for slot in slots))
-            for _ in range(sequence % 4):  # the moment differs: not sent yet, under way, done
-                driver.settle(1)
-            outside.kill()
-            outside.revive()
-            driver.take(BundlesAcknowledged)
-        assert not driver.events
-    for slot in slots:
-        taken = [(sequence, items) for found, sequence, items in outside.taken() if found == slot]
-        assert taken == [(sequence, bundle(slot, sequence, str(sequence) * 5000).items) for sequence in range(1, kills + 1)]
+        for attempt in range(1, 6):
+            zombie, heir = Worker(outside, f"z{attempt}", driver), Worker(outside, f"h{attempt}", driver)
+            older, newer = fence(2 * attempt - 1), fence(2 * attempt)
+            had = zombie.open(older, 0).get(Slot(0))
+            next_one = bundle(0, had.sequence + 1 if had else 1)
+            zombie.send(older, next_one)
+            last = heir.open(newer, 0).get(Slot(0))
+            driver.settle()
+            taken = [sequence for _, sequence, _ in outside.taken()]
+            assert taken == list(range(1, (last.sequence if last else 0) + 1)), f"taken {taken}, but the heir was told {last}"
+            driver.events.clear()
 
 
 CONSUMER_CHECKS: Final[list[Callable[[Outside], None]]] = [
@@ -319,11 +349,11 @@ CONSUMER_CHECKS: Final[list[Callable[[Outside], None]]] = [
     check_a_missing_bundle_is_noticed,
     check_workers_of_one_attempt_share_it,
     check_each_slot_keeps_its_order,
-]
-MORTAL_CHECKS: Final[list[Callable[[MortalOutside], None]]] = [
-    check_what_was_acknowledged_survives_its_death,
-    check_a_delivery_waits_while_it_is_dead,
-    check_opening_waits_while_it_is_dead,
-    check_a_zombie_stays_fenced_after_its_death,
-    check_killed_at_any_moment_of_a_delivery,
+    check_nothing_behind_a_newer_fence,
+    check_what_is_acknowledged_is_there,
+    check_a_delivery_of_many_slots,
+    check_an_item_may_be_big,
+    check_slots_change_their_owners,
+    check_a_delivery_that_races_with_a_new_owner,
+    check_a_closed_one_is_silent,
 ]

@@ -239,11 +239,11 @@ class Invariants:
                 self._world.require(len(times) <= most, "8 bounds", much)
 
 
-def _waiting_runs(worker: Worker) -> dict[FrontId, set[bytes]]:
-    runs: dict[FrontId, set[bytes]] = {}
-    for delivery in worker._deliveries.values():
-        for meta, _, _ in delivery._queue:
-            runs.setdefault(front_of(time_of_meta(meta)), set()).add(meta[:8])
+def _waiting_runs(worker: Worker) -> dict[FrontId, set[Time]]:
+    runs: dict[FrontId, set[Time]] = {}
+    for delivery in worker._outputs.deliveries.values():
+        for time in delivery.waiting_times():
+            runs.setdefault(front_of(time), set()).add(time)
     return runs
 
 

@@ -12,16 +12,34 @@ from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.events import Event
 
 E = TypeVar("E")
+T = TypeVar("T")
 
 DEADLINE_SECONDS: Final = 20.0
 TICK_SECONDS: Final = 0.02
+
+
+class _Reactor(EpollReactor):
+    """Knows what is in its helper threads, so that it is closed behind it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.under_way = 0
+
+    def background(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
+        self.under_way += 1
+
+        def back(result: T | Exception) -> None:
+            self.under_way -= 1
+            done(result)
+
+        super().background(work, back)
 
 
 class PortDriver:
     """`post` and `reactor` are for the adapter; `events` is what it has posted."""
 
     def __init__(self) -> None:
-        self.reactor = EpollReactor()
+        self.reactor = _Reactor()
         self.events: list[Event] = []
         self.post: Callable[[Event], None] = self.events.append
         self.at_exit: list[Callable[[], None]] = []
@@ -33,6 +51,7 @@ class PortDriver:
     def __exit__(self, *_: object) -> None:
         for close in self.at_exit:
             close()
+        self.until(lambda: self.reactor.under_way == 0, "the helper threads to be through")
         self.reactor.close()
 
     def until(self, condition: Callable[[], bool], what: str) -> None:

@@ -1,22 +1,32 @@
-"""What every producer must do, as checks that any adapter can be run through.
+"""What every producer must do, as checks that any adapter can be run through: the conformance kit of sources (docs/connectors.md).
 
     @pytest.mark.parametrize("check", PRODUCER_CHECKS, ids=lambda check: check.__name__)
     def test_my_source(check, tmp_path):
         check(MyOutside(tmp_path))
 
-An `Outside` holds the records 0 to 9 of one partition, and says what their payloads are. Each check states one promise. Offsets may have
+An `Outside` holds the records 0 to 9 of one partition, and says what their payloads are. Offsets may have
 gaps: then `starts` says at which offset each record begins, and where the partition goes on behind the last one.
-A `MortalOutside` is a server that can be killed: MORTAL_CHECKS kill it before and between reads.
+Each check states one promise:
 
-Does not: check replays of journalled runs for sources that can't be read again (REPLAY_CHECKS are for those that can).
+| promise            | checks                                                                                                       |
+|--------------------|--------------------------------------------------------------------------------------------------------------|
+| order              | all records, in order, without gap; from an offset on; the same for every worker and at every replay         |
+| back-pressure      | nothing without credit; never more than the last Pull; a new Pull replaces the one before                    |
+| fencing            | a newer fence starts anew, an older one is ignored, a closed producer is silent                              |
+| payloads           | what is given can be a payload, and has a size, so that credit in bytes is true                              |
+
+REPLAY_CHECKS are for sources that can be read again (`replayable`); producer_outages.py for those whose server can be killed.
+
+Does not: measure.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from flamestream.core.actions import Follow, Pull, ReadRun
-from flamestream.core.events import Entry, RecordsArrived, RunRead
+from flamestream.core.events import Entry, RecordsArrived, RunRead, SourceFailed
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, Offset, Partition
+from flamestream.model.payload import check as check_payload
 from flamestream.model.time import FrontId, Time
 from flamestream.ports import Post, Producer, Reactor
 from flamestream.testing.port_driver import PortDriver
@@ -34,18 +44,6 @@ class Outside(Protocol):
 
     def connect(self, post: Post, reactor: Reactor) -> Producer:
         """A new worker's producer for front 3."""
-        ...
-
-
-class MortalOutside(Outside, Protocol):
-    """A server of its own."""
-
-    def kill(self) -> None:
-        """SIGKILL; back when it is dead."""
-        ...
-
-    def revive(self) -> None:
-        """Start it again with what it has on its disk; back when it answers."""
         ...
 
 
@@ -76,7 +74,7 @@ class Front:
         payloads: list[object] = []
         first = -1
         for event in self.driver.events:
-            if isinstance(event, RecordsArrived) and event.fence == self.fence(attempt):
+            if isinstance(event, RecordsArrived) and event.payloads and event.fence == self.fence(attempt):
                 assert event.front == FRONT
                 assert event.partition == self.outside.partition
                 gaps_allowed = event.end is not None
@@ -99,7 +97,7 @@ class Front:
         return Fence(Attempt(attempt), LayoutVersion(1))
 
 
-def _run(outside: Outside, time: int, first: int, behind: int) -> Entry:
+def run_of(outside: Outside, time: int, first: int, behind: int) -> Entry:
     """A run of the records with these numbers."""
     starts = starts_of(outside)
     end = Offset(starts[behind]) if hasattr(outside, "starts") else None
@@ -168,10 +166,60 @@ def check_a_closed_one_is_silent(outside: Outside) -> None:
         front.wait(2)
 
 
+def check_a_pull_replaces_the_one_before(outside: Outside) -> None:
+    with PortDriver() as driver:
+        front = Front(outside, driver)
+        front.follow(0)
+        front.pull(2)
+        front.pull(3)
+        assert front.wait(3) == list(outside.payloads[:3])
+
+
+def check_an_older_fence_is_ignored(outside: Outside) -> None:
+    with PortDriver() as driver:
+        front = Front(outside, driver)
+        front.follow(4, attempt=2)
+        front.follow(0, attempt=1)
+        front.pull(PLENTY, attempt=1)
+        front.wait(0, attempt=1)
+        front.pull(2, attempt=2)
+        assert front.wait(2, attempt=2) == list(outside.payloads[4:6])
+        front.wait(0, attempt=1)
+
+
+def check_nothing_is_behind_the_end(outside: Outside) -> None:
+    with PortDriver() as driver:
+        front = Front(outside, driver)
+        front.follow(RECORDS)
+        front.pull(PLENTY)
+        front.wait(0)
+        assert not [event for event in driver.events if isinstance(event, SourceFailed)]
+
+
+def check_every_worker_gets_the_same(outside: Outside) -> None:
+    for offset in (0, 3, RECORDS - 1):
+        with PortDriver() as driver:
+            front = Front(outside, driver)
+            front.follow(offset)
+            front.pull(PLENTY)
+            assert front.wait(RECORDS - offset) == list(outside.payloads[offset:])
+
+
+def check_records_are_payloads_with_a_size(outside: Outside) -> None:
+    with PortDriver() as driver:
+        front = Front(outside, driver)
+        front.follow(0)
+        front.pull(PLENTY)
+        for payload in front.wait(RECORDS):
+            check_payload(payload)
+        for event in driver.events:
+            assert not isinstance(event, RecordsArrived) or event.size > 0 or not event.payloads
+
+
 def check_reads_a_run_again(outside: Outside) -> None:
     with PortDriver() as driver:
         front = Front(outside, driver)
-        runs = [_run(outside, 100, 2, 5), _run(outside, 200, 5, 6)]
+        runs = [run_of(outside, 100, 2, 5), run_of(outside, 200, 5, 6)]
         for run in runs:
             front.producer.read(ReadRun(Front.fence(1), FRONT, run))
         answers = [driver.take(RunRead) for _ in runs]
@@ -182,35 +230,18 @@ def check_reads_a_run_again(outside: Outside) -> None:
         assert front.wait(4) == list(outside.payloads[6:])
 
 
-def check_goes_on_after_its_death(outside: MortalOutside) -> None:
+def check_a_new_worker_reads_a_run_again(outside: Outside) -> None:
+    """Runs are read in the order asked, also where they overlap, and a newer fence forgets them."""
     with PortDriver() as driver:
         front = Front(outside, driver)
-        front.follow(0)
-        front.pull(3)
-        front.wait(3)
-        outside.kill()
-        outside.revive()
-        front.pull(RECORDS)
-        assert front.wait(RECORDS) == list(outside.payloads)
-
-
-def check_waits_while_it_is_dead(outside: MortalOutside) -> None:
-    with PortDriver() as driver:
-        outside.kill()
-        front = Front(outside, driver)
-        front.follow(2)
-        front.pull(RECORDS)
-        driver.until(lambda: bool(getattr(front.producer, "problem", "")), "a `problem` that says why nothing comes")
-        assert driver.events == [], "nothing comes, and nothing fails, while it is dead"
-        outside.revive()
-        assert front.wait(RECORDS - 2) == list(outside.payloads[2:])
-        assert not getattr(front.producer, "problem", "")
-
-
-def check_reads_a_run_again_after_its_death(outside: MortalOutside) -> None:
-    outside.kill()
-    outside.revive()
-    check_reads_a_run_again(outside)
+        for time, (first, count) in enumerate([(7, 3), (0, 10), (4, 1)], 1):
+            front.producer.read(ReadRun(Front.fence(1), FRONT, run_of(outside, 100 * time, first, first + count)))
+        found = [list(driver.take(RunRead).payloads) for _ in range(3)]
+        assert found == [list(outside.payloads[7:]), list(outside.payloads), list(outside.payloads[4:5])]
+        run = run_of(outside, 900, 1, 2)
+        front.producer.read(ReadRun(Front.fence(2), FRONT, run))
+        answer = driver.take(RunRead)
+        assert (answer.fence, list(answer.payloads)) == (Front.fence(2), list(outside.payloads[1:2]))
 
 
 PRODUCER_CHECKS: Final[list[Callable[[Outside], None]]] = [
@@ -220,10 +251,10 @@ PRODUCER_CHECKS: Final[list[Callable[[Outside], None]]] = [
     check_follows_from_an_offset,
     check_a_newer_fence_starts_anew,
     check_a_closed_one_is_silent,
+    check_a_pull_replaces_the_one_before,
+    check_an_older_fence_is_ignored,
+    check_nothing_is_behind_the_end,
+    check_every_worker_gets_the_same,
+    check_records_are_payloads_with_a_size,
 ]
-REPLAY_CHECKS: Final[list[Callable[[Outside], None]]] = [check_reads_a_run_again]
-MORTAL_CHECKS: Final[list[Callable[[MortalOutside], None]]] = [
-    check_goes_on_after_its_death,
-    check_waits_while_it_is_dead,
-    check_reads_a_run_again_after_its_death,
-]
+REPLAY_CHECKS: Final[list[Callable[[Outside], None]]] = [check_reads_a_run_again, check_a_new_worker_reads_a_run_again]

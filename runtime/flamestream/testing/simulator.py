@@ -16,6 +16,7 @@ from random import Random
 
 from flamestream.core import actions as a
 from flamestream.core.events import Event, FromPeer, RunRead
+from flamestream.core.parts import REFERENCE, Parts
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.time import Timestamp
 from flamestream.testing.cluster import Cluster
@@ -62,18 +63,21 @@ class Result:
 def simulate(
     seed: int, *, broken: Variant | None = None, trace: bool = False, show: Callable[[str], None] | None = None,
     adjust: "Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]] | None" = None, job: SimJob | None = None,
+    parts: Parts = REFERENCE,
 ) -> Result:  # fmt: skip
-    """One run. `trace` keeps (and `show` prints) a line an event; `adjust` and `job` direct it."""
+    """One run. `trace` keeps (and `show` prints) a line an event; `adjust` and `job` direct it; workers are made of `parts`."""
     with broken() if broken is not None else nullcontext():
-        return _Run(seed, Trace(trace, show), adjust, job).run()
+        return _Run(seed, Trace(trace, show), adjust, job, parts).run()
 
 
 class _Run:
     """Everything of one run, wired together."""
 
     def __init__(
-        self, seed: int, trace: Trace, adjust: "Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]] | None", job: SimJob | None
-    ) -> None:
+        self, seed: int, trace: Trace, adjust: "Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]] | None", job: SimJob | None,
+        parts: Parts,
+    ) -> None:  # fmt: skip
+        self._parts = parts
         rng = Random(seed)
         plan = drawn_plan(rng, job)
         faults = drawn_faults(rng, trace, EPOCH_START, plan.heal_at)
@@ -170,17 +174,18 @@ class _Run:
             site.opened = invariants.opened
 
     def _make_worker(self, me: WorkerId, ended: Callable[[WorkerNode], None]) -> WorkerNode:
-        return _WatchedWorker(self.world, me, self.plan, self.outside, ended, self.invariants)
+        return _WatchedWorker(self.world, me, self.plan, self.outside, ended, self._parts, self.invariants)
 
 
 class _WatchedWorker(WorkerNode):
     """A worker node that shows the invariants what it does."""
 
     def __init__(
-        self, world: World, me: WorkerId, plan: Plan, outside: Outside, ended: Callable[[WorkerNode], None], invariants: Invariants
-    ) -> None:
+        self, world: World, me: WorkerId, plan: Plan, outside: Outside, ended: Callable[[WorkerNode], None], parts: Parts,
+        invariants: Invariants,
+    ) -> None:  # fmt: skip
         self._invariants = invariants
-        super().__init__(world, me, plan.job.graph, plan.worker, outside, ended)
+        super().__init__(world, me, plan.job.graph, plan.worker, outside, ended, parts)
 
     def step(self, now: Timestamp, events: Sequence[Event]) -> Sequence[a.Action]:
         """One pass, watched."""

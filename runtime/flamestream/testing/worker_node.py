@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from flamestream.core import actions as a
 from flamestream.core.events import Event, FromCoordinator, JournalAppended, Woken
 from flamestream.core.messages import Hello, Recover
+from flamestream.core.parts import Parts
 from flamestream.core.settings import WorkerSettings
 from flamestream.core.worker import Worker
 from flamestream.model.graph import Graph
@@ -32,13 +33,14 @@ class WorkerNode(Process):
     crash_in_step = Fault.WORKER_CRASH_IN_STEP
 
     def __init__(
-        self, world: World, me: WorkerId, graph: Graph, settings: WorkerSettings, outside: Outside, ended: Callable[["WorkerNode"], None]
-    ) -> None:
+        self, world: World, me: WorkerId, graph: Graph, settings: WorkerSettings, outside: Outside, ended: Callable[["WorkerNode"], None],
+        parts: Parts,
+    ) -> None:  # fmt: skip
         super().__init__(world, me, outside.turn)
         self.id = me
         self.exit: a.Exit | None = None
         self.link: ControlLink | None = None
-        self.core = Worker(me, graph, settings)
+        self.core = Worker(me, graph, settings, parts)
         self._ended = ended
         self._heartbeat = settings.heartbeat
         self._network = outside.network
@@ -115,6 +117,8 @@ class WorkerNode(Process):
                 self._snapshots.upload(action)
             case a.Load():
                 self._snapshots.load(action)
+            case a.Prefetch():
+                self.world.trace.cover("standby.warm")  # a cache of immutable objects: nothing to simulate
             case a.Exit():
                 self.exit = action
                 self._close()

@@ -110,6 +110,7 @@ def test_each_action_goes_to_its_port_in_order(loop: EpollReactor) -> None:
         ("consumer.deliver", actions.Deliver(FENCE, SINK, 1, [])),
         ("snapshots.upload", actions.Upload(FENCE, Epoch(1), [], [])),
         ("snapshots.load", actions.Load(FENCE, [], [])),
+        ("snapshots.prefetch", actions.Prefetch([])),
     ]
     handled = {type(action) for _, action in asked} | {actions.Wake, actions.Exit}
     assert handled == set(Action.__args__), "an action without a port"  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from flamestream.adapters import sinks
 from flamestream.adapters.sinks.fences import FencedFolder, ordered_logs
 from flamestream.core.actions import Bundle
 from flamestream.model.ids import SinkName, WorkerId
+from flamestream.model.payload import encode_items
 from flamestream.ports import Consumer, Post, Reactor
 from flamestream.testing.consumer import ConsumerServer
 from flamestream.testing.consumer_contract import CONSUMER_CHECKS, SINK, Outside, check_torn_at_any_byte
@@ -36,6 +37,22 @@ class Folder:
         return size > 0
 
 
+class Rolled:
+    """A rolling sink in a folder. With a short `roll_seconds` deliveries become parts at once; with a long one they stay segments."""
+
+    def __init__(self, root: Path, form: str, roll_seconds: float = 60.0) -> None:
+        self.spec = {"rolling": {"path": str(root), "format": form, "rollSeconds": roll_seconds, "segmentSeconds": 0}}
+
+    def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:
+        return sinks.build(self.spec, SinkName(SINK), WorkerId(writer), "job", post, reactor)
+
+    def taken(self) -> Sequence[tuple[int, int, bytes]]:
+        bundles: dict[tuple[int, int], list[tuple[bytes, object]]] = {}
+        for meta, slot, sequence, payload in sinks.read(self.spec):
+            bundles.setdefault((slot, sequence), []).append((meta, payload))
+        return [(slot, sequence, encode_items(items)) for (slot, sequence), items in bundles.items()]
+
+
 class Server:
     """A socket sink and its far end."""
 
@@ -54,6 +71,13 @@ class Server:
 @pytest.mark.parametrize("fsync", [True, False], ids=["fsync", "no-fsync"])
 def test_files(check: Callable[[Outside], None], fsync: bool, tmp_path: Path) -> None:
     check(Folder(tmp_path / "out", fsync))
+
+
+@pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+@pytest.mark.parametrize("roll_seconds", [0.001, 60.0], ids=["parts", "segments"])
+def test_rolling(check: Callable[[Outside], None], form: str, roll_seconds: float, tmp_path: Path) -> None:
+    check(Rolled(tmp_path / "out", form, roll_seconds))
 
 
 def test_files_torn_at_any_byte(tmp_path: Path) -> None:

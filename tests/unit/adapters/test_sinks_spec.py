@@ -49,11 +49,11 @@ def test_only_sinks_that_keep_last_bundles_can_fence() -> None:
         traits = sinks.describe(spec, "spec.sinks.out")
         assert not traits.fences
         assert traits.refusal.startswith("spec.sinks.out: a ")
-        assert "Choose a `files` or `socket` sink" in traits.refusal
+        assert "Choose a `files`, `rolling`, `socket`, `kafka` or `postgres` sink" in traits.refusal
 
 
 def test_only_files_can_be_read_back() -> None:
-    with pytest.raises(UserError, match=r"spec.sinks.out: only a `files` sink"):
+    with pytest.raises(UserError, match=r"spec.sinks.out: only a `files` or `rolling` sink"):
         sinks.read({"discard": {}}, "spec.sinks.out")
 
 

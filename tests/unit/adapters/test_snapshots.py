@@ -13,7 +13,7 @@ from flamestream.adapters.manifests import delete_objects, read_manifest, write_
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.segment import decode_segment, encode_segment
 from flamestream.adapters.snapshots import StoreSnapshots
-from flamestream.core.actions import Load, Upload
+from flamestream.core.actions import Load, Prefetch, Upload
 from flamestream.core.events import Event, Loaded, LoadFailed, Row, Uploaded, UploadFailed
 from flamestream.core.messages import FrontPosition, Manifest, SegmentRef, SlotOutput
 from flamestream.model.errors import Corrupt, StoreUnavailable
@@ -269,3 +269,35 @@ def test_deleting_names_what_is_left(store: Faulty) -> None:
 def port_segments(store: Faulty) -> list[SegmentRef]:
     [name] = store.names("")
     return [SegmentRef(name, 1, "", 1, (Slot(0),))]
+
+
+def test_what_was_prefetched_is_loaded_without_the_store(port: Port, store: Faulty) -> None:
+    segments = port.uploaded([row(1), row(2, slot=3)]) + port.uploaded([row(4, epoch=8, slot=3)], epoch=8)
+    store.calls.clear()
+    port.port.prefetch(Prefetch(segments))
+    turn_until(port.loop, lambda: not port.port.prefetched.missing, "the segments to be at hand")
+    store.fault = "away"
+    assert port.load(segments, [3]) == Loaded(FENCE, [row(2, slot=3), row(4, epoch=8, slot=3)])
+    assert store.calls == ["get", "get"]
+
+
+def test_a_newer_commit_replaces_what_is_at_hand_and_reads_only_what_is_new(port: Port, store: Faulty) -> None:
+    first, second = port.uploaded([row(1)]), port.uploaded([row(2)], epoch=8)
+    merged = port.uploaded([], compact=first, epoch=9)
+    for segments in (first, first + second, merged + second):
+        port.port.prefetch(Prefetch(segments))
+        turn_until(port.loop, lambda: not port.port.prefetched.missing, "the segments to be at hand")
+    store.calls.clear()
+    assert port.load(merged + second, [0]) == Loaded(FENCE, [row(1), row(2)])
+    assert store.calls == []
+    assert isinstance(port.load(first, [0]), Loaded)
+    assert store.calls == ["get"], "what was superseded is not kept"
+
+
+def test_what_cannot_be_prefetched_is_read_when_it_is_loaded(port: Port, store: Faulty) -> None:
+    segments = port.uploaded([row(1)])
+    store.fault = "away"
+    port.port.prefetch(Prefetch(segments))
+    turn_until(port.loop, lambda: not port.port.prefetched.missing, "the prefetch to give up")
+    store.fault = ""
+    assert port.load(segments, [0]) == Loaded(FENCE, [row(1)])

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from flamestream.adapters import sources
-from flamestream.adapters.sources.contents import Contents
 from flamestream.core.actions import Follow, Pull, ReadRun
 from flamestream.core.events import Entry, RecordsArrived, RunRead, SourceEnded, SourceFailed
 from flamestream.model.ids import Offset, Partition
@@ -81,12 +80,15 @@ def test_a_byte_that_is_not_in_the_encoding_is_an_error_item_with_its_place(tmp_
 
 
 def test_a_record_beyond_the_limit_is_an_error_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flamestream.adapters.sources.contents.MAX_RECORD", 8)
+    monkeypatch.setattr("flamestream.adapters.sources.lines.MAX_RECORD", 8)
+    monkeypatch.setattr("flamestream.adapters.sources.documents.MAX_RECORD", 8)
     (tmp_path / "a").write_text("12345678\n123456789\n" + "1" * 30 + "\nend\n")
-    contents = Contents("docs", "utf-8")
-    payloads = [line.payload for line in contents.lines("a", str(tmp_path / "a"), 0)]
-    assert [getattr(payload, "error", payload) for payload in payloads] == ["RecordTooLong", "RecordTooLong", "RecordTooLong", "end"]
-    assert contents.document("a", str(tmp_path / "a"))[0].error == "RecordTooLong"  # type: ignore[attr-defined]
+    with PortDriver() as driver:
+        (document,) = Reading(driver, path=str(tmp_path)).follow().all()
+        driver.events.clear()
+        lines = Reading(driver, path=str(tmp_path), records="lines").follow().all()
+    assert [getattr(line, "error", line) for line in lines] == ["RecordTooLong", "RecordTooLong", "RecordTooLong", "end"]
+    assert document.error == "RecordTooLong"  # type: ignore[attr-defined]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -23,7 +23,7 @@ from flamestream.model.errors import ManifestError
         ({"generator": {"count": -1}}, "spec.sources.docs.generator: `count` cannot be negative"),
         ({"socket": {"address": "7001"}}, "spec.sources.docs.socket: an address is host:port"),
         ({"socket": {"address": "host:70000"}}, "spec.sources.docs.socket: an address is host:port"),
-        ({"kafka": {}}, "spec.sources.docs.kafka: there is no such kind; choose one of files, generator"),
+        ({"kafca": {}}, "spec.sources.docs.kafca: there is no such kind; choose one of files, generator"),
         ({}, "spec.sources.docs: expected exactly one of"),
         ({"socket": {}, "files": {}}, "spec.sources.docs: expected exactly one of"),
         ("files", "spec.sources.docs: expected a mapping"),

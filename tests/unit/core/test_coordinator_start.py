@@ -4,7 +4,7 @@ import pytest
 
 from flamestream.core import messages as msg
 from flamestream.core.coordination import Disconnect, ManifestBroken, ReadManifest, RecordUnknown, WorkerGone, WriteRecord
-from flamestream.model.ids import Fence, SinkName, WorkerId
+from flamestream.model.ids import Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import meta_of
 from flamestream.model.time import END, START, Time, Timestamp, time_of
 from support.coordinating import MS, SECOND, Bench, Outside, running, successor
@@ -267,3 +267,13 @@ def test_a_read_without_answer_is_tried_again() -> None:
     assert "no quorum" in bench.status.problems[0]
     bench.sleep(SECOND).connect("a", "b")
     assert bench.record.attempt == 1
+
+
+def test_a_standby_is_told_what_is_committed_when_it_is_and_when_the_standby_comes() -> None:
+    segment = msg.SegmentRef("s", 1, "c", 1, (Slot(0),))
+    bench = running("a", "b")
+    bench.connect("c").epoch(10, segments=[segment])
+    assert bench.last(msg.Warm, "c").segments == bench.last(msg.Warm).segments != []
+    bench.clear().connect("d")
+    assert bench.last(msg.Warm, "d") is not None
+    assert bench.last(msg.Warm, "a") is None, "who has slots has their state"

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from flamestream.core.dataflow import Dataflow, components
+from flamestream.core.dataflow import Dataflow
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.settings import WorkerSettings
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph, Stream, name_of
 from flamestream.model.ids import SinkName, Slot, WorkerId
-from flamestream.model.meta import Meta, child, meta_of
+from flamestream.model.meta import Meta, child, components, meta_of
 from flamestream.model.payload import ErrorValue
 from flamestream.model.slot import INT32_MAX, INT32_MIN, slot_of
 from flamestream.model.time import START, Time
@@ -34,11 +34,30 @@ class Seen:
     def send(self, *item: Any) -> None:
         self.sent.append(item)
 
-    def result(self, *item: Any) -> None:
-        self.results.append(item)
+    def send_gathered(self, *message: Any) -> None:
+        raise AssertionError("the reference sends item by item")
 
     def error(self, *item: Any) -> None:
         self.errors.append(item)
+
+
+@dataclass
+class Sink:
+    """A barrier that only writes down."""
+
+    vertex: int
+    seen: Seen
+
+    def hold(self, meta: Meta, slot: Slot, payload: Any) -> None:
+        self.seen.results.append((self.vertex, slot, meta, payload, False))
+
+    def drop(self, meta: Meta, payload: Any) -> None:
+        self.seen.results.append((self.vertex, Slot(-1), meta, payload, True))
+
+
+def _reset(flow: Dataflow, seen: Seen, owners: list[WorkerId]) -> None:
+    sinks: Any = {vertex: Sink(vertex, seen) for vertex in range(flow.errors + 1)}
+    flow.reset(owners, sinks)
 
 
 def _flow(build: Callable[[Stream], Stream], mine: Callable[[int], bool] = lambda slot: True, **changes: Any) -> tuple[Dataflow, Seen]:
@@ -46,7 +65,7 @@ def _flow(build: Callable[[Stream], Stream], mine: Callable[[int], bool] = lambd
     build(graph.source("s")).sink("out", key=lambda p: p[0] if isinstance(p, tuple) else p)
     seen = Seen()
     flow = Dataflow(graph.validated(), WorkerSettings("j", SLOTS, (), **changes), ME, LiveCuts(START), seen)
-    flow.reset([ME if mine(slot) else OTHER for slot in range(SLOTS)])
+    _reset(flow, seen, [ME if mine(slot) else OTHER for slot in range(SLOTS)])
     return flow, seen
 
 
@@ -75,7 +94,7 @@ def test_what_another_worker_owns_is_sent_under_the_current_cause() -> None:
 
 def test_a_layout_is_followed_from_the_next_item_on() -> None:
     flow, seen = _flow(lambda s: s.map(lambda p: p))
-    flow.reset([OTHER] * SLOTS)
+    _reset(flow, seen, [OTHER] * SLOTS)
     _run(flow, _item("x"))
     assert seen.sent and not seen.results
 
@@ -151,7 +170,7 @@ def test_a_loop_without_end_is_an_error_item_that_names_it() -> None:
 def test_what_went_round_is_forgotten_with_the_attempt() -> None:
     flow, seen = _flow(lambda s: s.map(lambda p: p))
     flow._round.append((AT, 1, Time(7), 1, "old", False))
-    flow.reset([ME] * SLOTS)
+    _reset(flow, seen, [ME] * SLOTS)
     _run(flow, _item("new"))
     assert [payload for _, _, _, payload, _ in seen.results] == ["new"]
 
@@ -206,7 +225,7 @@ def test_dead_letters_are_placed_by_their_content() -> None:
     _run(flow, _item(0))
     ((sink, slot, _, error, _),) = seen.results
     assert (sink, slot) == (flow.errors, slot_of(codec.encode(error), SLOTS)) and not seen.errors
-    flow.reset([OTHER] * SLOTS)
+    _reset(flow, seen, [OTHER] * SLOTS)
     _run(flow, _item(0))
     ((owner, _, vertex, meta, payload, _),) = seen.sent
     assert (owner, vertex) == (OTHER, flow.errors)

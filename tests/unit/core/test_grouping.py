@@ -13,7 +13,7 @@ from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.reduce import Reduce
 from flamestream.core.user_code import folded
 from flamestream.model import payload as codec
-from flamestream.model.errors import Corrupt
+from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor, meta_of
 from flamestream.model.payload import ErrorValue
@@ -100,7 +100,7 @@ def test_versions_of_one_item_share_a_meta_and_are_told_apart_by_their_payload()
 def test_a_tombstone_without_its_item_is_a_bug() -> None:
     operation = _grouping(2)
     operation.insert(b"k", SLOT, _at(1), "x")
-    with pytest.raises(AssertionError, match="without its item"):
+    with pytest.raises(UserError, match="two results for one input"):
         operation.remove(b"k", SLOT, _at(1), "y")
 
 

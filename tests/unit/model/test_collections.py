@@ -10,9 +10,15 @@ import pytest
 
 from flamestream.model import payload
 from flamestream.model.collections import Map, Set, Vector
+from flamestream.model.collections.vector import values_from
 from flamestream.model.errors import PayloadError
 
 ALL = [Vector([1, 2]), Map({"a": 1, "b": 2}), Set([1, 2])]
+
+
+def shape_of(vector: Vector[Any]) -> tuple[Any, ...]:
+    """Of its own part: the list that holds its tail may be shared with versions that grew from it."""
+    return vector._level, vector._root, values_from(vector, vector._size - 1 & ~31 if vector._size else 0)
 
 
 def test_an_operation_leaves_the_old_value_as_it_was() -> None:
@@ -137,7 +143,7 @@ def test_the_shape_of_a_vector_depends_on_its_length_alone(size: int) -> None:
     for value in range(size):
         grown = grown.append(value)
     for vector in (grown, Vector(range(size + 100))[:size], Vector(range(size // 2)).extend(range(size // 2, size))):
-        assert (vector._level, vector._root, vector._tail) == (Vector(range(size))._level, Vector(range(size))._root, grown._tail)
+        assert shape_of(vector) == shape_of(Vector(range(size)))
 
 
 def test_versions_share_what_did_not_change() -> None:
@@ -198,3 +204,12 @@ def test_a_long_history_is_freed_without_the_garbage_collector_and_without_recur
         assert alive() is None
     finally:
         gc.enable()
+
+
+def test_versions_that_grow_from_one_do_not_see_each_other() -> None:
+    """They share the list of their tail; the second to grow copies its part."""
+    base = Vector(range(3))
+    left, right = base.append("left"), base.append("right")
+    longer = left.pop().append("again").append("more")
+    assert (list(base), list(left), list(right)) == ([0, 1, 2], [0, 1, 2, "left"], [0, 1, 2, "right"])
+    assert list(longer) == [0, 1, 2, "again", "more"]

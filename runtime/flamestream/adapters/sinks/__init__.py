@@ -3,8 +3,10 @@
 | kind     | keeps last bundles and fences | for                                        |
 |----------|-------------------------------|--------------------------------------------|
 | files    | yes: a shared folder          | one machine, or a cluster file system      |
+| rolling  | yes: a folder or S3           | Parquet or JSON lines for others to read   |
 | socket   | yes: the far end does         | consumers in any language                  |
 | callback | no                            | tests and benchmarks in the worker         |
+| kafka    | yes: in a control topic       | consumers of a topic                       |
 | discard  | no                            | measuring what a graph costs without output|
 | http     | if the far end says so        | servers of any kind                        |
 | events   | yes: a shared folder          | browsers                                   |
@@ -26,16 +28,23 @@ from typing import Final, Literal
 
 import msgspec
 
+from flamestream.adapters.kafka.clients import require_package
 from flamestream.adapters.sinks.callback import CallbackConsumer
 from flamestream.adapters.sinks.fences import FencedFolder
 from flamestream.adapters.sinks.files_sink import FilesConsumer
+from flamestream.adapters.sinks.kafka_sink import KafkaConsumer, KafkaSinkSpec
 from flamestream.adapters.sinks.postgres_rows import SPECIAL
 from flamestream.adapters.sinks.reading import Item, read_all, read_items
+from flamestream.adapters.sinks.rolling import reading as rolling_reading
+from flamestream.adapters.sinks.rolling.consumer import RollingConsumer
+from flamestream.adapters.sinks.rolling.settings import Rolling
 from flamestream.adapters.sinks.socket_sink import SocketConsumer
 from flamestream.adapters.spec import address_of, check_dsn, function_of, need, one_of, secret_of
+from flamestream.adapters.stores import store_from
 from flamestream.model.errors import UserError
-from flamestream.model.ids import SinkName, WorkerId
-from flamestream.ports import Consumer, Post, Reactor
+from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.meta import Meta
+from flamestream.ports import Consumer, ObjectStore, Post, Reactor
 
 __all__ = ["Item", "SinkTraits", "build", "describe", "read", "read_all"]
 
@@ -134,19 +143,21 @@ class HttpSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             raise ValueError("`timeout_ms` and `batch` have to be at least 1")
 
 
-SinkSpec = FilesSpec | SocketSpec | CallbackSpec | DiscardSpec | PostgresSpec | EventsSpec | HttpSpec
+SinkSpec = FilesSpec | Rolling | SocketSpec | CallbackSpec | DiscardSpec | KafkaSinkSpec | PostgresSpec | EventsSpec | HttpSpec
 _KINDS: Final[dict[str, type[SinkSpec]]] = {
     "files": FilesSpec,
+    "rolling": Rolling,
     "socket": SocketSpec,
     "callback": CallbackSpec,
     "discard": DiscardSpec,
+    "kafka": KafkaSinkSpec,
     "postgres": PostgresSpec,
     "events": EventsSpec,
     "http": HttpSpec,
 }
 _CANNOT_FENCE: Final = (
     "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get items twice. "
-    "Choose a `files` or `socket` sink, or `guarantee: at-least-once`"
+    "Choose a `files`, `rolling`, `socket`, `kafka` or `postgres` sink, or `guarantee: at-least-once`"
 )
 _IDEMPOTENT: Final = (
     "a server that only drops repeated ids cannot keep out a worker that was replaced and wakes up again. Let it keep the contract "
@@ -172,6 +183,9 @@ def describe(spec: object, where: str = "sink") -> SinkTraits:
             return SinkTraits(False, f"{where}: {_CANNOT_FENCE.format('discard')}")
         case HttpSpec(contract="idempotent"):
             return SinkTraits(False, f"{where}: {_IDEMPOTENT}")
+        case KafkaSinkSpec():
+            require_package(where)
+            return SinkTraits(True)
         case _:
             return SinkTraits(True)
 
@@ -182,10 +196,14 @@ def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, 
     match one_of(spec, _KINDS, where):
         case FilesSpec(path=path, fsync=fsync):
             return FilesConsumer(FencedFolder(Path(path)), fsync, sink, writer, job, post, reactor)
+        case Rolling() as rolling:
+            return RollingConsumer(rolling, f"{where}.rolling", sink, writer, job, post, reactor)
         case SocketSpec(address=address):
             return SocketConsumer(address_of(address), sink, writer, job, post, reactor)
         case CallbackSpec(function=function):
             return CallbackConsumer(function_of(function, f"{where}.callback.function"), sink, post, reactor)
+        case KafkaSinkSpec() as kafka:
+            return KafkaConsumer(kafka, sink, writer, job, post, reactor)
         case DiscardSpec():
             return CallbackConsumer(None, sink, post, reactor)
         case PostgresSpec() as postgres:
@@ -197,7 +215,7 @@ def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, 
 
 
 def read(spec: object, where: str = "sink") -> Iterator[Item]:
-    """All items that a files sink holds, in the total order: (meta, slot, sequence, payload)."""
+    """All items that a files or rolling sink holds, in the total order: (meta, slot, sequence, payload)."""
     match one_of(spec, _KINDS, where):
         case FilesSpec(path=path) | EventsSpec(path=path):
             return read_items(Path(path))
@@ -207,8 +225,11 @@ def read(spec: object, where: str = "sink") -> Iterator[Item]:
             return read_history(postgres.dsn, postgres.password_file, history)
         case PostgresSpec(table=table):
             raise UserError(f"{where}: table {table} has rows, not what was delivered in which order; set `history` to keep that as well")
+        case Rolling(path=path):
+            return _read_rolling(store_from(path, setting=f"{where}.rolling.path"), f"{where}.rolling")
         case _:
-            raise UserError(f"{where}: only a `files` sink can be read back; what others got is with whom they delivered to")
+            kinds = "a `files` or `rolling` sink, or a `postgres` one with a `history`,"
+            raise UserError(f"{where}: only {kinds} can be read back; what others got is with whom they delivered to")
 
 
 def _postgres(spec: PostgresSpec, sink: SinkName, job: str, post: Post, reactor: Reactor) -> Consumer:
@@ -237,3 +258,8 @@ def _http(spec: HttpSpec, sink: SinkName, writer: WorkerId, job: str, post: Post
         headers["authorization"] = f"Bearer {secret_of(spec.token_file, f'spec.sinks.{sink}.http.token_file')}"
     place = HttpPlace(spec.url, spec.contract, spec.timeout_ms / 1000, spec.batch, headers)
     return BlockingConsumer(HttpWriting(place, job, sink, writer), sink, post, reactor)
+
+
+def _read_rolling(store: ObjectStore, where: str) -> Iterator[Item]:
+    for meta, slot, sequence, payload in rolling_reading.rows(store, where):
+        yield Meta(meta), Slot(slot), SequenceNumber(sequence), payload

@@ -37,7 +37,7 @@ class Ledger:
                 fresh.append(bundle)
                 ahead[bundle.slot] = bundle
             elif before is None or bundle.sequence != had or bundle.items != before.items or bundle.t_last != before.t_last:
-                raise Bug(_refusal(bundle, had))
+                raise Bug(refusal(bundle, had))
         return fresh
 
     def take(self, fresh: Iterable[Bundle]) -> None:
@@ -51,7 +51,8 @@ class Ledger:
         return {slot: LastBundle(last.sequence, last.t_last, last.items) for slot, last in found if last is not None}
 
 
-def _refusal(bundle: Bundle, had: int) -> str:
+def refusal(bundle: Bundle, had: int) -> str:
+    """Why a bundle may not follow number `had`."""
     if bundle.sequence == had:
         what = "came again with other bytes: the job is not deterministic, or two jobs deliver to this sink"
     else:

@@ -8,9 +8,10 @@
 | postgres  | journalled                               | the table's key                  | the table             |
 | http      | journalled, with its payloads            | records                          | the journal           |
 | memory    | journalled                               | records of each partition        | this process (tests)  |
+| kafka     | journalled; several share the partitions | the partition's, with gaps       | the topic             |
 
 >>> describe({"generator": {"count": 10}})
-SourceTraits(timed=True, run_length=64, replayable=True, bounded=True, answers=False)
+SourceTraits(timed=True, run_length=64, replayable=True, bounded=True, answers=False, fronts=1)
 >>> describe({"files": {"path": "in", "folow": True}}, "spec.sources.docs")
 Traceback (most recent call last):
 flamestream.model.errors.ManifestError: spec.sources.docs.files: Object contains unknown field `folow` (its fields: path, paths, ...)
@@ -18,52 +19,30 @@ flamestream.model.errors.ManifestError: spec.sources.docs.files: Object contains
 Does not: read the manifest's file (cli/manifest.py).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
-from flamestream.adapters.sources.contents import Contents
-from flamestream.adapters.sources.followed import FollowedReader
+from flamestream.adapters.kafka.clients import require_package
+from flamestream.adapters.sources.files_spec import FilesSpec, reader
 from flamestream.adapters.sources.generator import GeneratorProducer
-from flamestream.adapters.sources.listed import ListedReader
-from flamestream.adapters.sources.listing import places
+from flamestream.adapters.sources.kafka_source import KafkaProducer, KafkaSourceSpec
 from flamestream.adapters.sources.memory import MemoryProducer, channel_named
-from flamestream.adapters.sources.reading import Reader, ReadingProducer
+from flamestream.adapters.sources.reading import ReadingProducer
 from flamestream.adapters.sources.socket_source import SocketProducer
 from flamestream.adapters.spec import address_of, check_dsn, function_of, need, one_of, secret_of
+from flamestream.core.settings import FrontSettings
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId
 from flamestream.ports import Post, Producer, Reactor
 
-__all__ = ["Document", "SourceTraits", "build", "describe"]
+__all__ = ["Document", "SourceTraits", "build", "describe", "share_of"]
 
 MAX_RUN_LENGTH: Final = 64
 _RUNS_A_SECOND: Final = 1000
-
-
-class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A folder or list of files; a record is a file or a line."""
-
-    path: str | None = None
-    paths: list[str] = []
-    pattern: str = "**/*"
-    records: Literal["files", "lines"] = "files"
-    follow: bool = False
-    encoding: str = "utf-8"
-
-    def __post_init__(self) -> None:
-        if (self.path is None) == (not self.paths):
-            raise ValueError("give either `path` or `paths`")
-        if len(set(self.paths)) < len(self.paths):
-            raise ValueError("`paths` names a path twice")
-        try:
-            newline = "\n".encode(self.encoding)
-        except LookupError:
-            raise ValueError(f"`encoding`: Python has no text encoding {self.encoding!r}") from None
-        if self.records == "lines" and newline != b"\n":
-            raise ValueError(f"`encoding`: lines of {self.encoding} cannot be told apart by their newlines; use records: files")
 
 
 class GeneratorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -146,12 +125,13 @@ class HttpSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         need("h11", "http")
 
 
-SourceSpec = FilesSpec | GeneratorSpec | SocketSpec | MemorySpec | PostgresSpec | HttpSpec
+SourceSpec = FilesSpec | GeneratorSpec | SocketSpec | MemorySpec | KafkaSourceSpec | PostgresSpec | HttpSpec
 _KINDS: Final[dict[str, type[SourceSpec]]] = {
     "files": FilesSpec,
     "generator": GeneratorSpec,
     "socket": SocketSpec,
     "memory": MemorySpec,
+    "kafka": KafkaSourceSpec,
     "postgres": PostgresSpec,
     "http": HttpSpec,
 }
@@ -169,6 +149,8 @@ class SourceTraits:
     bounded: bool
     answers: bool = False
     """Clients are answered when their records are durable, so something has to make them durable."""
+    fronts: int = 1
+    """They share what the source has, so that several workers read it."""
 
 
 def describe(spec: object, where: str = "source") -> SourceTraits:
@@ -176,8 +158,8 @@ def describe(spec: object, where: str = "source") -> SourceTraits:
     match one_of(spec, _KINDS, where):
         case FilesSpec(follow=True):
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False)
-        case FilesSpec(records=records):
-            return SourceTraits(timed=True, run_length=1 if records == "files" else MAX_RUN_LENGTH, replayable=True, bounded=True)
+        case FilesSpec() as files:
+            return SourceTraits(timed=True, run_length=MAX_RUN_LENGTH if files.by_line else 1, replayable=True, bounded=True)
         case GeneratorSpec(count=count, rate=rate):
             length = MAX_RUN_LENGTH if rate is None else max(1, min(MAX_RUN_LENGTH, int(rate / _RUNS_A_SECOND)))
             return SourceTraits(timed=True, run_length=length, replayable=True, bounded=count is not None)
@@ -185,18 +167,26 @@ def describe(spec: object, where: str = "source") -> SourceTraits:
             return SourceTraits(timed=False, run_length=0, replayable=False, bounded=False)
         case MemorySpec():
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False)
+        case KafkaSourceSpec(readers=readers):
+            require_package(where)
+            return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False, fronts=readers)
         case PostgresSpec(follow=follow):
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=not follow)
         case HttpSpec():
             return SourceTraits(timed=False, run_length=0, replayable=False, bounded=False, answers=True)
 
 
-def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: str = "source", job: str = "") -> Producer:
-    """The producer of front `front`. `name` is the source's in the manifest, for messages and for the far end of a socket."""
+def share_of(fronts: Sequence[FrontSettings], front: FrontId) -> int:
+    """Which of its source's fronts `front` is, from 0."""
+    return sum(1 for other in fronts[:front] if other.source == fronts[front].source)
+
+
+def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: str = "source", job: str = "", share: int = 0) -> Producer:
+    """The producer of front `front`, the source's front number `share`. `name` is the source's in the manifest, for messages."""
     where = f"spec.sources.{name}"
     match one_of(spec, _KINDS, where):
         case FilesSpec() as files:
-            return ReadingProducer(_reader(files, name), front, post, reactor)
+            return ReadingProducer(reader(files, name, where), front, post, reactor)
         case GeneratorSpec(count=count, rate=rate, function=function):
             called = None if function is None else function_of(function, f"{where}.generator.function")
             return GeneratorProducer(count, rate, called, front, post, reactor)
@@ -204,15 +194,12 @@ def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: s
             return SocketProducer(address_of(address), payload == "bytes", name, job, front, post, reactor)
         case MemorySpec(name=channel):
             return MemoryProducer(channel_named(channel), front, post, reactor)
+        case KafkaSourceSpec() as kafka:
+            return KafkaProducer(kafka, share, name, job, front, post, reactor)
         case PostgresSpec() as postgres:
             return _postgres(postgres, name, front, post, reactor)
         case HttpSpec() as http:
             return _http(http, name, front, post, reactor)
-
-
-def _reader(spec: FilesSpec, name: str) -> Reader:
-    kind = FollowedReader if spec.follow else ListedReader
-    return kind(places(spec.path, spec.paths), spec.pattern, spec.records == "lines", Contents(name, spec.encoding))
 
 
 def _postgres(spec: PostgresSpec, name: str, front: FrontId, post: Post, reactor: Reactor) -> Producer:

@@ -1,4 +1,4 @@
-"""A followed files source: new files, and the complete lines that existing ones grow by. Every file is a partition.
+"""A followed folder on this machine: new files, and the complete lines that existing ones grow by. Every file is a partition.
 
 A followed folder is looked at again and again; the wait grows with what a look costs, so looking takes at most a twentieth of the
 time. What a look finds first is a matter of chance, so the front journals it, and replays read the same records by name and offset.
@@ -7,7 +7,8 @@ Records of a followed file never change once given: a document is read once, a l
 end with '.tmp' until a writer has renamed it into place. A file that shrinks, is replaced, or is gone when a replay needs it, fails the
 source with the file's name. (A rewritten file of the same length is seen only by the process that had read it.)
 
-Keeps: a record is given once per Follow; memory is a few words a file. Does not: decide when to look (reading.py).
+Keeps: a record is given once per Follow; memory is a few words a file. Does not: decide when to look (reading.py), or follow files that
+appear whole (arriving.py).
 """
 
 import hashlib
@@ -17,8 +18,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from flamestream.adapters.sources.contents import Contents
-from flamestream.adapters.sources.listing import Found, Place, listing, matcher
+from flamestream.adapters.sources.documents import Documents
+from flamestream.adapters.sources.files import Files, Found
+from flamestream.adapters.sources.formats import Format, Mark
 from flamestream.adapters.sources.reading import Chunk
 from flamestream.core.events import Entry
 from flamestream.model.errors import Corrupt
@@ -30,11 +32,9 @@ RESTORE: Final = "restore the file as it was; the records of a followed file mus
 
 
 @dataclass(slots=True)
-class Mark:
-    """How far a file is known: record `offset` begins at byte `position`."""
+class Known(Mark):
+    """How far a file is known, and what is known of it."""
 
-    offset: int = 0
-    position: int = 0
     seen: int = -1
     """Its size when it was last found to have nothing new."""
     inode: int = 0
@@ -47,17 +47,15 @@ class FollowedReader:
     """Finds and reads. `_marks` speed up what is read again, and check it."""
 
     ended = False
+    problem = ""
 
-    def __init__(self, looked_at: list[Place], pattern: str, by_line: bool, contents: Contents) -> None:
-        self._places = looked_at
-        self._pattern = matcher(pattern)
-        self._read_more = self._lines if by_line else self._document
-        self._read_again = self._lines_again if by_line else self._document_again
-        self._by_line = by_line
-        self._contents = contents
+    def __init__(self, files: Files, form: Format) -> None:
+        self._place = files
+        self._format = form
+        self._documents = form if isinstance(form, Documents) else None
         self._next: dict[str, int] = {}
-        self._marks: dict[str, Mark] = {}
-        self._paths: dict[str, str] = {}
+        self._marks: dict[str, Known] = {}
+        self._found: dict[str, Found] = {}
         self._fresh: list[Found] = []
         self.idle_seconds = LEAST_IDLE_SECONDS
 
@@ -79,26 +77,26 @@ class FollowedReader:
             records -= len(chunk.payloads)
             size -= sum(chunk.sizes)
             chunks.append(chunk)
-            if not self._by_line:
+            if self._documents:
                 self._fresh.pop()
         return chunks
 
     def read(self, entry: Entry) -> list[object]:
-        if entry.partition not in self._paths:
+        if entry.partition not in self._found:
             self._list()
-        path = self._paths.get(entry.partition)
-        if path is None:
+        file = self._found.get(entry.partition)
+        if file is None:
             raise Corrupt(f"{self._lost(entry)}: the file is gone; {RESTORE}")
         try:
-            return self._read_again(entry, path)
+            return self._document_again(entry, file, self._documents) if self._documents else self._lines_again(entry, file)
         except FileNotFoundError:
-            raise Corrupt(f"{self._lost(entry)}: {path} is gone; {RESTORE}") from None
+            raise Corrupt(f"{self._lost(entry)}: {file.path} is gone; {RESTORE}") from None
 
     # --- looking --------------------------------------------------------------------------------------------------------------------
 
     def _list(self) -> list[Found]:
-        found = listing(self._places, self._pattern, settled_only=True)
-        self._paths = {file.name: file.path for file in found}
+        found = self._place.listing(settled_only=True)
+        self._found = {file.name: file for file in found}
         return found
 
     def _look(self) -> None:
@@ -108,7 +106,7 @@ class FollowedReader:
         self.idle_seconds = max(LEAST_IDLE_SECONDS, LOOK_SHARE * (time.monotonic() - began))
 
     def _may_have_more(self, file: Found) -> bool:
-        if not self._by_line:
+        if self._documents:
             return not self._next.get(file.name)
         mark = self._marks.get(file.name)
         if mark is None:
@@ -121,7 +119,7 @@ class FollowedReader:
         """The next records of the first fresh file; None takes it from the list."""
         file = self._fresh[-1]
         try:
-            chunk = self._read_more(file, records, size)
+            chunk = self._document(file, self._documents) if self._documents else self._lines(file, records, size)
         except FileNotFoundError:  # gone before it was given; a replay of what was given before would notice
             chunk = None
         except OSError:
@@ -134,56 +132,55 @@ class FollowedReader:
 
     # --- whole files ----------------------------------------------------------------------------------------------------------------
 
-    def _document(self, file: Found, records: int, size: int) -> Chunk | None:
-        payload, data = self._contents.document(file.name, file.path)
-        self._marks[file.name] = Mark(offset=1, inode=file.inode, digest=_digest(data))
-        return Chunk(Partition(file.name), Offset(0), [payload], [len(data)])
+    def _document(self, file: Found, form: Documents) -> Chunk | None:
+        record, data = form.record(self._place, file, growing=True)
+        self._marks[file.name] = Known(offset=1, inode=file.inode, digest=_digest(data))
+        return Chunk(Partition(file.name), Offset(0), [record.payload], [record.size])
 
-    def _document_again(self, entry: Entry, path: str) -> list[object]:
-        payload, data = self._contents.document(entry.partition, path)
-        mark = self._marks.setdefault(entry.partition, Mark(offset=1, digest=_digest(data)))
+    def _document_again(self, entry: Entry, file: Found, form: Documents) -> list[object]:
+        record, data = form.record(self._place, file, growing=True)
+        mark = self._marks.setdefault(file.name, Known(offset=1, digest=_digest(data)))
         if mark.digest != _digest(data):
-            raise Corrupt(f"{self._lost(entry)}: {path} is not what it was ({len(data)} bytes now); {RESTORE}")
-        return [payload]
+            raise Corrupt(f"{self._lost(entry)}: {file.path} is not what it was ({len(data)} bytes now); {RESTORE}")
+        return [record.payload]
 
     # --- lines ----------------------------------------------------------------------------------------------------------------------
 
     def _lines(self, file: Found, records: int, size: int) -> Chunk | None:
         offset = self._next.get(file.name, 0)
-        mark = self._mark_at(file.name, file.path, offset)
+        mark = self._mark_at(file, offset)
         chunk = Chunk(Partition(file.name), Offset(offset), [], [])
-        for line in islice(self._contents.lines(file.name, file.path, mark.position), records):
-            if not line.complete or size <= 0 or (line.size == 0 and offset):
+        for record in islice(self._format.records(self._place, file, mark, growing=True), records):
+            if not record.complete or size <= 0 or (record.size == 0 and offset):
                 break
-            chunk.payloads.append(line.payload)
-            chunk.sizes.append(line.size)
-            size -= line.size
+            chunk.payloads.append(record.payload)
+            chunk.sizes.append(record.size)
+            size -= record.size
         if not chunk.payloads:
             mark.seen = file.size
             return None
-        self._marks[file.name] = Mark(offset + len(chunk.payloads), mark.position + sum(chunk.sizes), inode=file.inode)
+        self._marks[file.name] = Known(offset + len(chunk.payloads), mark.position + sum(chunk.sizes), inode=file.inode)
         return chunk
 
-    def _lines_again(self, entry: Entry, path: str) -> list[object]:
-        mark = self._mark_at(entry.partition, path, entry.first)
-        lines = [line for line in islice(self._contents.lines(entry.partition, path, mark.position), entry.count) if line.complete]
-        if len(lines) < entry.count:
-            raise Corrupt(f"{self._lost(entry)}: {path} has only {entry.first + len(lines)} lines left; {RESTORE}")
-        position = mark.position + sum(line.size for line in lines)
-        self._marks[entry.partition] = Mark(entry.first + entry.count, position, inode=mark.inode)
-        return [line.payload for line in lines]
+    def _lines_again(self, entry: Entry, file: Found) -> list[object]:
+        mark = self._mark_at(file, entry.first)
+        found = islice(self._format.records(self._place, file, mark, growing=True), entry.count)
+        records = [record for record in found if record.complete]
+        if len(records) < entry.count:
+            raise Corrupt(f"{self._lost(entry)}: {file.path} has only {entry.first + len(records)} lines left; {RESTORE}")
+        position = mark.position + sum(record.size for record in records)
+        self._marks[file.name] = Known(entry.first + entry.count, position, inode=mark.inode)
+        return [record.payload for record in records]
 
-    def _mark_at(self, name: str, path: str, offset: int) -> Mark:
+    def _mark_at(self, file: Found, offset: int) -> Known:
         """The file's mark, moved to `offset`: from where it is if that is before, else from the file's beginning."""
-        mark = self._marks.get(name)
+        mark = self._marks.get(file.name)
         if mark is None or mark.offset > offset:
-            mark = Mark(inode=mark.inode if mark else 0)
-        for line in islice(self._contents.lines(name, path, mark.position), offset - mark.offset):
-            mark.offset += line.complete
-            mark.position += line.size
+            mark = Known(inode=mark.inode if mark else 0)
+        self._format.skip(self._place, file, mark, offset, growing=True)
         if mark.offset < offset:
-            raise Corrupt(f"{path}: it has {mark.offset} complete lines, but {offset} of it have been read; {RESTORE}")
-        self._marks[name] = mark
+            raise Corrupt(f"{file.path}: it has {mark.offset} complete lines, but {offset} of it have been read; {RESTORE}")
+        self._marks[file.name] = mark
         return mark
 
     def _lost(self, entry: Entry) -> str:

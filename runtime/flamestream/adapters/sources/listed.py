@@ -1,18 +1,17 @@
-"""A bounded files source: all records of all files in the order of their names, as one partition.
+"""A bounded files source: all records of all files in the order of their names, or of a list of names, as one partition.
 
-The offset counts records over all files, so the folder's files and their contents have to stay as they are while the job exists: the
-same offset must always be the same record. A file that changes or goes between listing and reading fails the source; a change
+The offset counts records over all files, so the files and their contents have to stay as they are while the job exists: the same offset
+must always be the same record. A file that changes or goes between listing and reading, or while it is read, fails the source; a change
 between two runs of a job shows when its regenerated output is compared. Folders that grow are for `follow: true`.
 
 Keeps: the same offset gives the same record. Does not: journal anything: its front is timed.
 """
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from flamestream.adapters.sources.contents import Contents
-from flamestream.adapters.sources.listing import Found, Place, listing, matcher
+from flamestream.adapters.sources.files import CHANGED, Files, Found
+from flamestream.adapters.sources.formats import Format, Mark, Record
 from flamestream.adapters.sources.reading import Chunk
 from flamestream.core.events import Entry
 from flamestream.model.errors import Bug, Corrupt
@@ -25,15 +24,14 @@ class ListedReader:
     """Reads the files that its first listing found."""
 
     idle_seconds = 0.0
+    problem = ""
 
-    def __init__(self, looked_at: list[Place], pattern: str, by_line: bool, contents: Contents) -> None:
-        self._places = looked_at
-        self._pattern = matcher(pattern)
-        self._by_line = by_line
-        self._contents = contents
+    def __init__(self, files: Files, form: Format) -> None:
+        self._place = files
+        self._format = form
         self._files: list[Found] | None = None
         self._offset = 0
-        self._records: Iterator[tuple[object, int]] | None = None
+        self._records: Iterator[Record] | None = None
         self.ended = False
 
     def seek(self, offsets: Mapping[Partition, Offset]) -> None:
@@ -42,74 +40,61 @@ class ListedReader:
         self.ended = False
 
     def next(self, records: int, size: int) -> Sequence[Chunk]:
+        chunk = Chunk(THE_PARTITION, Offset(self._offset), [], [])
         try:
-            return self._chunks(records, size)
-        except OSError:
-            self._records = None
-            raise
+            self._fill(chunk, records, size)
+        except BaseException:
+            self._records = None  # a generator that has raised is at its end: the next call begins a new one where this chunk ends
+            if not chunk.payloads:
+                raise
+        self._offset += len(chunk.payloads)
+        return [chunk] if chunk.payloads else []
 
     def read(self, entry: Entry) -> list[object]:
         raise Bug(f"a bounded files source has no journalled runs, but was asked for {entry}")
 
-    def _chunks(self, records: int, size: int) -> Sequence[Chunk]:
+    def _fill(self, chunk: Chunk, records: int, size: int) -> None:
         if self._records is None:
             self._records = self._from(self._offset)
-        chunk = Chunk(THE_PARTITION, Offset(self._offset), [], [])
-        for payload, length in islice(self._records, records):
-            chunk.payloads.append(payload)
-            chunk.sizes.append(length)
-            size -= length
+        for record in islice(self._records, records):
+            chunk.payloads.append(record.payload)
+            chunk.sizes.append(record.size)
+            size -= record.size
             if size <= 0:
-                break
-        else:
-            self.ended = len(chunk.payloads) < records
-        self._offset += len(chunk.payloads)
-        return [chunk] if chunk.payloads else []
+                return
+        self.ended = len(chunk.payloads) < records
 
-    def _from(self, offset: int) -> Iterator[tuple[object, int]]:
+    def _from(self, offset: int) -> Iterator[Record]:
         if self._files is None:
-            self._files = listing(self._places, self._pattern, settled_only=False)
-        if self._by_line:
-            records = (line for file in self._files for line in self._lines_of(file))
-            skipped = sum(1 for _ in islice(records, offset))
-        else:
-            records = (self._document_of(file) for file in self._files[offset:])
-            skipped = min(offset, len(self._files))
+            self._files = self._place.listing(settled_only=False)
+        skipped, left, mark = 0, self._files, Mark()
+        while left and skipped < offset:
+            mark = Mark()
+            self._skip(left[0], mark, offset - skipped)
+            skipped += mark.offset
+            if skipped < offset:
+                left = left[1:]
         if skipped < offset:
             raise Corrupt(
-                f"{self._where}: {skipped} records are there, but the job has already read {offset}: files are gone or have shrunk. "
+                f"{self._place.where}: {skipped} records are there, but the job has already read {offset}: files are gone or have shrunk. "
                 "Restore them; the files of a bounded source must not change while the job exists"
             )
-        return records
+        return self._of(left, mark)
 
-    def _document_of(self, file: Found) -> tuple[object, int]:
-        self._check(file)
-        payload, data = self._contents.document(file.name, file.path)
-        return payload, len(data)
+    def _skip(self, file: Found, mark: Mark, count: int) -> None:
+        try:
+            self._format.skip(self._place, file, mark, count)
+        except FileNotFoundError:
+            raise _gone(file) from None
 
-    def _lines_of(self, file: Found) -> Iterator[tuple[object, int]]:
-        self._check(file)
-        return ((line.payload, line.size) for line in self._contents.lines(file.name, file.path, 0))
-
-    def _check(self, file: Found) -> None:
-        now = _state(file)
-        if now != (file.size, file.changed):
-            raise Corrupt(
-                f"{file.path}: it has changed since the source was listed (size {file.size}, now {now[0]}). "
-                "The files of a bounded source must not change while the job exists; use `follow: true` for files that grow"
-            )
-
-    @property
-    def _where(self) -> str:
-        return ", ".join(place.path for place in self._places)
+    def _of(self, files: list[Found], mark: Mark) -> Iterator[Record]:
+        for file in files:
+            try:
+                yield from self._format.records(self._place, file, mark)
+            except FileNotFoundError:
+                raise _gone(file) from None
+            mark = Mark()
 
 
-def _state(file: Found) -> tuple[int, int]:
-    try:
-        state = os.stat(file.path)
-    except FileNotFoundError:
-        raise Corrupt(
-            f"{file.path}: it is gone since the source was listed, so its records are lost. Restore it; the files of a bounded source "
-            "must not change while the job exists"
-        ) from None
-    return state.st_size, state.st_mtime_ns
+def _gone(file: Found) -> Corrupt:
+    return Corrupt(f"{file.path}: it is gone since the source was listed, so its records are lost. {CHANGED}")

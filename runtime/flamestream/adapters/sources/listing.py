@@ -1,4 +1,4 @@
-"""Which files a source has: their names, in the order that is the same on every machine.
+"""Folders of a files source: their files' names, in the order that is the same on every machine, and their bytes.
 
 A file's name is its path relative to the folder, parts separated by '/'; names are ordered by their bytes. Only regular files count
 (a link to one counts as one; a link to a folder is not entered, so there are no rounds).
@@ -6,31 +6,21 @@ A file's name is its path relative to the folder, parts separated by '/'; names 
 >>> bool(matcher("**/*.py").fullmatch("a/b/c.py")), bool(matcher("*.py").fullmatch("a/c.py"))
 (True, False)
 
-Does not: read a file's content (documents.py, lines.py).
+Does not: know what is in a file (formats.py).
 """
 
+import io
 import os
 import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import IO, Final
 
+from flamestream.adapters.sources.files import CheckedFile, Found, version_of
 from flamestream.model.errors import UserError
 
 _GLOB: Final = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|.", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A file as a listing saw it."""
-
-    name: str
-    path: str
-    size: int
-    changed: int
-    """Modification time, in nanoseconds."""
-    inode: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +38,28 @@ def places(path: str | None, paths: list[str]) -> list[Place]:
     return [Place(each, each.rstrip("/")) for each in paths]
 
 
+class LocalFiles:
+    """`Files` on this machine."""
+
+    whole = False
+
+    def __init__(self, looked_at: list[Place], pattern: str) -> None:
+        self.where = ", ".join(place.path for place in looked_at)
+        self._places = looked_at
+        self._pattern = matcher(pattern)
+
+    def listing(self, settled_only: bool) -> list[Found]:
+        return listing(self._places, self._pattern, settled_only)
+
+    def open(self, file: Found, position: int = 0, *, growing: bool = False) -> IO[bytes]:
+        stream: IO[bytes] = open(file.path, "rb") if growing else io.BufferedReader(CheckedFile(file))  # noqa: SIM115  # the caller closes
+        stream.seek(position)
+        return stream
+
+    def open_seekable(self, file: Found) -> IO[bytes]:
+        return self.open(file)
+
+
 def listing(looked_at: list[Place], pattern: re.Pattern[str], settled_only: bool) -> list[Found]:
     """All files, ordered by the bytes of their names. A file that is named itself need not match the pattern.
 
@@ -58,7 +70,7 @@ def listing(looked_at: list[Place], pattern: re.Pattern[str], settled_only: bool
         for relative, path in _paths(place):
             if path == place.path:  # a file that the manifest names
                 _add(found, place.prefix or relative, path)
-            elif pattern.fullmatch(relative) and not (settled_only and _unsettled(relative)):
+            elif pattern.fullmatch(relative) and not (settled_only and unsettled(relative)):
                 _add(found, f"{place.prefix}/{relative}" if place.prefix else relative, path)
     return [found[name] for name in sorted(found, key=lambda name: name.encode())]
 
@@ -68,7 +80,7 @@ def matcher(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(map(_translated, _GLOB.findall(pattern))), re.DOTALL)
 
 
-def _unsettled(relative: str) -> bool:
+def unsettled(relative: str) -> bool:
     base = relative.rpartition("/")[2]
     return base.startswith(".") or base.endswith(".tmp")
 
@@ -117,5 +129,5 @@ def _add(found: dict[str, Found], raw_name: str, path: str) -> None:
         return
     if stat.S_ISREG(state.st_mode):
         name = os.fsencode(raw_name).decode("utf-8", "backslashreplace")
-        if found.setdefault(name, Found(name, path, state.st_size, state.st_mtime_ns, state.st_ino)).path != path:
+        if found.setdefault(name, Found(name, path, state.st_size, version_of(state), state.st_ino)).path != path:
             raise UserError(f"two files have the name {name!r}: {path} and {found[name].path}; give `paths` that do not overlap")

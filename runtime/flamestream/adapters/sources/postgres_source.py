@@ -241,7 +241,7 @@ class PostgresProducer(ReadingProducer):
 
     def __init__(self, reader: PostgresReader, front: FrontId, post: Post, reactor: Reactor) -> None:
         self._thread = OwnThread(reactor)
-        super().__init__(reader, front, post, self._thread, most_tries=None)
+        super().__init__(reader, front, post, self._thread, tries=None)
         self._closing = reader.close
 
     def close(self) -> None:

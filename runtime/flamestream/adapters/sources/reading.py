@@ -5,7 +5,7 @@ thread, and it reads ahead by a bounded buffer while the front works. Replays co
 the order asked before anything new.
 
 Keeps: records leave in the reader's order and within the last Pull; after a newer fence nothing of an older one is posted; an OSError
-of the reader is retried a bounded number of times and then fails the source. Does not: read (listed.py, followed.py).
+or Retryable of the reader is retried a bounded number of times and then fails the source. Does not: read (listed.py, followed.py).
 """
 
 from collections import deque
@@ -15,9 +15,9 @@ from typing import Any, Final, Protocol
 
 from flamestream.core.actions import Follow, Pull, ReadRun
 from flamestream.core.events import Entry, RecordsArrived, RunRead, SourceEnded, SourceFailed
-from flamestream.model.errors import FlameStreamError
+from flamestream.model.errors import FlameStreamError, Retryable
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
-from flamestream.model.time import FrontId, Time
+from flamestream.model.time import FrontId, Time, Timestamp
 from flamestream.ports import Post, Reactor, Timer
 
 READ_RECORDS: Final = 512
@@ -38,16 +38,22 @@ class Chunk:
     payloads: list[object]
     sizes: list[int]
     ends: list[Offset] | None = None
-    """Of a source whose offsets have gaps: where the partition goes on behind each record."""
+    """Where the partition goes on behind each record, of a source whose offsets have gaps. No records: the partition begins at `first`."""
+    hint: Timestamp = Timestamp(0)
 
 
 class Reader(Protocol):
-    """Blocking; called by one thread at a time. After an OSError the same call may be made again and gives what it would have given."""
+    """Blocking; called by one thread at a time. After an OSError or Retryable the same call may be made again, and gives the same."""
 
     ended: bool
     """All that `seek` asked for has been given."""
     idle_seconds: float
     """When to look again after `next` gave nothing."""
+
+    @property
+    def problem(self) -> str:
+        """Why it gives nothing although there may be something; "" if all is well."""
+        ...
 
     def seek(self, offsets: Mapping[Partition, Offset]) -> None:
         """Read on from `offsets`."""
@@ -65,10 +71,9 @@ class Reader(Protocol):
 class ReadingProducer:
     """`ports.Producer` over a Reader."""
 
-    def __init__(self, reader: Reader, front: FrontId, post: Post, reactor: Reactor, most_tries: int | None = MAX_TRIES) -> None:
-        """`most_tries` of a call that raises OSError; None: for ever, and `problem` says why."""
+    def __init__(self, reader: Reader, front: FrontId, post: Post, reactor: Reactor, *, tries: int | None = MAX_TRIES) -> None:
+        """`tries`: how often a call may fail with an OSError; None for ever, as befits a server that will come back."""
         self._reader = reader
-        self._most_tries = most_tries
         self._front = front
         self._post = post
         self._reactor = reactor
@@ -83,14 +88,15 @@ class ReadingProducer:
         self._busy = False
         self._stopped = False
         self._at_end = False
+        self._most_tries = tries
         self._tries = 0
         self._timer: Timer | None = None
-        self._problem = ""
+        self._failure = ""
 
     @property
     def problem(self) -> str:
-        """Why a read is being retried, or what the reader waits for; "" if nothing is wrong."""
-        return self._problem or getattr(self._reader, "problem", "")
+        """Why a read is being retried; "" if none is."""
+        return self._failure or self._reader.problem
 
     # --- ports.Producer -------------------------------------------------------------------------------------------------------------
 
@@ -178,23 +184,23 @@ class ReadingProducer:
         self._reactor.background(work, back)
 
     def _settle(self, result: Any, done: Callable[[Any], None]) -> None:
-        if isinstance(result, OSError):
+        if isinstance(result, OSError | Retryable):
             self._retry(result)
         elif isinstance(result, FlameStreamError):
             self._fail(result.category, str(result))
         elif isinstance(result, Exception):
             raise result
         else:
-            self._tries, self._problem = 0, ""
+            self._tries, self._failure = 0, ""
             done(result)
 
-    def _retry(self, error: OSError) -> None:
+    def _retry(self, error: OSError | Retryable) -> None:
         self._tries += 1
-        self._problem = str(error)
+        self._failure = str(error)
         if self._tries == self._most_tries:
             self._fail("retryable", f"{error}; tried {self._tries} times")
         else:
-            self._timer = self._reactor.later(min(FIRST_PAUSE * 2 ** min(self._tries, 10), LONGEST_PAUSE), self._look_again)
+            self._timer = self._reactor.later(FIRST_PAUSE * 2 ** min(self._tries, MAX_TRIES), self._look_again)
 
     def _fail(self, category: str, message: str) -> None:
         self._stopped = True
@@ -244,8 +250,9 @@ class ReadingProducer:
         while count < most and size < self._size:
             size += chunk.sizes[count]
             count += 1
-        end = None if chunk.ends is None else chunk.ends[count - 1]
-        self._post(RecordsArrived(self._fence, self._front, chunk.partition, chunk.first, chunk.payloads[:count], size, end=end))
+        end = None if chunk.ends is None else chunk.ends[count - 1] if count else chunk.first
+        payloads = chunk.payloads[:count]
+        self._post(RecordsArrived(self._fence, self._front, chunk.partition, chunk.first, payloads, size, chunk.hint, end))
         self._records -= count
         self._size -= size
         self._buffered -= count

@@ -19,7 +19,7 @@ import msgspec
 
 from flamestream.adapters.dialer import Dialer
 from flamestream.adapters.framing import FrameConnection
-from flamestream.adapters.sources.contents import MAX_RECORD
+from flamestream.adapters.sources.formats import MAX_RECORD
 from flamestream.core.actions import Follow, Pull, ReadRun
 from flamestream.core.events import RecordsArrived, SourceEnded, SourceFailed
 from flamestream.model.errors import Bug

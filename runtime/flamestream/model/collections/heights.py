@@ -11,7 +11,8 @@ empty tuple. So the height of a collection that changed is exact, and the same w
 from collections.abc import Iterable
 from typing import Any, Final
 
-from flamestream.model.payload_codec import SCALARS, height_of
+from flamestream.model.codec import height_of
+from flamestream.model.payload_codec import SCALARS
 from flamestream.model.payload_registry import MAX_DEPTH, too_deep
 
 Counts = tuple[int, ...]

@@ -7,7 +7,8 @@ every other key is kept as its canonical encoding.
 from collections.abc import Iterable
 from typing import Any, Final
 
-from flamestream.model.payload_codec import decode, encode, encode_wire
+from flamestream.model.codec import decode, encode
+from flamestream.model.payload_codec import encode_wire
 
 Key = str | int | bytes
 _AS_THEY_ARE: Final = frozenset({str, int})

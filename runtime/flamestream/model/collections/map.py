@@ -16,12 +16,13 @@ from typing import Any, Final, Generic, TypeVar, final
 import immutables
 import msgspec
 
+from flamestream.model.codec import encode
 from flamestream.model.collections import journal
 from flamestream.model.collections.heights import FLAT, Counts, collection_height, height_of_element, with_height, without_element
 from flamestream.model.collections.journal import Link
 from flamestream.model.collections.keys import Key, encoded, given, in_order, kept
 from flamestream.model.errors import Corrupt
-from flamestream.model.payload_codec import PLAIN, encode, take_values, wire_of
+from flamestream.model.payload_codec import PLAIN, take_values, wire_of
 from flamestream.model.payload_registry import Plan, Wire, register, too_deep
 
 K = TypeVar("K")

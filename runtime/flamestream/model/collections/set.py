@@ -16,12 +16,13 @@ from typing import Any, Final, TypeVar, final
 import immutables
 import msgspec
 
+from flamestream.model.codec import encode
 from flamestream.model.collections import journal
 from flamestream.model.collections.heights import FLAT, Counts, collection_height, height_of_element, with_height, without_element
 from flamestream.model.collections.journal import Link
 from flamestream.model.collections.keys import Key, encoded, given, in_order, kept
 from flamestream.model.collections.map import check_ascending
-from flamestream.model.payload_codec import encode, take_values
+from flamestream.model.payload_codec import take_values
 from flamestream.model.payload_registry import Plan, Wire, register, too_deep
 
 T_co = TypeVar("T_co", covariant=True)

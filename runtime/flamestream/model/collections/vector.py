@@ -1,6 +1,7 @@
 """Vector: an immutable sequence with O(log n) append, set and pop.
 
-A trie of full leaves (trie.py) and a tail of 1 to 32 values, so most appends copy the tail only.
+A trie of full leaves (trie.py) and a tail of 1 to 32 values. Versions share the list that holds their tail: each knows its own length,
+and appending to the newest puts the value behind it, touching no other; a version that others have grown from copies its part first.
 
 >>> words = Vector(["a"]).append("b")
 >>> words, words.append("c")[-1], len(words)
@@ -14,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any, Final, Self, TypeVar, final, overload
 
+from flamestream.model.codec import encode
 from flamestream.model.collections import trie
 from flamestream.model.collections.heights import (
     FLAT,
@@ -24,7 +26,8 @@ from flamestream.model.collections.heights import (
     with_height,
     without_element,
 )
-from flamestream.model.payload_codec import INT_MAX, INT_MIN, encode, fill_wires, take_values
+from flamestream.model.kernel import kernel
+from flamestream.model.payload_codec import INT_MAX, INT_MIN, fill_wires, take_values
 from flamestream.model.payload_registry import Plan, Wire, register, too_deep
 
 T_co = TypeVar("T_co", covariant=True)
@@ -44,7 +47,8 @@ class Vector(Collection[T_co]):
     _size: int
     _level: int
     _root: trie.Trie
-    _tail: trie.Trie
+    _tail: list[Any]
+    """Begins with this version's tail; what is behind belongs to versions that grew from it."""
     _counts: Counts
 
     def __init__(self, values: Iterable[T_co] = ()) -> None:
@@ -53,7 +57,7 @@ class Vector(Collection[T_co]):
         full = len(elements) - in_tail
         self._counts = with_elements(FLAT, elements)
         self._level, self._root = trie.built([elements[i : i + WIDTH] for i in range(0, full, WIDTH)])
-        self._tail = elements[full:]
+        self._tail = list(elements[full:])
         self._size = len(elements)
 
     def append(self, value: U) -> "Vector[T_co | U]":
@@ -65,14 +69,17 @@ class Vector(Collection[T_co]):
         made = _new(Vector)
         made._size = self._size + 1
         made._counts = counts
-        tail = self._tail
-        if len(tail) < WIDTH:
-            made._level = self._level
-            made._root = self._root
-            made._tail = (*tail, value)
-        else:
-            made._level, made._root = trie.pushed(self._level, self._root, (self._size >> trie.BITS) - 1, tail)
-            made._tail = (value,)
+        tail, length = self._tail, _in_tail(self._size)
+        if length == WIDTH:
+            made._level, made._root = trie.pushed(self._level, self._root, (self._size >> trie.BITS) - 1, tuple(tail))
+            made._tail = [value]
+            return made  # type: ignore[no-any-return]
+        made._level = self._level
+        made._root = self._root
+        if len(tail) > length:
+            tail = tail[:length]
+        tail.append(value)
+        made._tail = tail
         return made  # type: ignore[no-any-return]
 
     def extend(self, values: Iterable[U]) -> "Vector[T_co | U]":
@@ -81,39 +88,41 @@ class Vector(Collection[T_co]):
         if not added:
             return self
         counts, size = with_elements(self._counts, added), self._size + len(added)
-        level, root, leaves = self._level, self._root, (self._size - len(self._tail)) >> trie.BITS
-        open_end = self._tail + added
+        tail = _tail_of(self)
+        level, root, leaves = self._level, self._root, (self._size - len(tail)) >> trie.BITS
+        open_end = tail + added
         full = (len(open_end) - 1) // WIDTH * WIDTH
         for start in range(0, full, WIDTH):
             level, root = trie.pushed(level, root, leaves, open_end[start : start + WIDTH])
             leaves += 1
-        return _made(size, level, root, open_end[full:], counts)
+        return _made(size, level, root, list(open_end[full:]), counts)
 
     def set(self, index: int, value: U) -> "Vector[T_co | U]":
         """With `value` at `index`. Raises IndexError outside."""
         place = self._place(index)
         counts = with_height(without_element(self._counts, self[place]), height_of_element(value))
-        in_trie = self._size - len(self._tail)
+        tail = _tail_of(self)
+        in_trie = self._size - len(tail)
         if place >= in_trie:
-            tail = trie.replaced(self._tail, 0, place - in_trie, value)
-            return _made(self._size, self._level, self._root, tail, counts)
+            return _made(self._size, self._level, self._root, list(trie.replaced(tail, 0, place - in_trie, value)), counts)
         return _made(self._size, self._level, trie.replaced(self._root, self._level, place, value), self._tail, counts)
 
     def pop(self) -> "Vector[T_co]":
         """Without the last value (which is `vector[-1]`). Raises IndexError if there is none."""
         if not self._size:
             raise IndexError("pop from an empty Vector")
-        counts = without_element(self._counts, self._tail[-1])
-        if len(self._tail) > 1 or self._size == 1:
-            return _made(self._size - 1, self._level, self._root, self._tail[:-1], counts)
+        length = _in_tail(self._size)
+        counts = without_element(self._counts, self._tail[length - 1])
+        if length > 1 or self._size == 1:
+            return _made(self._size - 1, self._level, self._root, self._tail, counts)
         level, root, tail = trie.popped(self._level, self._root)
-        return _made(self._size - 1, level, root, tail, counts)
+        return _made(self._size - 1, level, root, list(tail), counts)
 
     def __len__(self) -> int:
         return self._size
 
     def __iter__(self) -> Iterator[T_co]:
-        return chain(trie.values(self._level, self._root), self._tail)
+        return chain(trie.values(self._level, self._root), _tail_of(self))
 
     @overload
     def __getitem__(self, index: int) -> T_co: ...
@@ -123,7 +132,7 @@ class Vector(Collection[T_co]):
         if isinstance(index, slice):
             return self._slice(index)
         place = self._place(index)
-        in_trie = self._size - len(self._tail)
+        in_trie = self._size - _in_tail(self._size)
         return self._tail[place - in_trie] if place >= in_trie else trie.at(self._level, self._root, place)
 
     def __reversed__(self) -> Iterator[T_co]:
@@ -178,7 +187,16 @@ class Vector(Collection[T_co]):
         return vector
 
 
-def _made(size: int, level: int, root: trie.Trie, tail: trie.Trie, counts: Counts) -> Vector[Any]:
+def _in_tail(size: int) -> int:
+    """How many values of a Vector of this size are in its tail."""
+    return (size - 1 & trie.MASK) + 1 if size else 0
+
+
+def _tail_of(vector: Vector[Any]) -> trie.Trie:
+    return tuple(vector._tail[: _in_tail(vector._size)])
+
+
+def _made(size: int, level: int, root: trie.Trie, tail: list[Any], counts: Counts) -> Vector[Any]:
     made = _new(Vector)
     made._size, made._level, made._root, made._tail, made._counts = size, level, root, tail, counts
     return made  # type: ignore[no-any-return]
@@ -186,25 +204,26 @@ def _made(size: int, level: int, root: trie.Trie, tail: trie.Trie, counts: Count
 
 def values_from(vector: Vector[Any], start: int) -> list[Any]:
     """The values at `start` and behind, without touching those before."""
-    in_trie = vector._size - len(vector._tail)
+    tail = _tail_of(vector)
+    in_trie = vector._size - len(tail)
     if start >= in_trie:
-        return list(vector._tail[start - in_trie :])
+        return list(tail[start - in_trie :])
     leaves = range(start & ~trie.MASK, in_trie, WIDTH)
     trie_values = chain.from_iterable(trie.leaf_at(vector._level, vector._root, leaf) for leaf in leaves)
-    return list(chain(islice(trie_values, start & trie.MASK, None), vector._tail))
+    return list(chain(islice(trie_values, start & trie.MASK, None), tail))
 
 
 def changed_places(old: Vector[Any], new: Vector[Any]) -> Iterator[int]:
     """Places below both lengths whose values are not the same object, ascending."""
-    in_both_tries = min(len(old) - len(old._tail), len(new) - len(new._tail))
+    in_both_tries = min(len(old) - _in_tail(len(old)), len(new) - _in_tail(len(new)))
     yield from trie.changed_places((old._level, old._root), (new._level, new._root))
     yield from trie.different(_leaf_at(old, in_both_tries), _leaf_at(new, in_both_tries), in_both_tries)
 
 
 def _leaf_at(vector: Vector[Any], start: int) -> trie.Trie:
     """The leaf, or the tail, that begins at `start`."""
-    in_trie = vector._size - len(vector._tail)
-    return vector._tail if start == in_trie else trie.leaf_at(vector._level, vector._root, start)
+    in_trie = vector._size - _in_tail(vector._size)
+    return _tail_of(vector) if start == in_trie else trie.leaf_at(vector._level, vector._root, start)
 
 
 def _to_wire(value: Vector[Any], room: int) -> list[Wire]:
@@ -221,4 +240,8 @@ def _height(value: Vector[Any], room: int) -> int:
     return collection_height(value._counts, room)
 
 
+append_in_python: Final = Vector.append
+"""The reference of the kernel's `append`."""
+if kernel is not None:
+    kernel.install_vector(Vector, append_in_python, trie.pushed, with_height)
 register(Plan(Vector, VECTOR_TAG, "fs.Vector", _to_wire, _from_wire, _height))

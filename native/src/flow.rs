@@ -1,0 +1,803 @@
+//! Dataflow: the mirror of `core/dataflow.py`, item by item in the same order, with the same results.
+
+use crate::barrier::Barrier;
+use crate::codec;
+use crate::decoding::Reader;
+use crate::encoding;
+use crate::grouping::Grouping;
+use crate::meta::{child, components, Floor, Meta};
+use crate::outgoing::Outgoing;
+use crate::plans::MAX_DEPTH;
+use crate::reduce::{Accumulator, Changes, Entry, Fold, Reduce};
+use crate::keyed::{Changed, Table};
+use crate::reference::{self, Tools};
+use pyo3::exceptions::{PyAssertionError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use smallvec::SmallVec;
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, HashMap, HashSet};
+
+type Key = SmallVec<[u8; 32]>;
+
+/// An item at this worker's door, or one that waits there with its place known.
+struct Work {
+    meta: Meta,
+    cause: u64,
+    vertex: usize,
+    payload: Py<PyAny>,
+    tombstone: bool,
+    place: Option<(Key, u16)>,
+}
+
+/// An item that goes round a loop. Numbers keep the order total.
+struct Round {
+    meta: Meta,
+    number: u64,
+    cause: u64,
+    vertex: usize,
+    payload: Py<PyAny>,
+    tombstone: bool,
+}
+
+impl PartialEq for Round {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for Round {}
+impl PartialOrd for Round {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Round {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.meta.cmp(&other.meta).then(self.number.cmp(&other.number))
+    }
+}
+
+/// What still goes round at one (meta, vertex): number, encoded payload, is it a tombstone.
+type Going = HashMap<(Meta, usize), Vec<(u64, Vec<u8>, bool)>>;
+
+enum Kind {
+    Forward,
+    Map,
+    FlatMap,
+    Filter,
+    Loop { limit: usize, too_often: Py<PyAny> },
+    Grouping,
+    Reduce,
+    Sink,
+}
+
+struct Vertex {
+    kind: Kind,
+    outputs: Vec<usize>,
+    function: Option<Py<PyAny>>,
+    users: Option<Py<PyAny>>,
+    /// Its input is routed, by this place.
+    routed: bool,
+    key: Option<Py<PyAny>>,
+    users_key: Py<PyAny>,
+    balance: Option<Py<PyAny>>,
+    users_balance: Option<Py<PyAny>>,
+}
+
+enum State {
+    Grouping(Grouping),
+    Reduce(Reduce),
+}
+
+type Placed<'py> = Result<(Key, u16), Bound<'py, PyAny>>;
+
+/// The graph on one worker.
+#[pyclass(unsendable)]
+pub struct Flow {
+    vertices: Vec<Vertex>,
+    states: HashMap<usize, State>,
+    tools: Tools,
+    error_type: Py<PyAny>,
+    slots: u64,
+    errors: usize,
+    /// Error items go to the slot of a sink.
+    dead_letter: bool,
+    /// Called as (meta, error, is it a tombstone) with error items that no sink takes.
+    on_error: Py<PyAny>,
+    me: u16,
+    owners: Vec<u16>,
+    barriers: HashMap<usize, Py<Barrier>>,
+    outgoing: Outgoing,
+    cause: u64,
+    cuts: Vec<Floor>,
+    arrived: Vec<Work>,
+    waiting: Vec<Work>,
+    others_first: bool,
+    around: BinaryHeap<Reverse<Round>>,
+    rounds: u64,
+    going: Going,
+    annihilated: HashSet<u64>,
+}
+
+/// A key as it stands in a row, hashed by its bytes.
+struct RowKey<'py>(Bound<'py, PyBytes>);
+
+impl<'py> RowKey<'py> {
+    fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    fn into_inner(self) -> Bound<'py, PyBytes> {
+        self.0
+    }
+}
+
+impl PartialEq for RowKey<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+impl Eq for RowKey<'_> {}
+impl std::hash::Hash for RowKey<'_> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
+    }
+}
+
+/// A key's newest full row and the changes behind it.
+struct Chain<'py> {
+    slot: u16,
+    full: bool,
+    states: Vec<Bound<'py, PyBytes>>,
+}
+
+/// The mirror of `keyed.chains_of`.
+fn chains_of(rows: Vec<Bound<'_, PyTuple>>) -> PyResult<hashbrown::HashMap<RowKey<'_>, Chain<'_>>> {
+    let mut numbered = Vec::with_capacity(rows.len());
+    for row in rows {
+        numbered.push((row.get_item(3)?.extract::<u64>()?, row));
+    }
+    numbered.sort_by_key(|(epoch, _)| *epoch);
+    let mut chains: hashbrown::HashMap<RowKey<'_>, Chain<'_>> = hashbrown::HashMap::new();
+    for (_, row) in numbered {
+        let key = RowKey(row.get_item(2)?.cast_into()?);
+        let (slot, full, state) = (row.get_item(1)?.extract()?, row.get_item(4)?.extract::<bool>()?, row.get_item(5)?.cast_into()?);
+        match chains.get_mut(&key) {
+            Some(chain) if !full => chain.states.push(state),
+            _ => {
+                chains.insert(key, Chain { slot, full, states: vec![state] });
+            }
+        }
+    }
+    Ok(chains)
+}
+
+fn optional(dict: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<Py<PyAny>>> {
+    Ok(dict.get_item(name)?.filter(|value| !value.is_none()).map(Bound::unbind))
+}
+
+fn required(dict: &Bound<'_, PyDict>, name: &str) -> PyResult<Py<PyAny>> {
+    optional(dict, name)?.ok_or_else(|| PyValueError::new_err(format!("a vertex without {name}")))
+}
+
+fn floors(cuts: &Bound<'_, PyList>) -> PyResult<Vec<Floor>> {
+    cuts.iter().map(|cut| floor_of(cut.cast::<PyBytes>()?.as_bytes())).collect()
+}
+
+fn floor_of(cut: &[u8]) -> PyResult<Floor> {
+    cut.try_into().map_err(|_| PyValueError::new_err("a floor has eight bytes"))
+}
+
+#[pymethods]
+impl Flow {
+    /// `vertices`: dicts, as core/kernel.py makes them.
+    #[new]
+    #[pyo3(signature = (vertices, *, slots, me, dead_letter, make_error, error_type, on_error))]
+    fn new(
+        vertices: &Bound<'_, PyList>, slots: u64, me: u16, dead_letter: bool, make_error: Py<PyAny>, error_type: Py<PyAny>, on_error: Py<PyAny>,
+    ) -> PyResult<Self> {
+        let mut made = Vec::new();
+        let mut states = HashMap::new();
+        for (number, described) in vertices.iter().enumerate() {
+            let described = described.cast::<PyDict>()?;
+            let (vertex, state) = vertex_of(number, described)?;
+            made.push(vertex);
+            if let Some(state) = state {
+                states.insert(number, state);
+            }
+        }
+        Ok(Flow {
+            errors: made.len() - 1,
+            vertices: made,
+            states,
+            tools: Tools { make_error },
+            error_type,
+            slots,
+            dead_letter,
+            on_error,
+            me,
+            owners: vec![me; slots as usize],
+            barriers: HashMap::new(),
+            outgoing: Outgoing::default(),
+            cause: 0,
+            cuts: Vec::new(),
+            arrived: Vec::new(),
+            waiting: Vec::new(),
+            others_first: false,
+            around: BinaryHeap::new(),
+            rounds: 0,
+            going: HashMap::new(),
+            annihilated: HashSet::new(),
+        })
+    }
+
+    /// A new attempt: who owns each slot, and the barrier of each sink. Whatever was on its way is forgotten.
+    fn reset(&mut self, owners: Vec<u16>, barriers: HashMap<usize, Py<Barrier>>) {
+        self.owners = owners;
+        self.barriers = barriers;
+        self.outgoing = Outgoing::default();
+        self.around.clear();
+        self.going.clear();
+        self.annihilated.clear();
+        self.arrived.clear();
+        self.waiting.clear();
+    }
+
+    /// Items of a peer's message join the next `run`.
+    fn receive(&mut self, py: Python<'_>, cause: u64, vertices: Vec<usize>, metas: &Bound<'_, PyList>, tombstones: Vec<bool>, payloads: &[u8]) -> PyResult<()> {
+        let count = vertices.len();
+        if metas.len() != count || tombstones.len() != count || vertices.iter().any(|vertex| *vertex >= self.vertices.len()) {
+            return Err(PyValueError::new_err("the columns of a message do not fit each other or the graph"));
+        }
+        let decoded = decode_many(py, payloads)?;
+        if decoded.len() != count {
+            return Err(PyValueError::new_err("the columns of a message do not fit each other"));
+        }
+        for (place, payload) in decoded.into_iter().enumerate() {
+            let meta = Meta::from_slice(metas.get_item(place)?.cast::<PyBytes>()?.as_bytes());
+            self.arrived.push(Work { meta, cause, vertex: vertices[place], payload: payload.unbind(), tombstone: tombstones[place], place: None });
+        }
+        Ok(())
+    }
+
+    /// Is there anything for `run` but new runs?
+    #[getter]
+    fn has_work(&self) -> bool {
+        !self.arrived.is_empty() || !self.waiting.is_empty()
+    }
+
+    /// Did `share` put anything off?
+    #[getter]
+    fn waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Process new runs, each (meta, cause, vertex, payload), up to the doors of keyed vertices.
+    fn share(&mut self, py: Python<'_>, runs: &Bound<'_, PyList>, cuts: &Bound<'_, PyList>) -> PyResult<()> {
+        self.cuts = floors(cuts)?;
+        let work = entered(runs)?;
+        self.others_first = true;
+        let done = self.process(py, work);
+        self.others_first = false;
+        done
+    }
+
+    /// Process new runs, what arrived and what waits, and everything that follows, in the order of metas.
+    fn run(&mut self, py: Python<'_>, runs: &Bound<'_, PyList>, cuts: &Bound<'_, PyList>) -> PyResult<()> {
+        self.cuts = floors(cuts)?;
+        let mut work = entered(runs)?;
+        work.append(&mut self.waiting);
+        work.append(&mut self.arrived);
+        self.process(py, work)
+    }
+
+    /// A record that its source could not read enters as an error item.
+    fn bad_record(&mut self, py: Python<'_>, cause: u64, meta: &[u8], error: Bound<'_, PyAny>) -> PyResult<()> {
+        self.cause = cause;
+        let _ = py;
+        self.error_item(Meta::from_slice(meta), error, false)
+    }
+
+    /// The messages gathered since the last call: (owner, cause, vertices, metas, tombstones, payloads).
+    fn take_messages<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        self.outgoing.take(py)
+    }
+
+    // --- state ------------------------------------------------------------------------------------------------------------------
+
+    /// Numbers of the buckets that changed since the committed cut.
+    fn dirty(&self, operation: usize) -> PyResult<Vec<u32>> {
+        Ok(match self.state(operation)? {
+            State::Grouping(state) => state.table.dirty.clone(),
+            State::Reduce(state) => state.table.dirty.clone(),
+        })
+    }
+
+    /// What changed of some buckets between two cuts: `row(operation, slot, key, epoch, is it full, state)` or None for each.
+    fn rows<'py>(
+        &mut self, operation: usize, buckets: Vec<u32>, epoch: u64, committed: &[u8], cut: &[u8], row: &Bound<'py, PyAny>,
+    ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
+        let (py, committed, cut) = (row.py(), floor_of(committed)?, floor_of(cut)?);
+        let mut rows = Vec::with_capacity(buckets.len());
+        for bucket in buckets {
+            let made = match self.state_mut(operation)? {
+                State::Grouping(state) => state.row(py, bucket, &committed, &cut)?,
+                State::Reduce(state) => state.row(py, bucket, &committed, &cut)?,
+            };
+            rows.push(match made {
+                Some(Changed { slot, key, full, state }) => Some(row.call1((operation, slot, key, epoch, full, state))?),
+                None => None,
+            });
+        }
+        Ok(rows)
+    }
+
+    fn begin_trimming(&mut self, operation: usize) -> PyResult<usize> {
+        Ok(match self.state_mut(operation)? {
+            State::Grouping(state) => state.table.begin_trimming(),
+            State::Reduce(state) => state.table.begin_trimming(),
+        })
+    }
+
+    /// Visit up to `count` buckets behind a commit. How many those were.
+    fn trim(&mut self, operation: usize, count: usize, cuts: &Bound<'_, PyList>, limit: &[u8]) -> PyResult<usize> {
+        let (cuts, limit) = (floors(cuts)?, floor_of(limit)?);
+        let state = self.state_mut(operation)?;
+        Ok((0..count)
+            .take_while(|_| match state {
+                State::Grouping(state) => state.table.trim_next(&cuts, &limit),
+                State::Reduce(state) => state.table.trim_next(&cuts, &limit),
+            })
+            .count())
+    }
+
+    fn go_back(&mut self, operation: usize, cut: &[u8]) -> PyResult<()> {
+        let limit = floor_of(cut)?;
+        match self.state_mut(operation)? {
+            State::Grouping(state) => state.table.go_back(&limit),
+            State::Reduce(state) => state.table.go_back(&limit),
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, operation: usize, slots: HashSet<u16>) -> PyResult<()> {
+        match self.state_mut(operation)? {
+            State::Grouping(state) => state.table.keep(|slot| slots.contains(&slot)),
+            State::Reduce(state) => state.table.keep(|slot| slots.contains(&slot)),
+        }
+        Ok(())
+    }
+
+    /// Take the state of whole slots from the rows of all segments. The key of a change without what it changes, if there is one.
+    fn load<'py>(&mut self, py: Python<'py>, operation: usize, rows: Vec<Bound<'py, PyTuple>>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        for (key, chain) in chains_of(rows)? {
+            if !chain.full {
+                return Ok(Some(key.into_inner()));
+            }
+            self.restore(py, operation, chain.slot, key.as_bytes(), chain.states)?;
+        }
+        Ok(None)
+    }
+
+    /// (slot, key) of every bucket, for tests and tools.
+    fn keys<'py>(&self, py: Python<'py>, operation: usize) -> PyResult<Vec<(u16, Bound<'py, PyBytes>, usize)>> {
+        Ok(match self.state(operation)? {
+            State::Grouping(state) => state.table.all().map(|b| (b.slot, PyBytes::new(py, &b.key), b.content.items.len())).collect(),
+            State::Reduce(state) => state.table.all().map(|b| (b.slot, PyBytes::new(py, &b.key), b.content.0.len())).collect(),
+        })
+    }
+
+    /// The accumulator of a reduce, or the last items of a grouping, below a live cut; None if there is none.
+    fn state_at<'py>(&mut self, py: Python<'py>, operation: usize, key: &[u8], cut: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.state_mut(operation)? {
+            State::Grouping(state) => {
+                let window = state.window;
+                let Some(at) = state.table.find(key) else { return Ok(None) };
+                let items = &state.table.at(at).content.items;
+                let end = items.partition_point(|(meta, _)| meta[..] < *cut);
+                let last: Vec<_> = items[(end + 1).saturating_sub(window)..end].iter().map(|(_, payload)| payload.bind(py)).collect();
+                Ok(Some(PyTuple::new(py, last)?.into_any()))
+            }
+            State::Reduce(state) => {
+                let Some(at) = state.table.find(key) else { return Ok(None) };
+                let end = state.table.at(at).content.0.partition_point(|entry| entry.meta[..] < *cut);
+                if end == 0 { Ok(None) } else { state.accumulator(py, at, end - 1) }
+            }
+        }
+    }
+}
+
+pub fn decode_many<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut reader = Reader::new(data);
+    let read = (|| {
+        let count = reader.array()?;
+        let mut values = Vec::with_capacity(count);
+        for _ in 0..count {
+            values.push(reader.value(py, MAX_DEPTH)?);
+        }
+        if reader.at_end() { Ok(values) } else { Err(encoding::Unsupported) }
+    })();
+    match read {
+        Ok(values) => Ok(values),
+        Err(_) => reference::decode_many(py, data)?.try_iter()?.collect(),
+    }
+}
+
+fn decode_items(py: Python<'_>, data: &[u8]) -> PyResult<Vec<(Meta, Py<PyAny>)>> {
+    let items: Vec<(Bound<'_, PyBytes>, Bound<'_, PyAny>)> = match codec::items(py, data) {
+        Ok(items) => items,
+        Err(_) => reference::decode_items(py, data)?.extract()?,
+    };
+    Ok(items.into_iter().map(|(meta, payload)| (Meta::from_slice(meta.as_bytes()), payload.unbind())).collect())
+}
+
+fn entered(runs: &Bound<'_, PyList>) -> PyResult<Vec<Work>> {
+    let mut work = Vec::with_capacity(runs.len());
+    for run in runs.iter() {
+        let run = run.cast_into::<PyTuple>()?;
+        work.push(Work {
+            meta: Meta::from_slice(run.get_item(0)?.cast::<PyBytes>()?.as_bytes()),
+            cause: run.get_item(1)?.extract()?,
+            vertex: run.get_item(2)?.extract()?,
+            payload: run.get_item(3)?.unbind(),
+            tombstone: run.get_item(4)?.extract()?,
+            place: None,
+        });
+    }
+    Ok(work)
+}
+
+fn vertex_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Vertex, Option<State>)> {
+    let py = described.py();
+    let name: String = required(described, "kind")?.extract(py)?;
+    let mut state = None;
+    let kind = match name.as_str() {
+        "source" | "merge" => Kind::Forward,
+        "map" => Kind::Map,
+        "flat_map" => Kind::FlatMap,
+        "filter" => Kind::Filter,
+        "loop" => Kind::Loop { limit: required(described, "limit")?.extract(py)?, too_often: required(described, "too_often")? },
+        "grouping" => {
+            let window = required(described, "window")?.extract(py)?;
+            state = Some(State::Grouping(Grouping { operation: number, table: Table::new(), window }));
+            Kind::Grouping
+        }
+        "reduce" => {
+            state = Some(State::Reduce(reduce_of(number, described)?));
+            Kind::Reduce
+        }
+        "sink" => Kind::Sink,
+        other => return Err(PyValueError::new_err(format!("unknown kind {other}"))),
+    };
+    let vertex = Vertex {
+        kind,
+        outputs: required(described, "outputs")?.extract(py)?,
+        function: optional(described, "function")?,
+        users: optional(described, "users")?,
+        routed: required(described, "routed")?.extract(py)?,
+        key: optional(described, "key")?,
+        users_key: required(described, "users_key")?,
+        balance: optional(described, "balance")?,
+        users_balance: optional(described, "users_balance")?,
+    };
+    Ok((vertex, state))
+}
+
+fn reduce_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<Reduce> {
+    let self_checked: Vec<Bound<'_, PyAny>> = required(described, "self_checked")?.extract(described.py())?;
+    Ok(Reduce {
+        operation: number,
+        table: Table::new(),
+        decoded: required(described, "decoded")?,
+        delta_state: required(described, "delta_state")?,
+        fold: Fold {
+            initial: required(described, "initial")?,
+            combine: required(described, "combine")?,
+            emit: optional(described, "emit")?,
+            users_initial: required(described, "users_initial")?,
+            users_combine: required(described, "users_combine")?,
+            users_emit: optional(described, "users_emit")?,
+            nothing: required(described, "nothing")?,
+            self_checked: self_checked.iter().map(|class| class.as_ptr() as usize).collect(),
+        },
+    })
+}
+
+impl Flow {
+    /// Restore one bucket: its newest full state and the changes behind it.
+    fn restore(&mut self, py: Python<'_>, operation: usize, slot: u16, key: &[u8], states: Vec<Bound<'_, PyBytes>>) -> PyResult<()> {
+        match self.state_mut(operation)? {
+            State::Grouping(state) => {
+                let newest = states.last().expect("a chain has a row").as_bytes();
+                let mut items = Vec::new();
+                for item in decode_items(py, newest)? {
+                    items.push(item);
+                }
+                let bucket = state.table.made(key, slot);
+                bucket.full = states[0].as_bytes().len();
+                bucket.chain = states[1..].iter().map(|state| state.as_bytes().len()).sum();
+                bucket.content.items = items;
+            }
+            State::Reduce(state) => {
+                let stored = PyTuple::new(py, &states)?.into_any().unbind();
+                let bucket = state.table.made(key, slot);
+                bucket.full = states[0].as_bytes().len();
+                bucket.chain = states[1..].iter().map(|state| state.as_bytes().len()).sum();
+                bucket.content.0 = vec![Entry { meta: Meta::from_slice(&[0; 8]), payload: None, accumulator: Accumulator::Stored(stored), result: None }];
+            }
+        }
+        Ok(())
+    }
+
+    fn state(&self, operation: usize) -> PyResult<&State> {
+        self.states.get(&operation).ok_or_else(|| PyValueError::new_err(format!("vertex {operation} has no state")))
+    }
+
+    fn state_mut(&mut self, operation: usize) -> PyResult<&mut State> {
+        self.states.get_mut(&operation).ok_or_else(|| PyValueError::new_err(format!("vertex {operation} has no state")))
+    }
+
+    fn process(&mut self, py: Python<'_>, mut work: Vec<Work>) -> PyResult<()> {
+        work.sort_by(|one, other| one.meta.cmp(&other.meta).then(one.tombstone.cmp(&other.tombstone)));
+        for item in work {
+            while self.around.peek().is_some_and(|Reverse(round)| round.meta < item.meta) {
+                self.go_round(py)?;
+            }
+            self.cause = item.cause;
+            let payload = item.payload.into_bound(py);
+            match item.place {
+                Some((key, slot)) => self.at_home(item.vertex, &key, slot, item.meta, payload, item.tombstone)?,
+                None => self.arrive(item.vertex, item.meta, payload, item.tombstone)?,
+            }
+        }
+        while !self.around.is_empty() {
+            self.go_round(py)?;
+        }
+        self.going.clear();
+        Ok(())
+    }
+
+    /// An item at this worker's door: find its place and work on it, whoever owns the slot.
+    fn arrive(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        if !matches!(self.vertices[vertex].kind, Kind::Grouping | Kind::Reduce | Kind::Sink) {
+            return self.apply(vertex, meta, payload, tombstone);
+        }
+        match self.place(vertex, &payload)? {
+            Ok((key, slot)) => self.at_home(vertex, &key, slot, meta, payload, tombstone),
+            Err(error) if vertex == self.errors => self.on_error(&meta, error, tombstone),
+            Err(error) => self.failed(vertex, &meta, error, tombstone),
+        }
+    }
+
+    /// An item enters `vertex`, wherever its slot lives.
+    fn enter(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        if !self.vertices[vertex].routed {
+            return self.apply(vertex, meta, payload, tombstone);
+        }
+        match self.place(vertex, &payload)? {
+            Err(error) if vertex == self.errors => self.on_error(&meta, error, tombstone),
+            Err(error) => self.failed(vertex, &meta, error, tombstone),
+            Ok((key, slot)) => {
+                let owner = self.owners[slot as usize];
+                if owner != self.me {
+                    self.outgoing.send(owner, self.cause, vertex, &meta, &payload, tombstone)
+                } else if self.others_first {
+                    let place = Some((key, slot));
+                    self.waiting.push(Work { meta, cause: self.cause, vertex, payload: payload.unbind(), tombstone, place });
+                    Ok(())
+                } else {
+                    self.at_home(vertex, &key, slot, meta, payload, tombstone)
+                }
+            }
+        }
+    }
+
+    /// The canonical key and slot of an item, or the error that finding them became.
+    fn place<'py>(&self, vertex: usize, payload: &Bound<'py, PyAny>) -> PyResult<Placed<'py>> {
+        let (py, vertex) = (payload.py(), &self.vertices[vertex]);
+        let key = match &vertex.key {
+            None => payload.clone(),
+            Some(function) => match function.bind(py).call1((payload,)) {
+                Ok(key) => key,
+                Err(error) => return Ok(Err(self.tools.error_of(&vertex.users_key, error, py)?)),
+            },
+        };
+        let mut encoded = Vec::with_capacity(64);
+        if let Err(error) = reference::append(&key, &mut encoded) {
+            return Ok(Err(self.tools.error_of(&vertex.users_key, error, py)?));
+        }
+        let slot = match (&vertex.balance, &vertex.users_balance) {
+            (Some(balance), Some(users)) => match balance.bind(py).call1((&key,)).and_then(|value| value.extract::<i64>()) {
+                Ok(value) => ((value - i32::MIN as i64) as u64 * self.slots >> 32) as u16,
+                Err(error) => return Ok(Err(self.tools.error_of(users, error, py)?)),
+            },
+            _ => (crc32fast::hash(&encoded) as u64 * self.slots >> 32) as u16,
+        };
+        Ok(Ok((Key::from_slice(&encoded), slot)))
+    }
+
+    /// An item at its slot, which this worker owns.
+    fn at_home(&mut self, vertex: usize, key: &[u8], slot: u16, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        let py = payload.py();
+        match self.vertices[vertex].kind {
+            Kind::Sink => {
+                let barrier = self.barriers.get(&vertex).expect("every sink has a barrier").bind(py);
+                let mut barrier = barrier.borrow_mut();
+                if tombstone { barrier.take_away(&meta, &payload) } else { barrier.keep(meta, slot, &payload) }
+            }
+            Kind::Grouping | Kind::Reduce => self.keyed(vertex, key, slot, meta, payload, tombstone),
+            _ => self.apply(vertex, meta, payload, tombstone),
+        }
+    }
+
+    fn keyed(&mut self, vertex: usize, key: &[u8], slot: u16, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        let changes = match self.states.get_mut(&vertex).expect("keyed vertices have state") {
+            State::Grouping(state) if tombstone => state.remove(key, slot, &meta, &payload)?,
+            State::Grouping(state) => state.insert(&self.cuts, key, slot, &meta, &payload)?,
+            State::Reduce(state) if tombstone => state.remove(&self.tools, key, slot, &meta, &payload)?,
+            State::Reduce(state) => match state.insert(&self.tools, &self.cuts, key, slot, &meta, &payload)? {
+                Ok(result) => return self.changed(vertex, meta, result, false),
+                Err(changes) => changes,
+            },
+        };
+        self.all_changed(vertex, changes)
+    }
+
+    fn all_changed(&mut self, vertex: usize, changes: Changes<'_>) -> PyResult<()> {
+        for (meta, value, gone) in changes {
+            self.changed(vertex, meta, value, gone)?;
+        }
+        Ok(())
+    }
+
+    fn changed(&mut self, vertex: usize, meta: Meta, value: Bound<'_, PyAny>, gone: bool) -> PyResult<()> {
+        if self.is_error(&value) { self.failed(vertex, &meta, value, gone) } else { self.forward(vertex, meta, value, gone) }
+    }
+
+    fn is_error(&self, value: &Bound<'_, PyAny>) -> bool {
+        value.get_type().as_ptr() == self.error_type.as_ptr()
+    }
+
+    /// Along all edges out of `vertex`.
+    fn forward(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        let count = self.vertices[vertex].outputs.len();
+        if count == 1 {
+            let output = self.vertices[vertex].outputs[0];
+            return self.enter(output, meta, payload, tombstone);
+        }
+        for edge in 0..count {
+            let output = self.vertices[vertex].outputs[edge];
+            self.enter(output, child(&meta, edge), payload.clone(), tombstone)?;
+        }
+        Ok(())
+    }
+
+    /// What a vertex without state does with an item.
+    fn apply(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        let py = payload.py();
+        let this = &self.vertices[vertex];
+        match &this.kind {
+            Kind::Forward => self.forward(vertex, meta, payload, tombstone),
+            Kind::Loop { limit, too_often } => {
+                if meta.len() - 8 > *limit && components(&meta) > *limit {
+                    let error = too_often.bind(py).clone();
+                    return self.failed(vertex, &meta, error, tombstone);
+                }
+                self.round(vertex, meta, payload, tombstone)
+            }
+            Kind::Map | Kind::FlatMap | Kind::Filter => {
+                let function = this.function.as_ref().expect("the graph's builder gives every operation its functions");
+                let result = function.bind(py).call1((&payload,));
+                self.applied(vertex, meta, payload, tombstone, result)
+            }
+            Kind::Grouping | Kind::Reduce | Kind::Sink => Err(PyAssertionError::new_err("a keyed vertex is entered by its place")),
+        }
+    }
+
+    fn applied<'py>(
+        &mut self, vertex: usize, meta: Meta, payload: Bound<'py, PyAny>, tombstone: bool, result: PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        let py = payload.py();
+        let users = self.vertices[vertex].users.as_ref().expect("the graph's builder gives every operation its functions").clone_ref(py);
+        match self.vertices[vertex].kind {
+            Kind::Map => match result.and_then(|made| reference::check(&made).map(|()| made)) {
+                Ok(made) if self.is_error(&made) => self.failed(vertex, &meta, made, tombstone),
+                Ok(made) => self.forward(vertex, meta, made, tombstone),
+                Err(error) => self.raised(vertex, &meta, error, tombstone, &users, py),
+            },
+            Kind::Filter => match result.and_then(|made| made.is_truthy()) {
+                Ok(true) => self.forward(vertex, meta, payload, tombstone),
+                Ok(false) => Ok(()),
+                Err(error) => self.raised(vertex, &meta, error, tombstone, &users, py),
+            },
+            _ => match result.and_then(|made| listed(&made)) {
+                Ok(all) => {
+                    for (index, made) in all.into_iter().enumerate() {
+                        self.forward(vertex, child(&meta, index), made, tombstone)?;
+                    }
+                    Ok(())
+                }
+                Err(error) => self.raised(vertex, &meta, error, tombstone, &users, py),
+            },
+        }
+    }
+
+    fn raised(&mut self, vertex: usize, meta: &Meta, error: PyErr, tombstone: bool, users: &Py<PyAny>, py: Python<'_>) -> PyResult<()> {
+        let error = self.tools.error_of(users, error, py)?;
+        self.failed(vertex, meta, error, tombstone)
+    }
+
+    // --- loops ------------------------------------------------------------------------------------------------------------------
+
+    fn round(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        let count = self.vertices[vertex].outputs.len();
+        for edge in 0..count {
+            let output = self.vertices[vertex].outputs[edge];
+            let meta = if count > 1 { child(&meta, edge) } else { meta.clone() };
+            self.go(meta, output, &payload, tombstone)?;
+        }
+        Ok(())
+    }
+
+    /// Begin a round. An item and its tombstone that both still wait annihilate.
+    fn go(&mut self, meta: Meta, vertex: usize, payload: &Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        let mut encoded = Vec::new();
+        reference::append(payload, &mut encoded)?;
+        let waiting = self.going.entry((meta.clone(), vertex)).or_default();
+        if let Some(other) = waiting.iter().position(|(_, other, gone)| *gone != tombstone && *other == encoded) {
+            let (number, _, _) = waiting.remove(other);
+            self.annihilated.insert(number);
+            return Ok(());
+        }
+        self.rounds += 1;
+        waiting.push((self.rounds, encoded, tombstone));
+        let payload = payload.clone().unbind();
+        self.around.push(Reverse(Round { meta, number: self.rounds, cause: self.cause, vertex, payload, tombstone }));
+        Ok(())
+    }
+
+    fn go_round(&mut self, py: Python<'_>) -> PyResult<()> {
+        let Some(Reverse(round)) = self.around.pop() else { return Ok(()) };
+        if self.annihilated.remove(&round.number) {
+            return Ok(());
+        }
+        if let Some(waiting) = self.going.get_mut(&(round.meta.clone(), round.vertex)) {
+            waiting.retain(|(number, _, _)| *number != round.number);
+        }
+        self.cause = round.cause;
+        self.enter(round.vertex, round.meta, round.payload.into_bound(py), round.tombstone)
+    }
+
+    // --- errors -----------------------------------------------------------------------------------------------------------------
+
+    fn failed(&mut self, vertex: usize, meta: &Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        self.error_item(child(meta, vertex), error, tombstone)
+    }
+
+    fn error_item(&mut self, meta: Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        if self.dead_letter { self.enter(self.errors, meta, error, tombstone) } else { self.on_error(&meta, error, tombstone) }
+    }
+
+    fn on_error(&self, meta: &Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        let py = error.py();
+        self.on_error.bind(py).call1((PyBytes::new(py, meta), error, tombstone)).map(|_| ())
+    }
+}
+
+/// All results of a flat_map, each checked as it comes.
+fn listed<'py>(results: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut checked = Vec::new();
+    if let Ok(list) = results.cast_exact::<PyList>() {
+        for made in list.iter() {
+            reference::check(&made)?;
+            checked.push(made);
+        }
+        return Ok(checked);
+    }
+    for made in results.try_iter()? {
+        let made = made?;
+        reference::check(&made)?;
+        checked.push(made);
+    }
+    Ok(checked)
+}

@@ -1,0 +1,162 @@
+//! Keyed state: buckets by canonical key, and which of them changed since the committed cut. The mirror of `core/keyed.py`.
+
+use crate::meta::Floor;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::hash::BuildHasher;
+
+/// One key's state: what every kind of bucket has, and its content.
+pub struct Bucket<C> {
+    pub key: Box<[u8]>,
+    pub slot: u16,
+    pub dirty: bool,
+    /// Size of the newest full row, and of the deltas behind it.
+    pub full: usize,
+    pub chain: usize,
+    pub content: C,
+}
+
+/// What changed of a bucket between two cuts.
+pub struct Changed<'py> {
+    pub slot: u16,
+    pub key: Bound<'py, PyBytes>,
+    pub full: bool,
+    pub state: Bound<'py, PyBytes>,
+}
+
+/// What a bucket holds.
+pub trait Content: Default {
+    /// Forget what no live cut of `cuts` (ascending) needs; everything above the last stays.
+    fn trim(&mut self, cuts: &[Floor]);
+    /// Forget everything above `cut`. False if nothing is left.
+    fn roll_back(&mut self, cut: &Floor) -> bool;
+    /// Has it an item at or above `cut`?
+    fn reaches(&self, cut: &Floor) -> bool;
+    fn is_empty(&self) -> bool;
+}
+
+/// The buckets of one vertex on one worker.
+pub struct Table<C> {
+    buckets: Vec<Option<Box<Bucket<C>>>>,
+    free: Vec<u32>,
+    by_key: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    pub dirty: Vec<u32>,
+    /// Buckets that the trimming behind a commit still has to visit.
+    visiting: Vec<u32>,
+}
+
+impl<C: Content> Table<C> {
+    pub fn new() -> Self {
+        Table { buckets: Vec::new(), free: Vec::new(), by_key: HashTable::new(), hasher: DefaultHashBuilder::default(), dirty: Vec::new(), visiting: Vec::new() }
+    }
+
+    pub fn find(&self, key: &[u8]) -> Option<u32> {
+        let buckets = &self.buckets;
+        self.by_key.find(self.hasher.hash_one(key), |at| *buckets[*at as usize].as_ref().expect("indexed buckets exist").key == *key).copied()
+    }
+
+    fn add(&mut self, key: &[u8], slot: u16) -> u32 {
+        let bucket = Box::new(Bucket { key: key.into(), slot, dirty: false, full: 0, chain: 0, content: C::default() });
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.buckets[at as usize] = Some(bucket);
+                at
+            }
+            None => {
+                self.buckets.push(Some(bucket));
+                (self.buckets.len() - 1) as u32
+            }
+        };
+        let (buckets, hasher) = (&self.buckets, &self.hasher);
+        let hash_of = |at: &u32| hasher.hash_one(&*buckets[*at as usize].as_ref().expect("indexed buckets exist").key);
+        self.by_key.insert_unique(hasher.hash_one(key), at, hash_of);
+        at
+    }
+
+    fn remove(&mut self, at: u32) {
+        let bucket = self.buckets[at as usize].take().expect("a bucket is removed once");
+        if let Ok(found) = self.by_key.find_entry(self.hasher.hash_one(&*bucket.key), |other| *other == at) {
+            found.remove();
+        }
+        self.free.push(at);
+    }
+
+    pub fn at(&mut self, at: u32) -> &mut Bucket<C> {
+        self.buckets[at as usize].as_mut().expect("the bucket exists")
+    }
+
+    pub fn exists(&self, at: u32) -> bool {
+        self.buckets[at as usize].is_some()
+    }
+
+    /// The bucket of `key`, marked as changed.
+    #[inline]
+    pub fn touched(&mut self, key: &[u8], slot: u16) -> u32 {
+        let at = self.find(key).unwrap_or_else(|| self.add(key, slot));
+        let bucket = self.at(at);
+        if !bucket.dirty {
+            bucket.dirty = true;
+            self.dirty.push(at);
+        }
+        at
+    }
+
+    /// A commit: every bucket that changed must be visited. How many those are.
+    pub fn begin_trimming(&mut self) -> usize {
+        self.visiting = std::mem::take(&mut self.dirty);
+        self.visiting.reverse();
+        self.visiting.len()
+    }
+
+    /// Visit one bucket behind a commit at `limit`. False when there was none.
+    pub fn trim_next(&mut self, cuts: &[Floor], limit: &Floor) -> bool {
+        let Some(at) = self.visiting.pop() else { return false };
+        let bucket = self.at(at);
+        bucket.content.trim(cuts);
+        bucket.dirty = bucket.content.reaches(limit);
+        if bucket.dirty {
+            self.dirty.push(at);
+        } else if bucket.content.is_empty() {
+            self.remove(at);
+        }
+        true
+    }
+
+    /// Be as at the live cut `limit`.
+    pub fn go_back(&mut self, limit: &Floor) {
+        for at in std::mem::take(&mut self.dirty) {
+            let bucket = self.at(at);
+            bucket.dirty = false;
+            if !bucket.content.roll_back(limit) {
+                self.remove(at);
+            }
+        }
+    }
+
+    /// Forget every slot for which `keeps` is false.
+    pub fn keep(&mut self, keeps: impl Fn(u16) -> bool) {
+        for at in 0..self.buckets.len() as u32 {
+            if self.buckets[at as usize].as_ref().is_some_and(|bucket| !keeps(bucket.slot)) {
+                self.remove(at);
+            }
+        }
+        let buckets = &self.buckets;
+        self.dirty.retain(|at| buckets[*at as usize].is_some());
+    }
+
+    /// A bucket that is about to be restored: it must not exist yet.
+    pub fn made(&mut self, key: &[u8], slot: u16) -> &mut Bucket<C> {
+        if let Some(at) = self.find(key) {
+            self.remove(at);
+            self.dirty.retain(|other| *other != at);
+        }
+        let at = self.add(key, slot);
+        self.at(at)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Bucket<C>> {
+        self.buckets.iter().flatten().map(|bucket| &**bucket)
+    }
+}

@@ -1,0 +1,37 @@
+//! FlameStream's hot paths in native code. Every module mirrors one Python module, which is the reference: the same calls give the same
+//! results, and whatever is not an everyday case is handed to it.
+
+mod barrier;
+mod codec;
+mod decoding;
+mod encoding;
+mod flow;
+mod grouping;
+mod keyed;
+mod meta;
+mod outgoing;
+mod plans;
+mod reduce;
+mod reference;
+mod slots;
+mod vector;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _kernel {
+    #[pymodule_export]
+    use crate::barrier::{Barrier, Queue, Released};
+    #[pymodule_export]
+    use crate::codec::{check, decode, decode_items, decode_many, encode, encode_item, encode_items, encode_many, height_of};
+    #[pymodule_export]
+    use crate::flow::Flow;
+    #[pymodule_export]
+    use crate::plans::register;
+    #[pymodule_export]
+    use crate::reduce::delta;
+    #[pymodule_export]
+    use crate::reference::refer_to;
+    #[pymodule_export]
+    use crate::vector::install_vector;
+}

@@ -1,0 +1,52 @@
+//! Metas as inline bytes: the mirror of `model/meta.py`.
+
+use smallvec::SmallVec;
+
+/// Long enough for a time and five to ten steps without touching the heap.
+pub type Meta = SmallVec<[u8; 24]>;
+/// The floor of a time: less than every meta at it or later.
+pub type Floor = [u8; 8];
+
+/// The time of the run that an item descends from.
+pub fn time_of(meta: &[u8]) -> u64 {
+    meta.get(..8).map_or(0, |time| u64::from_be_bytes(time.try_into().expect("eight bytes")))
+}
+
+fn push_component(meta: &mut Meta, index: u64) {
+    if index < 1 << 7 {
+        meta.push(index as u8);
+    } else if index < 1 << 14 {
+        meta.extend_from_slice(&(0x8000 | index as u16).to_be_bytes());
+    } else if index < 1 << 21 {
+        meta.extend_from_slice(&(0xC0_0000 | index as u32).to_be_bytes()[1..]);
+    } else if index < 1 << 28 {
+        meta.extend_from_slice(&(0xE000_0000 | index as u32).to_be_bytes());
+    } else {
+        assert!(index < 1 << 35, "{index} siblings do not fit a trace");
+        meta.extend_from_slice(&(0xF0_0000_0000 | index).to_be_bytes()[3..]);
+    }
+}
+
+/// The meta of the `index`-th child.
+#[inline]
+pub fn child(parent: &Meta, index: usize) -> Meta {
+    let mut meta = parent.clone();
+    push_component(&mut meta, index as u64);
+    meta
+}
+
+/// How many steps a trace has.
+pub fn components(meta: &[u8]) -> usize {
+    let (mut count, mut at) = (0, 8);
+    while at < meta.len() {
+        at += match meta[at] {
+            0..=0x7f => 1,
+            0x80..=0xbf => 2,
+            0xc0..=0xdf => 3,
+            0xe0..=0xef => 4,
+            _ => 5,
+        };
+        count += 1;
+    }
+    count
+}

@@ -1,0 +1,259 @@
+//! fs.Vector: its append, its encoding, and its deltas; the mirror of `model/collections/vector.py`, on the same Python objects.
+
+use crate::encoding::{self, Unsupported};
+use crate::plans::MAX_DEPTH;
+use crate::slots;
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use std::cell::UnsafeCell;
+
+type Object = *mut ffi::PyObject;
+
+const BITS: usize = 5;
+const WIDTH: usize = 1 << BITS;
+
+struct Layout {
+    class: Py<PyType>,
+    size: isize,
+    level: isize,
+    root: isize,
+    tail: isize,
+    counts: isize,
+    /// `Vector.append` in Python, for what is refused.
+    append: Py<PyAny>,
+    /// `trie.pushed` and `heights.with_height`.
+    pushed: Py<PyAny>,
+    with_height: Py<PyAny>,
+}
+
+struct Guarded(UnsafeCell<Option<Layout>>);
+// SAFETY: set once, under the GIL, before any Vector exists.
+unsafe impl Sync for Guarded {}
+static LAYOUT: Guarded = Guarded(UnsafeCell::new(None));
+
+fn layout() -> Option<&'static Layout> {
+    // SAFETY: see Guarded.
+    unsafe { (*LAYOUT.0.get()).as_ref() }
+}
+
+struct MethodDef(UnsafeCell<ffi::PyMethodDef>);
+// SAFETY: never changed.
+unsafe impl Sync for MethodDef {}
+static APPEND: MethodDef = MethodDef(UnsafeCell::new(ffi::PyMethodDef {
+    ml_name: c"append".as_ptr(),
+    ml_meth: ffi::PyMethodDefPointer { PyCFunction: append },
+    ml_flags: ffi::METH_O,
+    ml_doc: c"With `value` at the end.".as_ptr(),
+}));
+
+/// Give `class` (fs.Vector) the native `append`, and know its instances from now on.
+#[pyfunction]
+pub fn install_vector(class: &Bound<'_, PyType>, append: Py<PyAny>, pushed: Py<PyAny>, with_height: Py<PyAny>) -> PyResult<()> {
+    let py = class.py();
+    let offset = |name: &str| {
+        let name = pyo3::types::PyString::new(py, name).into_any();
+        slots::offset(class.as_any(), &name).ok_or_else(|| PyTypeError::new_err(format!("Vector has no slot {name}")))
+    };
+    let made = Layout {
+        class: class.clone().unbind(),
+        size: offset("_size")?,
+        level: offset("_level")?,
+        root: offset("_root")?,
+        tail: offset("_tail")?,
+        counts: offset("_counts")?,
+        append,
+        pushed,
+        with_height,
+    };
+    // SAFETY: under the GIL; the method's definition is static.
+    unsafe {
+        *LAYOUT.0.get() = Some(made);
+        let method = ffi::PyDescr_NewMethod(class.as_ptr() as *mut ffi::PyTypeObject, APPEND.0.get());
+        class.setattr("append", Bound::from_owned_ptr_or_err(py, method)?)
+    }
+}
+
+/// Is `object` an fs.Vector?
+#[inline]
+pub fn is_vector(object: Object) -> bool {
+    // SAFETY: reading a type is always allowed under the GIL.
+    layout().is_some_and(|layout| unsafe { ffi::Py_TYPE(object) as Object == layout.class.as_ptr() })
+}
+
+/// SAFETY: `object` is a tuple that is alive.
+unsafe fn len(object: Object) -> usize {
+    ffi::PyTuple_GET_SIZE(object) as usize
+}
+
+/// SAFETY: as `len`, and `place` is inside.
+unsafe fn item(object: Object, place: usize) -> Object {
+    ffi::PyTuple_GET_ITEM(object, place as isize)
+}
+
+unsafe fn reference(object: Object) -> Object {
+    ffi::Py_INCREF(object);
+    object
+}
+
+unsafe extern "C" fn append(this: Object, value: Object) -> Object {
+    let py = Python::assume_attached();
+    match appended(py, this, value) {
+        Ok(made) => made,
+        Err(error) => {
+            error.restore(py);
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// How many values of a Vector of this size are in its tail.
+fn in_tail(size: usize) -> usize {
+    if size == 0 { 0 } else { (size - 1) % WIDTH + 1 }
+}
+
+/// A value of a tail, which is a list that versions share.
+/// SAFETY: `tail` is a list that is alive, and `place` is inside.
+unsafe fn tail_item(tail: Object, place: usize) -> Object {
+    ffi::PyList_GET_ITEM(tail, place as isize)
+}
+
+unsafe fn appended(py: Python<'_>, this: Object, value: Object) -> PyResult<Object> {
+    let layout = layout().expect("a Vector's append is installed with its layout");
+    let given = Bound::from_borrowed_ptr(py, value);
+    let Ok(height) = encoding::height(&given, MAX_DEPTH - 1) else {
+        return layout.append.bind(py).call1((Bound::from_borrowed_ptr(py, this), given)).map(Bound::into_ptr);
+    };
+    let (tail, counts) = (slots::get(this, layout.tail), slots::get(this, layout.counts));
+    let size = ffi::PyLong_AsSsize_t(slots::get(this, layout.size));
+    let counts = counted(py, layout, counts, height)?;
+    let length = in_tail(size as usize);
+    let (level, root, longer) = if length < WIDTH {
+        let shared = ffi::PyList_GET_SIZE(tail) as usize == length;
+        let longer = if shared { reference(tail) } else { ffi::PyList_GetSlice(tail, 0, length as isize) };
+        (reference(slots::get(this, layout.level)), reference(slots::get(this, layout.root)), longer)
+    } else {
+        let leaves = (size as usize >> BITS) - 1;
+        let (old_level, old_root) = (slots::get(this, layout.level), slots::get(this, layout.root));
+        let leaf = Bound::from_owned_ptr(py, ffi::PyList_AsTuple(tail));
+        let arguments = (Bound::from_borrowed_ptr(py, old_level), Bound::from_borrowed_ptr(py, old_root), leaves, leaf);
+        let (level, root): (Bound<'_, PyAny>, Bound<'_, PyAny>) = layout.pushed.bind(py).call1(arguments)?.extract()?;
+        (level.into_ptr(), root.into_ptr(), ffi::PyList_New(0))
+    };
+    if longer.is_null() || ffi::PyList_Append(longer, value) != 0 {
+        return Err(PyErr::fetch(py));
+    }
+    let made = ffi::PyType_GenericAlloc(layout.class.as_ptr() as *mut ffi::PyTypeObject, 0);
+    if made.is_null() {
+        return Err(PyErr::fetch(py));
+    }
+    slots::fill(made, layout.size, ffi::PyLong_FromSsize_t(size + 1));
+    slots::fill(made, layout.level, level);
+    slots::fill(made, layout.root, root);
+    slots::fill(made, layout.tail, longer);
+    slots::fill(made, layout.counts, counts);
+    Ok(made)
+}
+
+/// `heights.with_height`, as a new reference.
+unsafe fn counted(py: Python<'_>, layout: &Layout, counts: Object, height: i32) -> PyResult<Object> {
+    if height == 0 {
+        return Ok(reference(counts));
+    }
+    if height == 1 && len(counts) <= 1 {
+        let before = if len(counts) == 1 { ffi::PyLong_AsSsize_t(item(counts, 0)) } else { 0 };
+        let made = ffi::PyTuple_New(1);
+        ffi::PyTuple_SET_ITEM(made, 0, ffi::PyLong_FromSsize_t(before + 1));
+        return Ok(made);
+    }
+    layout.with_height.bind(py).call1((Bound::from_borrowed_ptr(py, counts), height)).map(Bound::into_ptr)
+}
+
+/// How deep a Vector nests, if it fits `room`.
+/// SAFETY: `object` is a Vector that is alive.
+pub unsafe fn height(object: Object, room: i32) -> Result<i32, Unsupported> {
+    let layout = layout().ok_or(Unsupported)?;
+    let counts = len(slots::get(object, layout.counts)) as i32;
+    if counts >= room { Err(Unsupported) } else { Ok(counts + 1) }
+}
+
+/// Call `each` with every value from place `start` on.
+/// SAFETY: `object` is a Vector that is alive, and `each` does not change it.
+pub unsafe fn values_from(object: Object, start: usize, each: &mut dyn FnMut(Object) -> Result<(), Unsupported>) -> Result<(), Unsupported> {
+    let layout = layout().ok_or(Unsupported)?;
+    let (root, tail) = (slots::get(object, layout.root), slots::get(object, layout.tail));
+    let level = ffi::PyLong_AsSsize_t(slots::get(object, layout.level)) as usize;
+    let length = in_tail(size(object)?);
+    let in_trie = size(object)? - length;
+    if start < in_trie {
+        below(root, level, 0, start, each)?;
+    }
+    for place in start.saturating_sub(in_trie)..length {
+        each(tail_item(tail, place))?;
+    }
+    Ok(())
+}
+
+/// The values of a node whose first is at `first`, from `start` on. Level 0 is a leaf.
+unsafe fn below(node: Object, level: usize, first: usize, start: usize, each: &mut dyn FnMut(Object) -> Result<(), Unsupported>) -> Result<(), Unsupported> {
+    let span = 1 << (BITS * level);
+    for place in 0..len(node) {
+        let at = first + place * span;
+        if at + span <= start {
+            continue;
+        }
+        if level == 0 { each(item(node, place))? } else { below(item(node, place), level - 1, at, start, each)? }
+    }
+    Ok(())
+}
+
+/// SAFETY: `object` is a Vector that is alive.
+pub unsafe fn size(object: Object) -> Result<usize, Unsupported> {
+    Ok(ffi::PyLong_AsSsize_t(slots::get(object, layout().ok_or(Unsupported)?.size)) as usize)
+}
+
+/// Does `new` begin with the very objects that `old` holds? Structure that both share is not looked into.
+/// SAFETY: both are Vectors that are alive.
+pub unsafe fn grew(old: Object, new: Object) -> Result<bool, Unsupported> {
+    let layout = layout().ok_or(Unsupported)?;
+    let (before, after) = (size(old)?, size(new)?);
+    if before > after {
+        return Ok(false);
+    }
+    let (old_tail, new_tail) = (slots::get(old, layout.tail), slots::get(new, layout.tail));
+    let (old_trie, new_trie) = (before - in_tail(before), after - in_tail(after));
+    let old_level = ffi::PyLong_AsSsize_t(slots::get(old, layout.level)) as usize;
+    let mut level = ffi::PyLong_AsSsize_t(slots::get(new, layout.level)) as usize;
+    let mut root = slots::get(new, layout.root);
+    if old_trie > 0 {
+        let mut first = root;
+        for _ in old_level..level {
+            first = item(first, 0);
+        }
+        if !begins(slots::get(old, layout.root), first, old_level) {
+            return Ok(false);
+        }
+    }
+    if new_trie > old_trie {
+        while level > 0 {
+            root = item(root, old_trie >> (BITS * level) & (WIDTH - 1));
+            level -= 1;
+        }
+        return Ok((0..in_tail(before)).all(|place| tail_item(old_tail, place) == item(root, place)));
+    }
+    Ok(old_tail == new_tail || (0..in_tail(before)).all(|place| tail_item(old_tail, place) == tail_item(new_tail, place)))
+}
+
+unsafe fn begins(old: Object, new: Object, level: usize) -> bool {
+    if old == new {
+        return true;
+    }
+    if len(old) > len(new) {
+        return false;
+    }
+    (0..len(old)).all(|place| {
+        let (one, other) = (item(old, place), item(new, place));
+        one == other || (level > 0 && begins(one, other, level - 1))
+    })
+}

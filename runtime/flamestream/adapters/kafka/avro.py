@@ -1,0 +1,169 @@
+"""Avro values: with one schema from a file, or framed with the id of a schema in a registry (Confluent's format).
+
+Framed: a zero byte, the schema's id in four bytes, the datum. A schema is asked for once and never changes under its id. A sink writes with
+the one schema of its file; if it also names a registry, the schema must be registered under `subject` and its id is looked up.
+
+Logical types are read as what they are stored as (a date is an int), so that a payload depends on the bytes alone.
+
+Keeps: the same bytes and schema give the same payload. Does not: register schemas, or resolve references between them.
+"""
+
+import base64
+import io
+import json
+import urllib.error
+import urllib.request
+from typing import Any, Final
+
+import msgspec
+
+from flamestream.adapters.kafka.failures import BrokersAway
+from flamestream.adapters.kafka.plain import payload_of, plain_of
+from flamestream.model.errors import UserError
+
+_MAGIC: Final = b"\0"
+_HEAD: Final = 5
+ANSWER_SECONDS: Final = 10.0
+
+
+class Avro(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`schema`: a file. `registry`: a URL like http://host:8081."""
+
+    schema: str | None = None
+    registry: str | None = None
+    subject: str | None = None
+    """Only for a sink with a registry: under which name its schema is registered."""
+    user: str | None = None
+    """Name of the environment variable that holds USER:PASSWORD for the registry."""
+
+    def __post_init__(self) -> None:
+        if self.schema is None and self.registry is None:
+            raise ValueError("avro needs `schema` (a file) or `registry` (a URL)")
+
+
+class AvroDecoder:
+    """Bytes to payloads."""
+
+    def __init__(self, spec: Avro) -> None:
+        self._plain = None if spec.registry is not None else _file(spec)
+        self._registry = None if spec.registry is None else Registry(spec)
+
+    def decode(self, data: bytes) -> Any:
+        if self._registry is None:
+            return _read(data, self._plain)
+        if len(data) < _HEAD or data[:1] != _MAGIC:
+            raise ValueError("it is not framed with a schema's id: give `schema` instead of `registry` if it has none")
+        return _read(data[_HEAD:], self._registry.schema(int.from_bytes(data[1:_HEAD], "big")))
+
+
+class AvroEncoder:
+    """Payloads to bytes."""
+
+    def __init__(self, spec: Avro) -> None:
+        if spec.schema is None:
+            raise UserError("avro: a sink needs `schema` (a file)")
+        self._schema = _file(spec)
+        self._registry = None if spec.registry is None else Registry(spec)
+        self._spec = spec
+        self._head: bytes | None = b"" if spec.registry is None else None
+
+    def encode(self, value: Any) -> bytes:
+        from fastavro import schemaless_writer  # an extra
+
+        if self._head is None:
+            assert self._registry is not None
+            self._head = _MAGIC + self._registry.id_of(self._spec).to_bytes(4, "big")
+        made = io.BytesIO()
+        try:
+            schemaless_writer(made, self._schema, plain_of(value))
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+            raise ValueError(f"it does not fit the Avro schema {self._spec.schema}: {error}") from None
+        return self._head + made.getvalue()
+
+
+class Registry:
+    """Schemas by id. Calls block."""
+
+    def __init__(self, spec: Avro) -> None:
+        assert spec.registry is not None
+        self._url = spec.registry.rstrip("/")
+        self._user = spec.user
+        self._known: dict[int, Any] = {}
+
+    def schema(self, number: int) -> Any:
+        """The parsed schema. Raises BrokersAway, or ValueError if the registry has no such schema."""
+        found = self._known.get(number)
+        if found is None:
+            answer = self._ask(f"/schemas/ids/{number}", None)
+            if answer.get("references"):
+                raise UserError(f"{self._url}: schema {number} refers to others, which is not supported: register it in one piece")
+            found = self._known[number] = _parsed(json.loads(answer["schema"]))
+        return found
+
+    def id_of(self, spec: Avro) -> int:
+        """Of the schema in the sink's file."""
+        if spec.subject is None or spec.schema is None:
+            raise UserError("avro: a sink with a registry needs `subject`, the name under which `schema` is registered")
+        with open(spec.schema, encoding="utf-8") as file:
+            body = json.dumps({"schema": json.dumps(json.load(file))}).encode()
+        return int(self._ask(f"/subjects/{spec.subject}", body)["id"])
+
+    def _ask(self, path: str, body: bytes | None) -> Any:
+        request = urllib.request.Request(self._url + path, data=body, headers={"Content-Type": "application/vnd.schemaregistry.v1+json"})
+        if self._user is not None:
+            from os import environ
+
+            if self._user not in environ:
+                raise UserError(f"avro: the workers' environment has no variable {self._user} (USER:PASSWORD of the registry)")
+            request.add_header("Authorization", "Basic " + base64.b64encode(environ[self._user].encode()).decode())
+        try:
+            with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                raise ValueError(f"{self._url} has nothing at {path}") from None
+            if error.code in (401, 403):
+                raise UserError(f"{self._url}{path}: refused ({error.code}): correct `user`") from None
+            raise BrokersAway(f"{self._url}{path}: {error}") from error
+        except OSError as error:
+            raise BrokersAway(f"{self._url}: {error}") from error
+
+
+def _file(spec: Avro) -> Any:
+    assert spec.schema is not None
+    try:
+        with open(spec.schema, encoding="utf-8") as file:
+            return _parsed(json.load(file))
+    except OSError as error:
+        raise UserError(f"avro: {spec.schema} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UserError(f"avro: {spec.schema} is not JSON: {error}") from error
+
+
+def _parsed(schema: Any) -> Any:
+    from fastavro import parse_schema  # an extra
+    from fastavro.schema import SchemaParseException, UnknownType
+
+    try:
+        return parse_schema(_without_logical_types(schema))
+    except (SchemaParseException, UnknownType, KeyError) as error:
+        raise UserError(f"avro: the schema is wrong: {error!r}") from error
+
+
+def _without_logical_types(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {name: _without_logical_types(part) for name, part in schema.items() if name != "logicalType"}
+    return [_without_logical_types(part) for part in schema] if isinstance(schema, list) else schema
+
+
+def _read(data: bytes, schema: Any) -> Any:
+    from fastavro import schemaless_reader  # an extra
+
+    source = io.BytesIO(data)
+    try:
+        value = schemaless_reader(source, schema, None)
+    except (ValueError, TypeError, KeyError, IndexError, EOFError, StopIteration, OverflowError, MemoryError) as error:
+        raise ValueError(f"it does not fit the Avro schema: {error!r}") from None
+    if source.read(1):
+        raise ValueError("it does not fit the Avro schema: bytes are left over")
+    return payload_of(value)

@@ -1,0 +1,60 @@
+"""Reading partitions of a topic to a known end: control topics at an opening, and the tail of an output topic.
+
+The end is what the partition holds when the reading begins. A reader that sees only committed records waits until everything below that
+end is decided; whatever could hold it open has been fenced before, so the wait is short, and bounded.
+
+Keeps: it gives every visible record below the end, or raises. Does not: interpret records.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
+
+if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
+    from confluent_kafka import Consumer, Message
+
+ANSWER_SECONDS: Final = 5.0
+READ_SECONDS: Final = 60.0
+_BATCH: Final = 1000
+
+
+def bounds_of(consumer: "Consumer", topic: str, numbers: Iterable[int], where: str) -> dict[int, tuple[int, int]]:
+    """First offset and high watermark of each partition. `consumer` must read uncommitted records, else open transactions hide some."""
+    from confluent_kafka import TopicPartition  # an extra
+
+    with failure_of(where, f"topic {topic!r}"):
+        return {number: consumer.get_watermark_offsets(TopicPartition(topic, number), ANSWER_SECONDS) for number in numbers}
+
+
+def read_to(consumer: "Consumer", topic: str, starts: Mapping[int, int], ends: Mapping[int, int], where: str) -> "Iterator[Message]":
+    """Records of the partitions from `starts` to before `ends`. `consumer` has enable.partition.eof."""
+    from confluent_kafka import KafkaError, TopicPartition  # an extra
+
+    left = {number: end for number, end in ends.items() if starts[number] < end}
+    if not left:
+        return
+    deadline = time.monotonic() + READ_SECONDS
+    with failure_of(where, f"topic {topic!r}"):
+        consumer.assign([TopicPartition(topic, number, starts[number]) for number in left])
+    while left:
+        first = consumer.poll(0.5)
+        if first is None:
+            if time.monotonic() > deadline:
+                raise BrokersAway(f"{where}: topic {topic!r} was not read to its end within {READ_SECONDS:g} s; left: {left}")
+            continue
+        for message in [first, *consumer.consume(_BATCH, 0)]:
+            number, offset = message.partition(), message.offset()
+            assert number is not None and offset is not None, "a message has a place"
+            if (error := message.error()) is None:
+                if offset < ends.get(number, 0):
+                    yield message
+                if offset + 1 >= ends.get(number, 0):
+                    left.pop(number, None)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                if offset >= ends.get(number, 0):
+                    left.pop(number, None)
+            else:
+                raise judged(error, f"{where}: topic {topic!r}, partition {number}")
+    consumer.unassign()

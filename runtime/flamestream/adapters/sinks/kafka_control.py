@@ -1,0 +1,219 @@
+"""The control topic of a Kafka sink: who writes under which fence, and what each writer has delivered. Compacted, two partitions, ours.
+
+    partition 0   announcements: "this transactional id writes under this fence", never in a transaction, so that everybody sees them
+    partition 1   states: what a writer's slots have delivered, always in the transaction of the output that they tell of
+
+The order of the announcements is what fencing rests on (kafka_writing.py): one partition has one order.
+
+Keeps: what was acknowledged is read by whoever reads later. Does not: decide anything.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from flamestream.adapters.kafka.clients import Clients
+from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
+from flamestream.adapters.kafka.reading import ANSWER_SECONDS, bounds_of, read_to
+from flamestream.model.errors import Corrupt, UserError
+from flamestream.model.ids import Fence
+
+if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
+    from confluent_kafka import Consumer, Message, Producer
+
+FORMAT: Final = 1
+ANNOUNCEMENTS: Final = 0
+STATES: Final = 1
+SETTINGS: Final = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(8 << 20),
+    "min.cleanable.dirty.ratio": "0.1",
+    "max.message.bytes": str(8 << 20),
+}
+
+
+class Announcement(msgspec.Struct, frozen=True, array_like=True):
+    """`writer`, a transactional id, writes under `fence`. Its open transaction has nothing below `offsets`, if they are given."""
+
+    version: int
+    fence: Fence
+    writer: str
+    offsets: dict[int, int]
+
+
+class SlotState(msgspec.Struct, frozen=True, array_like=True):
+    """A slot's last bundle. `last` is its last item as `payload.encode_items` gives it; b"" if that is long, or not known."""
+
+    slot: int
+    sequence: int
+    t_last: bytes
+    digest: bytes
+    last: bytes
+
+
+class WriterState(msgspec.Struct, frozen=True, array_like=True):
+    """What a writer has delivered when it was written. What it writes next lies at or above `offsets` of the output's partitions."""
+
+    version: int
+    fence: Fence
+    writer: str
+    offsets: dict[int, int]
+    slots: list[SlotState]
+    present: dict[int, list[bytes]]
+    """Metas above a slot's `t_last` that are in the output already, from a delivery that was cut off."""
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode_announcement: Final = msgspec.msgpack.Decoder(Announcement).decode
+_decode_state: Final = msgspec.msgpack.Decoder(WriterState).decode
+
+
+class ControlTopic:
+    """Of one sink; several may share one topic. Calls block."""
+
+    def __init__(self, clients: Clients, topic: str, job: str, sink: str, where: str) -> None:
+        self.name = topic
+        self._clients = clients
+        self._prefix = f"{job}\0{sink}\0"
+        self._where = where
+        self._producer: Producer | None = None
+        self._committed: Consumer | None = None
+        self._known = False
+
+    def ensure(self) -> None:
+        """Create it if it is not there. Raises UserError if it cannot be what it must be."""
+        if self._known:
+            return
+        from confluent_kafka import TopicCollection  # an extra
+        from confluent_kafka.cimpl import NewTopic
+
+        admin = self._clients.admin()
+        try:
+            with failure_of(self._where, f"control topic {self.name!r}"):
+                asked = admin.describe_topics(TopicCollection([self.name]), request_timeout=ANSWER_SECONDS)
+                found: Any = asked[self.name].result(ANSWER_SECONDS * 2)
+            if len(found.partitions) != 2:
+                settings = ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
+                raise UserError(
+                    f"{self._where}: control topic {self.name!r} must have 2 partitions and {settings}: delete it, or name another"
+                )
+        except UserError as error:
+            if "UNKNOWN_TOPIC_OR_PART" not in str(error):
+                raise
+            with failure_of(self._where, f"creating control topic {self.name!r} (or create it with 2 partitions and {SETTINGS})"):
+                _created(admin.create_topics([NewTopic(self.name, 2, -1, config=dict(SETTINGS))])[self.name])
+        self._known = True
+
+    # --- writing --------------------------------------------------------------------------------------------------------------------
+
+    def announce(self, announcement: Announcement) -> None:
+        """Durable and seen by every later reader when it returns."""
+        self._write(announcement.writer, _encode(announcement))
+
+    def withdraw(self, writers: Iterable[str]) -> None:
+        """What these announced and stored is not needed any more."""
+        for writer in writers:
+            self._write(writer, None)
+            self._write(writer, None, STATES)
+
+    def _write(self, writer: str, value: bytes | None, partition: int = ANNOUNCEMENTS) -> None:
+        producer = self._producer = self._producer or self._clients.producer(**{"message.timeout.ms": 10_000, "enable.idempotence": False})
+        errors: list[Any] = []
+        with failure_of(self._where, f"control topic {self.name!r}"):
+            producer.produce(self.name, value, self._key(writer), partition, on_delivery=lambda error, _: errors.append(error))
+            producer.flush(20)
+        if not errors:
+            raise BrokersAway(f"{self._where}: control topic {self.name!r} does not answer")
+        if errors[0] is not None:
+            self._producer = None
+            raise judged(errors[0], f"{self._where}: control topic {self.name!r}")
+
+    def store(self, producer: "Producer", state: WriterState) -> None:
+        """Into the transaction that `producer` has open."""
+        producer.produce(self.name, _encode(state), self._key(state.writer), STATES)
+
+    def _key(self, writer: str) -> bytes:
+        return (self._prefix + writer).encode()
+
+    # --- reading --------------------------------------------------------------------------------------------------------------------
+
+    def announcements(self, uncommitted: "Consumer") -> list[Announcement]:
+        """The newest of each writer."""
+        low, high = bounds_of(uncommitted, self.name, [ANNOUNCEMENTS], self._where)[ANNOUNCEMENTS]
+        found: dict[bytes, bytes | None] = {}
+        for message in read_to(uncommitted, self.name, {ANNOUNCEMENTS: low}, {ANNOUNCEMENTS: high}, self._where):
+            self._keep(found, message)
+        return [self._decoded(_decode_announcement, value) for value in found.values() if value is not None]
+
+    def states(self, uncommitted: "Consumer") -> list[WriterState]:
+        """The newest of each writer, of transactions that are committed. Waits until all that are under way are decided."""
+        low, high = bounds_of(uncommitted, self.name, [STATES], self._where)[STATES]
+        if self._committed is None:
+            self._committed = self._clients.reader("read_committed")
+        found: dict[bytes, bytes | None] = {}
+        for message in read_to(self._committed, self.name, {STATES: low}, {STATES: high}, self._where):
+            self._keep(found, message)
+        return [self._decoded(_decode_state, value) for value in found.values() if value is not None]
+
+    def _keep(self, found: dict[bytes, bytes | None], message: "Message") -> None:
+        key = message.key()
+        if key is not None and key.startswith(self._prefix.encode()):
+            found[key] = message.value()
+
+    def _decoded(self, decode: Any, value: bytes) -> Any:
+        try:
+            decoded = decode(value)
+        except msgspec.DecodeError as error:
+            raise Corrupt(f"{self._where}: control topic {self.name!r} holds a record that is not ours: {error}; name another") from error
+        if decoded.version != FORMAT:
+            raise Corrupt(f"{self._where}: control topic {self.name!r} was written by another version ({decoded.version})")
+        return decoded
+
+    def close(self) -> None:
+        """Let go of the brokers."""
+        if self._committed is not None:
+            self._committed.close()
+            self._committed = None
+        self._producer = None
+
+
+def newest_states(states: Iterable[WriterState]) -> tuple[dict[int, SlotState], dict[int, set[bytes]]]:
+    """Of each slot the newest state, and what is present above it."""
+    slots: dict[int, SlotState] = {}
+    present: dict[int, set[bytes]] = {}
+    for state in sorted(states, key=lambda state: state.fence):
+        for slot in state.slots:
+            if slot.sequence >= slots.get(slot.slot, slot).sequence:
+                slots[slot.slot] = slot
+        for number, metas in state.present.items():
+            present.setdefault(number, set()).update(metas)
+    return slots, {slot: above for slot, metas in present.items() if (above := _above(metas, slots.get(slot)))}
+
+
+def obsolete(announcements: Iterable[Announcement], states: Mapping[str, WriterState], fence: Fence) -> list[str]:
+    """Writers of older fences of which nothing is needed: every slot of theirs has a newer state."""
+    newest: dict[int, Fence] = {}
+    for state in states.values():
+        for slot in state.slots:
+            newest[slot.slot] = max(newest.get(slot.slot, state.fence), state.fence)
+
+    def needed(writer: str) -> bool:
+        state = states.get(writer)
+        return state is not None and any(newest[slot.slot] <= state.fence for slot in state.slots)
+
+    return [announced.writer for announced in announcements if announced.fence < fence and not needed(announced.writer)]
+
+
+def _above(metas: set[bytes], state: SlotState | None) -> set[bytes]:
+    return metas if state is None else {meta for meta in metas if meta > state.t_last}
+
+
+def _created(future: Any) -> None:
+    from confluent_kafka import KafkaError, KafkaException  # an extra
+
+    try:
+        future.result(ANSWER_SECONDS * 4)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise

@@ -1,0 +1,77 @@
+"""What a producer must do while its outside is away, as checks for an outside whose server can be killed and started again.
+
+    @pytest.mark.parametrize("check", PRODUCER_OUTAGE_CHECKS, ids=lambda check: check.__name__)
+    def test_my_source_outlives_its_server(check, server):
+        check(MyOutside(server))
+
+An outage is nobody's fault: nothing fails, and when the server is back the records go on where they were. (`REPLAY_OUTAGE_CHECKS` are
+for sources that can be read again.)
+"""
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from flamestream.core.actions import ReadRun
+from flamestream.core.events import RunRead, SourceFailed
+from flamestream.testing.port_driver import PortDriver
+from flamestream.testing.producer_contract import FRONT, PLENTY, RECORDS, Front, Outside, run_of
+
+
+class StoppableOutside(Outside, Protocol):
+    """Its server can be killed."""
+
+    def stop(self) -> None:
+        """SIGKILL; back when it is dead."""
+        ...
+
+    def start(self) -> None:
+        """Start it again on what it had; back when it answers."""
+        ...
+
+
+def check_following_waits_for_the_server(outside: StoppableOutside) -> None:
+    outside.stop()
+    with PortDriver() as driver:
+        front = Front(outside, driver)
+        front.follow(0)
+        front.pull(PLENTY)
+        front.wait(0)
+        assert not _failed(driver)
+        outside.start()
+        assert front.wait(RECORDS) == list(outside.payloads)
+
+
+def check_killed_between_records(outside: StoppableOutside) -> None:
+    with PortDriver() as driver:
+        front = Front(outside, driver)
+        front.follow(0)
+        for count in range(2, RECORDS + 1, 2):
+            front.pull(2)
+            driver.settle(count // 2)
+            outside.stop()
+            outside.start()
+            front.wait(count)
+        assert front.got() == list(outside.payloads)
+        assert not _failed(driver)
+
+
+def check_a_replay_waits_for_the_server(outside: StoppableOutside) -> None:
+    outside.stop()
+    with PortDriver() as driver:
+        front = Front(outside, driver)
+        front.producer.read(ReadRun(Front.fence(1), FRONT, run_of(outside, 100, 2, 5)))
+        driver.settle()
+        assert driver.events == []
+        outside.start()
+        assert list(driver.take(RunRead).payloads) == list(outside.payloads[2:5])
+
+
+def _failed(driver: PortDriver) -> bool:
+    return any(isinstance(event, SourceFailed) for event in driver.events)
+
+
+PRODUCER_OUTAGE_CHECKS: Final[list[Callable[[StoppableOutside], None]]] = [
+    check_following_waits_for_the_server,
+    check_killed_between_records,
+]
+REPLAY_OUTAGE_CHECKS: Final[list[Callable[[StoppableOutside], None]]] = [check_a_replay_waits_for_the_server]

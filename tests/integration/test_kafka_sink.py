@@ -1,0 +1,142 @@
+"""The Kafka sink against a real broker: the consumer's contract in both forms, and what only Kafka can do wrong."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from flamestream.adapters import sinks
+from flamestream.adapters.sinks.kafka_items import Place, place_in
+from flamestream.core.events import SinkFailed
+from flamestream.model.ids import SinkName, WorkerId
+from flamestream.model.payload import decode, encode_items
+from flamestream.ports import Consumer, Post, Reactor
+from flamestream.testing.consumer_contract import (
+    CONSUMER_CHECKS,
+    SINK,
+    Outside,
+    Worker,
+    bundle,
+    fence,
+)
+from flamestream.testing.consumer_kills import check_killed_at_any_moment
+from flamestream.testing.consumer_outages import check_a_killed_server_keeps_all
+from flamestream.testing.port_driver import PortDriver
+from support.kafka_broker import Broker
+
+FORMS = ["transactional", "low-latency"]
+
+
+class Topic:
+    """A topic that the sink writes to, with values that can be read back."""
+
+    def __init__(self, broker: Broker, form: str, **more: Any) -> None:
+        self.broker = broker
+        self.name = broker.topic(3)
+        self.committed = form == "transactional"
+        settings = {"partitioner": "random", "value": "payload", "control": f"control-{self.name}", **more}
+        self.spec = {"kafka": {"brokers": broker.address, "topic": self.name, "form": form, **settings}}
+
+    def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:
+        return sinks.build(self.spec, SinkName(SINK), WorkerId(writer), "job", post, reactor)
+
+    def records(self) -> list[tuple[Place, Message]]:
+        """As its consumers see it."""
+        found = []
+        for message in self.broker.read(self.name, self.committed):
+            headers: Any = message.headers()
+            place = place_in(headers)
+            assert place is not None
+            found.append((place, message))
+        return found
+
+    def taken(self) -> Sequence[tuple[int, int, bytes]]:
+        items: dict[tuple[int, int], list[tuple[bytes, Any]]] = {}
+        for place, message in self.records():
+            items.setdefault((place.slot, place.sequence), []).append((place.meta, decode(message.value() or b"")))
+        return [(slot, sequence, encode_items(sorted(of))) for (slot, sequence), of in sorted(items.items())]
+
+    def stop(self) -> None:
+        self.broker.kill()
+
+    def start(self) -> None:
+        self.broker.start()
+
+
+@pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("form", FORMS)
+def test_contract(broker: Broker, form: str, check: Callable[[Outside], None]) -> None:
+    check(Topic(broker, form))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_killed_broker(broker: Broker, form: str) -> None:
+    check_a_killed_server_keeps_all(Topic(broker, form))
+
+
+@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("form", FORMS)
+def test_workers_killed_at_any_moment(broker: Broker, form: str, seed: int) -> None:
+    check_killed_at_any_moment(Topic(broker, form), seed, lives=4, items=200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10, 20))
+@pytest.mark.parametrize("form", FORMS)
+def test_workers_killed_at_any_moment_for_long(broker: Broker, form: str, seed: int) -> None:
+    check_killed_at_any_moment(Topic(broker, form), seed, lives=12, items=1000)
+
+
+def test_readers_of_committed_records_see_low_latency_output_behind_its_commit(broker: Broker) -> None:
+    topic = Topic(broker, "low-latency", commitSeconds=0.05)
+    with PortDriver() as driver:
+        worker = Worker(topic, "w1", driver)
+        worker.open(fence(1), 0)
+        worker.deliver(fence(1), bundle(0, 1))
+        assert len(topic.records()) == 1, "at once for those who read uncommitted records"
+        driver.until(lambda: len(broker.read(topic.name, committed=True)) == 1, "the commit")
+
+
+def test_keys_values_and_partitions_are_the_users(broker: Broker) -> None:
+    topic = Topic(broker, "transactional", value="text", key="__doc__", partitioner="slot")
+    with PortDriver() as driver:
+        worker = Worker(topic, "w1", driver)
+        worker.open(fence(1), 0, 1, 2)
+        worker.deliver(fence(1), *(bundle(slot, 1, f"text {slot}") for slot in range(3)))
+    assert [(message.partition(), message.value(), message.key()) for _, message in topic.records()] == [
+        (slot, f"text {slot}".encode(), (str.__doc__ or "").encode()) for slot in range(3)
+    ]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_record_that_is_too_large_fails_with_what_to_do(broker: Broker, form: str) -> None:
+    topic = Topic(broker, form)
+    with PortDriver() as driver:
+        worker = Worker(topic, "w1", driver)
+        worker.open(fence(1), 0)
+        worker.send(fence(1), bundle(0, 1, "x" * 2_000_000))
+        failed = driver.take(SinkFailed)
+    assert (failed.category, "message.max.bytes" in failed.message) == ("user", True)
+    assert topic.records() == []
+
+
+def test_a_payload_that_does_not_fit_the_format_fails_before_anything_is_written(broker: Broker) -> None:
+    topic = Topic(broker, "transactional", value="bytes")
+    with PortDriver() as driver:
+        worker = Worker(topic, "w1", driver)
+        worker.open(fence(1), 0)
+        worker.send(fence(1), bundle(0, 1))
+        failed = driver.take(SinkFailed)
+    assert (failed.category, "value: json" in failed.message) == ("user", True)
+
+
+def test_a_missing_topic_fails_with_what_to_do(broker: Broker) -> None:
+    topic = Topic(broker, "transactional")
+    topic.spec["kafka"]["topic"] = "nowhere"
+    with PortDriver() as driver:
+        worker = Worker(topic, "w1", driver)
+        worker.send_open(fence(1), 0)
+        failed = driver.take(SinkFailed)
+    assert failed.category == "user"
+    assert "create it" in failed.message

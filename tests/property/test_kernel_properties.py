@@ -1,0 +1,102 @@
+"""The native kernel gives what its Python reference gives: the same bytes, values, refusals and messages."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flamestream.model import codec, payload_codec, state
+from flamestream.model.collections import Vector
+from flamestream.model.collections.vector import append_in_python
+from flamestream.model.errors import Corrupt, PayloadError
+from flamestream.model.kernel import kernel
+from support.payloads import PAYLOADS, same
+
+pytestmark = pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
+
+NO_PAYLOADS = st.sampled_from([[1], {"a": 1}, {1}, 2**64, -(2**63) - 1, "\ud800", object, (1, [2]), (("\udfff",),), 1j, Vector([1, 2])])
+ANYTHING = st.one_of(PAYLOADS, NO_PAYLOADS, st.tuples(PAYLOADS, NO_PAYLOADS))
+
+
+def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except (PayloadError, Corrupt) as error:
+        return type(error), str(error)
+
+
+def deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = (value,)
+    return value
+
+
+@given(ANYTHING)
+def test_what_is_encoded_or_refused(value: Any) -> None:
+    assert outcome(codec.encode, value) == outcome(payload_codec.encode, value)
+    assert outcome(codec.check, value) == outcome(payload_codec.check, value)
+    assert outcome(codec.height_of, value) == outcome(payload_codec.height_of, value)
+
+
+@pytest.mark.parametrize("levels", [62, 63, 64, 65, 66, 200])
+def test_the_same_depth_is_too_deep(levels: int) -> None:
+    value = deep(levels)
+    assert outcome(codec.encode, value) == outcome(payload_codec.encode, value)
+    assert outcome(codec.height_of, value, 63) == outcome(payload_codec.height_of, value, 63)
+    assert outcome(codec.encode_many, [value]) == outcome(payload_codec.encode_many, [value])
+
+
+@given(st.lists(ANYTHING, max_size=20))
+def test_many_at_once(values: list[Any]) -> None:
+    items = [(b"meta", value) for value in values]
+    assert outcome(codec.encode_many, values) == outcome(payload_codec.encode_many, values)
+    assert outcome(codec.encode_items, items) == outcome(payload_codec.encode_items, items)
+
+
+@given(
+    st.one_of(st.binary(max_size=40), PAYLOADS.map(payload_codec.encode)), st.lists(st.tuples(st.integers(0, 60), st.binary(max_size=2)))
+)
+def test_damaged_bytes_are_read_or_refused_alike(data: bytes, damage: list[tuple[int, bytes]]) -> None:
+    damaged = bytearray(data)
+    for place, new in damage:
+        damaged[place % (len(damaged) + 1) : place % (len(damaged) + 1) + len(new)] = new
+    for native, reference in (
+        (codec.decode, payload_codec.decode),
+        (codec.decode_many, payload_codec.decode_many),
+        (codec.decode_items, payload_codec.decode_items),
+    ):
+        ours, theirs = outcome(native, bytes(damaged)), outcome(reference, bytes(damaged))
+        assert type(ours) is type(theirs)
+        assert ours == theirs if isinstance(ours, tuple) and ours and isinstance(ours[0], type) else same(_tupled(ours), _tupled(theirs))
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(map(_tupled, value)) if isinstance(value, list) else value
+
+
+@given(st.integers(0, 1200), st.lists(PAYLOADS, max_size=40))
+def test_a_vector_grows_to_the_same_vector(before: int, values: list[Any]) -> None:
+    native = reference = Vector(range(before))
+    for value in values:
+        native, reference = native.append(value), append_in_python(reference, value)
+    slots = ("_size", "_level", "_counts")
+    assert [getattr(native, slot) for slot in slots] == [getattr(reference, slot) for slot in slots]
+    assert codec.encode(native) == payload_codec.encode(reference)
+
+
+@given(st.integers(0, 1200), st.lists(st.one_of(st.integers(), st.sampled_from(["pop", "set"])), max_size=80))
+def test_an_accumulator_s_change_is_the_delta_that_the_reference_writes(before: int, steps: list[Any]) -> None:
+    """The kernel writes the delta of a Vector that only grew itself; of any other it asks the reference, so both must restore."""
+    old = new = Vector(range(before))
+    for step in steps:
+        if step == "pop":
+            new = new.pop() if len(new) else new
+        elif step == "set":
+            new = new.set(len(new) // 2, "changed") if len(new) else new
+        else:
+            new = new.append(str(step))
+    assert kernel is not None
+    assert kernel.delta(old, new) in (None, state.delta_state(old, new))

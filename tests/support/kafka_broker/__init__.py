@@ -1,0 +1,206 @@
+"""A real Kafka broker, one KRaft node: its jars from Maven Central, fetched once into the checkout's `.cache`.
+
+`FLAMESTREAM_KAFKA_JARS` names a folder of a Kafka's jars to use instead (its `libs`). Where there is neither that, nor fetched ones, nor
+a Maven that fetches (installed by apt-get for root), the tests that need it are skipped, and say so.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from flamestream.adapters.java import QUICK, find_java
+from support.eventually import eventually
+from support.processes import kill
+
+HERE = Path(__file__).parent
+JARS = Path(__file__).parents[3] / ".cache" / "kafka-4.3.1"
+FETCH_SECONDS = 600
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
+SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    # A broker killed with -9 is let in again soon, and what a dead client left open is looked for each second.
+    "broker.session.timeout.ms": "1000",
+    "broker.heartbeat.interval.ms": "200",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+    "log.cleaner.backoff.ms": "200",
+    "log.retention.check.interval.ms": "500",
+    "log.initial.task.delay.ms": "500",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+}
+QUIET: dict[str, Any] = {"log_level": 0}
+
+
+def jars() -> Path:
+    """A folder of the broker's jars, fetched if need be (half a minute, once)."""
+    if given := os.environ.get("FLAMESTREAM_KAFKA_JARS"):
+        return Path(given)
+    if not JARS.exists():
+        _fetch()
+    return JARS
+
+
+def _fetch() -> None:
+    if shutil.which("mvn") is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        subprocess.run(["apt-get", "install", "-y", "-qq", "maven"], capture_output=True, timeout=FETCH_SECONDS, check=False)
+    if shutil.which("mvn") is None:
+        pytest.skip("no Kafka: install Maven to have its jars fetched, or name a Kafka's `libs` folder in FLAMESTREAM_KAFKA_JARS")
+    made = JARS.with_name(f"{JARS.name}-{os.getpid()}")
+    command = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies", "-DincludeScope=runtime"]
+    done = subprocess.run([*command, f"-DoutputDirectory={made}"], capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
+    if done.returncode:
+        pytest.skip(f"no Kafka: Maven could not fetch its jars: {done.stdout.strip()[-500:]}")
+    made.rename(JARS)
+
+
+class Broker:
+    """One broker on ports of its own; what it keeps is in `folder`. `more` are settings of server.properties."""
+
+    def __init__(self, folder: Path, more: Mapping[str, str] = {}) -> None:  # never changed
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.port, self._control = _two_free_ports()
+        self._more = dict(more)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def up(self) -> bool:
+        return self._process is not None
+
+    # --- its life -------------------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Back when it answers."""
+        self._configure()
+        if not (self._folder / "data" / "meta.properties").exists():
+            subprocess.run(
+                self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c"), capture_output=True, check=True, timeout=60
+            )
+        with open(self._folder / "log", "ab") as log:
+            self._process = subprocess.Popen(self._java("kafka.Kafka"), stdout=log, stderr=log)
+        eventually(self._answers, "the Kafka broker answers", within=90)
+
+    def kill(self) -> None:
+        """SIGKILL, and back when it is dead."""
+        if self._process is not None:
+            kill(self._process.pid)
+            self._process.wait()
+            self._process = None
+
+    def pause(self) -> None:
+        """It hangs: connections stay, nothing is answered."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def _configure(self) -> None:
+        addresses = {
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{self._control}",
+            "advertised.listeners": f"PLAINTEXT://{self.address}",
+            "controller.quorum.voters": f"1@127.0.0.1:{self._control}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(self._folder / "data"),
+        }
+        settings = {**SETTINGS, **addresses, **self._more}
+        (self._folder / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+
+    def _java(self, *command: str) -> list[str]:
+        paths = ":".join(sorted(str(jar) for jar in jars().glob("*.jar")))
+        options = ["-Xms128m", "-Xmx384m", f"-Dlog4j2.configurationFile={HERE / 'log4j2.yaml'}", "-cp", paths]
+        return [str(find_java().launcher), *QUICK, *options, *command, str(self._folder / "server.properties")]
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, f"the broker has ended: {(self._folder / 'log').read_text()[-2000:]}"
+        try:
+            return bool(self.admin().list_topics(timeout=1).brokers)
+        except KafkaException:
+            return False
+
+    # --- what is in it --------------------------------------------------------------------------------------------------------------
+
+    def admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.address, **QUIET})
+
+    def topic(self, partitions: int = 1, name: str = "", **settings: str) -> str:
+        """A new topic; underscores in names of settings stand for dots."""
+        name = name or f"topic-{uuid4().hex[:8]}"
+        config = {key.replace("_", "."): value for key, value in settings.items()}
+        admin = self.admin()  # kept until the answer: its end ends what it was asked
+        admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(30)
+        return name
+
+    def write(self, topic: str, *values: bytes | None, partition: int = 0, **settings: Any) -> None:
+        """Durable when it returns. `settings` of `produce`."""
+        producer = Producer({"bootstrap.servers": self.address, "linger.ms": 0, "enable.idempotence": True, **QUIET})
+        for value in values:
+            producer.produce(topic, value, partition=partition, **settings)
+        assert producer.flush(30) == 0
+
+    def read(self, topic: str, committed: bool = True) -> list[Message]:
+        """Everything that it holds now, partition by partition."""
+        isolation = "read_committed" if committed else "read_uncommitted"
+        own = {"group.id": "tests", "isolation.level": isolation, "auto.offset.reset": "earliest", "enable.partition.eof": True}
+        consumer = Consumer({"bootstrap.servers": self.address, "fetch.wait.max.ms": 10, "enable.auto.commit": False, **own, **QUIET})
+        left = set(consumer.list_topics(topic, 10).topics[topic].partitions)
+        consumer.assign([TopicPartition(topic, number, 0) for number in left])
+        found: dict[int, list[Message]] = {number: [] for number in left}
+        while left:
+            message = consumer.poll(30)
+            assert message is not None, f"topic {topic} was not read to its end"
+            number = message.partition()
+            assert number is not None
+            if (error := message.error()) is None:
+                found[number].append(message)
+            else:
+                assert error.code() == KafkaError._PARTITION_EOF, error
+                left.discard(number)
+        consumer.close()
+        return [message for number in sorted(found) for message in found[number]]
+
+
+def _two_free_ports() -> tuple[int, int]:
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], other.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One for all tests; whoever kills it starts it again."""
+    made = Broker(tmp_path_factory.mktemp("kafka"))
+    try:
+        made.start()
+        yield made
+    finally:
+        made.kill()

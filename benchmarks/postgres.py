@@ -4,8 +4,9 @@
     python benchmarks/postgres.py --dsn postgresql://me@host/db
     python benchmarks/postgres.py --json
 
-Latency: one call is in flight at a time, from `deliver` to the acknowledgement, each measured beside a bare commit, in turns. "bare" is an
-INSERT of one row through the same driver, so one commit. Throughput: deliveries of 4,096 rows over 128 slots, as a backlog makes them.
+Latency: one call is in flight at a time, from `deliver` to the acknowledgement. In turns with it, on the same server: "bare" is an
+INSERT of one row through the same driver, so one commit; "copy" is a COPY of as many rows and its commit. Throughput: deliveries of
+4,096 rows over 128 slots, as a backlog makes them.
 """
 
 import argparse
@@ -83,17 +84,21 @@ def latency(dsn: str, rounds: int, rows: int, slots: int, key: list[str]) -> dic
     """p50 and p99 of a delivery, and of a bare commit beside it."""
     with table(dsn, key) as name, contextlib.closing(Sink(dsn, name, key, slots)) as sink, psycopg.connect(dsn, autocommit=True) as raw:
         raw.execute("CREATE TABLE bench_bare (n bigint, text text)")
+        raw.execute(f"CREATE TABLE bench_copy (LIKE {name} INCLUDING ALL)")
         ours: list[float] = []
         bare: list[float] = []
+        copied: list[float] = []
         for number in range(rounds):
             bare.append(
                 timed(lambda number=number: raw.execute("INSERT INTO bench_bare VALUES (%s, %s)", (number, "x" * 40), prepare=True))
             )
+            plain = [(f"word{n}", number, [n, n + 7], number) for n in range(rows)]
+            copied.append(timed(lambda plain=plain: _copy(raw, "bench_copy", plain)))
             bundles = sink.bundles(rows, slots)
             ours.append(timed(lambda bundles=bundles: sink.deliver(bundles)))
-        raw.execute("DROP TABLE bench_bare")
     warm = rounds // 10
-    return {"rows": rows, "slots": slots, "key": bool(key)} | quantiles("sink", ours[warm:]) | quantiles("bare", bare[warm:])
+    of_sink = {"rows": rows, "slots": slots, "key": bool(key)} | quantiles("sink", ours[warm:])
+    return of_sink | quantiles("bare", bare[warm:]) | quantiles("copy", copied[warm:])
 
 
 def throughput(dsn: str, deliveries: int, rows: int, slots: int, key: list[str]) -> dict[str, Any]:
@@ -146,12 +151,12 @@ def table(dsn: str, key: list[str]) -> Iterator[str]:
     name = "bench_rows"
     unique = f", PRIMARY KEY ({', '.join(key)})" if key else ""
     with psycopg.connect(dsn, autocommit=True) as raw:
-        raw.execute(f"DROP TABLE IF EXISTS {name}, bench_slots, bench_bare")
+        raw.execute(f"DROP TABLE IF EXISTS {name}, bench_slots, bench_bare, bench_copy")
         raw.execute(f"CREATE TABLE {name} ({TYPES}{unique})")
         try:
             yield name
         finally:
-            raw.execute(f"DROP TABLE IF EXISTS {name}, bench_slots, bench_bare")
+            raw.execute(f"DROP TABLE IF EXISTS {name}, bench_slots, bench_bare, bench_copy")
 
 
 def timed(call: Callable[[], object]) -> float:

@@ -9,7 +9,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import psycopg
 import pytest
 
 from support.eventually import eventually
+from support.ports import free_port
 from support.processes import alive, descendants, kill
 
 SETTINGS = {
@@ -62,7 +62,7 @@ class PostgresServer:
         self._log = folder / "log"
         self._settings = SETTINGS | settings
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = _free_port()
+        self.port = free_port()
         self.dsn = f"postgresql://{USER}@127.0.0.1:{self.port}/{DATABASE}"
         if os.geteuid() == 0:
             shutil.chown(folder, "postgres")
@@ -145,9 +145,3 @@ def _as_postgres() -> list[str]:
         return []
     user = pwd.getpwnam("postgres")
     return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port

@@ -84,13 +84,19 @@ class Acceptor:
             log.warning("connection dropped", extra={"reason": reason, "dropped": self.dropped})
 
 
-def listen(host: str, port: int = 0) -> socket.socket:
-    """A listening TCP socket; port 0 takes any free one."""
+def listen(host: str, port: int = 0, *, shared: bool = False) -> socket.socket:
+    """A listening TCP socket; port 0 takes any free one. `shared` among processes of this user that say so too."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((host, port))
-    listener.listen(_BACKLOG)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
     return listener
 
 

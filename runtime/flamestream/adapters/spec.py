@@ -12,13 +12,15 @@ Keeps: unknown fields are errors. Does not: know any kind of source or sink (sou
 """
 
 import importlib
+import importlib.util
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from flamestream.model.errors import ManifestError
+from flamestream.model.errors import ManifestError, UserError
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -83,3 +85,20 @@ def check_dsn(dsn: str) -> None:
         raise ValueError(
             "a password does not belong into a manifest: use PGPASSWORD, ~/.pgpass or `password_file`, and leave it out of `dsn`"
         )
+
+
+def need(package: str, extra: str) -> None:
+    """Raises ValueError unless `package` is installed."""
+    if importlib.util.find_spec(package) is None:
+        raise ValueError(f"this needs the package {package}: pip install 'flamestream[{extra}]'")
+
+
+def secret_of(file: str, where: str) -> str:
+    """The content of a file with a secret, without white space around it. Raises UserError."""
+    try:
+        found = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{where}: cannot read {file}: {error}") from None
+    if not found:
+        raise UserError(f"{where}: {file} is empty")
+    return found

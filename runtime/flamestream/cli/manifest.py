@@ -22,9 +22,15 @@ API_VERSION: Final = "flamestream.dev/v1alpha1"
 GUARANTEES: Final = ("exactly-once", "at-least-once", "none")
 LATER: Final = ("exactly-once-2pc", "strong-productions", "micro-batch", "at-most-once")
 ON_ERROR: Final = "write fail, or {deadLetter: SINK}"
-PLACED: Final = ("files", "rolling")
-"""Kinds of sources and sinks whose `path` is relative to the manifest."""
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PATHS: Final = {
+    "files": ("path", "paths"),
+    "rolling": ("path",),
+    "postgres": ("password_file",),
+    "http": ("keys", "token_file"),
+    "events": ("path",),
+}
+"""Settings of sources and sinks that are places in the file system."""
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -152,13 +158,15 @@ class Job(Struct, frozen=True):
         ((kind, settings),) = spec.items()
         if kind == "kafka":
             return {"kafka": self._files_of_kafka(settings)}
-        if kind not in PLACED or not isinstance(settings, dict):
+        if not isinstance(settings, dict):
             return spec
         placed = dict(settings)
-        if isinstance(placed.get("path"), str):
-            placed["path"] = self.place(placed["path"])
-        if isinstance(placed.get("paths"), list):
-            placed["paths"] = [self.place(path) if isinstance(path, str) else path for path in placed["paths"]]
+        for name in _PATHS.get(kind, ()):
+            written = placed.get(name)
+            if isinstance(written, str):
+                placed[name] = self.place(written)
+            elif isinstance(written, list):
+                placed[name] = [self.place(path) if isinstance(path, str) else path for path in written]
         return {kind: placed}
 
     def _files_of_kafka(self, part: Any, name: str = "") -> Any:

@@ -92,6 +92,9 @@ def _guarantee_holds(job: Job, of_sources: dict[str, SourceTraits], of_sinks: di
         if guarantee == "exactly-once" and not sink.fences:
             raise job.error(("spec", "sinks", name), sink.refusal.partition(": ")[2] or "this sink cannot fence")
     for name, source in of_sources.items():
+        if guarantee == "none" and source.answers:
+            what = "this source answers when a record is in the journal, and under none there is no journal"
+            raise job.error(("spec", "sources", name), f"{what}: choose at-least-once or exactly-once")
         if guarantee != "none" and not source.timed and job.spec.journal is None:
             raise job.error(
                 ("spec", "sources", name),

@@ -9,6 +9,8 @@
 | callback | no                            | tests and benchmarks in the worker         |
 | kafka    | yes: in a control topic       | consumers of a topic                       |
 | discard  | no                            | measuring what a graph costs without output|
+| http     | if the far end says so        | servers of any kind                        |
+| events   | yes: a shared folder          | browsers                                   |
 | postgres | yes: a table beside the rows  | rows that anybody can query                |
 
 >>> describe({"discard": {}}).fences
@@ -23,7 +25,7 @@ Does not: read the manifest's file (cli/manifest.py), or refuse a sink (it says 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -41,7 +43,7 @@ from flamestream.adapters.sinks.rolling.consumer import RollingConsumer
 from flamestream.adapters.sinks.rolling.parts import part_format
 from flamestream.adapters.sinks.rolling.settings import Rolling
 from flamestream.adapters.sinks.socket_sink import SocketConsumer
-from flamestream.adapters.spec import address_of, check_dsn, function_of, one_of
+from flamestream.adapters.spec import address_of, check_dsn, function_of, need, one_of, secret_of
 from flamestream.adapters.stores import store_from
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
@@ -108,7 +110,44 @@ class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         return self.columns if isinstance(self.columns, dict) else {column: column for column in self.columns}
 
 
-SinkSpec = FilesSpec | Rolling | SocketSpec | Connector | CallbackSpec | DiscardSpec | KafkaSinkSpec | PostgresSpec
+class EventsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Server-sent events for browsers, over a folder as of a files sink; see docs/http.md."""
+
+    path: str
+    """The folder."""
+    listen: str
+    url: str = "/events"
+    allow_origin: str | None = None
+    """For pages of another origin, e.g. https://example.org or *."""
+    fsync: bool = True
+    poll_ms: int = 20
+
+    def __post_init__(self) -> None:
+        address_of(self.listen)
+        if not self.url.startswith("/") or self.poll_ms < 1:
+            raise ValueError("`url` begins with /, and `poll_ms` is at least 1")
+        need("h11", "http")
+
+
+class HttpSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A server to POST to; see docs/http.md."""
+
+    url: str
+    contract: Literal["fenced", "idempotent"]
+    timeout_ms: int = 10_000
+    batch: int = 100
+    """Of `idempotent`: items in a request."""
+    token_file: str | None = None
+    """Its content is sent as the bearer token."""
+
+    def __post_init__(self) -> None:
+        if not self.url.startswith(("http://", "https://")):
+            raise ValueError("`url` begins with http:// or https://")
+        if min(self.timeout_ms, self.batch) < 1:
+            raise ValueError("`timeout_ms` and `batch` have to be at least 1")
+
+
+SinkSpec = FilesSpec | Rolling | SocketSpec | Connector | CallbackSpec | DiscardSpec | KafkaSinkSpec | PostgresSpec | EventsSpec | HttpSpec
 _KINDS: Final[dict[str, type[SinkSpec]]] = {
     "files": FilesSpec,
     "socket": SocketSpec,
@@ -118,10 +157,16 @@ _KINDS: Final[dict[str, type[SinkSpec]]] = {
     "postgres": PostgresSpec,
     "rolling": Rolling,
     "connector": Connector,
+    "events": EventsSpec,
+    "http": HttpSpec,
 }
 _CANNOT_FENCE: Final = (
     "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get items twice. "
     "Choose a `files`, `rolling`, `socket`, `kafka` or `postgres` sink, or `guarantee: at-least-once`"
+)
+_IDEMPOTENT: Final = (
+    "a server that only drops repeated ids cannot keep out a worker that was replaced and wakes up again. Let it keep the contract "
+    "`fenced` (docs/http.md, examples/http_consumer.py), or choose `guarantee: at-least-once`"
 )
 
 
@@ -144,6 +189,8 @@ def describe(spec: object, where: str = "sink") -> SinkTraits:
             return SinkTraits(False, f"{where}: {_CANNOT_FENCE.format('callback')}")
         case DiscardSpec():
             return SinkTraits(False, f"{where}: {_CANNOT_FENCE.format('discard')}")
+        case HttpSpec(contract="idempotent"):
+            return SinkTraits(False, f"{where}: {_IDEMPOTENT}")
         case KafkaSinkSpec():
             require_package(where)
             return SinkTraits(True)
@@ -181,12 +228,17 @@ def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, 
             return CallbackConsumer(None, sink, post, reactor)
         case PostgresSpec() as postgres:
             return _postgres(postgres, sink, job, post, reactor)
+        case HttpSpec() as http:
+            return _http(http, sink, writer, job, post, reactor)
+        case EventsSpec() as events:
+            files = Writing(FencedFolder(Path(events.path)), events.fsync, job, sink, writer)
+            return _events(events, BlockingConsumer(files, sink, post, reactor), reactor)
 
 
 def read(spec: object, where: str = "sink") -> Iterator[Item]:
     """All items that a files or rolling sink holds, in the total order: (meta, slot, sequence, payload)."""
     match one_of(spec, _KINDS, where):
-        case FilesSpec(path=path):
+        case FilesSpec(path=path) | EventsSpec(path=path):
             return read_items(Path(path))
         case PostgresSpec(history=history) as postgres if history is not None:
             from flamestream.adapters.sinks.postgres_reading import read_history  # psycopg is there only if it is used
@@ -208,6 +260,23 @@ def _postgres(spec: PostgresSpec, sink: SinkName, job: str, post: Post, reactor:
     place = PostgresPlace(spec.table, spec.sources, spec.key, spec.state, spec.history)
     writing = PostgresWriting(Server(spec.dsn, spec.password_file, "flamestream"), place, job, sink)
     return BlockingConsumer(writing, sink, post, reactor)
+
+
+def _events(spec: EventsSpec, files: BlockingConsumer, reactor: Reactor) -> Consumer:
+    from flamestream.adapters.sinks.events_sink import EventsConsumer, EventsPlace  # h11 is there only if it is used
+
+    place = EventsPlace(Path(spec.path), address_of(spec.listen), spec.url, spec.allow_origin, spec.poll_ms / 1000)
+    return EventsConsumer(files, place, reactor)
+
+
+def _http(spec: HttpSpec, sink: SinkName, writer: WorkerId, job: str, post: Post, reactor: Reactor) -> Consumer:
+    from flamestream.adapters.sinks.http_sink import HttpPlace, HttpWriting  # urllib3 takes a while to import
+
+    headers = {}
+    if spec.token_file is not None:
+        headers["authorization"] = f"Bearer {secret_of(spec.token_file, f'spec.sinks.{sink}.http.token_file')}"
+    place = HttpPlace(spec.url, spec.contract, spec.timeout_ms / 1000, spec.batch, headers)
+    return BlockingConsumer(HttpWriting(place, job, sink, writer), sink, post, reactor)
 
 
 def _read_rolling(store: ObjectStore, where: str) -> Iterator[Item]:

@@ -139,6 +139,14 @@ class FencedFolder:
         record = self._newest_record(below=None)
         return Counted({}, {}) if record is None else self._with_logs_of(record)
 
+    def newest_record(self) -> FenceRecord | None:
+        """What counts below the newest fence that is decided; None before the first."""
+        return self._newest_record(below=None)
+
+    def logs_of(self, fence: Fence) -> list[str]:
+        """Names of the logs that were begun under `fence` so far."""
+        return self._logs_of(fence)
+
     # --- deciding -------------------------------------------------------------------------------------------------------------------
 
     def _announce(self, fence: Fence) -> None:
@@ -242,6 +250,14 @@ def _sync_file(path: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def fence_of(log: str) -> Fence:
+    """Under which a log was written. Raises ValueError for what is no log's name."""
+    found = _LOG_NAME.fullmatch(log)
+    if found is None:
+        raise ValueError(f"{log} is not the name of a log")
+    return _fence(found[1], found[2])
 
 
 def ordered_logs(names: Iterable[str]) -> list[str]:

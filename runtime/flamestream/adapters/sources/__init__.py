@@ -7,11 +7,12 @@
 | socket    | journalled, with its payloads            | records                          | the journal           |
 | postgres  | journalled                               | the table's key                  | the table             |
 | connector | as its class says                        | as its class says                | as its class says     |
+| http      | journalled, with its payloads            | records                          | the journal           |
 | memory    | journalled                               | records of each partition        | this process (tests)  |
 | kafka     | journalled; several share the partitions | the partition's, with gaps       | the topic             |
 
 >>> describe({"generator": {"count": 10}})
-SourceTraits(timed=True, run_length=64, replayable=True, bounded=True, fronts=1)
+SourceTraits(timed=True, run_length=64, replayable=True, bounded=True, answers=False, fronts=1)
 >>> describe({"files": {"path": "in", "folow": True}}, "spec.sources.docs")
 Traceback (most recent call last):
 flamestream.model.errors.ManifestError: spec.sources.docs.files: Object contains unknown field `folow` (its fields: path, paths, ...)
@@ -21,6 +22,7 @@ Does not: read the manifest's file (cli/manifest.py).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
@@ -34,7 +36,7 @@ from flamestream.adapters.sources.memory import MemoryProducer, channel_named
 from flamestream.adapters.sources.reading import ReadingProducer
 from flamestream.adapters.sources.rows import row_class
 from flamestream.adapters.sources.socket_source import SocketProducer
-from flamestream.adapters.spec import address_of, check_dsn, function_of, one_of
+from flamestream.adapters.spec import address_of, check_dsn, function_of, need, one_of, secret_of
 from flamestream.core.settings import FrontSettings
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId
@@ -99,7 +101,34 @@ class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         check_dsn(self.dsn)
 
 
-SourceSpec = FilesSpec | GeneratorSpec | SocketSpec | Connector | MemorySpec | KafkaSourceSpec | PostgresSpec
+class HttpSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A port that clients POST to; see docs/http.md."""
+
+    listen: str
+    keys: str
+    """A folder of this source alone, for the idempotency keys."""
+    path: str = "/"
+    payload: Literal["text", "bytes"] = "text"
+    records: Literal["body", "lines"] = "body"
+    remember: int = 100_000
+    """Requests: a retry that comes later is a new one."""
+    fsync: bool = True
+    max_body: int = 1 << 20
+    max_waiting: int = 8 << 20
+    """Bytes of requests that wait to enter; what comes beyond gets 503."""
+    token_file: str | None = None
+    """Clients send its content as their bearer token."""
+
+    def __post_init__(self) -> None:
+        address_of(self.listen)
+        if not self.path.startswith("/"):
+            raise ValueError("`path` begins with /")
+        if min(self.remember, self.max_body, self.max_waiting - self.max_body + 1) < 1:
+            raise ValueError("`remember` and `max_body` have to be at least 1, and `max_waiting` at least `max_body`")
+        need("h11", "http")
+
+
+SourceSpec = FilesSpec | GeneratorSpec | SocketSpec | Connector | MemorySpec | KafkaSourceSpec | PostgresSpec | HttpSpec
 _KINDS: Final[dict[str, type[SourceSpec]]] = {
     "files": FilesSpec,
     "generator": GeneratorSpec,
@@ -108,6 +137,7 @@ _KINDS: Final[dict[str, type[SourceSpec]]] = {
     "memory": MemorySpec,
     "kafka": KafkaSourceSpec,
     "postgres": PostgresSpec,
+    "http": HttpSpec,
 }
 
 
@@ -121,6 +151,8 @@ class SourceTraits:
     replayable: bool
     """False: the payloads are journalled, and ReadRun is never asked."""
     bounded: bool
+    answers: bool = False
+    """Clients are answered when their records are durable, so something has to make them durable."""
     fronts: int = 1
     """They share what the source has, so that several workers read it."""
 
@@ -147,6 +179,8 @@ def describe(spec: object, where: str = "source") -> SourceTraits:
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False, fronts=readers)
         case PostgresSpec(follow=follow):
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=not follow)
+        case HttpSpec():
+            return SourceTraits(timed=False, run_length=0, replayable=False, bounded=False, answers=True)
 
 
 def share_of(fronts: Sequence[FrontSettings], front: FrontId) -> int:
@@ -183,6 +217,8 @@ def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: s
             return KafkaProducer(kafka, share, name, job, front, post, reactor)
         case PostgresSpec() as postgres:
             return _postgres(postgres, name, front, post, reactor)
+        case HttpSpec() as http:
+            return _http(http, name, front, post, reactor)
 
 
 def _postgres(spec: PostgresSpec, name: str, front: FrontId, post: Post, reactor: Reactor) -> Producer:
@@ -192,3 +228,21 @@ def _postgres(spec: PostgresSpec, name: str, front: FrontId, post: Post, reactor
     log = ChangeLog(spec.table, spec.key, spec.columns, spec.follow, spec.start, spec.poll_ms / 1000)
     server = Server(spec.dsn, spec.password_file, f"flamestream source {name}"[:63])
     return PostgresProducer(PostgresReader(server, log), front, post, reactor)
+
+
+def _http(spec: HttpSpec, name: str, front: FrontId, post: Post, reactor: Reactor) -> Producer:
+    from flamestream.adapters.sources.http_source import HttpIngest, HttpProducer  # h11 is there only if it is used
+
+    ingest = HttpIngest(
+        address=address_of(spec.listen),
+        path=spec.path,
+        as_bytes=spec.payload == "bytes",
+        by_line=spec.records == "lines",
+        most_body=spec.max_body,
+        most_waiting_bytes=spec.max_waiting,
+        keys=Path(spec.keys),
+        remember=spec.remember,
+        fsync=spec.fsync,
+        token=None if spec.token_file is None else secret_of(spec.token_file, f"spec.sources.{name}.http.token_file"),
+    )
+    return HttpProducer(ingest, name, front, post, reactor)

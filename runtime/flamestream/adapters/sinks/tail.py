@@ -1,0 +1,175 @@
+"""Following a files sink while it grows: every item once, from any cursor on, through any number of recoveries.
+
+A cursor is a short text that says exactly which items were given: a fence, below which every log was read to its end, and how far each log
+from there on was read. It is all that a reader has to keep, and any process that sees the folder can go on from it.
+
+    3.1/w5-0@1234+2/w6-0@2345       of attempt 3: log w5-0 up to byte 1234 and two items further, w6-0 up to byte 2345
+
+Older fences' logs are read up to the length that counts, before any newer one's. Of the newest fence's logs only what was whole before no
+newer fence was announced is given: whoever takes over finds it, so it counts for ever (fences.py).
+
+Keeps: per slot, items in their order, each once; what is given is never taken back. Does not: order slots among each other, or wait.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from io import FileIO
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+from flamestream.adapters.sinks.fences import FencedFolder, FenceRecord, fence_of, ordered_logs
+from flamestream.adapters.sinks.log import scan
+from flamestream.model.errors import Corrupt, UserError
+from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, SequenceNumber, Slot
+from flamestream.model.meta import Meta
+from flamestream.model.payload import decode_items
+
+_CURSOR: Final = re.compile(r"(\d{1,10})\.(\d{1,10})((?:/[^/@]{1,200}@\d{1,18}(?:\+\d{1,10})?){0,1000})")
+_POSITION: Final = re.compile(r"([^/@]+)@(\d+)(?:\+(\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An item, and the cursor behind it."""
+
+    cursor: str
+    meta: Meta
+    slot: Slot
+    sequence: SequenceNumber
+    payload: Any
+
+
+@dataclass(slots=True)
+class _Place:
+    start: int = 0
+    """Of the record that is next."""
+    items: int = 0
+    """Of it that were given."""
+
+
+@dataclass(slots=True)
+class Cursor:
+    """Which items were given."""
+
+    floor: Fence = NO_FENCE
+    """Every log of an older fence was read to its end."""
+    places: dict[str, _Place] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        parts = [f"{self.floor.attempt}.{self.floor.layout}"]
+        for log, place in self.places.items():
+            fence = fence_of(log)
+            short = log.removesuffix(".log").removeprefix(f"attempt-{fence.attempt}-{fence.layout}-")
+            ahead = f"{fence.attempt}.{fence.layout}!" if fence != self.floor else ""
+            parts.append(f"{ahead}{short}@{place.start}" + (f"+{place.items}" if place.items else ""))
+        return "/".join(parts)
+
+    @classmethod
+    def parse(cls, text: str) -> "Cursor":
+        """Raises UserError."""
+        found = _CURSOR.fullmatch(text)
+        if found is None:
+            raise UserError(f"{text!r:.100} is not a cursor")
+        cursor = cls(Fence(Attempt(int(found[1])), LayoutVersion(int(found[2]))))
+        for name, start, items in _POSITION.findall(found[3]):
+            ahead, _, short = name.rpartition("!")
+            attempt, _, layout = (ahead or f"{found[1]}.{found[2]}").partition(".")
+            log = f"attempt-{attempt}-{layout}-{short}.log"
+            try:
+                fence_of(log)
+            except ValueError:
+                raise UserError(f"{text!r:.100} is not a cursor") from None
+            cursor.places[log] = _Place(int(start), int(items or 0))
+        return cursor
+
+
+class Tail:
+    """One reader. All calls block."""
+
+    def __init__(self, root: Path, cursor: Cursor) -> None:
+        self._folder = FencedFolder(root)
+        self._cursor = cursor
+        self._logs: list[str] = []
+        self._lengths: dict[str, int] = {}
+
+    @property
+    def cursor(self) -> str:
+        """Behind everything that was given."""
+        return str(self._cursor)
+
+    def next(self, most: int) -> list[Given]:
+        """About `most` items, or fewer if no more are there now. Raises Corrupt, or UserError for a cursor of another folder."""
+        try:
+            record = self._folder.newest_record()
+        except FileNotFoundError:
+            return []
+        if record is None:
+            return []
+        if record.fence < self._cursor.floor:
+            raise UserError(
+                f"the cursor is of attempt {self._cursor.floor.attempt}, and {self._folder.root} has seen only {record.fence.attempt}"
+            )
+        given = self._older(record, most)
+        return given if given else self._newest(record, most)
+
+    def to_the_end(self) -> None:
+        """As if everything that is there now had been given."""
+        while self.next(4096):
+            pass
+
+    def _older(self, record: FenceRecord, most: int) -> list[Given]:
+        """What counts of the fences from the floor to the newest, in their order."""
+        logs = [log for log in record.lengths if self._cursor.floor <= fence_of(log) < record.fence]
+        for fence, group in groupby(ordered_logs(logs), key=fence_of):
+            given: list[Given] = []
+            for log in group:
+                if len(given) < most:
+                    given += self._read(log, record.lengths[log], most - len(given))
+            if given:
+                return given
+            self._pass(fence)
+        if self._cursor.floor < record.fence:
+            self._cursor.floor = record.fence
+            self._cursor.places = {log: place for log, place in self._cursor.places.items() if fence_of(log) >= record.fence}
+        return []
+
+    def _pass(self, fence: Fence) -> None:
+        """Nothing of `fence` is left."""
+        self._cursor.places = {log: place for log, place in self._cursor.places.items() if fence_of(log) > fence}
+        self._cursor.floor = max(self._cursor.floor, Fence(fence.attempt, LayoutVersion(fence.layout + 1)))
+
+    def _newest(self, record: FenceRecord, most: int) -> list[Given]:
+        before = {log: _Place(place.start, place.items) for log, place in self._cursor.places.items()}
+        given: list[Given] = []
+        for log in ordered_logs(self._folder.logs_of(record.fence)):
+            if len(given) < most:
+                given += self._read(log, None, most - len(given))
+        if given and self._folder.newest_announced() != record.fence:
+            self._cursor.places = before  # somebody takes over, and decides what of it counts
+            return []
+        return given
+
+    def _read(self, log: str, end: int | None, most: int) -> list[Given]:
+        place = self._cursor.places.setdefault(log, _Place())
+        if end is not None and place.start >= end:
+            return []
+        try:
+            with FileIO(self._folder.root / log) as file:
+                return list(self._items(log, file, place, end, most))
+        except FileNotFoundError:
+            raise Corrupt(f"{self._folder.root / log} is gone; restore it from a backup") from None
+
+    def _items(self, log: str, file: FileIO, place: _Place, end: int | None, most: int) -> Iterator[Given]:
+        for record in scan(file, log, place.start, end):
+            items = [(slot, sequence, item) for slot, sequence, _, data in record.delivery.bundles for item in decode_items(data)]
+            skipped = place.items
+            for number, (slot, sequence, (meta, payload)) in enumerate(items[skipped:], skipped + 1):
+                place.items = number
+                if number == len(items):
+                    place.start, place.items = record.end, 0
+                yield Given(str(self._cursor), Meta(meta), slot, sequence, payload)
+                most -= 1
+                if not most:
+                    return

@@ -11,15 +11,6 @@ from flamestream.cli.manifest_parts import Part
 
 ConditionType = Literal["Ready", "Running", "Checkpointing", "Recovering", "Suspended", "Degraded", "Completed", "Failed"]
 TYPES: Final[tuple[ConditionType, ...]] = get_args(ConditionType)
-    "Ready",
-    "Running",
-    "Checkpointing",
-    "Recovering",
-    "Suspended",
-    "Degraded",
-    "Completed",
-    "Failed",
-)
 MAX_MESSAGE: Final = 1024
 
 

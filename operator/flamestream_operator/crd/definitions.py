@@ -33,7 +33,7 @@ def job() -> Schema:
     later = f" Later: {', '.join(LATER)}."
     properties["guarantee"] |= {
         "enum": [*GUARANTEES],
-        "description": properties["guarantee"]["description"] + f" Later: {', '.join(LATER)}.",
+        "description": properties["guarantee"]["description"] + later,
     }
     spec["x-kubernetes-validations"] = _job_rules()
     properties["application"]["x-kubernetes-validations"] = [
@@ -167,9 +167,7 @@ def _whole(text: str, spec: Schema, status: Schema, *, required: bool) -> Schema
 
 def _optional(status: Schema) -> Schema:
     """A status has no defaults: what the operator has not written is not there."""
-    if not isinstance(status, dict):
-        return status
-    return {key: _optional(value) for key, value in status.items() if key != "default" or (isinstance(value, dict) and "type" in value)}
+    return {key: _optional(value) if isinstance(value, dict) else value for key, value in status.items() if key != "default"}
 
 
 def _definition(kind: str, short: list[str], schema: Schema, columns: list[Schema], subresources: dict[str, Any]) -> Schema:

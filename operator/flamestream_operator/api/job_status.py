@@ -54,6 +54,8 @@ class DriverStatus(Part, frozen=True):
     """Workers and standbys that it runs."""
     revision: str
     """Hash of everything that the pods were made from."""
+    uid: str = ""
+    """Of the pod, once it was seen: a pod that was seen and is not there any more is never made again."""
     state: Literal["Starting", "Running", "Retiring"] = "Starting"
     """Retiring: its workers hand their slots over, then it is deleted."""
     since: str = ""
@@ -69,8 +71,12 @@ class RunStatus(Part, frozen=True):
     """Of the spec that it runs."""
     code: str = ""
     """Hash of application and image: a change of it stops the run at an epoch."""
-    stage: Literal["None", "Starting", "Running", "Draining", "Stopped"] = "None"
-    """Where the run stands."""
+    application: str = ""
+    """Fingerprint of the application's ConfigMap as the run began; "": there is none."""
+    stage: Literal["None", "Restoring", "Forgetting", "Starting", "Running", "Draining", "Stopped", "Ended"] = "None"
+    """Where the run stands. Restoring, Forgetting: before it begins. Stopped: at an epoch, it can go on. Ended: for good."""
+    cause: Literal["", "Suspend", "Upgrade", "Completed", "Failed", "Rollback"] = ""
+    """Why it drains, stopped or ended."""
     started_at: str = ""
     """When its first driver was decided on."""
     graph: str = ""
@@ -126,8 +132,10 @@ class StableSpec(Part, frozen=True):
     """Its generation."""
     code: str = ""
     """Hash of its application and image."""
+    application: str = ""
+    """Fingerprint of the application's ConfigMap."""
     spec: Free = field(default_factory=dict)
-    """What differs of it: application, image, sources, sinks, pods."""
+    """All of it."""
 
 
 class SuspensionStatus(Part, frozen=True):

@@ -59,7 +59,5 @@ def _of_placement(seen: Seen, status: JobResourceStatus, want: Wanted) -> Word |
         return None
     nodes = [node_of(pod) for pod in seen.of_role("driver") if phase_of(pod) == "Running"]
     if len(nodes) == 2 and nodes[0] == nodes[1]:
-        return Word(
-            True, "OneNode", f"both applications are on node {nodes[0]}: losing it loses both; add a node, or labels that spread them"
-        )
+        return Word(True, "OneNode", f"both applications are on node {nodes[0]}, and would be lost with it: add a node")
     return None

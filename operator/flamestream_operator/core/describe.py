@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from flamestream_operator.api.conditions import MAX_MESSAGE, TYPES, Condition, ConditionType
 from flamestream_operator.api.job_status import JobResourceStatus, Phase
 from flamestream_operator.core.clock import moment, written
+from flamestream_operator.core.conditions import condition
 from flamestream_operator.core.seen import Seen, phase_of
 from flamestream_operator.core.trouble import trouble
 from flamestream_operator.core.wanted import Wanted
@@ -21,19 +22,13 @@ def described(seen: Seen, before: JobResourceStatus, status: JobResourceStatus, 
     """The status with its words."""
     words = _words(seen, status, want)
     known = {condition.type: condition for condition in before.conditions}
-    conditions = [_condition(seen, kind, words[kind], known.get(kind)) for kind in TYPES]
+    conditions = [_made(seen, kind, words[kind], known.get(kind)) for kind in TYPES]
     phase = _phase(seen, status, want)
     return replace(status, phase=phase, message=_message(seen, status, want, words, phase)[:MAX_MESSAGE], conditions=conditions)
 
 
-def _condition(seen: Seen, kind: ConditionType, word: Word, before: Condition | None) -> Condition:
-    state = "True" if word.holds else "False"
-    same = before is not None and before.status == state
-    time = before.last_transition_time if before is not None and same else written(seen.now)
-    return Condition(
-        type=kind, status=state, reason=word.reason or kind, message=word.message[:MAX_MESSAGE], last_transition_time=time,  # type: ignore[arg-type]  # one of the two
-        observed_generation=seen.generation,
-    )  # fmt: skip
+def _made(seen: Seen, kind: ConditionType, word: Word, before: Condition | None) -> Condition:
+    return condition(kind, word.holds, word.reason, word.message, before, written(seen.now), seen.generation)
 
 
 def _phase(seen: Seen, status: JobResourceStatus, want: Wanted) -> Phase:

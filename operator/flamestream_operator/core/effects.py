@@ -26,7 +26,7 @@ _HOSTED = ("Starting", "Running", "Draining")
 
 def effects(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.Action]:
     """What the status asks for and the cluster does not show yet."""
-    if want.waits_for and not want.refusal:
+    if want.waits_for:
         yield do.ReadApplication(want.waits_for)
     yield from _coordination(seen, status, want)
     yield from _operations(seen, status, want)

@@ -90,10 +90,11 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create the object; one of the same name and owner is fine."""
+    """Create the object; one of the same name and owner is fine, unless `once`: then an earlier try got that far, and this one is given up."""
 
     thing: Object
     key: str
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ def _actions(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do
             yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=grace)
     if left:
         return
+    yield do.Abandon()
     yield from _state(seen, status, want)
 
 
@@ -52,8 +53,6 @@ def _state(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.A
         else:
             yield do.Begin(FORGET, "forget", {"settings": settings_of(seen, status, want.plan)})
         return
-    if seen.coordinated is not None:
-        yield do.Abandon()
     yield do.SetFinalizer(False)
 
 

@@ -142,15 +142,16 @@ def _ending(seen: Seen, driver: DriverStatus) -> Ending | None:
         return _told(pod)
     if node_of(pod) in seen.dead_nodes:
         return Ending("NodeLost", f"node {node_of(pod)} of driver pod {driver.name} is not ready")
-    refusal = seen.refusals.get(f"launch/{driver.launch}")
-    return Ending(refusal.reason, refusal.message, refusal.final) if refusal is not None else None
+    return None
 
 
 def refused(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
     """A launch that the API server did not let happen is a failure of it."""
     for driver in list(status.drivers):
         refusal = seen.refusals.get(f"launch/{driver.launch}")
-        if refusal is not None and seen.pod(driver.name) is None:
+        if refusal is not None and refusal.harmless:
+            status = _without(status, driver)
+        elif refusal is not None and seen.pod(driver.name) is None:
             status = failed(_without(status, driver), plan.spec, seen.now, refusal.reason, refusal.message)
     return status
 

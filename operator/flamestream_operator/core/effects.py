@@ -1,7 +1,8 @@
 """From a status that is written to what must be done for it. Every effect follows from what the status announces, never from a plan alone.
 
 Order within a launch: rights, Service, application, the trial of a worker's pod, the driver's ConfigMap, the driver's pod. What is there
-already is fine. The shell stops at the first refusal and reports it under the launch's key.
+already is fine, but for the ConfigMap: it is made once, so a launch that was interrupted behind it is given up and its pod's name never
+used twice. The shell stops at the first refusal and reports it under the launch's key.
 
 Keeps: no effect that the written status does not name; deletions only of pods that are ours. Does not: decide (transition.py).
 """
@@ -96,7 +97,7 @@ def _launch(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan, dri
     if plan.spec.application.config_map and want.app_digest:
         yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)
     yield do.Try(build_trial_pod(launch), key)
-    yield do.Create(build_config(seen.job, driver.name, files_of(seen, launch, want)), key)
+    yield do.Create(build_config(seen.job, driver.name, files_of(seen, launch, want)), key, once=True)
     yield do.Create(build_driver_pod(launch), key)
 
 
@@ -155,7 +156,7 @@ def _still_stopping(seen: Seen, status: JobResourceStatus) -> bool:
 def _fenced(seen: Seen, pod: Object) -> bool:
     """No worker of this pod counts any more (a driver has none)."""
     members = seen.coordinated.members if seen.coordinated else ()
-    return not any(member.ip == ip_of(pod) for member in members)
+    return not any(member.in_layout and member.ip == ip_of(pod) for member in members)
 
 
 def _workers(seen: Seen, status: JobResourceStatus) -> Iterator[do.Action]:

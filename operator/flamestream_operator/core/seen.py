@@ -64,6 +64,8 @@ class Refusal:
     message: str
     final: bool = False
     """Nothing but a change of the spec helps."""
+    harmless: bool = False
+    """Not a failure: an earlier operator died in the middle of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,3 +54,10 @@ def metadata(thing: Object, name: str, more: dict[str, str] | None = None) -> Ob
 def is_owned(dependent: Object, thing: Object) -> bool:
     """Whether `dependent` belongs to this life of `thing`."""
     return any(each.get("uid") == thing["metadata"]["uid"] for each in dependent["metadata"].get("ownerReferences") or ())
+
+
+def is_of_earlier_life(dependent: Object, thing: Object) -> bool:
+    """Whether `dependent` belongs to another object of the same kind and name, which is no more: the garbage collector is on its way."""
+    meta = thing["metadata"]
+    owners = dependent["metadata"].get("ownerReferences") or ()
+    return any((each.get("kind"), each.get("name")) == (thing["kind"], meta["name"]) and each.get("uid") != meta["uid"] for each in owners)

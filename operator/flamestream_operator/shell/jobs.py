@@ -19,7 +19,7 @@ from flamestream_operator.core.plan import needs_config_map
 from flamestream_operator.core.seen import Coordinated, Member, Operation, Refusal, Seen, Site
 from flamestream_operator.core.settings import JobSettings
 from flamestream_operator.objects import names
-from flamestream_operator.objects.meta import FINALIZER, Object, is_owned
+from flamestream_operator.objects.meta import FINALIZER, Object, is_of_earlier_life, is_owned
 from flamestream_operator.objects.small import build_application_copy, digest_of_application
 from flamestream_operator.shell import metrics
 from flamestream_operator.shell.api import ApiProblem
@@ -128,7 +128,7 @@ class JobReconciler:
             pods=tuple(self._cluster.pods_of(key)),
             absent=frozenset(memory.absent),
             dead_nodes=self._cluster.dead_nodes(),
-            coordinated=self._coordinated(key, memory),
+            coordinated=self._coordinated(key, memory) if memory.hosted_run == run else None,
             token=memory.token if memory.token_run == run else "",
             secrets_problem=memory.secrets_problem,
             app_digest=memory.app_digest,
@@ -234,7 +234,7 @@ class JobReconciler:
         if self._clock() < memory.read_again.get("secrets", 0):
             return False
         try:
-            token = await self._token(key, action)
+            token = await self._token(key, job, action)
             access, secret = await self._keys(key[0], action.credentials)
         except (ApiProblem, LookupError) as problem:
             text = str(problem.args[0]) if isinstance(problem, LookupError) else str(problem)
@@ -246,7 +246,7 @@ class JobReconciler:
         memory.token_run = status_of(job).run.number
         return True
 
-    async def _token(self, key: Key, action: do.ReadSecrets) -> str:
+    async def _token(self, key: Key, job: Object, action: do.ReadSecrets) -> str:
         name = action.token["metadata"]["name"]
         found = await self._api.get("Secret", key[0], name)
         if found is None and action.create:
@@ -257,6 +257,8 @@ class JobReconciler:
                 if not problem.exists:
                     raise
                 found = await self._api.get("Secret", key[0], name)
+        if found is not None and not is_owned(found, job):
+            raise ApiProblem(503, "EarlierLife", f"Secret {name} is not of this life of the job: it is about to be removed, or delete it")
         if found is None:
             raise LookupError(f"Secret {name} with the run's token is gone: suspend and resume the job, the next run makes another")
         return base64.b64decode(found["data"]["token"]).decode()
@@ -312,8 +314,7 @@ class JobReconciler:
         there = await self._api.get(kind, key[0], thing["metadata"]["name"])
         if there is None:
             raise Stop
-        if not is_owned(there, job):
-            self._taken(memory, action.key, thing)
+        self._ours(memory, action.key, there, job)
         parts: Object = {name: thing[name] for name in ("rules", "subjects") if name in thing}
         if kind == "PodDisruptionBudget":
             parts["spec"] = thing["spec"]
@@ -347,8 +348,10 @@ class JobReconciler:
             there = await self._api.get(thing["kind"], key[0], thing["metadata"]["name"])
             if there is None:
                 raise Stop from problem
-            if not is_owned(there, job):
-                self._taken(memory, action.key, thing)
+            self._ours(memory, action.key, there, job)
+            if action.once:
+                memory.refusals[action.key] = Refusal("Interrupted", f"{action.key} was begun before", harmless=True)
+                raise Stop from problem
             made = there
         if thing["kind"] == "Pod":
             memory.absent.discard(thing["metadata"]["name"])
@@ -365,8 +368,15 @@ class JobReconciler:
         memory.refusals[key] = Refusal(reason, f"{what or name + ' was refused'}: {problem.message}"[:1000])
         raise Stop from problem
 
-    def _taken(self, memory: Memory, key: str, thing: Object) -> None:
-        name = f"{thing['kind']} {thing['metadata']['name']}"
+    def _ours(self, memory: Memory, key: str, there: Object, job: Object) -> None:
+        """What has the name that we need is ours, or about to go with an earlier life of the job, or a refusal."""
+        if is_owned(there, job):
+            return
+        if is_of_earlier_life(there, job):
+            raise ApiProblem(
+                503, "EarlierLife", f"{there['kind']} {there['metadata']['name']} of the job's earlier life is about to be removed"
+            )
+        name = f"{there['kind']} {there['metadata']['name']}"
         memory.refusals[key] = Refusal("NameTaken", f"{name} is there and is somebody else's: delete it, or rename the job")
         raise Stop
 
@@ -401,6 +411,7 @@ class JobReconciler:
     async def _coordinate(self, key: Key, memory: Memory, job: Object, action: do.Coordinate) -> bool:
         known = self._hosting.status(action.settings.job) is not None
         self._hosting.start(self.settings(action.settings, memory))
+        memory.hosted_run = action.settings.run
         return not known
 
     async def _suspend(self, key: Key, memory: Memory, job: Object, action: do.Suspend) -> bool:

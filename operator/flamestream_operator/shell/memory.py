@@ -31,6 +31,8 @@ class Memory:
     refusals: dict[str, Refusal] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)
     retired: set[str] = field(default_factory=set)
+    hosted_run: int = -1
+    """The run that this process coordinates: what is heard of another one is old."""
     last_write: float = 0.0
     epoch: int = -1
     epoch_since: float = 0.0

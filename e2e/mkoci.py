@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_TYPE = "application/vnd.oci.image.{}.v1+{}"
+_TYPE = "application/vnd.oci.image.{}"
 
 
 class Layout:
@@ -42,14 +42,16 @@ def pack(root: Path, name: str, out: Path, config: dict[str, Any]) -> None:
         layout = Layout(Path(folder))
         layer = Path(folder) / "layer.tar"
         subprocess.run(["tar", "--sort=name", "--numeric-owner", "--mtime=@0", "-C", root, "-cf", layer, "."], check=True)
-        layer_entry = layout.add(_TYPE.format("layer", "tar"), layer)
+        layer_entry = layout.add(_TYPE.format("layer.v1.tar"), layer)
         image = {
             "architecture": "amd64", "os": "linux", "created": "1970-01-01T00:00:00Z", "config": config,
             "rootfs": {"type": "layers", "diff_ids": [layer_entry["digest"]]},
         }  # fmt: skip
-        manifest_type = _TYPE.format("manifest", "json")
-        described = layout.add_json(_TYPE.format("config", "json"), image)
-        entry = layout.add_json(manifest_type, {"schemaVersion": 2, "mediaType": manifest_type, "config": described, "layers": [layer_entry]})
+        manifest_type = _TYPE.format("manifest.v1+json")
+        described = layout.add_json(_TYPE.format("config.v1+json"), image)
+        entry = layout.add_json(
+            manifest_type, {"schemaVersion": 2, "mediaType": manifest_type, "config": described, "layers": [layer_entry]}
+        )
         entry["annotations"] = {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name.rpartition(":")[2]}
         entry["platform"] = {"architecture": "amd64", "os": "linux"}
         part = Path(folder) / "image.tar"

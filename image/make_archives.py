@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -31,6 +32,7 @@ HOME = Path("/opt/flamestream")
 EXECUTOR_ARCHIVE = HOME / "executor.jsa"
 NAMESPACE = "stand-in"
 END_WITHIN = 60.0
+WITHIN = 180
 WEBSOCKET = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 """RFC 6455 has it."""
 
@@ -159,6 +161,7 @@ def _environment(pod: dict[str, Any]) -> dict[str, str]:
 
 
 def main() -> None:
+    signal.alarm(WITHIN)  # Spark tries a failing task again for ever
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # nobody can resolve this host's name where an image is made
     server = StandIn()
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -183,7 +186,7 @@ def main() -> None:
         if not file.exists():
             sys.exit(f"make_archives: {file} was not written")
         file.chmod(0o444)
-        print(f"{file}: {file.stat().st_size >> 20} MB")
+        sys.stdout.write(f"{file}: {file.stat().st_size >> 20} MB\n")
     (HOME / "driver.jsa").symlink_to(archive)
 
 

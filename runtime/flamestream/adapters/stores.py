@@ -20,9 +20,12 @@ from flamestream.adapters.local_store import LocalStore
 from flamestream.model.errors import UserError
 from flamestream.ports import ObjectStore
 
+Keys = tuple[str, str]
+"""Access key and secret key of an S3 store, where they are not in the environment."""
 
-def store_from(url: str, *, create: bool = False) -> ObjectStore:
-    """The store that `url` names. `create` makes a folder that is missing; buckets are never made."""
+
+def store_from(url: str, *, create: bool = False, keys: Keys | None = None) -> ObjectStore:
+    """The store that `url` names. `create` makes a folder that is missing; buckets are never made. Without `keys`, boto3 finds them."""
     parts = urlsplit(url)
     if not parts.scheme:
         return LocalStore(_folder(url, url), create=create)
@@ -31,11 +34,11 @@ def store_from(url: str, *, create: bool = False) -> ObjectStore:
             raise UserError(f"checkpoint.store {url!r} names the host {parts.netloc!r}: write file:///folder with three slashes")
         return LocalStore(_folder(unquote(parts.path), url), create=create)
     if parts.scheme == "s3":
-        return _s3(url)
+        return _s3(url, keys)
     raise UserError(f"checkpoint.store {url!r} has an unknown scheme: use a folder, file:// or s3://bucket/prefix")
 
 
-def _s3(url: str) -> ObjectStore:
+def _s3(url: str, keys: Keys | None) -> ObjectStore:
     from flamestream.adapters.s3_store import S3Store  # lazily: boto3 is slow to import
 
     parts = urlsplit(url)
@@ -46,7 +49,15 @@ def _s3(url: str) -> ObjectStore:
             f"checkpoint.store {_without_secret(url)!r} must be s3://bucket/prefix with ?endpoint= and &region= if needed"
             + (f", not {', '.join(unknown)}" if unknown else "")
         )
-    return S3Store(parts.netloc, unquote(parts.path).strip("/"), endpoint=options.get("endpoint"), region=options.get("region"))
+    access_key, secret_key = keys or (None, None)
+    return S3Store(
+        parts.netloc,
+        unquote(parts.path).strip("/"),
+        endpoint=options.get("endpoint"),
+        region=options.get("region"),
+        access_key=access_key,
+        secret_key=secret_key,
+    )
 
 
 def _folder(path: str, url: str) -> Path:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flamestream.adapters.status_file import JobStatus, LastRecovery, WorkerFigures
-from flamestream_operator.hosting import JobToCoordinate
-from flamestream_operator.objects.meta import LAUNCH, ROLE, Object
+from flamestream_operator.hosting import JobToCoordinate, Member
+from flamestream_operator.objects.meta import ROLE, Object
 from flamestream_operator.objects.small import digest_of_application
 
 from support.fake_kubernetes import FakeKubernetes
@@ -26,12 +26,6 @@ class Record:
     completed: bool = False
     commits: list[tuple[int, int]] = field(default_factory=list)
     """(attempt, run token's hash) of every commit."""
-
-
-@dataclass(frozen=True)
-class FakeMember:
-    worker: str
-    address: str
 
 
 class Fleet:
@@ -141,7 +135,7 @@ class FakeHosting:
     def status(self, job: str) -> JobStatus | None:
         return self.jobs[job].status() if job in self.jobs else None
 
-    def members(self, job: str) -> tuple[FakeMember, ...]:
+    def members(self, job: str) -> tuple[Member, ...]:
         return self.jobs[job].members() if job in self.jobs else ()
 
     def suspend(self, job: str) -> None:
@@ -227,11 +221,11 @@ class _Hosted:
             self.outcome = outcome
             self.fleet.end_workers(self.settings.job, self.settings.token)
 
-    def members(self) -> tuple[FakeMember, ...]:
+    def members(self) -> tuple[Member, ...]:
         if self.outcome:
             return ()
         pods = self.fleet.workers(self.settings.job, self.settings.token)
-        return tuple(FakeMember(f"w-{pod['status']['podIP']}", f"{pod['status']['podIP']}:1") for pod in pods)
+        return tuple(Member(f"w-{pod['status']['podIP']}", f"{pod['status']['podIP']}:1", 0.0, False) for pod in pods)
 
     def status(self) -> JobStatus:
         workers = [WorkerFigures(worker=f"w-{ip}", connected=True, items_in=1, items_out=1) for ip in self.layout]
@@ -249,5 +243,3 @@ def _done(result: Any) -> "Future[Any]":
     future.set_result(result)
     return future
 
-
-assert LAUNCH

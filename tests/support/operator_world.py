@@ -10,7 +10,6 @@ from typing import Any
 
 from flamestream_operator.core.decide import status_of
 from flamestream_operator.core.seen import Site
-from flamestream_operator.hosting import JobToCoordinate
 from flamestream_operator.objects.meta import ROLE, Object
 from flamestream_operator.shell.api import ApiProblem
 from flamestream_operator.shell.cache import Cluster
@@ -38,7 +37,7 @@ class OneOperator:
         tools = Tools(
             api=world.kubernetes, cluster=self.cluster, hosting=self.hosting, check=lambda: None, again=lambda key: None, clock=lambda: world.now
         )
-        self.jobs = JobReconciler(SITE, tools, JobToCoordinate)
+        self.jobs = JobReconciler(SITE, tools)
         for kind, thing in world.kubernetes.log[:seen]:
             self._apply(kind, thing)
 

@@ -90,7 +90,7 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create the object; one of the same name and owner is fine, unless `once`: then an earlier try got that far, and this one is given up."""
+    """Create the object. One of the same name and owner is fine; with `once` it means an interrupted try, which is given up."""
 
     thing: Object
     key: str

@@ -5,6 +5,7 @@ does), cache, or retry (the next reconciliation does).
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Protocol
 
 import httpx2
@@ -85,8 +86,7 @@ class LightkubeApi:
     def __init__(self, config: KubeConfig | None = None) -> None:
         timeout = httpx2.Timeout(TIMEOUT)
         self._client: Any = AsyncClient(config=config or KubeConfig.from_env(), timeout=timeout, field_manager=MANAGER, trust_env=False)
-        self._kinds: dict[str, Any] = {kind: create_namespaced_resource(*_named(kind)) for kind in _NAMESPACED}
-        self._kinds |= {kind: create_global_resource(*_named(kind)) for kind in _GLOBAL}
+        self._kinds = _kinds()
 
     async def get(self, kind: str, namespace: str, name: str) -> Object | None:
         """None: it is not there."""
@@ -126,7 +126,7 @@ class LightkubeApi:
 
     async def patch(self, kind: str, namespace: str, name: str, patch: Object, *, status: bool = False) -> Object:
         """A merge patch."""
-        resource = self._resource(kind, status)
+        resource = self._kinds[kind].Status if status else self._kinds[kind]
         with _asking("patch", kind):
             return dict(await self._client.patch(resource, name, patch, patch_type=PatchType.MERGE, **_in(namespace)))
 
@@ -152,12 +152,16 @@ class LightkubeApi:
         with _asking("log", "Pod"):
             return "\n".join([line.rstrip("\n") async for line in self._client.log(pod, namespace=namespace)])
 
-    def _resource(self, kind: str, status: bool) -> Any:
-        if kind == "Pod" and status:
-            from lightkube.resources.core_v1 import PodStatus  # lazily: its models are big, and this is for dead nodes only
+    async def close(self) -> None:
+        """End its connections."""
+        await self._client.close()
 
-            return PodStatus
-        return self._kinds[kind].Status if status else self._kinds[kind]
+
+@cache
+def _kinds() -> dict[str, Any]:
+    """Once a process: the client's registry takes each kind once."""
+    found: dict[str, Any] = {kind: create_namespaced_resource(*_named(kind)) for kind in _NAMESPACED}
+    return found | {kind: create_global_resource(*_named(kind)) for kind in _GLOBAL}
 
 
 def _in(namespace: str) -> dict[str, str]:

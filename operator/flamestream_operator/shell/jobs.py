@@ -8,9 +8,10 @@ import asyncio
 import base64
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
+from flamestream.adapters.status_file import JobStatus
 from flamestream.model.errors import FlameStreamError
 from flamestream_operator.api.job_status import encoded
 from flamestream_operator.core import actions as do
@@ -18,6 +19,8 @@ from flamestream_operator.core.decide import decide, status_of
 from flamestream_operator.core.plan import needs_config_map
 from flamestream_operator.core.seen import Coordinated, Member, Operation, Refusal, Seen, Site
 from flamestream_operator.core.settings import JobSettings
+from flamestream_operator.hosting import JobToCoordinate
+from flamestream_operator.hosting import Member as Connected
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import FINALIZER, Object, is_of_earlier_life, is_owned
 from flamestream_operator.objects.small import build_application_copy, digest_of_application
@@ -45,9 +48,9 @@ class Stop(Exception):
 class JobReconciler:
     """`reconcile(key)` for every change of what is seen of a job."""
 
-    def __init__(self, site: Site, tools: Tools, make_settings: Callable[..., Any]) -> None:
+    def __init__(self, site: Site, tools: Tools) -> None:
         self._api, self._cluster, self._hosting, self._site = tools.api, tools.cluster, tools.hosting, site
-        self._check, self._again, self._clock, self._make = tools.check, tools.again, tools.clock, make_settings
+        self._check, self._again, self._clock = tools.check, tools.again, tools.clock
         self.savepoint_of: Callable[[Object | None, str], Any] = _no_savepoints
         """Set by who knows snapshots."""
         self._memories: dict[Key, Memory] = {}
@@ -401,18 +404,20 @@ class JobReconciler:
 
     # --- the coordinator ------------------------------------------------------------------------------------------------------------
 
-    def settings(self, settings: JobSettings, memory: Memory) -> Any:
+    def settings(self, settings: JobSettings, memory: Memory) -> JobToCoordinate:
         """With secrets."""
-        return self._make(
+        return JobToCoordinate(
             job=settings.job, token=memory.token, workers=settings.workers, fronts=settings.fronts, slots=settings.slots,
             interval=settings.interval, store=settings.store, access_key=memory.access_key, secret_key=memory.secret_key,
         )  # fmt: skip
 
     async def _coordinate(self, key: Key, memory: Memory, job: Object, action: do.Coordinate) -> bool:
-        known = self._hosting.status(action.settings.job) is not None
-        self._hosting.start(self.settings(action.settings, memory))
-        memory.hosted_run = action.settings.run
-        return not known
+        settings = self.settings(action.settings, memory)
+        if settings == memory.hosted and self._hosting.status(settings.job) is not None:
+            return False  # one that has ended must stay readable: a second start would begin anew
+        self._hosting.start(settings)
+        memory.hosted, memory.hosted_run = settings, action.settings.run
+        return True
 
     async def _suspend(self, key: Key, memory: Memory, job: Object, action: do.Suspend) -> bool:
         intent = status_of(job).intent.key
@@ -427,6 +432,7 @@ class JobReconciler:
 
     async def _abandon(self, key: Key, memory: Memory, job: Object, action: do.Abandon) -> bool:
         self._hosting.stop(".".join(key))
+        memory.hosted, memory.hosted_run = None, -1
         memory.retired.clear()
         return False
 
@@ -452,7 +458,7 @@ class JobReconciler:
         task.add_done_callback(self._tasks.discard)
         return False
 
-    async def _operate(self, key: Key, memory: Memory, action: do.Begin, settings: Any) -> None:
+    async def _operate(self, key: Key, memory: Memory, action: do.Begin, settings: JobToCoordinate) -> None:
         try:
             if action.what == "forget":
                 await asyncio.wrap_future(self._hosting.forget(settings))
@@ -465,7 +471,7 @@ class JobReconciler:
             await asyncio.sleep(5)
         self._again(key)
 
-    async def _restore(self, key: Key, action: do.Begin, settings: Any) -> None:
+    async def _restore(self, key: Key, action: do.Begin, settings: JobToCoordinate) -> None:
         """From a completed snapshot; a job that has state already keeps it."""
         if await asyncio.wrap_future(self._hosting.record(settings.job)) is not None:
             return
@@ -494,9 +500,9 @@ def _prune(memory: Memory, action: do.WriteStatus) -> None:
         memory.retired.clear()
 
 
-def _members(found: Any, status: Any) -> tuple[Member, ...]:
+def _members(found: Sequence[Connected], status: JobStatus) -> tuple[Member, ...]:
     layout = {worker.worker for worker in status.workers}
-    return tuple(Member(each.worker, each.address.rpartition(":")[0], each.worker in layout) for each in found)
+    return tuple(Member(each.worker, each.ip, each.worker in layout) for each in found)
 
 
 def _reason(problem: ApiProblem) -> str:

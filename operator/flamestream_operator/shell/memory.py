@@ -6,6 +6,7 @@ Does not: outlive the process.
 from dataclasses import dataclass, field
 
 from flamestream_operator.core.seen import Operation, Refusal
+from flamestream_operator.hosting import JobToCoordinate
 from flamestream_operator.objects.meta import Object
 
 
@@ -31,6 +32,8 @@ class Memory:
     refusals: dict[str, Refusal] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)
     retired: set[str] = field(default_factory=set)
+    hosted: JobToCoordinate | None = None
+    """What its coordinator was told."""
     hosted_run: int = -1
     """The run that this process coordinates: what is heard of another one is old."""
     last_write: float = 0.0

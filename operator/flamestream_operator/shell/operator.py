@@ -10,11 +10,12 @@ import logging
 import signal
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import kopf
 from lightkube import KubeConfig
 
+from flamestream_operator.coordinators import Coordinators
 from flamestream_operator.hosting import Hosting
 from flamestream_operator.objects.meta import JOB
 from flamestream_operator.shell.api import ApiProblem, LightkubeApi
@@ -136,8 +137,8 @@ class Operator:
             again=self._changed("jobs"),
             clock=time.time,
         )
-        self._jobs = jobs = JobReconciler(self._env.site, tools, _make_settings())
-        snapshots = SnapshotReconciler(jobs, self._env.site, tools, _make_savepoint())
+        self._jobs = jobs = JobReconciler(self._env.site, tools)
+        snapshots = SnapshotReconciler(jobs, self._env.site, tools)
         jobs.savepoint_of = snapshots.savepoint_named
         self._queues = {"jobs": WorkQueue(jobs.reconcile, "job"), "snapshots": WorkQueue(snapshots.reconcile, "snapshot")}
         for kind, store in (("jobs", self._cluster.jobs), ("snapshots", self._cluster.snapshots)):
@@ -183,26 +184,12 @@ def _in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
     loop.call_soon_threadsafe(call)
 
 
-def _make_settings() -> Callable[..., Any]:
-    from flamestream_operator.coordinators import JobToCoordinate  # lazily: tests of the shell need no ZooKeeper
-
-    return JobToCoordinate
-
-
-def _make_savepoint() -> Callable[..., Any]:
-    from flamestream_operator.coordinators import Savepoint
-
-    return Savepoint
-
-
 def main() -> int:
     """The process."""
     begin_logging()
     env = read_environment()
 
     def make_hosting(changed: Callable[[str], None]) -> Hosting:
-        from flamestream_operator.coordinators import Coordinators
-
         return Coordinators(zookeeper=env.zookeeper, host="0.0.0.0", port=env.port, changed=changed)  # the pod's
 
     operator = Operator(env, LightkubeApi(KubeConfig.from_env()), make_hosting)

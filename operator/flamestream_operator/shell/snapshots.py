@@ -8,9 +8,8 @@ Does not: copy anything (coordinators.py).
 
 import asyncio
 import logging
-from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -23,6 +22,7 @@ from flamestream_operator.core.decide import status_of
 from flamestream_operator.core.effects import settings_of
 from flamestream_operator.core.seen import Seen, Site
 from flamestream_operator.core.wanted import wanted
+from flamestream_operator.hosting import JobToCoordinate, Savepoint
 from flamestream_operator.objects.meta import FINALIZER, Object
 from flamestream_operator.shell.api import ApiProblem
 from flamestream_operator.shell.cache import Key
@@ -37,9 +37,9 @@ log = logging.getLogger(__name__)
 class SnapshotReconciler:
     """`reconcile(key)` for every change of a FlameStreamSnapshot."""
 
-    def __init__(self, jobs: JobReconciler, site: Site, tools: Tools, make_savepoint: Callable[..., Any]) -> None:
+    def __init__(self, jobs: JobReconciler, site: Site, tools: Tools) -> None:
         self._api, self._cluster, self._hosting, self._jobs, self._site = tools.api, tools.cluster, tools.hosting, jobs, site
-        self._make, self._again, self._check, self._clock = make_savepoint, tools.again, tools.check, tools.clock
+        self._check, self._clock = tools.check, tools.clock
 
     async def reconcile(self, key: Key) -> float | None:
         """Seconds until the next look, or None."""
@@ -81,14 +81,14 @@ class SnapshotReconciler:
         await self._write(thing, replace(status, phase="Failed", message=str(error)[:1000]))
         return None
 
-    def _completed(self, status: SnapshotStatus, saved: Any, secret: str) -> SnapshotStatus:
+    def _completed(self, status: SnapshotStatus, saved: Savepoint, secret: str) -> SnapshotStatus:
         return replace(
             status, phase="Completed", message="", job=saved.job, name=saved.name, epoch=saved.epoch, cut=str(saved.cut), store=saved.store,
             secret=secret, manifest=saved.manifest, manifest_hash=saved.manifest_hash, graph=saved.graph, size=saved.size,
             objects=saved.objects, time=written(self._clock()),
         )  # fmt: skip
 
-    async def _settings(self, job: Key) -> Any:
+    async def _settings(self, job: Key) -> JobToCoordinate | str:
         """How the job's store is reached, or why it is not."""
         thing = self._cluster.jobs.get(job)
         if thing is None:
@@ -126,13 +126,13 @@ class SnapshotReconciler:
         await self._finalize(key, thing, there=False)
         return None
 
-    def _savepoint(self, status: SnapshotStatus) -> Any:
-        return self._make(
+    def _savepoint(self, status: SnapshotStatus) -> Savepoint:
+        return Savepoint(
             job=status.job, name=status.name, store=status.store, epoch=status.epoch, cut=int(status.cut or 0), manifest=status.manifest,
             manifest_hash=status.manifest_hash, graph=status.graph, size=status.size, objects=status.objects,
         )  # fmt: skip
 
-    def savepoint_named(self, snapshot: Object | None, name: str) -> Any:
+    def savepoint_named(self, snapshot: Object | None, name: str) -> Savepoint:
         """Of a completed FlameStreamSnapshot."""
         return self._savepoint(checked_status(snapshot, name))
 

@@ -14,6 +14,8 @@ from flamestream_operator.objects.meta import JOB, ROLE
 
 MOST_PROBLEMS = 8
 LONGEST = 512
+FIRST = "start"
+"""The cause of an attempt that repairs nothing."""
 
 
 def with_figures(seen: Seen, status: JobResourceStatus, want: Wanted) -> JobResourceStatus:
@@ -58,13 +60,9 @@ def _items(status: JobResourceStatus, told: JobStatus) -> ItemsStatus:
 def _recovery(seen: Seen, status: JobResourceStatus, told: JobStatus) -> RecoveryStatus | None:
     """One that is complete. The coordinator counts those that it drove itself."""
     last, before = told.last_recovery, status.recovery
-    if (
-        last is None
-        or not last.duration_ms
-        or (before is not None and before.cause == last.cause and before.duration_ms == last.duration_ms)
-    ):
+    if last is None or not last.duration_ms or last.cause == FIRST:
         return before
-    return RecoveryStatus(
-        cause=last.cause[:LONGEST], time=written(seen.now), duration_ms=round(last.duration_ms, 1), replayed_from=str(told.cut),
-        count=told.recoveries,
-    )  # fmt: skip
+    cause, duration = last.cause[:LONGEST], round(last.duration_ms, 1)
+    if before is not None and (before.cause, before.duration_ms) == (cause, duration):
+        return before
+    return RecoveryStatus(cause=cause, time=written(seen.now), duration_ms=duration, replayed_from=str(told.cut), count=told.recoveries)

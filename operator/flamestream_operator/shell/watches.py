@@ -33,6 +33,8 @@ class Watches:
     ) -> None:
         self._cluster, self._changed, self._application = cluster, changed, application
         self.registry = kopf.OperatorRegistry()
+        login: Any = kopf.on.login
+        login(registry=self.registry, id="login", errors=kopf.ErrorsMode.PERMANENT)(_login)
         watch: Any = kopf.on.event
         watch(GROUP, "v1alpha1", "flamestreamjobs", registry=self.registry, id="jobs")(self._job)
         watch(GROUP, "v1alpha1", "flamestreamsnapshots", registry=self.registry, id="snapshots")(self._snapshot)
@@ -84,6 +86,11 @@ class Watches:
         if self._cluster.dead_nodes() != before:
             for job in self._cluster.jobs:
                 self._changed["jobs"](key_of(job))
+
+
+async def _login(**about: Any) -> Any:
+    """As a pod, or as whoever started us by hand."""
+    return kopf.login_with_service_account(**about) or kopf.login_with_kubeconfig(**about)
 
 
 def _small(node: Object) -> Object:

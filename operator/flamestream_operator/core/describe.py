@@ -14,12 +14,26 @@ from flamestream_operator.core.trouble import trouble
 from flamestream_operator.core.wanted import Wanted
 from flamestream_operator.core.word import Word
 
+TAKES_OVER = 10.0
+"""Seconds; longer, and it is a trouble."""
 EPOCHS_LATE = 30.0
 """Seconds, or ten intervals: after which epochs are late."""
 
 
+def is_taking_over(seen: Seen, status: JobResourceStatus) -> bool:
+    """A new leader finds the workers of a stream that runs on: until it has heard of them nothing new is known."""
+    if status.run.stage != "Running":
+        return False
+    if seen.coordinated is None:
+        return True
+    told = seen.coordinated.status
+    return told.phase in ("starting", "gathering") and not told.outcome and seen.now - seen.coordinated.since < TAKES_OVER
+
+
 def described(seen: Seen, before: JobResourceStatus, status: JobResourceStatus, want: Wanted) -> JobResourceStatus:
     """The status with its words."""
+    if is_taking_over(seen, before) and status.run.stage == "Running":
+        return replace(status, phase=before.phase, message=before.message, conditions=before.conditions, workers=before.workers)
     words = _words(seen, status, want)
     known = {condition.type: condition for condition in before.conditions}
     conditions = [_made(seen, kind, words[kind], known.get(kind)) for kind in TYPES]

@@ -42,6 +42,8 @@ class Coordinated:
     members: Sequence[Member] = ()
     epoch_since: float = 0
     """When the committed epoch became what it is, as seen from here."""
+    since: float = 0
+    """When it was started here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ Keeps: a run has one code; a new run has a new number, and with it a new token. 
 from msgspec.structs import replace
 
 from flamestream.adapters.status_file import JobStatus
-from flamestream_operator.api.job_status import IntentStatus, JobResourceStatus, RunStatus, StableSpec, SuspensionStatus
+from flamestream_operator.api.job_status import EpochStatus, IntentStatus, JobResourceStatus, RunStatus, StableSpec, SuspensionStatus
 from flamestream_operator.core.clock import moment, written
 from flamestream_operator.core.drivers import ending_that_is_final
 from flamestream_operator.core.failures import failed, gives_up
@@ -147,6 +147,8 @@ def _drained(seen: Seen, status: JobResourceStatus) -> JobResourceStatus:
 def _stopped(seen: Seen, status: JobResourceStatus, told: JobStatus | None) -> JobResourceStatus:
     suspension = None
     if told is not None:
+        if told.epoch and (status.epoch is None or status.epoch.number != told.epoch):
+            status = replace(status, epoch=EpochStatus(number=told.epoch, cut=str(told.cut), time=written(seen.now)))
         outputs = sum(worker.items_out for worker in told.workers)
         suspension = SuspensionStatus(
             epoch=told.epoch, cut=str(told.cut), time=written(seen.now), outputs=outputs or status.items.output,

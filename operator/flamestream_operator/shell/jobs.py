@@ -160,7 +160,7 @@ class JobReconciler:
             metrics.recoveries.labels(identity).inc(status.recoveries - memory.recoveries)
             metrics.recovery_seconds.labels(identity).observe(status.last_recovery.duration_ms / 1000)
             memory.recoveries = status.recoveries
-        return Coordinated(status, _members(self._hosting.members(identity), status), memory.epoch_since)
+        return Coordinated(status, _members(self._hosting.members(identity), status), memory.epoch_since, memory.hosted_since)
 
     def _forgotten(self, key: Key) -> None:
         """The object is gone."""
@@ -416,7 +416,7 @@ class JobReconciler:
         if settings == memory.hosted and self._hosting.status(settings.job) is not None:
             return False  # one that has ended must stay readable: a second start would begin anew
         self._hosting.start(settings)
-        memory.hosted, memory.hosted_run = settings, action.settings.run
+        memory.hosted, memory.hosted_run, memory.hosted_since = settings, action.settings.run, self._clock()
         return True
 
     async def _suspend(self, key: Key, memory: Memory, job: Object, action: do.Suspend) -> bool:

@@ -34,6 +34,7 @@ class Memory:
     retired: set[str] = field(default_factory=set)
     hosted: JobToCoordinate | None = None
     """What its coordinator was told."""
+    hosted_since: float = 0.0
     hosted_run: int = -1
     """The run that this process coordinates: what is heard of another one is old."""
     last_write: float = 0.0

@@ -15,7 +15,6 @@ from typing import Final
 import kopf
 from lightkube import KubeConfig
 
-from flamestream.model.errors import Retryable
 from flamestream_operator.coordinators import Coordinators
 from flamestream_operator.hosting import Hosting
 from flamestream_operator.objects.meta import JOB
@@ -75,8 +74,7 @@ class Operator:
             registry=watches.registry, settings=quiet(), standalone=True, namespaces=list(self._env.watch), clusterwide=not self._env.watch,
             stop_flag=stop,
         )  # fmt: skip
-        if not stop.is_set():
-            raise Retryable("the watches have ended by themselves: this process starts again")
+        stop.set()  # it has its own handlers of signals; a failure of it is raised
 
     async def _may_see_nodes(self) -> bool:
         """A namespaced operator may not: then a dead node's pods go as Kubernetes removes them."""

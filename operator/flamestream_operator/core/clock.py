@@ -19,3 +19,12 @@ def written(seconds: float) -> str:
 def moment(text: str) -> float:
     """Seconds since 1970; "" is 0."""
     return datetime.fromisoformat(text).timestamp() if text else 0.0
+
+
+def precise(seconds: float) -> str:
+    """To the millisecond.
+
+    >>> precise(1.5)
+    '1970-01-01T00:00:01.500Z'
+    """
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from flamestream.cli.manifest import Spec
 from flamestream_operator.objects import names
-from flamestream_operator.objects.meta import APPLICATION, JOB, LAUNCH, ROLE, Object, metadata, pod_labels
+from flamestream_operator.objects.meta import APPLICATION, JOB, LAUNCH, ROLE, Object, labels, metadata, owner, pod_labels
 from flamestream_operator.objects.quantities import memory_of
 
 CONFIG: Final = "/etc/flamestream/config"
@@ -226,3 +226,19 @@ def _with_users(launch: Launch, meta: Object) -> Object:
     """The user's labels and annotations; ours win."""
     pods = launch.spec.pods
     return {**meta, "labels": {**pods.labels, **meta["labels"]}, **({"annotations": dict(pods.annotations)} if pods.annotations else {})}
+
+
+def build_audit_pod(launch: Launch, drill: Object, name: str, *, complete: bool) -> Object:
+    """A pod beside the job that reads what the job has read and written, with the driver's eyes."""
+    pod = build_driver_pod(launch)
+    meta = metadata(launch.job, name, {**labels(launch.name), ROLE: "audit"})
+    container = {key: value for key, value in pod["spec"]["containers"][0].items() if key != "args"}
+    container |= {
+        "name": "audit",
+        "args": ["python3", "-m", "flamestream_operator.audit_main", *(["--complete"] if complete else [])],
+        "volumeMounts": [mount for mount in container["volumeMounts"] if mount["name"] != "secret"],
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
+    }
+    volumes = [volume for volume in pod["spec"]["volumes"] if volume["name"] != "secret"]
+    spec = {**pod["spec"], "containers": [container], "volumes": volumes, "automountServiceAccountToken": False}
+    return {**pod, "metadata": {**meta, "ownerReferences": [owner(drill)]}, "spec": spec}

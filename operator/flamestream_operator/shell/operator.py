@@ -20,6 +20,7 @@ from flamestream_operator.hosting import Hosting
 from flamestream_operator.objects.meta import JOB
 from flamestream_operator.shell.api import ApiProblem, LightkubeApi
 from flamestream_operator.shell.cache import Cluster, Key
+from flamestream_operator.shell.drills import DrillReconciler
 from flamestream_operator.shell.endpoint import build_slice
 from flamestream_operator.shell.environment import Environment, read_environment
 from flamestream_operator.shell.http import Health
@@ -32,6 +33,8 @@ from flamestream_operator.shell.tools import Tools
 from flamestream_operator.shell.watches import Watches, quiet
 
 BEAT: Final = 2.0
+CANARY: Final = ("", "")
+"""No job has this name."""
 
 log = logging.getLogger(__name__)
 
@@ -141,8 +144,11 @@ class Operator:
         self._jobs = jobs = JobReconciler(self._env.site, tools)
         snapshots = SnapshotReconciler(jobs, self._env.site, tools)
         jobs.savepoint_of = snapshots.savepoint_named
-        self._queues = {"jobs": WorkQueue(jobs.reconcile, "job"), "snapshots": WorkQueue(snapshots.reconcile, "snapshot")}
-        for kind, store in (("jobs", self._cluster.jobs), ("snapshots", self._cluster.snapshots)):
+        self._queues = {"jobs": WorkQueue(self._reconcile_job, "job"), "snapshots": WorkQueue(snapshots.reconcile, "snapshot")}
+        if self._env.drills:
+            drills = DrillReconciler(jobs, self._env.site, tools, self._api, (self._env.namespace, self._env.pod))
+            self._queues["drills"] = WorkQueue(drills.reconcile, "drill")
+        for kind, store in (("jobs", self._cluster.jobs), ("snapshots", self._cluster.snapshots), ("drills", self._cluster.drills)):
             for thing in store:
                 self._changed(kind)((thing["metadata"]["namespace"], thing["metadata"]["name"]))
 
@@ -167,9 +173,20 @@ class Operator:
     # --- probes ---------------------------------------------------------------------------------------------------------------------
 
     async def _heart(self) -> None:
+        """A marker through the queue of jobs, once this process leads: a loop that is stuck does not hand it on."""
         while True:
-            self._health.beat = time.monotonic()
+            if "jobs" in self._queues:
+                self._queues["jobs"].add(CANARY)
+            else:
+                self._health.beat = time.monotonic()
             await asyncio.sleep(BEAT)
+
+    async def _reconcile_job(self, key: Key) -> float | None:
+        if key == CANARY:
+            self._health.beat = time.monotonic()
+            return None
+        assert self._jobs is not None, "the queue is made after it"
+        return await self._jobs.reconcile(key)
 
     def _alive(self) -> str:
         """ "" or what is dead."""

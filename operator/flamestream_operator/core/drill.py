@@ -1,6 +1,6 @@
 """A drill, step by step: from what is seen of it and its job to its next status and the fault that is due.
 
-    Pending ─▶ Running: wait until whole ─▶ wait for the moment ─▶ strike (announced first) ─▶ wait until whole again ─▶ ... ─▶ Auditing ─▶ verdict
+    Pending ─▶ Running: whole ─▶ the moment has come ─▶ strike (announced first) ─▶ whole again ─▶ ... ─▶ Auditing ─▶ verdict
 
 Keeps: a fault is in the status before it is made, and made once: an operator that finds one announced waits for its end. Victims and
 moments follow from the seed. Does not: strike (shell/drills.py).
@@ -122,9 +122,8 @@ def _audited(seen: DrillSeen) -> Step:
         return _error(seen, f"the output could not be audited: {seen.audit['error']}")
     found = seen.audit
     names = ("records", "delivered", "lost", "doubled", "reordered", "foreign")
-    result = AuditResult(
-        clean=bool(found["clean"]), first_difference=str(found.get("firstDifference", "")), **{key: int(found[key]) for key in names}
-    )
+    counts = {key: int(found[key]) for key in names}
+    result = AuditResult(clean=bool(found["clean"]), first_difference=str(found.get("firstDifference", "")), **counts)
     verdict = f"{result.delivered} results of {result.records} records: {result.lost} lost, {result.doubled} doubled, {result.reordered} reordered"
     text = verdict + (f"; first difference: {result.first_difference}" if result.first_difference else "")
     phase: Literal["Passed", "Failed"] = "Passed" if result.clean else "Failed"

@@ -15,6 +15,7 @@ from typing import Final
 import kopf
 from lightkube import KubeConfig
 
+from flamestream.adapters.status_file import JobStatus
 from flamestream_operator.coordinators import Coordinators
 from flamestream_operator.hosting import Hosting
 from flamestream_operator.objects.meta import JOB
@@ -49,7 +50,7 @@ class Operator:
         self._queues: dict[str, WorkQueue[Key]] = {}
         self._jobs: JobReconciler | None = None
         self._hosting: Hosting | None = None
-        self._health = Health(self._alive, self._ready)
+        self._health = Health(self._alive, self._ready, self._job_status)
         self._watching = asyncio.Event()
 
     async def run(self) -> None:
@@ -193,6 +194,9 @@ class Operator:
         if self._hosting is not None and not self._hosting.healthy():
             return "the coordinators' loop does not turn"
         return ""
+
+    def _job_status(self, job: str) -> JobStatus | None:
+        return self._hosting.status(job) if self._hosting is not None else None
 
     def _ready(self) -> str:
         return "" if self._watching.is_set() else "not watching yet"

@@ -1,11 +1,10 @@
-"""Packs a folder as an OCI image of one layer, in a tar that containerd imports: no registry, no daemon. Equal folders give equal bytes."""
+"""Packs tars as the layers of an OCI image, in a tar that containerd imports: no registry, no daemon. Equal layers give equal bytes."""
 
 import argparse
 import hashlib
 import io
 import json
 import os
-import subprocess
 import tarfile
 import tempfile
 from pathlib import Path
@@ -36,22 +35,18 @@ class Layout:
         return self.add(media_type, file)
 
 
-def pack(root: Path, name: str, out: Path, config: dict[str, Any]) -> None:
+def pack(layers: list[Path], name: str, out: Path, config: dict[str, Any]) -> None:
     """Write `out`, whole or not at all."""
     with tempfile.TemporaryDirectory(dir=out.parent) as folder:
         layout = Layout(Path(folder))
-        layer = Path(folder) / "layer.tar"
-        subprocess.run(["tar", "--sort=name", "--numeric-owner", "--mtime=@0", "-C", root, "-cf", layer, "."], check=True)
-        layer_entry = layout.add(_TYPE.format("layer.v1.tar"), layer)
+        entries = [layout.add(_TYPE.format("layer.v1.tar"), layer) for layer in layers]
         image = {
             "architecture": "amd64", "os": "linux", "created": "1970-01-01T00:00:00Z", "config": config,
-            "rootfs": {"type": "layers", "diff_ids": [layer_entry["digest"]]},
+            "rootfs": {"type": "layers", "diff_ids": [entry["digest"] for entry in entries]},
         }  # fmt: skip
         manifest_type = _TYPE.format("manifest.v1+json")
         described = layout.add_json(_TYPE.format("config.v1+json"), image)
-        entry = layout.add_json(
-            manifest_type, {"schemaVersion": 2, "mediaType": manifest_type, "config": described, "layers": [layer_entry]}
-        )
+        entry = layout.add_json(manifest_type, {"schemaVersion": 2, "mediaType": manifest_type, "config": described, "layers": entries})
         entry["annotations"] = {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name.rpartition(":")[2]}
         entry["platform"] = {"architecture": "amd64", "os": "linux"}
         part = Path(folder) / "image.tar"
@@ -72,16 +67,16 @@ def _write(part: Path, layout: Layout, heads: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("root", type=Path)
     parser.add_argument("name", help="full name, like localhost/app:1")
     parser.add_argument("out", type=Path)
+    parser.add_argument("--layer", type=Path, action="append", required=True, help="a tar; the lowest first")
     parser.add_argument("--entrypoint", default="", help="words, separated by commas")
     parser.add_argument("--env", action="append", default=[])
     parser.add_argument("--workdir", default="/")
     parser.add_argument("--user", default="")
     given = parser.parse_args()
     entrypoint = given.entrypoint.split(",") if given.entrypoint else []
-    pack(given.root, given.name, given.out.absolute(), {
+    pack(given.layer, given.name, given.out.absolute(), {
         "Env": [PATH, *given.env], "WorkingDir": given.workdir, "User": given.user, "Entrypoint": entrypoint,
     })  # fmt: skip
 

@@ -16,6 +16,7 @@ may lack what is still under way, but must have a prefix) or when everything is 
 """
 
 import json
+import os
 import selectors
 import socket
 import struct
@@ -32,13 +33,13 @@ import msgspec
 sys.path.insert(0, "/opt/flamestream/app")
 
 CHUNK = 1 << 18
-WORDS = 250
+WORDS = int(os.environ.get("WORDS", "250"))
 SLOTS = 256
 TICK = 0.05
 
 
 def documents() -> list[str]:
-    """Real text, the same wherever this image runs: Python's own library, cut into pieces of 250 words."""
+    """Real text, the same wherever this image runs: Python's own library, cut into pieces of WORDS words."""
     pieces: list[str] = []
     for file in sorted(Path("/usr/lib/python3.11").glob("*.py")):
         words = file.read_text(encoding="utf-8", errors="replace").split()
@@ -270,7 +271,9 @@ def _verdict(expected: dict[int, list[bytes]], got: dict[int, list[bytes]], diso
         wanted, found = expected.get(slot, []), got.get(slot, [])
         common = next((at for at, (a, b) in enumerate(zip(wanted, found, strict=False)) if a != b), min(len(wanted), len(found)))
         if common < len(found):
-            first = first or f"slot {slot}, item {common}: {found[common]!r} instead of {wanted[common] if common < len(wanted) else None!r}"
+            first = (
+                first or f"slot {slot}, item {common}: {found[common]!r} instead of {wanted[common] if common < len(wanted) else None!r}"
+            )
             doubled += len(found) - len(set(found))
             foreign += len(set(found) - set(wanted))
             lost += len(set(wanted[: len(found)]) - set(found))

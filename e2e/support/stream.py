@@ -26,6 +26,8 @@ class Stream:
     interval: str = "1s"
     extra: dict[str, Any] = field(default_factory=dict)
     name: str = NAME
+    words: int = 250
+    """Of each document."""
 
     def manifest(self, **changes: Any) -> dict[str, Any]:
         """The FlameStreamJob."""
@@ -58,6 +60,7 @@ class Stream:
                 "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
                 "containers": [{
                     "name": OUTSIDE, "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": ["python3", "/e2e/outside.py"],
+                    "env": [{"name": "WORDS", "value": str(self.words)}],
                     "securityContext": _SECURITY,
                     "volumeMounts": [{"name": "code", "mountPath": "/e2e"}, {"name": "app", "mountPath": "/opt/flamestream/app"}],
                     "readinessProbe": {"tcpSocket": {"port": 7003}, "periodSeconds": 1},
@@ -127,4 +130,6 @@ class Stream:
     def active_workers(self) -> list[str]:
         """The pods of workers that hold slots: those that have a connection to the consumer."""
         pods = [pod["metadata"]["name"] for pod in self.workers()]
-        return [pod for pod in pods if self.kube.execute(pod, "grep", "-c", ":1B5A 01", "/proc/net/tcp", check=False).strip() not in ("", "0")]
+        return [
+            pod for pod in pods if self.kube.execute(pod, "grep", "-c", ":1B5A 01", "/proc/net/tcp", check=False).strip() not in ("", "0")
+        ]

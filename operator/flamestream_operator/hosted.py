@@ -27,7 +27,7 @@ AGAIN: Final = 0.5
 """Seconds before a coordinator that was fenced has a successor."""
 TOLD_WITHIN: Final = 3.0
 """Seconds after the job's end in which workers hear of it and go."""
-SILENCE: Final = 1_500_000
+SILENCE: Final = 2_000_000
 """Microseconds without a word after which a worker of the layout is lost: a node that is cut off says nothing at all."""
 
 MOST_LEFT: Final = 256

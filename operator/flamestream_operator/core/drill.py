@@ -124,7 +124,8 @@ def _audited(seen: DrillSeen) -> Step:
     names = ("records", "delivered", "lost", "doubled", "reordered", "foreign")
     counts = {key: int(found[key]) for key in names}
     result = AuditResult(clean=bool(found["clean"]), first_difference=str(found.get("firstDifference", "")), **counts)
-    verdict = f"{result.delivered} results of {result.records} records: {result.lost} lost, {result.doubled} doubled, {result.reordered} reordered"
+    wrong = ", ".join(f"{counts[what]} {what}" for what in ("lost", "doubled", "reordered"))
+    verdict = f"{result.delivered} results of {result.records} records: {wrong}"
     text = verdict + (f"; first difference: {result.first_difference}" if result.first_difference else "")
     phase: Literal["Passed", "Failed"] = "Passed" if result.clean else "Failed"
     return Step(replace(status, phase=phase, audit=result, message=text[:1000], finished_at=written(seen.now)))

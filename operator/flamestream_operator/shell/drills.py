@@ -160,11 +160,12 @@ class DrillReconciler:
         before = _status(drill)
         known = {each.type: each for each in before.conditions}
         over = status.phase in ("Passed", "Failed", "Error")
+        generation = int(drill["metadata"].get("generation", 0))  # `kubectl wait` does not believe a condition of an older one
         conditions = [
-            condition("Completed", over, status.phase, status.message, known.get("Completed"), now),
-            condition("Failed", status.phase in ("Failed", "Error"), status.phase, status.message, known.get("Failed"), now),
+            condition("Completed", over, status.phase, status.message, known.get("Completed"), now, generation),
+            condition("Failed", status.phase in ("Failed", "Error"), status.phase, status.message, known.get("Failed"), now, generation),
         ]
-        status = replace(status, conditions=conditions, observed_generation=int(drill["metadata"].get("generation", 0)))
+        status = replace(status, conditions=conditions, observed_generation=generation)
         plain = {name: value for name, value in msgspec.to_builtins(status).items() if value is not None}
         self._check()
         try:

@@ -149,9 +149,10 @@ class SnapshotReconciler:
         """A compare-and-set; a conflict ends this try, and the next look sees what was."""
         now = written(self._clock())
         known = {each.type: each for each in _status(thing).conditions}
-        done = condition("Completed", status.phase == "Completed", status.phase, status.message, known.get("Completed"), now)
-        failed = condition("Failed", status.phase == "Failed", status.phase, status.message, known.get("Failed"), now)
-        status = replace(status, conditions=[done, failed], observed_generation=int(thing["metadata"].get("generation", 0)))
+        generation = int(thing["metadata"].get("generation", 0))  # `kubectl wait` does not believe a condition of an older one
+        done = condition("Completed", status.phase == "Completed", status.phase, status.message, known.get("Completed"), now, generation)
+        failed = condition("Failed", status.phase == "Failed", status.phase, status.message, known.get("Failed"), now, generation)
+        status = replace(status, conditions=[done, failed], observed_generation=generation)
         if status == _status(thing):
             return thing
         try:

@@ -52,11 +52,14 @@ class OneOperator:
         """As after a broken watch."""
         self.seen = len(self.world.kubernetes.log)
         self.cluster.jobs.replace_all(list(self.world.kubernetes.of("FlameStreamJob")), None)
+        self.cluster.snapshots.replace_all(list(self.world.kubernetes.of("FlameStreamSnapshot")), None)
         self.cluster.replace_pods(list(self.world.kubernetes.of("Pod")), None)
 
     def _apply(self, kind: str, thing: Object) -> None:
         if thing["kind"] == "FlameStreamJob":
             self.cluster.jobs.drop(thing) if kind == "DELETED" else self.cluster.jobs.put(thing)
+        elif thing["kind"] == "FlameStreamSnapshot":
+            self.cluster.snapshots.drop(thing) if kind == "DELETED" else self.cluster.snapshots.put(thing)
         elif thing["kind"] == "Pod" and thing["metadata"].get("labels", {}).get(ROLE):
             self.cluster.drop_pod(thing) if kind == "DELETED" else self.cluster.put_pod(thing)
 

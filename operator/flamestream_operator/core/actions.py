@@ -108,6 +108,13 @@ class DeletePod:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteSnapshot:
+    """Its own reconciler removes what it stands for."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteJob:
     """Its time is over."""
 
@@ -160,9 +167,27 @@ class Begin:
 
 
 Action = (
-    WriteStatus | SetFinalizer | Tell | ReadSecrets | ReadApplication | LookFor | Ensure | EnsureCopy | Try | Create | DeletePod | DeleteJob
-    | Coordinate | Suspend | End | Abandon | Retire | Gone | Begin
-)  # fmt: skip
+    WriteStatus
+    | SetFinalizer
+    | Tell
+    | ReadSecrets
+    | ReadApplication
+    | LookFor
+    | Ensure
+    | EnsureCopy
+    | Try
+    | Create
+    | DeletePod
+    | DeleteSnapshot
+    | DeleteJob
+    | Coordinate
+    | Suspend
+    | End
+    | Abandon
+    | Retire
+    | Gone
+    | Begin
+)
 
 
 @dataclass(frozen=True, slots=True)

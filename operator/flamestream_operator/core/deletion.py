@@ -40,20 +40,28 @@ def _actions(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do
             yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=grace)
     if left:
         return
+    if _deletes(seen) and seen.snapshots:
+        for snapshot in seen.snapshots:
+            if not is_going(snapshot):
+                yield do.DeleteSnapshot(snapshot["metadata"]["name"])
+        return
     yield do.Abandon()
     yield from _state(seen, status, want)
 
 
 def _state(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.Action]:
-    delete = (seen.job.get("spec") or {}).get("deletionPolicy") == "Delete"
     operation = seen.operations.get(FORGET)
-    if delete and status.run.number and want.plan is not None and not (operation and operation.done and not operation.problem):
+    if _deletes(seen) and status.run.number and want.plan is not None and not (operation and operation.done and not operation.problem):
         if not seen.token:
             yield do.ReadSecrets(build_token(seen.job, status.run.number, ""), True, want.plan.spec.checkpoint.secret or "")
         else:
             yield do.Begin(FORGET, "forget", {"settings": settings_of(seen, status, want.plan)})
         return
     yield do.SetFinalizer(False)
+
+
+def _deletes(seen: Seen) -> bool:
+    return bool((seen.job.get("spec") or {}).get("deletionPolicy") == "Delete")
 
 
 def _message(seen: Seen, want: Wanted) -> str:

@@ -13,6 +13,7 @@ from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.core import actions as do
 from flamestream_operator.core.clock import moment
 from flamestream_operator.core.plan import Plan, manifest_of
+from flamestream_operator.core.scheduled import kept
 from flamestream_operator.core.seen import Seen, ip_of, is_going, node_of, phase_of
 from flamestream_operator.core.settings import JobSettings
 from flamestream_operator.core.wanted import Wanted
@@ -33,6 +34,7 @@ def effects(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.
     yield from _operations(seen, status, want)
     if want.plan is not None and status.run.stage in ("Starting", "Running"):
         yield from _drivers(seen, status, want, want.plan)
+        yield from kept(seen, status, want.plan)
     yield from _strays(seen, status)
     yield from _workers(seen, status)
 

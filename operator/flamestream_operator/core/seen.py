@@ -94,6 +94,8 @@ class Seen:
     """Why the application's ConfigMap could not be read."""
     snapshot: Object | None = None
     """The FlameStreamSnapshot that spec.restoreFrom names."""
+    snapshots: Sequence[Object] = ()
+    """All FlameStreamSnapshots of this job."""
     refusals: Mapping[str, Refusal] = field(default_factory=dict)
     """By the key of the effect."""
     operations: Mapping[str, Operation] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from flamestream_operator.core import drivers
 from flamestream_operator.core.describe import described
 from flamestream_operator.core.failures import calmed
 from flamestream_operator.core.figures import with_figures
+from flamestream_operator.core.scheduled import noted
 from flamestream_operator.core.seen import Seen
 from flamestream_operator.core.stages import moved
 from flamestream_operator.core.wanted import Wanted, wanted
@@ -34,7 +35,7 @@ def transition(seen: Seen, before: JobResourceStatus) -> tuple[JobResourceStatus
         status = drivers.followed(seen, status, want.plan)
         if status.run.stage in ("Starting", "Running") and want.plan.code == status.run.code:
             status = drivers.staffed(seen, status, want.plan)
-        status = calmed(status, want.plan.spec, seen.now)
+        status = noted(seen, calmed(status, want.plan.spec, seen.now), want.plan)
     status = with_figures(seen, status, want)
     return described(seen, before, replace(status, observed_generation=seen.generation), want), want
 

@@ -73,3 +73,8 @@ def trial(job: str, launch: int) -> str:
 def audit(drill: str) -> str:
     """The pod of a drill's audit."""
     return fitted(drill, "-audit")
+
+
+def scheduled(job: str, second: int) -> str:
+    """A savepoint by the clock; names sort by time."""
+    return fitted(job, f"-at-{second}")

@@ -35,7 +35,7 @@ MOST_ROUNDS: Final = 12
 """Looks in one reconciliation: a safeguard, a launch needs five."""
 READ_AGAIN: Final = 10.0
 """Seconds."""
-_FINAL: Final = (do.DeletePod, do.DeleteJob, do.End, do.Suspend, do.Begin)
+_FINAL: Final = (do.DeletePod, do.DeleteSnapshot, do.DeleteJob, do.End, do.Suspend, do.Begin)
 """What cannot be taken back."""
 
 log = logging.getLogger(__name__)
@@ -68,6 +68,7 @@ class JobReconciler:
             do.Try: self._try,
             do.Create: self._create,
             do.DeletePod: self._delete_pod,
+            do.DeleteSnapshot: self._delete_snapshot,
             do.DeleteJob: self._delete_job,
             do.Coordinate: self._coordinate,
             do.Suspend: self._suspend,
@@ -137,6 +138,7 @@ class JobReconciler:
             app_digest=memory.app_digest,
             app_problem=memory.app_problem,
             snapshot=self._cluster.snapshots.get((key[0], str(restore.get("snapshot", "")))),
+            snapshots=tuple(thing for thing in self._cluster.snapshots if _is_of(thing, key)),
             refusals=dict(memory.refusals),
             operations=dict(memory.operations),
             retired=frozenset(memory.retired),
@@ -351,7 +353,8 @@ class JobReconciler:
             there = await self._api.get(thing["kind"], key[0], thing["metadata"]["name"])
             if there is None:
                 raise Stop from problem
-            self._ours(memory, action.key, there, job)
+            if thing["metadata"].get("ownerReferences"):
+                self._ours(memory, action.key, there, job)
             if action.once:
                 memory.refusals[action.key] = Refusal("Interrupted", f"{action.key} was begun before", harmless=True)
                 raise Stop from problem
@@ -396,6 +399,10 @@ class JobReconciler:
         await self._api.delete("Pod", *(key[0], action.name), grace=action.grace)
         if action.grace == 0:
             self._cluster.forget_pod(key, action.name)
+        return False
+
+    async def _delete_snapshot(self, key: Key, memory: Memory, job: Object, action: do.DeleteSnapshot) -> bool:
+        await self._api.delete("FlameStreamSnapshot", key[0], action.name)
         return False
 
     async def _delete_job(self, key: Key, memory: Memory, job: Object, action: do.DeleteJob) -> bool:
@@ -487,6 +494,10 @@ class JobReconciler:
 
 def _no_savepoints(_: Object | None, name: str) -> Any:
     raise LookupError(f"nobody can read snapshot {name!r}")
+
+
+def _is_of(snapshot: Object, job: Key) -> bool:
+    return (snapshot["metadata"]["namespace"], snapshot["spec"].get("job")) == job
 
 
 def _prune(memory: Memory, action: do.WriteStatus) -> None:

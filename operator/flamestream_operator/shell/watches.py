@@ -59,8 +59,10 @@ class Watches:
     async def _snapshot(self, event: Any, **_: Any) -> None:
         self._put(self._cluster.snapshots, event, "snapshots")
         thing = _plain(event)
+        namespace, name = key_of(thing)
+        self._changed["jobs"]((namespace, str(thing["spec"].get("job", ""))))
         for job in self._cluster.jobs:
-            if (job["spec"].get("restoreFrom") or {}).get("snapshot") == thing["metadata"]["name"]:
+            if (job["spec"].get("restoreFrom") or {}).get("snapshot") == name:
                 self._changed["jobs"](key_of(job))
 
     async def _drill(self, event: Any, **_: Any) -> None:

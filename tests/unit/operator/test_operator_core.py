@@ -255,3 +255,15 @@ def test_a_spec_that_cannot_run_here_says_why(spec: dict[str, object], words: st
         assert world.pods("driver") == []
 
     played(play)
+
+
+def test_savepoints_are_taken_by_the_clock_and_the_newest_are_kept() -> None:
+    async def play(world: World) -> None:
+        await started(world, savepoints={"every": "60s", "keep": 2})
+        await world.calm(400)
+        made = [name for kind, name, _ in world.kubernetes.created if kind == "FlameStreamSnapshot"]
+        there = [thing["metadata"]["name"] for thing in world.kubernetes.of("FlameStreamSnapshot")]
+        assert len(made) >= 6
+        assert there == made[-2:]
+
+    played(play)

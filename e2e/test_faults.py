@@ -1,4 +1,4 @@
-"""Every part of a running job is taken away, one after another, and after each the output is still a prefix of the reference, byte for byte."""
+"""Every part of a running job is taken away, one after another; after each the output is still a prefix of the reference, byte for byte."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A node is lost with everything on it, by a crash or by a cut, and comes back. Only where the cluster's owner says how (E2E_NODE_COMMAND)."""
+"""A node is lost with everything on it, by a crash or by a cut, and comes back. Only where E2E_NODE_COMMAND says how to do that."""
 
 from collections.abc import Callable
 

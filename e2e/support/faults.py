@@ -16,11 +16,12 @@ def cmdline(pid):
     try: return open(f"/proc/{pid}/cmdline").read()
     except OSError: return ""
 def parent(pid): return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
-daemons = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if "flamestream.spark.daemon" in cmdline(pid)]
+pids = list(map(int, filter(str.isdigit, os.listdir("/proc"))))
+daemons = [pid for pid in pids if "flamestream.spark.daemon" in cmdline(pid)]
 chosen = {
     "worker": [pid for pid in daemons if parent(pid) in daemons],
     "daemon": [pid for pid in daemons if parent(pid) not in daemons],
-    "operator": [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if cmdline(pid).startswith("python3\\0-m\\0flamestream_operator")],
+    "operator": [pid for pid in pids if cmdline(pid).startswith("python3\\0-m\\0flamestream_operator")],
 }[role]
 for pid in chosen: os.kill(pid, getattr(signal, sys.argv[2]))
 print(len(chosen))

@@ -2,8 +2,8 @@
 
     python3 outside.py            producer on 7001, consumer on 7002, questions by HTTP on 7003
 
-The producer sends document `i` when it is due, whatever happens to the job, and again what is asked for after a reconnect. The consumer keeps
-the last bundle and the fence of each slot, as docs/wire-protocol.md asks, and the time of every delivery. The audit computes what a
+The producer sends document `i` when it is due, whatever happens to the job, and again what is asked for after a reconnect. The consumer
+keeps the last bundle and the fence of each slot, as docs/wire-protocol.md asks, and the time of every delivery. The audit computes what a
 sequential interpreter makes of the same documents and compares every slot byte by byte; it may be asked while the job runs (then a slot
 may lack what is still under way, but must have a prefix) or when everything is through.
 
@@ -15,6 +15,7 @@ may lack what is still under way, but must have a prefix) or when everything is 
     /audit                               counts of what is lost, doubled, reordered; and whether all is through
 """
 
+import itertools
 import json
 import os
 import selectors
@@ -216,7 +217,7 @@ class Outside:
     def gap(self, since: float) -> dict[str, Any]:
         """The longest pause since then."""
         times = [since, *(when for when, _ in list(self.deliveries) if when >= since)]
-        gaps = sorted(((b - a) * 1e3, b) for a, b in zip(times, times[1:], strict=False))
+        gaps = sorted(((b - a) * 1e3, b) for a, b in itertools.pairwise(times))
         longest, ended = gaps[-1] if gaps else (0.0, 0.0)
         return {"gap_ms": round(longest, 1), "ended_after_s": round(ended - since, 3), "deliveries": len(times) - 1}
 
@@ -245,8 +246,10 @@ class Outside:
         from flamestream.model.time import FrontId, next_time
         from flamestream.testing.reference import interpret
 
+        delivered = list(self.deliveries)  # before looking at what was sent: more comes while this runs
+        count = len(self.sent)
         time_, runs = next_time(0, FrontId(0)), []
-        for number in range(len(self.sent)):
+        for number in range(count):
             runs.append((time_, [self.text(number)]))
             time_ = next_time(time_, FrontId(0))
         expected: dict[int, list[bytes]] = {}
@@ -255,13 +258,13 @@ class Outside:
         got: dict[int, list[bytes]] = {}
         metas: dict[int, bytes] = {}
         disorder = 0
-        for _, bundles in list(self.deliveries):
+        for _, bundles in delivered:
             for bundle in bundles:
                 for meta, value in payloads.decode_items(bundle[3]):
                     disorder += bytes(meta) <= metas.get(bundle[0], b"")
                     metas[bundle[0]] = bytes(meta)
                     got.setdefault(bundle[0], []).append(payloads.encode(value))
-        return _verdict(expected, got, disorder, len(self.sent))
+        return _verdict(expected, got, disorder, count)
 
 
 def _verdict(expected: dict[int, list[bytes]], got: dict[int, list[bytes]], disorder: int, sent: int) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class Worker:
             self.journal.append(Append(self.fence, FRONT, Entry(Time(time), Partition("docs"), Offset(time), 1, payloads)))
 
     def next(self) -> Event:
-        turn_until(self.loop, lambda: bool(self.events))
+        turn_until(self.loop, lambda: bool(self.events), "an event")
         return self.events.pop(0)
 
     def reported(self, upto: int) -> None:
@@ -108,7 +108,7 @@ def test_a_trim_removes_what_is_below_and_nothing_else(loop: EpollReactor, share
         worker.reported(time)
     worker.journal.trim(TrimJournal(worker.fence, FRONT, Time(25)))
     path = f"/flamestream/{job}/journal/front-{FRONT}/entries"
-    eventually(lambda: len(worker.state.client.get_children(path)) == 1)
+    eventually(lambda: len(worker.state.client.get_children(path)) == 1, "one batch is left")
     assert [time for time, _ in Worker(loop, shared.address, job, 2).seal()] == [30]
 
 

@@ -14,7 +14,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -38,6 +38,9 @@ from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.time import FrontId
 from flamestream.ports import Consumer, Journal, Producer
 
+ZOOKEEPER: Final = "zookeeper://"
+"""How a journal is named that is kept in ZooKeeper."""
+
 log = logging.getLogger(__name__)
 
 
@@ -45,6 +48,7 @@ class JournalConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Where the order decisions of journalled fronts are kept."""
 
     folder: str
+    """Or zookeeper://host:port[,host:port]"""
     fsync: bool = True
     keep: bool = False
 
@@ -149,8 +153,18 @@ class _WorkerProcess:
         settings = self._config.journal
         if settings is None:
             return {}
-        journal = FolderJournal(Path(settings.folder), self._reactor, self._inbox.append, fsync=settings.fsync, keep=settings.keep)
+        journal = self._journal(settings)
         return {front.front: journal for front in self._config.settings.fronts}
+
+    def _journal(self, settings: JournalConfig) -> Journal:
+        post = self._inbox.append
+        if not settings.folder.startswith(ZOOKEEPER):
+            return FolderJournal(Path(settings.folder), self._reactor, post, fsync=settings.fsync, keep=settings.keep)
+        from flamestream.adapters.journal_zookeeper import ZooKeeperJournal  # lazily: not every worker needs kazoo
+        from flamestream.adapters.zookeeper import ClusterState
+
+        hosts = settings.folder.removeprefix(ZOOKEEPER)
+        return ZooKeeperJournal(lambda: ClusterState(hosts), self._config.settings.job, self._reactor, post, keep=settings.keep)
 
     def _producer(self, front: FrontId) -> Producer:
         name = self._config.settings.fronts[front].source

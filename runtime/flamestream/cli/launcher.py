@@ -101,7 +101,8 @@ class Launcher:
         self._create_store(self._checked.job.store)
         self._folder.status_file.unlink(missing_ok=True)
         self._start_coordinator()
-        config = self._folder.write("worker.json", worker_config(self._checked, coordinator=self._address, token=self._token))
+        told = worker_config(self._checked, coordinator=self._address, token=self._token, zookeeper=self._zookeeper.address)
+        config = self._folder.write("worker.json", told)
         spec = self._checked.job.spec
         count = spec.workers.replicas + spec.workers.standby
         application = self._checked.job.path(spec.application.file).parent

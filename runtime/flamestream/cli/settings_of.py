@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from typing import Final
 
-from flamestream.adapters.worker_process import JournalConfig, WorkerProcessConfig
+from flamestream.adapters.worker_process import ZOOKEEPER, JournalConfig, WorkerProcessConfig
 from flamestream.cli.manifest import DeadLetter
 from flamestream.cli.validation import CheckedJob
 from flamestream.core.coordination import Settings
@@ -70,6 +70,8 @@ def _journal(checked: CheckedJob, zookeeper: str) -> JournalConfig | None:
     journal = checked.job.spec.journal
     if journal is None:
         return None
+    if journal.folder == ZOOKEEPER:
+        return JournalConfig(folder=f"{ZOOKEEPER}{zookeeper}", keep=journal.keep)
     return JournalConfig(folder=str(checked.job.path(journal.folder)), fsync=journal.fsync, keep=journal.keep)
 
 

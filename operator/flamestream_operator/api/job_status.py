@@ -125,6 +125,23 @@ class SnapshotPlace(Part, frozen=True):
     """Bytes."""
 
 
+class PreflightStatus(Part, frozen=True):
+    """The trial of new code beside the running stream."""
+
+    code: str
+    """Hash of the application and image that is tried."""
+    generation: int
+    """Of the spec that asks for it."""
+    pod: str
+    """Where it is tried."""
+    state: Literal["Running", "Passed", "Failed"] = "Running"
+    """Passed: the stream is stopped for it. Failed: the stream goes on with the code that it has."""
+    since: str = ""
+    """When it began."""
+    message: Annotated[str, Meta(max_length=512)] = ""
+    """Why it failed."""
+
+
 class StableSpec(Part, frozen=True):
     """The newest spec that was seen Ready: where a failed upgrade goes back to."""
 
@@ -209,6 +226,10 @@ class JobResourceStatus(Part, frozen=True):
     """The newest spec that was seen Ready."""
     rolled_back: int = 0
     """A generation that failed and was left for lastStable; a newer one is tried again. 0: none."""
+    rolled_back_application: str = ""
+    """Fingerprint of the application's ConfigMap that failed."""
+    preflight: PreflightStatus | None = None
+    """The trial of the newest code."""
     problems: Annotated[list[Annotated[str, Meta(max_length=512)]], Meta(max_length=8)] = field(default_factory=list)
     """Lasting troubles that do not stop the stream."""
     started_at: str = ""

@@ -12,14 +12,15 @@ from collections.abc import Iterator
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.core import actions as do
 from flamestream_operator.core.clock import moment
-from flamestream_operator.core.plan import Plan, manifest_of
+from flamestream_operator.core.launching import files_of, launch_of
+from flamestream_operator.core.plan import Plan
+from flamestream_operator.core.preflight import trial_of
 from flamestream_operator.core.scheduled import kept
 from flamestream_operator.core.seen import Seen, ip_of, is_going, node_of, phase_of
 from flamestream_operator.core.settings import JobSettings
 from flamestream_operator.core.wanted import Wanted
-from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object, is_owned
-from flamestream_operator.objects.pods import Launch, build_driver_config, build_driver_pod, build_executor_template, build_trial_pod
+from flamestream_operator.objects.pods import build_driver_pod, build_trial_pod
 from flamestream_operator.objects.rights import build_role, build_role_binding, build_service_account
 from flamestream_operator.objects.small import build_budget, build_config, build_service, build_token
 
@@ -34,6 +35,7 @@ def effects(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.
     yield from _operations(seen, status, want)
     if want.plan is not None and status.run.stage in ("Starting", "Running"):
         yield from _drivers(seen, status, want, want.plan)
+        yield from trial_of(seen, status, want, want.plan)
         yield from kept(seen, status, want.plan)
     yield from _strays(seen, status)
     yield from _workers(seen, status)
@@ -89,7 +91,7 @@ def _drivers(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan) ->
 
 def _launch(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan, driver: DriverStatus) -> Iterator[do.Action]:
     key = f"launch/{driver.launch}"
-    launch = launch_of(seen, status, want, plan, driver)
+    launch = launch_of(seen, status, want, plan, application=driver.application, number=driver.launch, tasks=driver.tasks)
     yield do.Ensure(build_service(seen.job), key)
     if not plan.spec.pods.service_account_name:
         yield do.Ensure(build_service_account(seen.job), key)
@@ -101,26 +103,6 @@ def _launch(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan, dri
     yield do.Try(build_trial_pod(launch), key)
     yield do.Create(build_config(seen.job, driver.name, files_of(seen, launch, want)), key, once=True)
     yield do.Create(build_driver_pod(launch), key)
-
-
-def launch_of(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan, driver: DriverStatus) -> Launch:
-    """Everything that the driver's objects are made from."""
-    from_config_map = plan.spec.application.config_map and want.app_digest
-    return Launch(
-        job=seen.job, spec=plan.spec, application=driver.application, number=driver.launch, tasks=driver.tasks, run=status.run.number,
-        image=plan.image, pull_policy=plan.spec.image_pull_policy if plan.spec.image else seen.site.pull_policy,
-        coordinator=seen.site.coordinator, zookeeper=plan.zookeeper,
-        app_config_map=names.application_copy(seen.name, want.app_digest) if from_config_map else "",
-    )  # fmt: skip
-
-
-def files_of(seen: Seen, launch: Launch, want: Wanted) -> dict[str, Object]:
-    """What the driver reads."""
-    return {
-        "job.json": manifest_of(seen.job, want.spec),
-        f"driver-{launch.application}.json": build_driver_config(launch),
-        "executor.json": build_executor_template(launch),
-    }
 
 
 def _retire(seen: Seen, driver: DriverStatus) -> Iterator[do.Action]:

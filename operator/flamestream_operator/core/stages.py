@@ -18,6 +18,7 @@ from flamestream_operator.core.clock import moment, written
 from flamestream_operator.core.drivers import ending_that_is_final
 from flamestream_operator.core.failures import failed, gives_up
 from flamestream_operator.core.plan import Plan
+from flamestream_operator.core.preflight import tried
 from flamestream_operator.core.seen import Seen
 from flamestream_operator.core.wanted import Wanted
 
@@ -67,10 +68,20 @@ def _active(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan) -> 
     if plan.spec.suspend:
         return _draining(seen, status, "Suspend")
     if plan.code != status.run.code:
-        return _draining(seen, status, "Upgrade")
+        return _upgrading(seen, status, plan)
     if told is not None and told.phase == "running" and status.run.stage == "Starting":
         return replace(status, run=replace(status.run, stage="Running"), intent=IntentStatus())
     return _stable(seen, status, want, plan)
+
+
+def _upgrading(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
+    """Other code: tried beside the stream first, if there is one that could go on without it."""
+    fresh = plan.spec.upgrade is not None and plan.spec.upgrade.strategy == "Fresh"
+    if fresh or status.last_stable is None or status.rolled_back:
+        return _draining(seen, status, "Upgrade")
+    status = tried(seen, status, plan)
+    passed = status.preflight is not None and status.preflight.code == plan.code and status.preflight.state == "Passed"
+    return _draining(seen, status, "Upgrade") if passed else status
 
 
 def _stable(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan) -> JobResourceStatus:
@@ -104,7 +115,7 @@ def _failed_for_good(seen: Seen, status: JobResourceStatus, plan: Plan, reason: 
     stable = status.last_stable
     status = failed(status, plan.spec, seen.now, reason, message)
     if stable is not None and stable.code != status.run.code and not status.rolled_back:
-        status = replace(status, rolled_back=seen.generation)
+        status = replace(status, rolled_back=seen.generation, rolled_back_application=seen.app_digest)
         return _draining(seen, status, "Rollback")
     if plan.spec.restart_policy == "Always" and not gives_up(status, plan.spec):
         return _next_run(seen, status, plan, status.run.application)

@@ -16,7 +16,7 @@ from flamestream_operator.core.figures import with_figures
 from flamestream_operator.core.scheduled import noted
 from flamestream_operator.core.seen import Seen
 from flamestream_operator.core.stages import moved
-from flamestream_operator.core.wanted import Wanted, wanted
+from flamestream_operator.core.wanted import Wanted, is_rolled_back, wanted
 
 FIGURES_EVERY = 120.0
 """Seconds between two writes that only bring figures up to date."""
@@ -25,8 +25,8 @@ FIGURES_EVERY = 120.0
 def transition(seen: Seen, before: JobResourceStatus) -> tuple[JobResourceStatus, Wanted]:
     """The next status, and what it was made for."""
     status = before
-    if status.rolled_back and status.rolled_back != seen.generation:
-        status = replace(status, rolled_back=0)
+    if status.rolled_back and not is_rolled_back(seen, status):
+        status = replace(status, rolled_back=0, rolled_back_application="")
     want = wanted(seen, status)
     status = moved(seen, status, want)
     want = wanted(seen, status)  # a rollback changes it

@@ -3,7 +3,7 @@
 Keeps: a spec that cannot run never stops a stream that does. Does not: carry anything out.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flamestream.model.errors import FlameStreamError
@@ -22,19 +22,25 @@ class Wanted:
     refusal: str = ""
     """Why the newest spec cannot run here."""
     waits_for: str = ""
-    """The ConfigMap that must be read first."""
+    """The ConfigMap that must be read to know whether there is something new."""
 
 
 def wanted(seen: Seen, status: JobResourceStatus) -> Wanted:
     """By the newest spec, unless that was rolled back."""
     spec = dict(seen.job.get("spec") or {})
-    if status.rolled_back and status.rolled_back == seen.generation and status.last_stable is not None:
+    if is_rolled_back(seen, status) and status.last_stable is not None:
         stable = status.last_stable
-        return _read(seen, dict(stable.spec), stable.application)
+        return replace(_read(seen, dict(stable.spec), stable.application), waits_for="" if seen.app_digest else needs_config_map(spec))
     name = needs_config_map(spec)
     if name and not seen.app_digest:
         return Wanted(None, "", spec, refusal=seen.app_problem, waits_for=name)
     return _read(seen, spec, seen.app_digest)
+
+
+def is_rolled_back(seen: Seen, status: JobResourceStatus) -> bool:
+    """Whether the newest spec and application are those that failed."""
+    same = not seen.app_digest or not status.rolled_back_application or seen.app_digest == status.rolled_back_application
+    return status.rolled_back == seen.generation > 0 and same
 
 
 def _read(seen: Seen, spec: dict[str, Any], app_digest: str) -> Wanted:

@@ -70,6 +70,11 @@ def trial(job: str, launch: int) -> str:
     return fitted(job, f"-trial-{launch}")
 
 
+def preflight(job: str, code: str) -> str:
+    """The trial of one code."""
+    return fitted(job, f"-preflight-{code[:10]}")
+
+
 def audit(drill: str) -> str:
     """The pod of a drill's audit."""
     return fitted(drill, "-audit")

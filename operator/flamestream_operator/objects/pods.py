@@ -228,15 +228,30 @@ def _with_users(launch: Launch, meta: Object) -> Object:
     return {**meta, "labels": {**pods.labels, **meta["labels"]}, **({"annotations": dict(pods.annotations)} if pods.annotations else {})}
 
 
+def build_preflight_pod(launch: Launch, name: str) -> Object:
+    """The new application, loaded beside the stream."""
+    pod = build_driver_pod(launch)
+    meta = metadata(launch.job, name, {**labels(launch.name), ROLE: "preflight"})
+    container = _without_secret(pod["spec"]["containers"][0])
+    container |= {"name": "preflight", "args": ["python3", "-m", "flamestream_operator.preflight_main"]}
+    volumes = [volume for volume in pod["spec"]["volumes"] if volume["name"] not in ("secret", "config")]
+    volumes.append({"name": "config", "configMap": {"name": name}})
+    spec = {**pod["spec"], "containers": [container], "volumes": volumes, "automountServiceAccountToken": False}
+    return {**pod, "metadata": meta, "spec": spec}
+
+
+def _without_secret(container: Object) -> Object:
+    return {**container, "volumeMounts": [mount for mount in container["volumeMounts"] if mount["name"] != "secret"]}
+
+
 def build_audit_pod(launch: Launch, drill: Object, name: str, *, complete: bool) -> Object:
     """A pod beside the job that reads what the job has read and written, with the driver's eyes."""
     pod = build_driver_pod(launch)
     meta = metadata(launch.job, name, {**labels(launch.name), ROLE: "audit"})
-    container = {key: value for key, value in pod["spec"]["containers"][0].items() if key != "args"}
+    container = _without_secret(pod["spec"]["containers"][0])
     container |= {
         "name": "audit",
         "args": ["python3", "-m", "flamestream_operator.audit_main", *(["--complete"] if complete else [])],
-        "volumeMounts": [mount for mount in container["volumeMounts"] if mount["name"] != "secret"],
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
     }
     volumes = [volume for volume in pod["spec"]["volumes"] if volume["name"] != "secret"]

@@ -18,7 +18,7 @@ from flamestream_operator.core.clock import written
 from flamestream_operator.core.conditions import condition
 from flamestream_operator.core.decide import status_of
 from flamestream_operator.core.drill import DrillSeen, step
-from flamestream_operator.core.effects import launch_of
+from flamestream_operator.core.launching import launch_of
 from flamestream_operator.core.seen import Seen, Site, ip_of, is_going, phase_of
 from flamestream_operator.core.wanted import wanted
 from flamestream_operator.objects import names
@@ -137,7 +137,8 @@ class DrillReconciler:
         want = wanted(look, status)
         if want.plan is None or not status.drivers:
             return
-        launch = launch_of(look, status, want, want.plan, status.drivers[-1])
+        driver = status.drivers[-1]
+        launch = launch_of(look, status, want, want.plan, application=driver.application, number=driver.launch, tasks=driver.tasks)
         self._check()
         await self._api.create(build_audit_pod(launch, drill, name, complete=seen.job_phase == "Completed"))
 

@@ -107,15 +107,32 @@ def test_new_code_drains_to_an_epoch_first() -> None:
     played(play)
 
 
-def test_code_that_does_not_load_rolls_back_to_the_last_stable() -> None:
+def test_code_that_fails_its_trial_never_stops_the_stream() -> None:
     async def play(world: World) -> None:
         await started(world)
-        await world.calm()
+        world.fleet.broken_digest = world.edit_code("import nothing")
+        await world.calm(60)
+        assert (world.status.phase, world.status.run.number, world.pods("driver")) == ("Running", 1, ["job-driver-a-1"])
+        assert world.condition("Ready").status == "True"
+        assert world.condition("Degraded").reason == "RolledBack"
+        assert "no such module" in world.condition("Degraded").message
+        assert world.pods("preflight") == []
+        world.edit_code("print('mended')")
+        await world.calm(60)
+        assert (world.status.phase, world.status.run.number) == ("Running", 2)
+        assert world.condition("Degraded").status == "False"
+
+    played(play)
+
+
+def test_code_that_does_not_start_after_its_trial_rolls_back_to_the_last_stable() -> None:
+    async def play(world: World) -> None:
+        await started(world)
         epoch = world.status.epoch.number
+        world.fleet.breaks_late = True
         world.fleet.broken_digest = world.edit_code("import nothing")
         await world.calm(120)
-        assert world.status.phase == "Running"
-        assert world.status.rolled_back == 1
+        assert (world.status.phase, world.status.rolled_back) == ("Running", 1)
         assert world.condition("Degraded").reason == "RolledBack"
         assert "no such module" in world.condition("Degraded").message
         assert world.fleet.records["default.job"].epoch > epoch

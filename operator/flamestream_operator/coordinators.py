@@ -145,6 +145,11 @@ class Coordinators:
         """End the loop; nobody is told, the streams run on."""
         self._reactor.stop()
         self._thread.join(TURNS_WITHIN)
+        for hosted in self._hosted.values():
+            hosted.close()
+        self._listener.acceptor.close()
+        self._for_records.close()
+        self._for_stores.close()
         self._state.close()
 
     def _run(self) -> None:

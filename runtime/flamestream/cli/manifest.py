@@ -74,7 +74,7 @@ class JournalSettings(_Part, frozen=True):
     """Where the order of journalled sources is kept."""
 
     folder: Annotated[str, Meta(min_length=1, max_length=1024)]
-    """A folder; in a cluster on a volume that a lost node cannot take."""
+    """A folder; in a cluster on a volume that a lost node cannot take, or zookeeper:// for the cluster's ZooKeeper."""
     fsync: bool = True
     """Survive the machine, not only the processes."""
     keep: bool = False

@@ -16,7 +16,7 @@ def cmdline(pid):
     try: return open(f"/proc/{pid}/cmdline").read()
     except OSError: return ""
 def parent(pid): return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
-pids = list(map(int, filter(str.isdigit, os.listdir("/proc"))))
+pids = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if pid != os.getpid()]
 daemons = [pid for pid in pids if "flamestream.spark.daemon" in cmdline(pid)]
 chosen = {
     "worker": [pid for pid in daemons if parent(pid) in daemons],

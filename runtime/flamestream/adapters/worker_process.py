@@ -13,6 +13,8 @@ import secrets
 import socket
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +26,7 @@ from flamestream.adapters.application import load
 from flamestream.adapters.control import ControlClient
 from flamestream.adapters.host import OnDemand, Ports, WorkerHost
 from flamestream.adapters.journal import FolderJournal
+from flamestream.adapters.known_names import lookup
 from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.snapshots import StoreSnapshots
@@ -109,6 +112,7 @@ class _WorkerProcess:
     def run(self) -> int:
         """Until the worker exits."""
         self._reactor.background(self._store.warm, _store_opened)
+        self._reactor.background(partial(_look_up, [*self._config.sources.values(), *self._config.sinks.values()]), lambda _: None)
         self._host.start()
         try:
             self._reactor.run(self._host.turn)
@@ -183,6 +187,16 @@ class _WorkerProcess:
         for sink, consumer in self._consumers.items():
             if problem := getattr(consumer, "problem", ""):
                 yield f"sink {sink}: {problem}"
+
+
+def _look_up(specs: list[Any]) -> None:
+    """So that a standby can dial at once when it is needed, whatever has become of the name service then."""
+    for spec in specs:
+        address = spec.get("socket", {}).get("address", "") if isinstance(spec, dict) else ""
+        host, _, port = address.rpartition(":")
+        if port.isdigit():
+            with suppress(OSError):
+                lookup(host, int(port))
 
 
 def _store_opened(problem: str | Exception) -> None:

@@ -50,7 +50,7 @@ def followed(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceSt
         ending = _ending(seen, driver)
         if ending is not None:
             status = _without(status, driver)
-            if driver.state != "Retiring" and status.run.stage in ("Starting", "Running"):
+            if driver.state != "Retiring" and status.run.stage in ("Starting", "Running") and not _has_successor(status, driver):
                 status = failed(status, plan.spec, seen.now, ending.reason, ending.message)
         elif driver.state == "Retiring" and (has_handed_over(seen, driver) or seen.now - moment(driver.since) > HAND_OVER_WITHIN):
             status = _without(status, driver)
@@ -122,6 +122,11 @@ def has_handed_over(seen: Seen, driver: DriverStatus) -> bool:
         return False
     busy = {member.ip for member in seen.coordinated.members if member.in_layout}
     return not any(ip_of(pod) in busy for pod in seen.workers_of(driver.launch))
+
+
+def _has_successor(status: JobResourceStatus, driver: DriverStatus) -> bool:
+    """A planned stop: the next launch began when the stop was announced."""
+    return any(each.application == driver.application and each.launch > driver.launch for each in status.drivers)
 
 
 def _leaves(seen: Seen, driver: DriverStatus) -> bool:

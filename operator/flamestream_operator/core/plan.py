@@ -110,9 +110,9 @@ def _journal_survives(spec: Spec) -> None:
         problem = _weakness(spec)
         if problem:
             raise ManifestError(
-                f"spec.journal.folder: {problem}, so a lost node would take the order of source {name!r} with it: write folder: zookeeper://, "
-                "mount a shared volume (persistentVolumeClaim, nfs, csi) with pods.volumes, say journal.shared: true if the folder is one "
-                "on all nodes, or choose guarantee: none"
+                f"spec.journal.folder: {problem}, so a lost node would take the order of source {name!r} with it. Write folder: "
+                "zookeeper://, or mount a shared volume (persistentVolumeClaim, nfs, csi) with pods.volumes, or say journal.shared: true "
+                "if the folder is one on all nodes, or choose guarantee: none"
             )
 
 

@@ -129,7 +129,7 @@ class DrillReconciler:
         if await self._api.get("Pod", key[0], name) is not None:
             return
         job = self._cluster.jobs.get((key[0], seen.spec.job))
-        memory = self._jobs.credentials_of((key[0], seen.spec.job))
+        memory = self._jobs.memory_of((key[0], seen.spec.job))
         if job is None or memory is None:
             return
         status = status_of(job)

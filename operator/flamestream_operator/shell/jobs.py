@@ -106,9 +106,14 @@ class JobReconciler:
                 memory.app_digest = ""
                 self._again(key)
 
-    def credentials_of(self, key: Key) -> Memory | None:
-        """For savepoints of the job."""
+    def memory_of(self, key: Key) -> Memory | None:
+        """What is known of a job beside its status."""
         return self._memories.get(key)
+
+    async def reading(self, namespace: str, settings: JobSettings, secret: str) -> JobToCoordinate:
+        """How a job's store is reached, whoever runs it. Raises LookupError or ApiProblem."""
+        access, key = await self._keys(namespace, secret)
+        return self.settings(settings, Memory("", access_key=access, secret_key=key))
 
     # --- looking --------------------------------------------------------------------------------------------------------------------
 

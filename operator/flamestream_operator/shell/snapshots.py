@@ -21,6 +21,7 @@ from flamestream_operator.core.conditions import condition
 from flamestream_operator.core.decide import status_of
 from flamestream_operator.core.effects import settings_of
 from flamestream_operator.core.seen import Seen, Site
+from flamestream_operator.core.settings import JobSettings
 from flamestream_operator.core.wanted import wanted
 from flamestream_operator.hosting import JobToCoordinate, Savepoint
 from flamestream_operator.objects.meta import FINALIZER, Object
@@ -93,15 +94,20 @@ class SnapshotReconciler:
         thing = self._cluster.jobs.get(job)
         if thing is None:
             return f"there is no FlameStreamJob {job[1]!r}: create it, or delete this snapshot"
-        memory = self._jobs.credentials_of(job)
-        status = status_of(thing)
+        memory, status = self._jobs.memory_of(job), status_of(thing)
         seen = Seen(now=self._clock(), job=thing, site=self._site, app_digest=memory.app_digest if memory else "")
         want = wanted(seen, status)
-        if want.plan is None or memory is None:
+        if want.plan is None:
             return f"the job's spec cannot be used now: {want.refusal or want.waits_for}"
-        if not memory.token:
+        if not status.run.number:
             return "the job has not started yet: it has nothing to save"
-        return self._jobs.settings(settings_of(seen, status, want.plan), memory)
+        return await self._reading(job[0], settings_of(seen, status, want.plan), want.plan.spec.checkpoint.secret or "")
+
+    async def _reading(self, namespace: str, settings: JobSettings, secret: str) -> JobToCoordinate | str:
+        try:
+            return await self._jobs.reading(namespace, settings, secret)
+        except LookupError as problem:
+            return str(problem.args[0])
 
     def _secret_of(self, job: Key) -> str:
         thing = self._cluster.jobs.get(job)
@@ -114,7 +120,8 @@ class SnapshotReconciler:
             return None
         keep = thing["spec"].get("deletionPolicy") == "Keep" or not status.manifest
         if not keep:
-            settings = await self._settings((key[0], thing["spec"]["job"]))
+            nobody = JobSettings(job=status.job, workers=1, fronts=1, slots=1, interval=None, store=status.store, run=0)
+            settings = await self._reading(key[0], nobody, status.secret)
             if not isinstance(settings, str):
                 self._check()
                 future: Future[None] = self._hosting.delete_savepoint(settings, self._savepoint(status))

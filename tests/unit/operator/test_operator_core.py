@@ -284,3 +284,56 @@ def test_savepoints_are_taken_by_the_clock_and_the_newest_are_kept() -> None:
         assert there == made[-2:]
 
     played(play)
+
+
+def test_never_means_never() -> None:
+    async def play(world: World) -> None:
+        await started(world, restartPolicy="Never")
+        world.kill("driver")
+        await world.calm()
+        assert (world.status.phase, world.pods("driver")) == ("Failed", [])
+        assert world.condition("Failed").reason == "DriverDeleted"
+
+    played(play)
+
+
+def test_after_the_limit_nobody_tries_any_more_until_the_spec_changes() -> None:
+    async def play(world: World) -> None:
+        await started(world, backoff={"limit": 1})
+        for _ in range(2):
+            world.kill("driver")
+            await world.calm(20)
+        assert world.status.phase == "Failed"
+        world.apply(backoff={"limit": 5})
+        await world.calm()
+        assert world.status.phase == "Running"
+
+    played(play)
+
+
+def test_a_driver_that_is_drained_has_its_successor_before_it_goes_and_it_is_no_failure() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        pod = ("Pod", "default", "job-driver-a-1")
+        world.kubernetes.merge(pod, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubelet"]}})
+        await world.calm(10)
+        assert "job-driver-a-2" in world.pods("driver")
+        world.kubernetes.merge(pod, {"metadata": {"finalizers": []}})
+        await world.calm()
+        assert (world.status.phase, world.pods("driver"), world.status.failures.count) == ("Running", ["job-driver-a-2"], 0)
+
+    played(play)
+
+
+def test_a_new_leader_says_nothing_new_of_a_running_stream() -> None:
+    async def play(world: World) -> None:
+        from support.operator_world import OneOperator
+
+        await started(world)
+        before = (world.status.phase, world.status.conditions, world.pods("driver"), world.pods("worker"))
+        world.operators = [OneOperator(world, "successor", len(world.kubernetes.log))]
+        for _ in range(5):
+            await world.calm(1)
+            assert (world.status.phase, world.status.conditions, world.pods("driver"), world.pods("worker")) == before
+
+    played(play)

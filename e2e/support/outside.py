@@ -212,7 +212,8 @@ class Outside:
     def state(self) -> dict[str, Any]:
         """How far it is."""
         last = self.deliveries[-1][0] if self.deliveries else 0.0
-        return {"now": time.monotonic(), "sent": len(self.sent), "wanted": self.wanted, "deliveries": len(self.deliveries), "last": last}
+        return {"now": time.monotonic(), "sent": len(self.sent), "wanted": self.wanted, "deliveries": len(self.deliveries), "last": last,
+                "first": self.deliveries[0][0] if self.deliveries else 0.0}  # fmt: skip
 
     def gap(self, since: float) -> dict[str, Any]:
         """The longest pause since then."""

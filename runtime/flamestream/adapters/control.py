@@ -12,7 +12,7 @@ import logging
 import socket
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -93,26 +93,46 @@ class ControlClient:
             self._dial = self._dialling()
 
 
+class Handlers(Protocol):
+    """Who is told what workers say."""
+
+    def connected(self, hello: Hello) -> None: ...
+    def disconnected(self, worker: WorkerId, reason: str) -> None: ...
+    def from_worker(self, worker: WorkerId, message: ToCoordinator) -> None: ...
+
+
+class ControlListener:
+    """One port for the coordinators of several jobs: a greeting names its job."""
+
+    def __init__(self, reactor: Reactor, listener: socket.socket) -> None:
+        self.acceptor = Acceptor(reactor, listener, self._greeted, LIMITS)
+        self.servers: dict[str, ControlServer] = {}
+
+    def _greeted(self, handshake: Accepted) -> None:
+        server = self.servers.get(handshake.purpose.job)
+        if server is None:
+            handshake.refuse("nobody coordinates that job here")
+        else:
+            server.greeted(handshake)
+
+
 class ControlServer:
     """The coordinator's end, on a socket that listens already (its owner may outlive this process, so the address stays)."""
 
-    def __init__(
-        self,
-        reactor: Reactor,
-        listener: socket.socket,
-        job: str,
-        token: str,
-        *,
-        on_message: Callable[[WorkerId, ToCoordinator], None],
-        on_connected: Callable[[Hello], None],
-        on_disconnected: Callable[[WorkerId, str], None],
-    ) -> None:
+    handlers: Handlers
+    """Set before the loop turns."""
+
+    def __init__(self, reactor: Reactor, listener: socket.socket | ControlListener, job: str, token: str) -> None:
         self._purpose, self._token = _purpose(job), token.encode()
-        self.on_message, self.on_connected, self.on_disconnected = on_message, on_connected, on_disconnected
         self._sessions: dict[WorkerId, _Session] = {}
         self._nameless: set[_Session] = set()
-        self._reactor = reactor
-        self.acceptor = Acceptor(reactor, listener, self._greeted, LIMITS)
+        if isinstance(listener, ControlListener):
+            self._shared: ControlListener | None = listener
+            self.acceptor = listener.acceptor
+            listener.servers[job] = self
+        else:
+            self._shared = None
+            self.acceptor = Acceptor(reactor, listener, self.greeted, LIMITS)
 
     def tell(self, worker: WorkerId, message: ToWorker) -> None:
         """Send it if the worker is connected; if not, its next Hello shows where it stands."""
@@ -128,13 +148,17 @@ class ControlServer:
 
     def close(self, seconds: float = 1.0) -> None:
         """Listen no more, and end every connection once what was told has left, within `seconds` each. Blocks."""
-        self.acceptor.close()
+        if self._shared is None:
+            self.acceptor.close()
+        elif self._shared.servers.get(self._purpose.job) is self:
+            del self._shared.servers[self._purpose.job]
         for session in [*self._sessions.values(), *self._nameless]:
             session.connection.finish(seconds)
         self._sessions.clear()
         self._nameless.clear()
 
-    def _greeted(self, handshake: Accepted) -> None:
+    def greeted(self, handshake: Accepted) -> None:
+        """Somebody says what it came for."""
         if handshake.purpose != self._purpose:
             handshake.refuse("it does not look for the coordinator of this job")
             return
@@ -150,16 +174,16 @@ class ControlServer:
         older = self._sessions.get(hello.worker)
         if older is not None:
             older.connection.close()
-            self.on_disconnected(hello.worker, "replaced by a newer connection")
+            self.handlers.disconnected(hello.worker, "replaced by a newer connection")
         self._sessions[hello.worker] = session
-        self.on_connected(hello)
+        self.handlers.connected(hello)
 
     def ended(self, session: "_Session", worker: WorkerId | None, reason: str) -> None:
         """A session's connection is gone."""
         self._nameless.discard(session)
         if worker is not None and self._sessions.get(worker) is session:
             del self._sessions[worker]
-            self.on_disconnected(worker, reason)
+            self.handlers.disconnected(worker, reason)
 
 
 class _Session:
@@ -185,7 +209,7 @@ class _Session:
             self._worker = message.worker
             self._server.named(self, message)
         elif self._worker is not None and not isinstance(message, Hello):
-            self._server.on_message(self._worker, message)
+            self._server.handlers.from_worker(self._worker, message)
         else:
             self.connection.close()
             self._ended("Hello is the first message, and only that")

@@ -7,19 +7,17 @@ Keeps: one try at a time, pauses bounded, every try bounded by a deadline. Does 
 """
 
 import socket
-from collections.abc import Sequence
 from errno import EINPROGRESS
-from typing import Any, Final
+from typing import Final
 
 from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.handshake import Credentials, Dialled, Established, Limits
+from flamestream.adapters.known_names import Found, lookup
 from flamestream.model.errors import Bug
 from flamestream.ports import Reactor, Timer
 
 FIRST_PAUSE: Final = 0.005
-_CONNECT_SECONDS: Final = 3.0
-
-_Resolved = Sequence[tuple[Any, ...]]
+_CONNECT_SECONDS: Final = 1.5
 
 
 class Dial:
@@ -63,13 +61,12 @@ class Dial:
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
         except socket.gaierror:  # a name: ask where asking may take its time
-            self._reactor.background(
-                lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), lambda result: self._resolved(this, result)
-            )
+            anew = this % 2 == 0
+            self._reactor.background(lambda: lookup(host, port, anew=anew), lambda result: self._resolved(this, result))
         else:
             self._connect(found)
 
-    def _resolved(self, this: int, found: _Resolved | Exception) -> None:
+    def _resolved(self, this: int, found: Found | Exception) -> None:
         if self._over or this != self._round or self._timer is None:
             return
         if isinstance(found, OSError | UnicodeError):
@@ -79,7 +76,7 @@ class Dial:
         else:
             self._connect(found)
 
-    def _connect(self, found: _Resolved) -> None:
+    def _connect(self, found: Found) -> None:
         family, kind, protocol, _, address = found[0]
         sock = self._socket = socket.socket(family, kind, protocol)
         sock.setblocking(False)

@@ -1,6 +1,6 @@
 """A connection that is dialled again whenever it breaks, with a pause that doubles up to two seconds.
 
-Used towards the user's own servers (socket source and sink). A try that has not connected within five seconds counts as failed. Names
+Used towards the user's own servers (socket source and sink). A try that has not connected within two seconds counts as failed. Names
 are resolved in a helper thread, so a slow resolver does not hold up the loop.
 
 Keeps: at most one socket open; after `close` nothing is called. Does not: know what is said over the connection.
@@ -11,11 +11,12 @@ import socket
 from collections.abc import Callable
 from typing import Any, Final
 
+from flamestream.adapters.known_names import lookup
 from flamestream.ports import Reactor, Timer
 
 FIRST_PAUSE: Final = 0.02
 LONGEST_PAUSE: Final = 2.0
-CONNECT_SECONDS: Final = 5.0
+CONNECT_SECONDS: Final = 2.0
 
 
 class Dialer:
@@ -28,7 +29,7 @@ class Dialer:
         self._socket: socket.socket | None = None
         self._timer: Timer | None = None
         self._pause = 0.0
-        self._round = 0
+        self._round = self._tries = 0
         self.problem = ""
         """Why there is no connection; "" while there is one."""
 
@@ -41,6 +42,7 @@ class Dialer:
     def proved(self) -> None:
         """The connection has carried something sensible: the next dial is at once again."""
         self._pause = 0.0
+        self._tries = 0
         self.problem = ""
 
     def broken(self, reason: str) -> None:
@@ -66,9 +68,9 @@ class Dialer:
         this = self._round
         self._timer = self._reactor.later(CONNECT_SECONDS, lambda: self.broken(f"no connection within {CONNECT_SECONDS:g} s"))
         host, port = self._address
-        self._reactor.background(
-            lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0], lambda found: self._connect(this, found)
-        )
+        self._tries += 1
+        anew = self._tries % 2 == 0
+        self._reactor.background(lambda: lookup(host, port, anew=anew)[0], lambda found: self._connect(this, found))
 
     def _connect(self, this: int, found: Any) -> None:
         if this != self._round:

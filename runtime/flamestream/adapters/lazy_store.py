@@ -8,7 +8,7 @@ Keeps: an error of opening is an error of the call that needed it. Does not: cre
 
 import threading
 
-from flamestream.adapters.stores import store_from
+from flamestream.adapters.stores import Keys, store_from
 from flamestream.model.errors import FlameStreamError
 from flamestream.ports import ObjectStore
 
@@ -16,8 +16,8 @@ from flamestream.ports import ObjectStore
 class LazyStore:
     """`ports.ObjectStore` for the URL `url`. Its calls block, so they come from helper threads, several at a time."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, url: str, keys: Keys | None = None) -> None:
+        self._url, self._keys = url, keys
         self._store: ObjectStore | None = None
         self._lock = threading.Lock()
 
@@ -44,5 +44,5 @@ class LazyStore:
     def _opened(self) -> ObjectStore:
         with self._lock:
             if self._store is None:
-                self._store = store_from(self._url)
+                self._store = store_from(self._url, keys=self._keys)
             return self._store

@@ -10,8 +10,10 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -32,13 +34,14 @@ def die_with_parent(parent: int, sign: signal.Signals = signal.SIGKILL) -> None:
 
 def start_child(
     command: Sequence[str | Path],
-    output: Path,
+    output: Path | None,
     environment: Mapping[str, str],
     *,
     stdin: int = subprocess.DEVNULL,
     pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start `command` as a process that ends with this one. What it prints goes to the file `output`, which begins empty.
+    """Start `command` as a process that ends with this one. What it prints goes to the file `output`, which begins empty;
+    None: to our own standard error.
 
     It is in a session of its own, so Ctrl-C reaches only us. Only from the main thread: the kernel counts the end of the forking thread as
     the parent's death.
@@ -46,12 +49,13 @@ def start_child(
     if threading.current_thread() is not threading.main_thread():
         raise Bug("start_child called outside the main thread: the child would end with the calling thread")
     parent = os.getpid()
-    with output.open("wb") as file:
+    with ExitStack() as stack:
+        file = stack.enter_context(output.open("wb")) if output else sys.stderr
         return subprocess.Popen(
             command,
             stdin=stdin,
             stdout=file,
-            stderr=subprocess.STDOUT,
+            stderr=file,
             env=dict(environment),
             pass_fds=pass_fds,
             start_new_session=True,

@@ -11,6 +11,7 @@ Keeps: an error says what was called, where, and what to do. Does not: know what
 
 import logging
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, NoReturn, TypeVar
 
 import tenacity
@@ -140,9 +141,19 @@ def _code(error: Any) -> str:
 def _client(
     where: str, endpoint: str | None, region: str | None, access_key: str | None, secret_key: str | None, read_seconds: float
 ) -> Any:
-    import boto3.session  # lazily: it costs 0.3 s, and a job on a folder never needs it
+    from botocore.exceptions import BotoCoreError  # lazily: it costs 0.3 s, and a job on a folder never needs it
+
+    try:
+        return _shared_client(endpoint, region, access_key, secret_key, read_seconds)
+    except (BotoCoreError, ValueError) as error:
+        raise UserError(f"{where} cannot be used: {error}; correct its URL in the manifest") from error
+
+
+@lru_cache(maxsize=64)
+def _shared_client(endpoint: str | None, region: str | None, access_key: str | None, secret_key: str | None, read_seconds: float) -> Any:
+    """Threads may share a client, and one costs megabytes: a process that serves many jobs has one for each set of keys."""
+    import boto3.session
     from botocore.config import Config
-    from botocore.exceptions import BotoCoreError
 
     logging.getLogger("botocore.credentials").setLevel(logging.WARNING)  # where it found keys, each time, is no news
     config = Config(
@@ -152,14 +163,11 @@ def _client(
         s3={"addressing_style": "path" if endpoint else "auto"},
     )
     session = boto3.session.Session()
-    try:
-        return session.client(
-            "s3",
-            endpoint_url=endpoint,
-            region_name=region or session.region_name or "us-east-1",
-            aws_access_key_id=access_key,
-            aws_secret_access_key=secret_key,
-            config=config,
-        )
-    except (BotoCoreError, ValueError) as error:
-        raise UserError(f"{where} cannot be used: {error}; correct its URL in the manifest") from error
+    return session.client(
+        "s3",
+        endpoint_url=endpoint,
+        region_name=region or session.region_name or "us-east-1",
+        aws_access_key_id=access_key,
+        aws_secret_access_key=secret_key,
+        config=config,
+    )

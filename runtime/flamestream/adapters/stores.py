@@ -20,9 +20,15 @@ from flamestream.adapters.local_store import LocalStore
 from flamestream.model.errors import UserError
 from flamestream.ports import ObjectStore
 
+Keys = tuple[str, str]
+"""Access key and secret key of an S3 store, where they are not in the environment."""
 
-def store_from(url: str, *, create: bool = False, setting: str = "checkpoint.store") -> ObjectStore:
-    """The store that `url` names. `create` makes a folder that is missing; buckets are never made. `setting` is for messages."""
+
+def store_from(url: str, *, create: bool = False, setting: str = "checkpoint.store", keys: Keys | None = None) -> ObjectStore:
+    """The store that `url` names. `create` makes a folder that is missing; buckets are never made. `setting` is for messages.
+
+    Without `keys`, boto3 finds them.
+    """
     parts = urlsplit(url)
     if not parts.scheme:
         return LocalStore(_folder(url, url, setting), create=create)
@@ -31,15 +37,16 @@ def store_from(url: str, *, create: bool = False, setting: str = "checkpoint.sto
             raise UserError(f"{setting} {url!r} names the host {parts.netloc!r}: write file:///folder with three slashes")
         return LocalStore(_folder(unquote(parts.path), url, setting), create=create)
     if parts.scheme == "s3":
-        return _s3(url, setting)
+        return _s3(url, setting, keys)
     raise UserError(f"{setting} {url!r} has an unknown scheme: use a folder, file:// or s3://bucket/prefix")
 
 
-def _s3(url: str, setting: str) -> ObjectStore:
+def _s3(url: str, setting: str, keys: Keys | None) -> ObjectStore:
     from flamestream.adapters.s3_store import S3Store  # lazily: boto3 is slow to import
 
+    access_key, secret_key = keys or (None, None)
     bucket, prefix, options = parsed_s3(url, setting)
-    return S3Store(bucket, prefix, **options)
+    return S3Store(bucket, prefix, access_key=access_key, secret_key=secret_key, **options)
 
 
 def parsed_s3(url: str, setting: str) -> tuple[str, str, dict[str, str]]:

@@ -13,8 +13,10 @@ import secrets
 import socket
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -24,6 +26,7 @@ from flamestream.adapters.application import load
 from flamestream.adapters.control import ControlClient
 from flamestream.adapters.host import OnDemand, Ports, WorkerHost
 from flamestream.adapters.journal import FolderJournal
+from flamestream.adapters.known_names import lookup
 from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.snapshots import StoreSnapshots
@@ -39,6 +42,9 @@ from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.time import FrontId
 from flamestream.ports import Consumer, Journal, Producer
 
+ZOOKEEPER: Final = "zookeeper://"
+"""How a journal is named that is kept in ZooKeeper."""
+
 log = logging.getLogger(__name__)
 
 
@@ -46,6 +52,7 @@ class JournalConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Where the order decisions of journalled fronts are kept."""
 
     folder: str
+    """Or zookeeper://host:port[,host:port]"""
     fsync: bool = True
     keep: bool = False
 
@@ -106,6 +113,7 @@ class _WorkerProcess:
     def run(self) -> int:
         """Until the worker exits."""
         self._reactor.background(self._store.warm, _store_opened)
+        self._reactor.background(partial(_look_up, [*self._config.sources.values(), *self._config.sinks.values()]), lambda _: None)
         self._host.start()
         try:
             self._reactor.run(self._host.turn)
@@ -150,8 +158,18 @@ class _WorkerProcess:
         settings = self._config.journal
         if settings is None:
             return {}
-        journal = FolderJournal(Path(settings.folder), self._reactor, self._inbox.append, fsync=settings.fsync, keep=settings.keep)
+        journal = self._journal(settings)
         return {front.front: journal for front in self._config.settings.fronts}
+
+    def _journal(self, settings: JournalConfig) -> Journal:
+        post = self._inbox.append
+        if not settings.folder.startswith(ZOOKEEPER):
+            return FolderJournal(Path(settings.folder), self._reactor, post, fsync=settings.fsync, keep=settings.keep)
+        from flamestream.adapters.journal_zookeeper import ZooKeeperJournal  # lazily: not every worker needs kazoo
+        from flamestream.adapters.zookeeper import ClusterState
+
+        hosts = settings.folder.removeprefix(ZOOKEEPER)
+        return ZooKeeperJournal(lambda: ClusterState(hosts), self._config.settings.job, self._reactor, post, keep=settings.keep)
 
     def _producer(self, front: FrontId) -> Producer:
         fronts = self._config.settings.fronts
@@ -171,6 +189,16 @@ class _WorkerProcess:
         for sink, consumer in self._consumers.items():
             if problem := getattr(consumer, "problem", ""):
                 yield f"sink {sink}: {problem}"
+
+
+def _look_up(specs: list[Any]) -> None:
+    """So that a standby can dial at once when it is needed, whatever has become of the name service then."""
+    for spec in specs:
+        address = spec.get("socket", {}).get("address", "") if isinstance(spec, dict) else ""
+        host, _, port = address.rpartition(":")
+        if port.isdigit():
+            with suppress(OSError):
+                lookup(host, int(port))
 
 
 def _store_opened(problem: str | Exception) -> None:

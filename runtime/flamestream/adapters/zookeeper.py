@@ -63,6 +63,18 @@ class ClusterState:
                 f"ZooKeeper at {self.hosts}: {what} got no answer ({type(error).__name__}); a write may have taken effect: read again"
             ) from error
 
+    def delete(self, job: str) -> None:
+        """Everything that is kept here of `job`. Absent is fine."""
+        self._delete(_folder_of(job))
+
+    def _delete(self, path: str) -> None:
+        try:
+            for child in self.ask(f"listing {path}", lambda: self.client.get_children_async(path)):
+                self._delete(f"{path}/{child}")
+            self.ask(f"deleting {path}", lambda: self.client.delete_async(path))
+        except NoNodeError:
+            return
+
     def close(self) -> None:
         """End the session: its ephemeral nodes go at once."""
         self.client.stop()

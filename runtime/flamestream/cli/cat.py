@@ -36,10 +36,11 @@ def command(
         raise ManifestError(f"{found.document.file}: there is no sink {sink!r}; it has {', '.join(found.spec.sinks)}")
     load(found.path(found.spec.application.file), found.spec.application.graph)  # so that its payload types are known
     for item in islice(sinks.read(found.sink(sink), f"spec.sinks.{sink}"), limit):
-        sys.stdout.write(_line(item, places=json) + "\n")
+        sys.stdout.write(line(item, places=json) + "\n")
 
 
-def _line(item: sinks.Item, places: bool) -> str:
+def line(item: sinks.Item, places: bool) -> str:
+    """An item as one JSON document."""
     meta, slot, sequence, payload = item
     time = time_of_meta(meta)
     placed = {"time": timestamp_of(time), "front": front_of(time), "meta": meta.hex(), "slot": slot, "bundle": sequence, "payload": payload}

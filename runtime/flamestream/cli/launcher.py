@@ -27,17 +27,15 @@ from flamestream.adapters.process_identity import ProcessIdentity
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.status_file import JobStatus
 from flamestream.adapters.stores import store_from
-from flamestream.adapters.worker_process import JournalConfig, WorkerProcessConfig
 from flamestream.adapters.zookeeper import ClusterState, SingleInstance
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.cli import lineage
 from flamestream.cli.exit_codes import AlreadyRunning
 from flamestream.cli.run_folder import RunFolder, RunInfo
-from flamestream.cli.settings_of import coordinator_settings, worker_settings
+from flamestream.cli.settings_of import coordinator_settings, worker_config
 from flamestream.cli.validation import CheckedJob
 from flamestream.cli.workers import PlainWorkers, SparkWorkers, Workers, watch_process
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, StoreUnavailable, UserError
-from flamestream.model.ids import WorkerId
 
 LOOK: Final = 0.25
 """Seconds between two looks at what nobody reports: ZooKeeper's process, progress."""
@@ -103,7 +101,8 @@ class Launcher:
         self._create_store(self._checked.job.store)
         self._folder.status_file.unlink(missing_ok=True)
         self._start_coordinator()
-        config = self._folder.write("worker.json", self._worker_config())
+        told = worker_config(self._checked, coordinator=self._address, token=self._token, zookeeper=self._zookeeper.address)
+        config = self._folder.write("worker.json", told)
         spec = self._checked.job.spec
         count = spec.workers.replicas + spec.workers.standby
         application = self._checked.job.path(spec.application.file).parent
@@ -195,22 +194,6 @@ class Launcher:
             self._reactor.later(FIRST_PAUSE, self._pass_request_on)
 
     # --- the workers, and the end ---------------------------------------------------------------------------------------------------
-
-    def _worker_config(self) -> WorkerProcessConfig:
-        job, spec = self._checked.job, self._checked.job.spec
-        journal = spec.journal
-        return WorkerProcessConfig(
-            worker=WorkerId(""),
-            coordinator=self._address,
-            token=self._token,
-            application=str(job.path(spec.application.file)),
-            graph=spec.application.graph,
-            settings=worker_settings(self._checked),
-            sources={name: job.source(name) for name in spec.sources},
-            sinks={name: job.sink(name) for name in spec.sinks},
-            store=job.store,
-            journal=JournalConfig(folder=str(job.path(journal.folder)), fsync=journal.fsync, keep=journal.keep) if journal else None,
-        )
 
     def _workers_ended(self, problem: FlameStreamError | None) -> None:
         if self._outcome is not None:

@@ -16,13 +16,15 @@ from msgspec import Meta, Struct, field
 
 from flamestream.cli.located import Document, dotted, parse
 from flamestream.cli.located import Path as FieldPath
+from flamestream.cli.manifest_cluster import ClusterSpec, Resources
+from flamestream.cli.manifest_parts import ObjectName, Seconds
+from flamestream.cli.manifest_parts import Part as _Part
 from flamestream.model.errors import ManifestError
 
 API_VERSION: Final = "flamestream.dev/v1alpha1"
 GUARANTEES: Final = ("exactly-once", "at-least-once", "none")
 LATER: Final = ("exactly-once-2pc", "strong-productions", "micro-batch", "at-most-once")
 ON_ERROR: Final = "write fail, or {deadLetter: SINK}"
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PATHS: Final = {
     "files": ("path", "paths"),
     "rolling": ("path",),
@@ -34,83 +36,111 @@ _PATHS: Final = {
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-class Seconds(float):
-    """A duration, written with its unit: 50ms, 1s, 2m."""
-
-    @classmethod
-    def parse(cls, text: object) -> "Seconds":
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text) if isinstance(text, str) else None
-        if match is None or not float(match[1]):
-            raise ValueError(f"{text!r} is not a duration: write a number above 0 with its unit, like 50ms, 1s or 2m")
-        return cls(float(match[1]) * _UNITS[match[2]])
-
-
-class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """A mapping of the manifest."""
-
-
 class Metadata(_Part, frozen=True):
     name: str
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 class Application(_Part, frozen=True):
     """The Python file, and the name of the graph in it."""
 
-    file: str
-    graph: str
+    file: Annotated[str, Meta(min_length=1, max_length=1024)]
+    """Path of the Python file: from the manifest's folder, in a cluster from the ConfigMap, the archive or the image's folder."""
+    graph: Annotated[str, Meta(min_length=1, max_length=253)]
+    """Name of the fs.Graph in the file."""
+    config_map: ObjectName | None = None
+    """In a cluster: a ConfigMap whose keys are the application's files. A change of it is a change of the application."""
+    py_files: Annotated[str, Meta(min_length=1, max_length=1024)] | None = None
+    """In a cluster: s3://bucket/app.zip, unpacked before the start. A new version needs a new name."""
 
 
 class Workers(_Part, frozen=True):
+    """How many workers, and what each may use."""
+
     replicas: Annotated[int, Meta(ge=1, le=256)]
+    """Workers that share the slots; `kubectl scale` changes it."""
     standby: Annotated[int, Meta(ge=0, le=16)] = 0
+    """Started workers without slots, which take over at once."""
     slots: Annotated[int, Meta(ge=1, le=4096)] = 256
+    """Virtual partitions; fixed for the life of the job."""
+    resources: Resources = field(default_factory=lambda: Resources(requests={"cpu": "200m", "memory": "768Mi"}, limits={"memory": "2Gi"}))
+    """In a cluster: requests and limits of a worker's container."""
 
 
 class Checkpoint(_Part, frozen=True):
+    """How often state is saved, and where."""
+
     interval: Seconds
-    store: str
-    """A folder, or s3://bucket/prefix."""
+    """Time between two epochs, like 50ms, 1s, 2m. Results never wait for it."""
+    store: Annotated[str, Meta(min_length=1, max_length=1024)]
+    """A folder, or s3://bucket/prefix (with ?endpoint=http://host:port&region=name if needed); in a cluster the latter."""
+    secret: ObjectName | None = None
+    """In a cluster: a Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; left out, the pods' workload identity is used."""
 
 
 class JournalSettings(_Part, frozen=True):
-    folder: str
+    """Where the order of journalled sources is kept."""
+
+    folder: Annotated[str, Meta(min_length=1, max_length=1024)]
+    """A folder; in a cluster on a volume that a lost node cannot take, or zookeeper:// for the cluster's ZooKeeper."""
     fsync: bool = True
+    """Survive the machine, not only the processes."""
     keep: bool = False
     """Keep everything, so that `audit` can read the input again."""
+    shared: bool = False
+    """You promise that the folder is one and the same on every node though its volume does not say so (NFS mounted by the hosts)."""
 
 
 class DeadLetter(_Part, frozen=True):
+    """Error items go to a sink of their own."""
+
     dead_letter: str
     """Name of the sink that error items go to."""
 
 
 class SparkSettings(_Part, frozen=True):
+    """Spark's own settings."""
+
     master: str | None = None
-    """Spark's master URL; None: local, as wide as the job has workers and standbys."""
-    conf: dict[str, str] = {}
+    """Spark's master URL; left out: local, as wide as the job has workers and standbys. A cluster does not look at it."""
+    conf: Annotated[dict[str, str], Meta(max_length=64)] = field(default_factory=dict)
+    """Spark settings, text to text."""
 
 
 class Limits(_Part, frozen=True):
     """Of each source: input that has entered and whose results are not delivered yet. Less means shorter recoveries under a backlog."""
 
     runs: Annotated[int, Meta(ge=1, le=1_000_000)] = 1024
+    """Runs."""
     bytes: Annotated[int, Meta(ge=1)] = 8 << 20
+    """Bytes of input."""
 
 
-class Spec(_Part, frozen=True):
+class Spec(ClusterSpec, frozen=True, kw_only=True):
+    """A job: what runs, what it reads and writes, what it promises."""
+
     application: Application
-    sources: Annotated[dict[str, Any], Meta(min_length=1)]
-    sinks: Annotated[dict[str, Any], Meta(min_length=1)]
+    """The Python file, and the name of the graph in it."""
+    sources: Annotated[dict[str, Any], Meta(min_length=1, max_length=16)]
+    """One kind and its settings, for each source of the graph."""
+    sinks: Annotated[dict[str, Any], Meta(min_length=1, max_length=16)]
+    """One kind and its settings, for each sink of the graph."""
     workers: Workers
+    """How many workers, and what each may use."""
     checkpoint: Checkpoint
+    """How often state is saved, and where."""
     guarantee: str = "exactly-once"
+    """exactly-once, at-least-once or none."""
     journal: JournalSettings | None = None
+    """Where the order of journalled sources is kept; needed for sources that can be read in one order only."""
     on_error: Literal["fail"] | DeadLetter = "fail"
+    """fail: stop at an epoch and name the record; {deadLetter: SINK}: error items go to that sink."""
     limits: Limits = field(default_factory=Limits)
+    """Of each source: input that has entered and whose results are not delivered yet."""
     debug: bool = False
     """Run every function twice and compare: names one that changes its input or is not deterministic."""
     spark: SparkSettings = field(default_factory=SparkSettings)
+    """Spark's own settings."""
 
 
 class _File(_Part, frozen=True):
@@ -194,7 +224,11 @@ def read(file: Path) -> Job:
 
 def parse_job(text: str, file: str) -> Job:
     """The job in `text`; `file` is how messages call it."""
-    document = parse(text, file)
+    return job_of(parse(text, file))
+
+
+def job_of(document: Document) -> Job:
+    """The job of a document that was parsed already."""
     try:
         parsed = msgspec.convert(document.value, _File, dec_hook=_hook)
     except msgspec.ValidationError as error:

@@ -4,13 +4,15 @@ Keeps: fronts are numbered in the order of the graph's sources; those of one sou
 """
 
 import sys
+from dataclasses import replace
 from typing import Final
 
+from flamestream.adapters.worker_process import ZOOKEEPER, JournalConfig, WorkerProcessConfig
 from flamestream.cli.manifest import DeadLetter
 from flamestream.cli.validation import CheckedJob
 from flamestream.core.coordination import Settings
 from flamestream.core.settings import FrontSettings, WorkerSettings
-from flamestream.model.ids import SinkName, SourceName
+from flamestream.model.ids import SinkName, SourceName, WorkerId
 from flamestream.model.time import FrontId
 
 HEARTBEAT: Final = 100_000
@@ -45,6 +47,33 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
         heartbeat=min(HEARTBEAT, interval),
         debug=spec.debug,
     )
+
+
+def worker_config(checked: CheckedJob, *, coordinator: str, token: str, job: str = "", zookeeper: str = "") -> WorkerProcessConfig:
+    """Everything that workers are told, but for their own name. `job` is the job's identity, where that is not its name alone."""
+    described, spec = checked.job, checked.job.spec
+    settings = worker_settings(checked)
+    return WorkerProcessConfig(
+        worker=WorkerId(""),
+        coordinator=coordinator,
+        token=token,
+        application=str(described.path(spec.application.file)),
+        graph=spec.application.graph,
+        settings=replace(settings, job=job or settings.job),
+        sources={name: described.source(name) for name in spec.sources},
+        sinks={name: described.sink(name) for name in spec.sinks},
+        store=described.store,
+        journal=_journal(checked, zookeeper),
+    )
+
+
+def _journal(checked: CheckedJob, zookeeper: str) -> JournalConfig | None:
+    journal = checked.job.spec.journal
+    if journal is None:
+        return None
+    if journal.folder == ZOOKEEPER:
+        return JournalConfig(folder=f"{ZOOKEEPER}{zookeeper}", keep=journal.keep)
+    return JournalConfig(folder=str(checked.job.path(journal.folder)), fsync=journal.fsync, keep=journal.keep)
 
 
 def coordinator_settings(checked: CheckedJob) -> Settings:

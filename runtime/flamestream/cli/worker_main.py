@@ -1,4 +1,4 @@
-"""One worker's life as the launcher starts it: in a Spark task, or as a plain process (`--no-spark`, for tests).
+"""One worker's life as the launcher or a driver pod starts it: in a Spark task, or as a plain process (`--no-spark`, for tests).
 
 It is told everything by value, so it needs nothing from the launcher's machine. On that machine it also leaves its pid in the run
 folder, for `status` and `drill`, and logs to a file there.
@@ -26,6 +26,13 @@ def worker_main(config: bytes, folder: str, life: Life) -> int:
     if folder:
         _leave_trace(Path(folder), life)
     return run(msgspec.structs.replace(decoded, worker=WorkerId(life.name)))
+
+
+def pod_worker_main(config: bytes, application: str, life: Life) -> int:
+    """The same in an executor's pod, where Spark has left the pod's address in the environment."""
+    decoded = msgspec.json.decode(config, type=WorkerProcessConfig)
+    address = os.environ["SPARK_EXECUTOR_POD_IP"]
+    return run(msgspec.structs.replace(decoded, worker=WorkerId(f"{application}-{life.name}"), host=address))
 
 
 def _leave_trace(folder: Path, life: Life) -> None:

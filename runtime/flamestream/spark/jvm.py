@@ -56,6 +56,14 @@ _MODULES: Final = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
+_CONSOLE: Final = """rootLogger.level = {level}
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{{ISO8601}} %p %c{{1}}: %m%n%ex
+"""
 _LOGGING: Final = """rootLogger.level = {level}
 rootLogger.appenderRef.file.ref = file
 appender.file.type = RollingFile
@@ -75,14 +83,18 @@ appender.file.strategy.max = 2
 class DriverJvm:
     """A gateway server. It starts at once and is waited for in `connect`, so that other things can start beside it."""
 
-    def __init__(self, java: Java, scratch: Path, conf: Mapping[str, str], environment: Mapping[str, str]) -> None:
-        """`scratch` is for the log and what Spark needs on disk. Only in the main thread (parent_death.py)."""
+    def __init__(
+        self, java: Java, scratch: Path, conf: Mapping[str, str], environment: Mapping[str, str], *, console: bool = False
+    ) -> None:
+        """`scratch` is for the log (`console`: our standard error is) and what Spark needs on disk. Only in the main thread."""
         self._scratch = scratch
+        self._output = None if console else scratch / "jvm.out"
         self._connection = scratch / "gateway"
         self._connection.unlink(missing_ok=True)
         variables = {**environment, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection)}
-        command: list[str | Path] = [java.launcher, *_options(java, scratch, conf), "org.apache.spark.api.python.PythonGatewayServer"]
-        self._process = start_child(command, scratch / "jvm.out", variables, stdin=subprocess.PIPE)
+        options = _options(java, scratch, conf, console=console)
+        command: list[str | Path] = [java.launcher, *options, "org.apache.spark.api.python.PythonGatewayServer"]
+        self._process = start_child(command, self._output, variables, stdin=subprocess.PIPE)
 
     @property
     def pid(self) -> int:
@@ -117,7 +129,9 @@ class DriverJvm:
             ended = self._process.poll()
             if ended is not None or time.monotonic() > deadline:
                 state = "is not ready" if ended is None else f"ended with exit code {ended}"
-                printed = (self._scratch / "jvm.out").read_text(errors="replace")[-2000:].strip()
+                if self._output is None:
+                    raise Retryable(f"Spark's driver JVM {state}; what it printed is above")
+                printed = self._output.read_text(errors="replace")[-2000:].strip()
                 raise Retryable(f"Spark's driver JVM {state}; its log is {self._scratch / 'spark.log'}; it printed: {printed or 'nothing'}")
             time.sleep(POLL)
         content = self._connection.read_bytes()
@@ -133,10 +147,10 @@ def class_path(environment: Mapping[str, str] | None = None) -> str:
     return ":".join([*folders, *sorted(str(jar) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar"))])
 
 
-def _options(java: Java, scratch: Path, conf: Mapping[str, str]) -> list[str]:
+def _options(java: Java, scratch: Path, conf: Mapping[str, str], *, console: bool) -> list[str]:
     path = ":".join(filter(None, [conf.get("spark.driver.extraClassPath"), class_path(os.environ)]))
     log_settings = scratch / "log4j2.properties"
-    log_settings.write_text(_LOGGING.format(level=conf.get("spark.log.level", "WARN"), folder=scratch))
+    log_settings.write_text((_CONSOLE if console else _LOGGING).format(level=conf.get("spark.log.level", "WARN"), folder=scratch))
     extra = conf.get("spark.driver.extraJavaOptions", "").split()
     archive = [] if any("ArchiveClassesAtExit" in option for option in extra) else archive_options(java, path)
     memory = f"-Xmx{conf.get('spark.driver.memory', '512m')}"

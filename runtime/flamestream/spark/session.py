@@ -73,6 +73,8 @@ class SparkSettings:
     preimport: tuple[str, ...] = ("flamestream.adapters.worker_process",)
     """Modules that every worker needs and whose import starts no thread (daemon.py)."""
     name: str = "flamestream"
+    console: bool = False
+    """Spark's log goes to our standard error, not to a file in `scratch`."""
 
     @property
     def local(self) -> bool:
@@ -118,7 +120,7 @@ class SparkDriver:
             self._variables |= {"SPARK_LOCAL_IP": "127.0.0.1", CLASS_PATH_VARIABLE: class_path()}
             archive = " ".join(archive_options(java, class_path()))
             self._conf["spark.executor.defaultJavaOptions"] = f"{self._conf['spark.executor.defaultJavaOptions']} {archive}".strip()
-        self.jvm = DriverJvm(java, settings.scratch, self._conf, {**os.environ, **self._variables})
+        self.jvm = DriverJvm(java, settings.scratch, self._conf, {**os.environ, **self._variables}, console=settings.console)
 
     @property
     def context(self) -> SparkContext:

@@ -1,0 +1,65 @@
+"""One installation a session, one namespace and one job a module; every figure is also written to E2E_REPORT."""
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.support.installation import Installation, install
+from e2e.support.kube import Kube
+from e2e.support.stream import Stream
+
+REPORT = Path(os.environ.get("E2E_REPORT", "e2e-report.jsonl"))
+
+
+@pytest.fixture(scope="session")
+def namespace() -> Iterator[str]:
+    name = os.environ.get("E2E_NAMESPACE") or f"e2e-{uuid.uuid4().hex[:6]}"
+    kube = Kube(name)
+    kube.run("create", "namespace", name, check=False)
+    yield name
+    if not os.environ.get("E2E_KEEP"):
+        kube.run("delete", "flamestreamjobs,flamestreamsnapshots", "--all", "--timeout=60s", check=False)
+        kube.run("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def installation(namespace: str) -> Installation:
+    return install(namespace)
+
+
+@pytest.fixture(scope="session")
+def kube(namespace: str) -> Kube:
+    return Kube(namespace)
+
+
+@pytest.fixture(scope="session")
+def report() -> Callable[..., None]:
+    """Adds a row of figures, with the load that they were taken at."""
+
+    def add(what: str, **figures: Any) -> None:
+        row = {"what": what, **figures, "load": round(os.getloadavg()[0], 1), "at": time.strftime("%H:%M:%S")}
+        with REPORT.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+    return add
+
+
+@pytest.fixture(scope="module")
+def stream(installation: Installation, kube: Kube) -> Iterator[Stream]:
+    """A job of two workers and a standby that gets 20 documents a second, until the module's end."""
+    made = Stream(kube, installation, words=60)
+    made.prepare()
+    made.apply()
+    made.wait_ready()
+    made.send(20, 1_000_000)
+    made.wait_flowing()
+    yield made
+    if not os.environ.get("E2E_KEEP"):
+        kube.delete("flamestreamjob", made.name, "--timeout=90s")
+        kube.delete("pod", "outside")

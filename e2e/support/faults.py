@@ -1,0 +1,97 @@
+"""Deliberate faults, one function each. What they do is what happens to users; none asks the job for permission."""
+
+import os
+import shlex
+import subprocess
+import time
+
+from e2e.support.installation import RELEASE, SYSTEM, Installation
+from e2e.support.kube import Kube, until
+from e2e.support.stream import Stream
+
+_KILL = """
+import os, signal, sys
+role = sys.argv[1]
+def cmdline(pid):
+    try: return open(f"/proc/{pid}/cmdline").read()
+    except OSError: return ""
+def parent(pid): return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+pids = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if pid != os.getpid()]
+daemons = [pid for pid in pids if "flamestream.spark.daemon" in cmdline(pid)]
+chosen = {
+    "worker": [pid for pid in daemons if parent(pid) in daemons],
+    "daemon": [pid for pid in daemons if parent(pid) not in daemons],
+    "operator": [pid for pid in pids if cmdline(pid).startswith("python3\\0-m\\0flamestream_operator")],
+}[role]
+for pid in chosen: os.kill(pid, getattr(signal, sys.argv[2]))
+print(len(chosen))
+"""
+
+
+def signal_process(kube: Kube, pod: str, role: str, name: str = "SIGKILL") -> None:
+    """To the worker, its daemon, or the operator, in `pod`."""
+    count = kube.execute(pod, "python3", "-c", _KILL, role, name).strip()
+    assert count not in ("", "0"), f"there is no {role} in {pod}"
+
+
+def kill_worker(stream: Stream) -> None:
+    signal_process(stream.kube, stream.active_workers()[0], "worker")
+
+
+def kill_daemon(stream: Stream) -> None:
+    signal_process(stream.kube, stream.active_workers()[0], "daemon")
+
+
+def pause_worker(stream: Stream) -> None:
+    """A zombie: it comes back when others have its slots."""
+    pod = stream.active_workers()[0]
+    signal_process(stream.kube, pod, "worker", "SIGSTOP")
+    time.sleep(6)
+    signal_process(stream.kube, pod, "worker", "SIGCONT")
+
+
+def delete_executor(stream: Stream) -> None:
+    """As a drain does: with its grace period."""
+    stream.kube.run("delete", "pod", stream.active_workers()[0], "--wait=false")
+
+
+def force_delete_executor(stream: Stream) -> None:
+    stream.kube.run("delete", "pod", stream.active_workers()[0], "--wait=false", "--force", "--grace-period=0")
+
+
+def delete_driver(stream: Stream) -> None:
+    """The whole application goes with it."""
+    stream.kube.run("delete", "pod", stream.drivers()[0]["metadata"]["name"], "--wait=false", "--force", "--grace-period=0")
+
+
+def kill_leader(stream: Stream) -> None:
+    signal_process(stream.installation.system, stream.installation.leader(), "operator")
+
+
+def away(installation: Installation, what: str, seconds: float) -> None:
+    """ZooKeeper, or S3, is not there for so long."""
+    system = installation.system
+    system.run("scale", f"statefulset/{RELEASE}-{what}", "--replicas=0")
+    system.run("delete", "pod", f"{RELEASE}-{what}-0", "--force", "--grace-period=0", "--ignore-not-found", "--wait=false")
+    time.sleep(seconds)
+    system.run("scale", f"statefulset/{RELEASE}-{what}", "--replicas=1")
+    system.run("rollout", "status", f"statefulset/{RELEASE}-{what}", "--timeout=120s")
+
+
+def can_break_nodes() -> bool:
+    """Whether the cluster's owner has said how."""
+    return bool(os.environ.get("E2E_NODE_COMMAND"))
+
+
+def break_node(verb: str, node: str) -> None:
+    """crash, start, cut or heal, by the command that the cluster's owner named in E2E_NODE_COMMAND."""
+    command = [*shlex.split(os.environ["E2E_NODE_COMMAND"]), verb, node]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, f"{command}: {done.stderr[-500:]}"
+
+
+def wait_node(node: str, ready: bool, within: float = 120) -> None:
+    """Until Kubernetes has noticed."""
+    path = '{.status.conditions[?(@.type=="Ready")].status}'
+    kube = Kube(SYSTEM)
+    until(f"{node} ready={ready}", lambda: (kube.run("get", "node", node, "-o", f"jsonpath={path}") == "True") is ready, within, 0.5)

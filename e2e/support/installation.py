@@ -1,0 +1,109 @@
+"""The chart, installed as a user does it, with ZooKeeper and S3 in the cluster."""
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from e2e.support.kube import Kube, until
+
+ROOT = Path(__file__).resolve().parents[2]
+CHART = ROOT / "charts" / "flamestream"
+RELEASE = "flamestream"
+SYSTEM = "flamestream-system"
+DISK = "/var/tmp/flamestream-e2e"
+"""On the nodes: claims of ZooKeeper and S3, and the folder that stands for a shared volume."""
+IMAGE = os.environ.get("E2E_IMAGE", "localhost/flamestream:e2e")
+S3_IMAGE = os.environ.get("E2E_S3_IMAGE", "localhost/versitygw:e2e")
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What a job's manifest refers to."""
+
+    system: Kube
+    store: str
+    node: str
+    """Where ZooKeeper and S3 are: never a target of node faults."""
+
+    def secret(self) -> dict[str, Any]:
+        """The S3 keys, for another namespace."""
+        found = self.system.get("secret", f"{RELEASE}-s3")
+        assert found is not None, "the chart makes it"
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3-keys"}, "data": found["data"]}
+
+    def leader(self) -> str:
+        """The operator pod that leads."""
+        lease = self.system.get("lease", f"{RELEASE}-operator") or {}
+        return str(lease.get("spec", {}).get("holderIdentity") or "").partition("_")[0]
+
+
+def install(job_namespace: str) -> Installation:
+    """helm upgrade --install, and wait until it is ready."""
+    system = Kube(SYSTEM)
+    node = os.environ.get("E2E_CONTROL_NODE") or _first_node(system)
+    _disks(node)
+    repository, _, tag = IMAGE.rpartition(":")
+    values = {
+        "image": {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"},
+        "operator": {"watchNamespaces": [job_namespace], "drills": True},
+        "zookeeper": {"storageClass": "flamestream-e2e", "nodeSelector": {"kubernetes.io/hostname": node}},
+        "s3": {
+            "enabled": True, "image": S3_IMAGE, "storageClass": "flamestream-e2e", "nodeSelector": {"kubernetes.io/hostname": node},
+            "accessKey": "e2e", "secretKey": "e2e-secret",
+        },
+    }  # fmt: skip
+    if os.environ.get("E2E_CLUSTERWIDE"):
+        values["operator"]["watchNamespaces"] = []
+    command = ["helm", "upgrade", "--install", RELEASE, str(CHART), "--namespace", SYSTEM, "--create-namespace", "--values", "-"]
+    command += os.environ.get("E2E_HELM_ARGUMENTS", "").split()
+    done = subprocess.run([*command, "--wait", "--timeout", "180s"], input=json.dumps(values), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"helm: {done.stderr[-2000:]}\n{system.run('get', 'pods', check=False)}"
+    endpoint = f"http://{RELEASE}-s3.{SYSTEM}.svc:7070"
+    made = Installation(system, f"s3://flamestream/{job_namespace}?endpoint={endpoint}", node)
+    until("an operator leads", made.leader, 30)
+    return made
+
+
+def _first_node(kube: Kube) -> str:
+    return str(kube.list("nodes")[0]["metadata"]["name"])
+
+
+def _disks(node: str) -> None:
+    """Claims for a cluster that has no storage class: folders of one node, made by a pod that may."""
+    kube = Kube("default")
+    volumes = [
+        {
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"flamestream-e2e-{number}"},
+            "spec": {
+                "storageClassName": "flamestream-e2e", "capacity": {"storage": "10Gi"}, "accessModes": ["ReadWriteOnce"],
+                "persistentVolumeReclaimPolicy": "Retain", "hostPath": {"path": f"{DISK}/disk-{number}"},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
+                ]}},
+            },
+        }
+        for number in range(2)
+    ]  # fmt: skip
+    folders = " ".join(f"{DISK}/{name}" for name in ("disk-0", "disk-1", "shared"))
+    maker = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "flamestream-e2e-disks"},
+        "spec": {
+            "restartPolicy": "Never", "nodeName": node,
+            "containers": [{
+                "name": "make", "image": IMAGE, "imagePullPolicy": "IfNotPresent", "securityContext": {"runAsUser": 0, "runAsGroup": 0},
+                "command": ["/bin/sh", "-c", f"mkdir -p {folders} && chmod 777 {folders}"],
+                "volumeMounts": [{"name": "disk", "mountPath": DISK}],
+            }],
+            "volumes": [{"name": "disk", "hostPath": {"path": DISK, "type": "DirectoryOrCreate"}}],
+        },
+    }  # fmt: skip
+    kube.delete("pod", "flamestream-e2e-disks")
+    kube.apply(*volumes, maker)
+    phase = "{.status.phase}"
+    until("the folders are made", lambda: kube.run("get", "pod", "flamestream-e2e-disks", "-o", f"jsonpath={phase}") == "Succeeded", 60)
+    for volume in volumes:  # one that an earlier installation has used can be bound again
+        name = volume["metadata"]["name"]
+        kube.run("patch", "persistentvolume", name, "--type=merge", "--patch", '{"spec":{"claimRef":null}}', check=False)

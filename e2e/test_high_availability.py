@@ -1,0 +1,46 @@
+"""A job as two Spark applications: losing a driver, or the whole node of one, is losing some workers; the others go on."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from e2e.support import faults
+from e2e.support.installation import Installation
+from e2e.support.kube import Kube, until
+from e2e.support.stream import Stream
+from e2e.test_faults import broken
+
+Report = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def pair(installation: Installation, kube: Kube) -> Iterator[Stream]:
+    """Two workers and two standbys in two applications."""
+    made = Stream(kube, installation, words=60, standby=2, high_availability=True, name="pair")
+    made.prepare()
+    made.apply()
+    made.wait_ready(300)
+    made.send(20, 1_000_000)
+    made.wait_flowing()
+    yield made
+    kube.delete("flamestreamjob", made.name, "--timeout=90s")
+    kube.delete("pod", "outside")
+
+
+def test_a_killed_driver_takes_its_own_workers_only(pair: Stream, report: Report) -> None:
+    broken(pair, report, "driver pod deleted by force (two applications)", lambda: faults.delete_driver(pair))
+
+
+@pytest.mark.skipif(not faults.can_break_nodes(), reason="E2E_NODE_COMMAND does not say how to crash a node")
+@pytest.mark.parametrize(("verb", "back"), [("cut", "heal"), ("crash", "start")])
+def test_a_lost_node_takes_one_application_only(pair: Stream, report: Report, verb: str, back: str) -> None:
+    pair.wait_ready(300)
+    until("all workers are there", lambda: len(pair.workers()) >= 4, 300, 0.5)
+    elsewhere = [pod["spec"]["nodeName"] for pod in pair.workers() if pod["spec"]["nodeName"] != pair.installation.node]
+    if not elsewhere:
+        pytest.skip("every worker is beside ZooKeeper: there is no other node to lose")
+    try:
+        broken(pair, report, f"node {verb} (two applications)", lambda: faults.break_node(verb, elsewhere[0]), wait=25)
+    finally:
+        faults.break_node(back, elsewhere[0])
+        faults.wait_node(elsewhere[0], ready=True)

@@ -1,0 +1,65 @@
+"""The image, as pods use it: the class archives fit what is in it, and it runs as nobody in particular on a read-only root."""
+
+import json
+import uuid
+from typing import Any
+
+import pytest
+
+from e2e.support.installation import IMAGE
+from e2e.support.kube import Kube, until
+
+_JAVA = (
+    "timeout 20 $JAVA_HOME/bin/java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
+    "-Xshare:on -XX:SharedArchiveFile={archive} -Xlog:class+load:file=/tmp/log "
+    '-cp "$(cat /opt/flamestream/class-path)" {main} >/dev/null 2>&1; '
+    "grep -c 'org.apache.spark.*shared objects file (top)' /tmp/log"
+)
+
+
+def printed(kube: Kube, *command: str) -> str:
+    """What `command` prints in a restricted pod of the image."""
+    name = f"image-{uuid.uuid4().hex[:6]}"
+    container: dict[str, Any] = {
+        "name": "it", "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": list(command),
+        "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}},
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+    }  # fmt: skip
+    security = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    spec = {
+        "restartPolicy": "Never",
+        "securityContext": security,
+        "containers": [container],
+        "volumes": [{"name": "tmp", "emptyDir": {}}],
+    }
+    kube.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
+    try:
+        until("the pod ends", lambda: kube.run("get", "pod", name, "-o", "jsonpath={.status.phase}") in ("Succeeded", "Failed"), 60)
+        return kube.run("logs", name)
+    finally:
+        kube.run("delete", "pod", name, "--wait=false")
+
+
+@pytest.mark.parametrize(
+    ("archive", "main"),
+    [
+        ("/opt/flamestream/driver.jsa", "org.apache.spark.api.python.PythonGatewayServer"),
+        ("/opt/flamestream/executor.jsa", "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend --help"),
+    ],
+    ids=["driver", "executor"],
+)
+def test_the_class_archives_are_used(kube: Kube, namespace: str, archive: str, main: str) -> None:
+    found = printed(kube, "sh", "-c", _JAVA.format(archive=archive, main=main) + " </dev/null")
+    assert int(found.strip() or 0) > 5, f"classes of Spark that came out of the archive: {found!r}"
+
+
+def test_nothing_runs_as_root(kube: Kube, namespace: str) -> None:
+    assert printed(kube, "id", "-u").strip() == "185"
+
+
+def test_byte_code_is_there_and_is_not_compared_with_its_source(kube: Kube, namespace: str) -> None:
+    code = (
+        "import importlib.util as u, json; d = open(u.cache_from_source(u.find_spec('{0}').origin), 'rb').read(8); print(json.dumps(d[4]))"
+    )
+    for module in ("flamestream.core.worker", "pyspark.worker", "msgspec"):
+        assert json.loads(printed(kube, "python3", "-c", code.format(module))) == 1, f"{module}: a hash that is never checked"

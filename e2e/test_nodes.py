@@ -1,0 +1,34 @@
+"""A node is lost with everything on it, by a crash or by a cut, and comes back. Only where E2E_NODE_COMMAND says how to do that."""
+
+from collections.abc import Callable
+
+import pytest
+
+from e2e.support import faults
+from e2e.support.kube import until
+from e2e.support.stream import Stream
+from e2e.test_faults import broken
+
+pytestmark = pytest.mark.skipif(not faults.can_break_nodes(), reason="E2E_NODE_COMMAND does not say how to crash a node")
+Report = Callable[..., None]
+
+
+def victim(stream: Stream) -> str:
+    """A node with a worker that holds slots, and neither ZooKeeper nor S3."""
+    active = stream.active_workers()
+    nodes = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in stream.workers()}
+    elsewhere = [nodes[name] for name in active if nodes[name] != stream.installation.node]
+    if not elsewhere:
+        pytest.skip("every worker that holds slots is beside ZooKeeper: there is no other node to lose")
+    return str(elsewhere[0])
+
+
+@pytest.mark.parametrize(("verb", "back"), [("cut", "heal"), ("crash", "start")])
+def test_a_lost_node_costs_no_item(stream: Stream, report: Report, verb: str, back: str) -> None:
+    until("a worker on another node", lambda: len(stream.workers()) >= stream.replicas + stream.standby, 120, 0.5)
+    node = victim(stream)
+    try:
+        broken(stream, report, f"node {verb}", lambda: faults.break_node(verb, node), wait=25)
+    finally:
+        faults.break_node(back, node)
+        faults.wait_node(node, ready=True)

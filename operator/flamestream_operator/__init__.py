@@ -1,0 +1,1 @@
+"""The operator: FlameStreamJobs on a Kubernetes cluster. docs/operator.md explains it."""

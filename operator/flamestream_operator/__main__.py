@@ -1,0 +1,16 @@
+"""`python -m flamestream_operator`: the operator's process. docs/operator.md.
+
+Does not: return before it is told to end; a lost Lease ends the process from within (shell/lease.py).
+"""
+
+import sys
+
+from flamestream.model.errors import FlameStreamError
+from flamestream_operator.shell.operator import main
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except FlameStreamError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)

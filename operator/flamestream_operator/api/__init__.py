@@ -1,0 +1,1 @@
+"""The types of the API: what the CRDs are generated from and what statuses are written with."""

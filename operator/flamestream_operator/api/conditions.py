@@ -1,0 +1,33 @@
+"""Conditions: what `kubectl wait --for=condition=TYPE` waits for.
+
+Keeps: every type is always there, and its time moves only when its status does. Does not: know when one holds (core/conditions.py).
+"""
+
+from typing import Annotated, Final, Literal, get_args
+
+from msgspec import Meta
+
+from flamestream.cli.manifest_parts import Part
+
+ConditionType = Literal["Ready", "Running", "Checkpointing", "Recovering", "Suspended", "Degraded", "Completed", "Failed"]
+TYPES: Final[tuple[ConditionType, ...]] = get_args(ConditionType)
+MAX_MESSAGE: Final = 1024
+
+
+class Condition(Part, frozen=True):
+    """One statement about the job."""
+
+    type: Annotated[str, Meta(max_length=32)]
+    """Ready: the stream runs, whole, and saves its state. Running: results flow. Checkpointing: epochs commit in time. Recovering: a
+    failure is being repaired. Suspended: stopped at a committed epoch. Degraded: it runs with less than was asked for. Completed: all
+    input is through. Failed: it does not go on by itself."""
+    status: Literal["True", "False", "Unknown"]
+    """Whether it holds."""
+    reason: Annotated[str, Meta(max_length=128)]
+    """Why, in one word."""
+    message: Annotated[str, Meta(max_length=MAX_MESSAGE)]
+    """Why, and what to do."""
+    last_transition_time: str
+    """When the status changed."""
+    observed_generation: int = 0
+    """The generation of the spec that it is about."""

@@ -1,0 +1,248 @@
+"""The status of a FlameStreamJob: what a person reads, and what the operator has decided and must not forget.
+
+Keeps: its size is bounded whatever the job's age. Does not: hold live figures (metrics and `kubectl flamestream status` do).
+"""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, field
+
+from flamestream.cli.manifest_parts import Free, Part
+from flamestream_operator.api.conditions import Condition
+
+Phase = Literal[
+    "Pending", "Starting", "Running", "Recovering", "Suspending", "Suspended", "Upgrading", "BackingOff", "Completed", "Failed", "Deleting"
+]  # fmt: skip
+
+
+class EpochStatus(Part, frozen=True):
+    """The committed epoch."""
+
+    number: int
+    """Its number."""
+    cut: str
+    """Its global time: everything below is in the snapshot. Text, because the number has more than 53 bits."""
+    time: str
+    """When it was committed."""
+
+
+class WorkersStatus(Part, frozen=True):
+    """The workers of the job."""
+
+    desired: int = 0
+    """As asked for."""
+    ready: int = 0
+    """In the layout and connected."""
+    standby: int = 0
+    """Connected, without slots."""
+    summary: str = "0/0"
+    """ready/desired."""
+    selector: str = ""
+    """Label selector of the worker pods, for autoscalers."""
+
+
+class DriverStatus(Part, frozen=True):
+    """One Spark application: a driver pod and the executors it makes."""
+
+    name: str
+    """Of the pod."""
+    application: str
+    """a, or b with highAvailability."""
+    launch: int
+    """Counts the driver pods of the job; none is used twice."""
+    tasks: int
+    """Workers and standbys that it runs."""
+    revision: str
+    """Hash of everything that the pods were made from."""
+    uid: str = ""
+    """Of the pod, once it was seen: a pod that was seen and is not there any more is never made again."""
+    state: Literal["Starting", "Running", "Retiring"] = "Starting"
+    """Retiring: its workers hand their slots over, then it is deleted."""
+    since: str = ""
+    """When the state began."""
+
+
+class RunStatus(Part, frozen=True):
+    """A stretch of the job between two planned stops. Its token is new, so workers of an older run are not let in."""
+
+    number: int = 0
+    """Counts runs."""
+    generation: int = 0
+    """Of the spec that it runs."""
+    code: str = ""
+    """Hash of application and image: a change of it stops the run at an epoch."""
+    application: str = ""
+    """Fingerprint of the application's ConfigMap as the run began; "": there is none."""
+    stage: Literal["None", "Restoring", "Forgetting", "Starting", "Running", "Draining", "Stopped", "Ended"] = "None"
+    """Where the run stands. Restoring, Forgetting: before it begins. Stopped: at an epoch, it can go on. Ended: for good."""
+    cause: Literal["", "Suspend", "Upgrade", "Completed", "Failed", "Rollback"] = ""
+    """Why it drains, stopped or ended."""
+    started_at: str = ""
+    """When its first driver was decided on."""
+    graph: str = ""
+    """Identity of the graph, as the workers said."""
+
+
+class IntentStatus(Part, frozen=True):
+    """What the operator was about to do when it wrote this: an effect that this does not announce is never carried out."""
+
+    key: str = ""
+    """Names the effect; the same key twice is the same effect."""
+    generation: int = 0
+    """Of the spec that it is for."""
+
+
+class RecoveryStatus(Part, frozen=True):
+    """The last recovery."""
+
+    cause: Annotated[str, Meta(max_length=512)]
+    """What had failed."""
+    time: str
+    """When it was seen."""
+    duration_ms: float
+    """From its cause to the replay."""
+    replayed_from: str = ""
+    """The cut that the replay began at."""
+    count: int = 0
+    """Recoveries so far, of this run."""
+
+
+class ItemsStatus(Part, frozen=True):
+    """Items since the workers began."""
+
+    input: int = 0
+    """Records that entered."""
+    output: int = 0
+    """Results that were delivered."""
+
+
+class SnapshotPlace(Part, frozen=True):
+    """The committed snapshot."""
+
+    store: str = ""
+    """Where it is, without credentials."""
+    size: int = 0
+    """Bytes."""
+
+
+class PreflightStatus(Part, frozen=True):
+    """The trial of new code beside the running stream."""
+
+    code: str
+    """Hash of the application and image that is tried."""
+    generation: int
+    """Of the spec that asks for it."""
+    pod: str
+    """Where it is tried."""
+    state: Literal["Running", "Passed", "Failed"] = "Running"
+    """Passed: the stream is stopped for it. Failed: the stream goes on with the code that it has."""
+    since: str = ""
+    """When it began."""
+    message: Annotated[str, Meta(max_length=512)] = ""
+    """Why it failed."""
+
+
+class StableSpec(Part, frozen=True):
+    """The newest spec that was seen Ready: where a failed upgrade goes back to."""
+
+    generation: int = 0
+    """Its generation."""
+    code: str = ""
+    """Hash of its application and image."""
+    application: str = ""
+    """Fingerprint of the application's ConfigMap."""
+    spec: Free = field(default_factory=dict)
+    """All of it."""
+
+
+class SuspensionStatus(Part, frozen=True):
+    """Proof that the job stopped at a committed epoch."""
+
+    epoch: int
+    """The committed epoch."""
+    cut: str
+    """Its global time; nothing above it has entered."""
+    time: str
+    """When it was there."""
+    outputs: int = 0
+    """Results delivered so far, all below the cut."""
+    clean: bool = True
+    """False: the drain ran out of time, and the next start replays what was above the cut."""
+
+
+class FailureStatus(Part, frozen=True):
+    """Failures in a row."""
+
+    count: int = 0
+    """How many."""
+    last: Annotated[str, Meta(max_length=1024)] = ""
+    """What the last one said."""
+    reason: Annotated[str, Meta(max_length=128)] = ""
+    """The same in a word."""
+    time: str = ""
+    """When it was."""
+    next_try: str = ""
+    """When the next start is due."""
+
+
+class JobResourceStatus(Part, frozen=True):
+    """All of a FlameStreamJob's status."""
+
+    observed_generation: int = 0
+    """The newest generation of the spec that was acted on."""
+    phase: Phase = "Pending"
+    """In one word."""
+    message: Annotated[str, Meta(max_length=1024)] = ""
+    """In one sentence, with what to do if that is on you."""
+    conditions: Annotated[list[Condition], Meta(max_length=16)] = field(default_factory=list)
+    """Statements to wait for."""
+    guarantee: str = ""
+    """What the running job promises."""
+    attempt: int = 0
+    """The fencing number, one more at every recovery."""
+    epoch: EpochStatus | None = None
+    """The committed epoch."""
+    workers: WorkersStatus = field(default_factory=WorkersStatus)
+    """The workers of the job."""
+    drivers: Annotated[list[DriverStatus], Meta(max_length=8)] = field(default_factory=list)
+    """The Spark applications of the job."""
+    launches: int = 0
+    """Driver pods so far."""
+    run: RunStatus = field(default_factory=RunStatus)
+    """The stretch since the last planned stop."""
+    intent: IntentStatus = field(default_factory=IntentStatus)
+    """What the operator was about to do."""
+    recovery: RecoveryStatus | None = None
+    """The last recovery."""
+    items: ItemsStatus = field(default_factory=ItemsStatus)
+    """Items, at the time of the last write of this status."""
+    snapshot: SnapshotPlace | None = None
+    """The committed snapshot."""
+    suspension: SuspensionStatus | None = None
+    """Where it is suspended."""
+    failures: FailureStatus = field(default_factory=FailureStatus)
+    """Failures in a row."""
+    last_stable: StableSpec | None = None
+    """The newest spec that was seen Ready."""
+    rolled_back: int = 0
+    """A generation that failed and was left for lastStable; a newer one is tried again. 0: none."""
+    rolled_back_application: str = ""
+    """Fingerprint of the application's ConfigMap that failed."""
+    preflight: PreflightStatus | None = None
+    """The trial of the newest code."""
+    problems: Annotated[list[Annotated[str, Meta(max_length=512)]], Meta(max_length=8)] = field(default_factory=list)
+    """Lasting troubles that do not stop the stream."""
+    started_at: str = ""
+    """When the job was first started."""
+    finished_at: str = ""
+    """When it completed, or failed for good."""
+    last_savepoint: str = ""
+    """When the last scheduled savepoint was made."""
+
+
+def encoded(status: JobResourceStatus) -> dict[str, Any]:
+    """Plain values, with fields that are null left out."""
+    from msgspec import to_builtins
+
+    plain: dict[str, Any] = to_builtins(status)
+    return {key: value for key, value in plain.items() if value is not None}

@@ -1,0 +1,56 @@
+"""FlameStreamSnapshot: a savepoint, kept until it is deleted, restored from by `spec.restoreFrom`."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from flamestream.cli.manifest_parts import ObjectName, Part
+from flamestream_operator.api.conditions import Condition
+
+
+class SnapshotSpec(Part, frozen=True):
+    """A savepoint of a job: a copy of a committed snapshot that no later epoch removes."""
+
+    job: ObjectName
+    """Name of the FlameStreamJob in this namespace. It may run or be suspended."""
+    deletion_policy: Literal["Keep", "Delete"] = "Delete"
+    """Whether the copy in the store goes when this object is deleted."""
+
+
+class SnapshotStatus(Part, frozen=True):
+    """What was saved."""
+
+    phase: Literal["Pending", "Taking", "Completed", "Failed", "Deleting"] = "Pending"
+    """In one word."""
+    message: Annotated[str, Meta(max_length=1024)] = ""
+    """In one sentence, with what to do if that is on you."""
+    conditions: Annotated[list[Condition], Meta(max_length=4)] = field(default_factory=list)
+    """Completed, Failed."""
+    observed_generation: int = 0
+    """The generation that was acted on."""
+    job: str = ""
+    """Identity of the job: NAMESPACE.NAME."""
+    name: str = ""
+    """The savepoint's name in the store."""
+    epoch: int = 0
+    """Number of the committed epoch that was saved."""
+    cut: str = ""
+    """Its global time."""
+    store: str = ""
+    """Where it is."""
+    secret: str = ""
+    """The Secret that the store is read with."""
+    manifest: str = ""
+    """Name of the manifest object."""
+    manifest_hash: str = ""
+    """SHA-256 of its bytes."""
+    graph: str = ""
+    """Identity of the graph: what can be restored from it."""
+    size: int = 0
+    """Bytes."""
+    objects: int = 0
+    """Objects in the store."""
+    time: str = ""
+    """When it was complete."""
+    tries: int = 0
+    """How often it was tried."""

@@ -1,0 +1,32 @@
+"""Run in a pod beside a job: prints what one of its sinks was given. `python3 -m flamestream_operator.cat_main SINK LIMIT`.
+
+Does not: know Kubernetes.
+"""
+
+import sys
+from itertools import islice
+
+from flamestream.adapters import sinks
+from flamestream.cli.cat import line
+from flamestream.cli.driver_config import read_job
+from flamestream.cli.validation import checked_job
+from flamestream.model.errors import FlameStreamError, ManifestError
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code."""
+    sink, limit = arguments[0], int(arguments[1])
+    try:
+        job = checked_job(read_job()).job  # loads the application, so that its payload types are known
+        if sink not in job.spec.sinks:
+            raise ManifestError(f"there is no sink {sink!r}; it has {', '.join(job.spec.sinks)}")
+        for item in islice(sinks.read(job.sink(sink), f"spec.sinks.{sink}"), limit or None):
+            sys.stdout.write(line(item, places=False) + "\n")
+    except FlameStreamError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,68 @@
+"""What the coordinator says, in the status: attempt, epoch, workers, items, the last recovery.
+
+Does not: decide; or hold more than the newest of anything.
+"""
+
+from msgspec.structs import replace
+
+from flamestream.adapters.status_file import JobStatus
+from flamestream_operator.api.job_status import EpochStatus, ItemsStatus, JobResourceStatus, RecoveryStatus, SnapshotPlace, WorkersStatus
+from flamestream_operator.core.clock import written
+from flamestream_operator.core.seen import Coordinated, Seen
+from flamestream_operator.core.wanted import Wanted
+from flamestream_operator.objects.meta import JOB, ROLE
+
+MOST_PROBLEMS = 8
+LONGEST = 512
+FIRST = "start"
+"""The cause of an attempt that repairs nothing."""
+
+
+def with_figures(seen: Seen, status: JobResourceStatus, want: Wanted) -> JobResourceStatus:
+    """Bring them up to date; what is not known now stays as it was."""
+    active = status.run.stage in ("Starting", "Running", "Draining")
+    coordinated = seen.coordinated if active else None
+    status = replace(status, workers=_workers(seen, status, want, coordinated))
+    if want.plan is not None:
+        status = replace(status, guarantee=want.plan.spec.guarantee, snapshot=SnapshotPlace(store=want.plan.spec.checkpoint.store))
+    if coordinated is None:
+        return replace(status, problems=[])
+    told = coordinated.status
+    problems = sorted({problem[:LONGEST] for problem in told.problems})[:MOST_PROBLEMS]
+    return replace(
+        status, attempt=max(told.attempt, status.attempt), epoch=_epoch(status, coordinated), items=_items(status, told),
+        recovery=_recovery(seen, status, told), problems=problems,
+    )  # fmt: skip
+
+
+def _workers(seen: Seen, status: JobResourceStatus, want: Wanted, coordinated: Coordinated | None) -> WorkersStatus:
+    desired = want.plan.spec.workers.replicas if want.plan is not None else status.workers.desired
+    ready = len(coordinated.status.workers) if coordinated is not None else 0
+    standby = len(coordinated.status.standbys) if coordinated is not None else 0
+    selector = f"{JOB}={seen.name},{ROLE}=worker"
+    return WorkersStatus(desired=desired, ready=ready, standby=standby, summary=f"{ready}/{desired}", selector=selector)
+
+
+def _epoch(status: JobResourceStatus, coordinated: Coordinated) -> EpochStatus | None:
+    told = coordinated.status
+    if not told.epoch or (status.epoch is not None and status.epoch.number >= told.epoch and status.run.stage == "Starting"):
+        return status.epoch
+    if status.epoch is not None and status.epoch.number == told.epoch:
+        return status.epoch
+    return EpochStatus(number=told.epoch, cut=str(told.cut), time=written(coordinated.epoch_since))
+
+
+def _items(status: JobResourceStatus, told: JobStatus) -> ItemsStatus:
+    entered, delivered = sum(worker.items_in for worker in told.workers), sum(worker.items_out for worker in told.workers)
+    return ItemsStatus(input=entered, output=delivered) if entered or delivered else status.items
+
+
+def _recovery(seen: Seen, status: JobResourceStatus, told: JobStatus) -> RecoveryStatus | None:
+    """One that is complete. The coordinator counts those that it drove itself."""
+    last, before = told.last_recovery, status.recovery
+    if last is None or not last.duration_ms or last.cause == FIRST:
+        return before
+    cause, duration = last.cause[:LONGEST], round(last.duration_ms, 1)
+    if before is not None and (before.cause, before.duration_ms) == (cause, duration):
+        return before
+    return RecoveryStatus(cause=cause, time=written(seen.now), duration_ms=duration, replayed_from=str(told.cut), count=told.recoveries)

@@ -1,0 +1,222 @@
+"""The three CRDs: schemas with their rules, columns, names. `python -m flamestream_operator.crd.definitions FOLDER` writes them.
+
+Rules (CEL) stand in for webhooks: what one object says of itself is checked at `kubectl apply` and names its field; what needs the
+application, a Secret or a server is checked by the operator and becomes a condition.
+
+Keeps: the files in crds/ are what this makes (a test compares them). Does not: validate (flamestream.cli.manifest).
+"""
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from flamestream.cli.manifest import GUARANTEES, LATER, Spec
+from flamestream_operator.api.drill import DrillSpec, DrillStatus
+from flamestream_operator.api.job_status import JobResourceStatus
+from flamestream_operator.api.snapshot import SnapshotSpec, SnapshotStatus
+from flamestream_operator.crd.kinds import sinks_schema, sources_schema, unfenced_kinds
+from flamestream_operator.crd.schema import Schema, schema_of
+
+GROUP: Final = "flamestream.dev"
+VERSION: Final = "v1alpha1"
+HEADER: Final = "# Generated from the structs that validate manifests: python -m flamestream_operator.crd.definitions crds\n"
+
+
+def job() -> Schema:
+    """FlameStreamJob."""
+    spec = schema_of(Spec)
+    properties = spec["properties"]
+    properties["sources"] |= sources_schema()
+    properties["sinks"] |= sinks_schema()
+    later = f" Later: {', '.join(LATER)}."
+    properties["guarantee"] |= {
+        "enum": [*GUARANTEES],
+        "description": properties["guarantee"]["description"] + later,
+    }
+    spec["x-kubernetes-validations"] = _job_rules()
+    properties["application"]["x-kubernetes-validations"] = [
+        _rule("!(has(self.configMap) && has(self.pyFiles))", "the application comes from configMap or from pyFiles, not from both"),
+        _rule("!has(self.pyFiles) || self.pyFiles.startsWith('s3://')", "pyFiles is s3://bucket/app.zip", ".pyFiles"),
+        _rule("self.file.endsWith('.py')", "the application is a Python file, NAME.py", ".file"),
+    ]
+    properties["checkpoint"]["x-kubernetes-validations"] = [
+        _rule(
+            "self.store.startsWith('s3://') && self.store.size() > 5",
+            "in a cluster the store is s3://bucket/prefix: a folder is on one node, and the operator could not read it",
+            ".store",
+        ),
+        _rule("!self.store.contains('@')", "no keys in a URL: put them into a Secret and name it in checkpoint.secret", ".store"),
+    ]
+    properties["workers"]["x-kubernetes-validations"] = [
+        _rule("self.slots == oldSelf.slots", "slots are fixed for the life of a job: make a new job to change them", ".slots"),
+        _rule("self.replicas <= self.slots", "a worker without slots would be idle: at most as many replicas as slots", ".replicas"),
+    ]
+    schema = _whole("A streaming job: a graph of pure functions, exactly once.", spec, schema_of(JobResourceStatus), required=True)
+    schema["x-kubernetes-validations"] = [
+        _rule(
+            "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",
+            "metadata.name is a DNS label: up to 63 lower-case letters, digits and '-', not at an end",
+        )
+    ]
+    columns = [
+        _column("Phase", "string", ".status.phase"),
+        _column("Guarantee", "string", ".spec.guarantee"),
+        _column("Workers", "string", ".status.workers.summary"),
+        _column("Epoch", "integer", ".status.epoch.number"),
+        _column("Epoch age", "date", ".status.epoch.time"),
+        _column("Attempt", "integer", ".status.attempt"),
+        _column("Age", "date", ".metadata.creationTimestamp"),
+        _column("Message", "string", ".status.message", priority=1),
+    ]
+    scale = {
+        "specReplicasPath": ".spec.workers.replicas",
+        "statusReplicasPath": ".status.workers.ready",
+        "labelSelectorPath": ".status.workers.selector",
+    }
+    return _definition("FlameStreamJob", ["fsj"], schema, columns, {"status": {}, "scale": scale})
+
+
+def _job_rules() -> list[Schema]:
+    kinds = unfenced_kinds()
+    unfenced = " || ".join(f"has(self.sinks[name].{kind})" for kind in kinds)
+    same = " && ".join(f"self.application.{field} == oldSelf.application.{field}" for field in ("file", "graph"))
+    return [
+        _rule(
+            f"self.guarantee != 'exactly-once' || !self.sinks.exists(name, {unfenced})",
+            f"exactly-once needs sinks that can fence; {' and '.join(kinds)} cannot: choose another sink, or guarantee at-least-once",
+            ".sinks",
+        ),
+        _rule(
+            f"has(self.upgrade) || ({same})",
+            "another file or graph may not fit the state: set upgrade.strategy to Restore (keep it, checked) or Fresh (drop it)",
+            ".application",
+        ),
+        _rule(
+            "self.guarantee == oldSelf.guarantee || has(self.upgrade)",
+            "another guarantee changes what has been promised: set upgrade.strategy as well",
+            ".guarantee",
+        ),
+        _rule(
+            "!self.highAvailability || self.workers.replicas >= 2",
+            "highAvailability runs two applications, so it needs at least two workers: workers.replicas: 2",
+            ".highAvailability",
+        ),
+        _rule(
+            "self.checkpoint.store == oldSelf.checkpoint.store",
+            "the store holds the state: take a FlameStreamSnapshot and restore it into a new job to move it",
+            ".checkpoint",
+        ),
+    ]
+
+
+def snapshot() -> Schema:
+    """FlameStreamSnapshot."""
+    spec = schema_of(SnapshotSpec)
+    spec["x-kubernetes-validations"] = [_rule("self.job == oldSelf.job", "a snapshot is of one job for ever: make another one", ".job")]
+    columns = [
+        _column("Job", "string", ".spec.job"),
+        _column("Phase", "string", ".status.phase"),
+        _column("Epoch", "integer", ".status.epoch"),
+        _column("Size", "integer", ".status.size"),
+        _column("Age", "date", ".metadata.creationTimestamp"),
+        _column("Message", "string", ".status.message", priority=1),
+    ]
+    schema = _whole("A savepoint of a FlameStreamJob.", spec, schema_of(SnapshotStatus), required=True)
+    return _definition("FlameStreamSnapshot", ["fss"], schema, columns, {"status": {}})
+
+
+def drill() -> Schema:
+    """FlameStreamDrill."""
+    spec = schema_of(DrillSpec)
+    spec["x-kubernetes-validations"] = [_rule("self == oldSelf", "a drill is carried out once: make another one")]
+    spec["properties"]["fault"]["x-kubernetes-validations"] = [
+        _rule(
+            "!(self.target in ['zookeeper', 'store', 'pod']) || has(self.targetSelector)",
+            "say which pods: targetSelector, like {app: zookeeper}",
+            ".targetSelector",
+        ),
+        _rule("self.action != 'pause' || self.target == 'worker'", "only a worker can be paused: use kill or delete", ".action"),
+    ]
+    columns = [
+        _column("Job", "string", ".spec.job"),
+        _column("Target", "string", ".spec.fault.target"),
+        _column("Phase", "string", ".status.phase"),
+        _column("Faults", "integer", ".status.done"),
+        _column("Lost", "integer", ".status.audit.lost"),
+        _column("Doubled", "integer", ".status.audit.doubled"),
+        _column("Longest ms", "number", ".status.longestRecoveryMs"),
+        _column("Age", "date", ".metadata.creationTimestamp"),
+        _column("Message", "string", ".status.message", priority=1),
+    ]
+    schema = _whole("A deliberate fault against a FlameStreamJob, with an audited verdict.", spec, schema_of(DrillStatus), required=True)
+    return _definition("FlameStreamDrill", ["fsd"], schema, columns, {"status": {}})
+
+
+def _whole(text: str, spec: Schema, status: Schema, *, required: bool) -> Schema:
+    properties = {
+        "apiVersion": {"type": "string", "description": f"{GROUP}/{VERSION}."},
+        "kind": {"type": "string", "description": "What this object is."},
+        "metadata": {"type": "object"},
+        "spec": {"description": "What is wanted.", **spec},
+        "status": {"description": "What is. Written by the operator.", **_optional(status)},
+    }
+    return {"type": "object", "description": text, "properties": properties, **({"required": ["spec"]} if required else {})}
+
+
+def _optional(status: Schema) -> Schema:
+    """A status has no defaults: what the operator has not written is not there."""
+    return {key: _optional(value) if isinstance(value, dict) else value for key, value in status.items() if key != "default"}
+
+
+def _definition(kind: str, short: list[str], schema: Schema, columns: list[Schema], subresources: dict[str, Any]) -> Schema:
+    plural = f"{kind.lower()}s"
+    version = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": subresources,
+        "additionalPrinterColumns": columns,
+    }
+    names = {
+        "kind": kind,
+        "listKind": f"{kind}List",
+        "plural": plural,
+        "singular": kind.lower(),
+        "shortNames": short,
+        "categories": ["all", "flamestream"],
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}", "labels": {"app.kubernetes.io/name": "flamestream"}},
+        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+def _column(name: str, kind: str, path: str, priority: int = 0) -> Schema:
+    return {"name": name, "type": kind, "jsonPath": path, **({"priority": priority} if priority else {})}
+
+
+def _rule(rule: str, message: str, field: str = "") -> Schema:
+    return {"rule": rule, "message": message, **({"fieldPath": field} if field else {})}
+
+
+def files() -> dict[str, str]:
+    """Name and text of each file."""
+    made = {"flamestreamjobs": job(), "flamestreamsnapshots": snapshot(), "flamestreamdrills": drill()}
+    return {f"{name}.yaml": HEADER + yaml.safe_dump(definition, sort_keys=False, width=140) for name, definition in made.items()}
+
+
+def main(arguments: list[str]) -> int:
+    """Write the files into a folder."""
+    folder = Path(arguments[0] if arguments else "crds")
+    for name, text in files().items():
+        (folder / name).write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

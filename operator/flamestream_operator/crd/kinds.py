@@ -1,0 +1,65 @@
+"""Sources and sinks in the schema: one property a kind, taken from the adapters, so a new kind is in the CRD by itself.
+
+Does not: know any kind.
+"""
+
+from typing import Any
+
+from msgspec import inspect
+
+from flamestream.adapters import sinks, sources
+from flamestream.model.errors import FlameStreamError
+from flamestream_operator.crd.schema import Schema
+
+
+def sources_schema() -> Schema:
+    """`spec.sources`: one kind for each source."""
+    return _mapping(dict(sources._KINDS), "source", "Settings of the source, see docs/manifest.md.")
+
+
+def sinks_schema() -> Schema:
+    """`spec.sinks`: one kind for each sink."""
+    return _mapping(dict(sinks._KINDS), "sink", "Settings of the sink, see docs/manifest.md.")
+
+
+def _mapping(kinds: dict[str, type[Any]], what: str, text: str) -> Schema:
+    entry: Schema = {"type": "object", "properties": {name: _kind(kind, text) for name, kind in sorted(kinds.items())}}
+    has = ", ".join(f"has(self.{_escaped(name)})" for name in sorted(kinds))
+    names = ", ".join(sorted(kinds))
+    entry["x-kubernetes-validations"] = [
+        {"rule": f"[{has}].filter(x, x).size() == 1", "message": f"a {what} has exactly one kind with its settings: one of {names}"}
+    ]
+    return {"type": "object", "minProperties": 1, "maxProperties": 16, "additionalProperties": entry}
+
+
+def _kind(kind: type[Any], text: str) -> Schema:
+    """One kind. Its fields are listed where the adapter's struct has plain ones; the rest is checked by the operator."""
+    described = inspect.type_info(kind)
+    assert isinstance(described, inspect.StructType), f"{kind} is a struct"
+    first = (kind.__doc__ or text).strip().partition("\n\n")[0]
+    return {"type": "object", "description": " ".join(first.split()), "x-kubernetes-preserve-unknown-fields": True}
+
+
+def unfenced_kinds() -> list[str]:
+    """Kinds of sinks that cannot fence, whatever their settings: refused under exactly-once."""
+    found = []
+    for name, kind in sorted(sinks._KINDS.items()):
+        try:
+            traits = sinks.describe({name: _least(kind)})
+        except FlameStreamError:
+            continue  # a kind that cannot be judged without its settings is judged by the operator
+        if not traits.fences:
+            found.append(name)
+    return found
+
+
+def _least(kind: type[Any]) -> dict[str, Any]:
+    """The required fields, with something in them."""
+    described = inspect.type_info(kind)
+    assert isinstance(described, inspect.StructType), f"{kind} is a struct"
+    return {field.encode_name: "a:1" if isinstance(field.type, inspect.StrType) else 1 for field in described.fields if field.required}
+
+
+def _escaped(name: str) -> str:
+    """CEL's spelling of a property's name."""
+    return name.replace("_", "__") if "__" in name else name.replace("-", "__dash__")

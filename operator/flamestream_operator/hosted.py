@@ -1,0 +1,260 @@
+"""One job of this leader: its workers' control links, and its coordinator from the first Hello on.
+
+Keeps: a pod that was retired is let in no more (until it is gone, or RETIRED_FOR has passed: addresses are used again); a coordinator that
+was fenced has a successor; one that ended stays readable. Does not: outlive a bug of its own (the job shows as failed, the others run on).
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import msgspec
+
+from flamestream.adapters.control import ControlListener, ControlServer
+from flamestream.adapters.coordinator_host import Background, CoordinatorHost
+from flamestream.adapters.process_shell import last_lines
+from flamestream.adapters.reactor import EpollReactor
+from flamestream.adapters.status_file import JobStatus
+from flamestream.core import coordination as co
+from flamestream.core.messages import Hello, Stop, ToCoordinator
+from flamestream.model.ids import WorkerId
+from flamestream.ports import JobRecords, ObjectStore
+
+RETIRED_FOR: Final = 60.0
+AGAIN: Final = 0.5
+"""Seconds before a coordinator that was fenced has a successor."""
+TOLD_WITHIN: Final = 3.0
+"""Seconds after the job's end in which workers hear of it and go."""
+SILENCE: Final = 2_000_000
+"""Microseconds without a word after which a worker of the layout is lost: a node that is cut off says nothing at all."""
+
+MOST_LEFT: Final = 256
+"""Addresses of workers that left, which are remembered in case their pod is gone."""
+
+log = logging.getLogger(__name__)
+
+
+class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
+    """What its coordinator must know of a job. See docs/kubernetes.md."""
+
+    job: str
+    token: str
+    workers: int
+    fronts: int
+    slots: int
+    interval: float | None
+    store: str
+    access_key: str = ""
+    secret_key: str = ""
+    graph: str = ""
+    drain_seconds: float = 60.0
+
+    def settings(self, hello: Hello) -> co.Settings:
+        """The coordinator's; graph and Python are those of the first worker, unless the graph is told."""
+        return co.Settings(
+            job=self.job,
+            graph=self.graph or hello.graph,
+            python=hello.python,
+            workers=self.workers,
+            fronts=self.fronts,
+            slots=self.slots,
+            interval_us=None if self.interval is None else int(self.interval * 1_000_000),
+            heartbeat_us=SILENCE,
+            drain_us=int(self.drain_seconds * 1_000_000),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A connected worker."""
+
+    worker: str
+    address: str
+    """host:port of its link: the host is its pod's address."""
+    since: float
+    """Seconds since 1970."""
+    standby: bool
+
+    @property
+    def ip(self) -> str:
+        return _host(self.address)
+
+
+class Hosted:
+    """All methods in the reactor's thread, but for `status` and `members`, which only read."""
+
+    def __init__(
+        self, job: JobToCoordinate, reactor: EpollReactor, listener: ControlListener, records: JobRecords, store: ObjectStore,
+        threads: tuple[Background, Background], changed: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self.job = job
+        self._reactor, self._records, self._store, self._threads, self._tell = reactor, records, store, threads, changed
+        self._server = ControlServer(reactor, listener, job.job, job.token)
+        self._server.handlers = self
+        self._host: CoordinatorHost | None = None
+        self._early_end = ""
+        self._hellos: dict[WorkerId, tuple[Hello, float]] = {}
+        self._left: dict[str, list[WorkerId]] = {}
+        """Workers that were at an address and are not connected now."""
+        self._retired: dict[str, float] = {}
+        self._held = 0
+        self._shown: Any = None
+        self._closed = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing more to coordinate."""
+        return bool(self._early_end) or (self._host is not None and self._host.finish is not None)
+
+    def status(self) -> JobStatus:
+        """Before the first worker: starting."""
+        if self._host is not None:
+            return self._host.look()
+        phase = "finished" if self._early_end else "starting"
+        return JobStatus(job=self.job.job, pid=0, updated=self._reactor.now(), phase=phase, outcome=self._early_end)
+
+    def members(self) -> tuple[Member, ...]:
+        """By name."""
+        inside = self._host.status.workers if self._host else ()
+        found = sorted(self._hellos.items())
+        return tuple(Member(worker, hello.address, since, worker not in inside) for worker, (hello, since) in found)
+
+    def turn(self) -> None:
+        """What has arrived goes into one step. A bug ends this job's coordination, and only that."""
+        if self._host is None or self._host.finish is not None:
+            return
+        try:
+            self._host.turn()
+        except Exception as error:
+            log.exception("a coordinator has a bug", extra={"job": self.job.job})
+            self._host.finish = co.Finish("failed", "bug", last_lines(error))
+            self._look()
+        if self._host.finish is not None:
+            self._finished(self._host.finish)
+
+    def request(self, what: Literal["stop", "drain"]) -> None:
+        """End the job. If no worker ever came there is nothing to drain."""
+        if self._host is not None:
+            self._host.request(what)
+        else:
+            self._early_end = "stopped"
+            self._tell(self.job.job)
+
+    def gone(self, ip: str) -> None:
+        """Nothing runs at this address any more."""
+        self._retired.pop(ip, None)
+        workers = [*self._left.pop(ip, []), *self._disconnect(ip, "its pod is gone")]
+        if self._host is not None:
+            self._host.gone(workers)
+
+    def retire(self, ip: str) -> None:
+        """Hand its slots over now."""
+        if ip in self._retired:
+            return
+        self._retired[ip] = time.monotonic()
+        workers = self._disconnect(ip, "its pod is about to stop")
+        if self._host is not None:
+            self._host.gone(workers)
+
+    def hold_deletions(self, held: bool) -> None:
+        """Several savepoints may be under way."""
+        self._held += 1 if held else -1
+        if self._host is not None:
+            self._host.hold_deletions(self._held > 0)
+
+    def close(self) -> None:
+        """Let every worker go, without a word: it dials again."""
+        self._closed = True
+        self._server.close(0)
+
+    # --- what the control links say ---------------------------------------------------------------------------------------------------
+
+    def connected(self, hello: Hello) -> None:
+        """From the first one on there is a coordinator."""
+        if self._is_retired(_host(hello.address)):
+            self._server.disconnect(hello.worker)
+            return
+        self._hellos[hello.worker] = (hello, time.time())
+        if self._early_end or (self._host is not None and self._host.finish is not None):
+            self._server.tell(hello.worker, Stop("the job has ended"))
+            return
+        if self._host is None:
+            self._host = self._made(hello)
+        self._host.connected(hello)
+
+    def disconnected(self, worker: WorkerId, reason: str) -> None:
+        """It may dial again."""
+        known = self._hellos.pop(worker, None)
+        if known is not None:
+            self._left.setdefault(_host(known[0].address), []).append(worker)
+            if len(self._left) > MOST_LEFT:
+                del self._left[next(iter(self._left))]
+        if self._host is not None:
+            self._host.disconnected(worker, reason)
+
+    def from_worker(self, worker: WorkerId, message: ToCoordinator) -> None:
+        """Anything but a Hello."""
+        if self._host is not None:
+            self._host.from_worker(worker, message)
+
+    # --- inside -----------------------------------------------------------------------------------------------------------------------
+
+    def _made(self, hello: Hello) -> CoordinatorHost:
+        host = CoordinatorHost(
+            self.job.settings(hello), self.job.token, self._reactor, self._records, self._store, self._server,
+            changed=self._look, threads=self._threads,
+        )  # fmt: skip
+        if self._held:
+            host.hold_deletions(True)
+        return host
+
+    def _look(self) -> None:
+        """Tell of transitions only: counters change with every heartbeat."""
+        if self._host is None:
+            return
+        status, finish = self._host.status, self._host.finish
+        shown = (status.phase, status.attempt, status.epoch, status.workers, status.standbys, status.problems, status.recoveries, finish)
+        if shown != self._shown:
+            self._shown = shown
+            self._tell(self.job.job)
+
+    def _finished(self, finish: co.Finish) -> None:
+        if finish.outcome == "fenced":
+            log.warning("another coordinator acts", extra={"job": self.job.job, "reason": finish.message})
+            self._reactor.later(AGAIN, self._begin_again)
+        else:
+            self._reactor.later(TOLD_WITHIN, self._let_go)
+
+    def _begin_again(self) -> None:
+        if not self._closed:
+            self._host = None
+            self._let_go()
+
+    def _let_go(self) -> None:
+        for worker in list(self._hellos):
+            self._server.disconnect(worker)
+            self._hellos.pop(worker, None)
+
+    def _disconnect(self, ip: str, reason: str) -> list[WorkerId]:
+        workers = [worker for worker, (hello, _) in self._hellos.items() if _host(hello.address) == ip]
+        for worker in workers:
+            self._server.disconnect(worker)
+            self._hellos.pop(worker, None)
+            if self._host is not None:
+                self._host.disconnected(worker, reason)
+        return workers
+
+    def _is_retired(self, ip: str) -> bool:
+        since = self._retired.get(ip)
+        if since is None:
+            return False
+        if time.monotonic() - since > RETIRED_FOR:
+            del self._retired[ip]
+            return False
+        return True
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0].strip("[]")

@@ -1,0 +1,1 @@
+"""Kubernetes objects as plain data: one pure `build_*` function a kind."""

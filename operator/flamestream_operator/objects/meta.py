@@ -1,0 +1,65 @@
+"""What all objects of a job have in common: labels and an owner.
+
+Does not: build an object.
+"""
+
+from typing import Any, Final
+
+Object = dict[str, Any]
+GROUP: Final = "flamestream.dev"
+API_VERSION: Final = f"{GROUP}/v1alpha1"
+JOB: Final = f"{GROUP}/job"
+APPLICATION: Final = f"{GROUP}/application"
+LAUNCH: Final = f"{GROUP}/launch"
+ROLE: Final = f"{GROUP}/role"
+REVISION: Final = f"{GROUP}/revision"
+SCHEDULED: Final = f"{GROUP}/scheduled"
+"""Label of savepoints by the clock."""
+MANAGED: Final = {"app.kubernetes.io/managed-by": "flamestream"}
+FINALIZER: Final = f"{GROUP}/cleanup"
+
+
+def labels(job: str) -> dict[str, str]:
+    """Of everything that belongs to `job`."""
+    return {**MANAGED, JOB: job}
+
+
+def pod_labels(job: str, application: str, launch: int, role: str) -> dict[str, str]:
+    """Of a pod."""
+    return {**labels(job), APPLICATION: application, LAUNCH: str(launch), ROLE: role}
+
+
+def owner(thing: Object) -> Object:
+    """A reference that makes the garbage collector remove the dependent with `thing`."""
+    meta = thing["metadata"]
+    return {
+        "apiVersion": thing["apiVersion"],
+        "kind": thing["kind"],
+        "name": meta["name"],
+        "uid": meta["uid"],
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+
+
+def metadata(thing: Object, name: str, more: dict[str, str] | None = None) -> Object:
+    """Metadata of a dependent of the job `thing`."""
+    meta = thing["metadata"]
+    return {
+        "name": name,
+        "namespace": meta["namespace"],
+        "labels": {**labels(meta["name"]), **(more or {})},
+        "ownerReferences": [owner(thing)],
+    }
+
+
+def is_owned(dependent: Object, thing: Object) -> bool:
+    """Whether `dependent` belongs to this life of `thing`."""
+    return any(each.get("uid") == thing["metadata"]["uid"] for each in dependent["metadata"].get("ownerReferences") or ())
+
+
+def is_of_earlier_life(dependent: Object, thing: Object) -> bool:
+    """Whether `dependent` belongs to another object of the same kind and name, which is no more: the garbage collector is on its way."""
+    meta = thing["metadata"]
+    owners = dependent["metadata"].get("ownerReferences") or ()
+    return any((each.get("kind"), each.get("name")) == (thing["kind"], meta["name"]) and each.get("uid") != meta["uid"] for each in owners)

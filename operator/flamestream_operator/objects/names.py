@@ -1,0 +1,85 @@
+"""Names of everything that belongs to a job: they fit, they differ, and the same thing always has the same one.
+
+>>> driver_pod("inverted-index", "a", 3)
+'inverted-index-driver-a-3'
+>>> len(driver_pod("x" * 63, "a", 3))
+63
+>>> driver_pod("x" * 63, "a", 3) == driver_pod("x" * 62 + "y", "a", 3)
+False
+
+Every kind has a suffix of its own, so no job's object has the name of another job's. Where a name has to be cut, the hash of all of it
+tells it apart; who creates an object still looks whose it is.
+
+Does not: say what an object holds.
+"""
+
+import hashlib
+from typing import Final
+
+LONGEST: Final = 63
+"""A label's value, a host's name."""
+LONGEST_PREFIX: Final = 47
+"""Spark's limit for the prefix of its executors' names."""
+
+
+def fitted(name: str, suffix: str, longest: int = LONGEST) -> str:
+    """`name` and `suffix`; a name that is too long is cut and told apart by a hash."""
+    if len(name) + len(suffix) <= longest:
+        return name + suffix
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: longest - len(suffix) - 9].rstrip('-')}-{digest}{suffix}"
+
+
+def driver_pod(job: str, application: str, launch: int) -> str:
+    """Of one launch: never used again. Its ConfigMap has the same name."""
+    return fitted(job, f"-driver-{application}-{launch}")
+
+
+def executor_prefix(job: str, application: str, launch: int) -> str:
+    """What the names of a launch's executors begin with."""
+    return fitted(job, f"-{application}-{launch}", LONGEST_PREFIX)
+
+
+def service_account(job: str) -> str:
+    """Also the name of its Role and RoleBinding."""
+    return fitted(job, "-driver")
+
+
+def service(job: str) -> str:
+    """The headless Service of all pods of the job."""
+    return fitted(job, "-pods")
+
+
+def token(job: str, run: int) -> str:
+    """The Secret of one run."""
+    return fitted(job, f"-token-{run}")
+
+
+def application_copy(job: str, digest: str) -> str:
+    """The ConfigMap with the application's files as they were."""
+    return fitted(job, f"-app-{digest[:12]}")
+
+
+def budget(job: str) -> str:
+    """The PodDisruptionBudget of the workers."""
+    return fitted(job, "-workers")
+
+
+def trial(job: str, launch: int) -> str:
+    """The worker's pod that is tried and never made."""
+    return fitted(job, f"-trial-{launch}")
+
+
+def preflight(job: str, code: str) -> str:
+    """The trial of one code."""
+    return fitted(job, f"-preflight-{code[:10]}")
+
+
+def audit(drill: str) -> str:
+    """The pod of a drill's audit."""
+    return fitted(drill, "-audit")
+
+
+def scheduled(job: str, second: int) -> str:
+    """A savepoint by the clock; names sort by time."""
+    return fitted(job, f"-at-{second}")

@@ -1,0 +1,259 @@
+"""The driver's pod, the template of its executors, and a worker's pod as Spark will make it, to be tried.
+
+Keeps: every pod satisfies the restricted Pod Security Standard, whatever the user adds. Does not: decide when one is made.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from flamestream.cli.manifest import Spec
+from flamestream_operator.objects import names
+from flamestream_operator.objects.meta import APPLICATION, JOB, LAUNCH, ROLE, Object, labels, metadata, owner, pod_labels
+from flamestream_operator.objects.quantities import memory_of
+
+CONFIG: Final = "/etc/flamestream/config"
+SECRET: Final = "/etc/flamestream/secret"
+APP: Final = "/opt/flamestream/app"
+JVM_MEMORY: Final = 512 << 20
+_POD_SECURITY: Final[Object] = {
+    "runAsNonRoot": True, "runAsUser": 185, "runAsGroup": 185, "fsGroup": 185, "seccompProfile": {"type": "RuntimeDefault"},
+}  # fmt: skip
+_CONTAINER_SECURITY: Final[Object] = {
+    "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+}  # fmt: skip
+_SHORT: Final = 2
+"""Seconds that a pod stays bound to a node that is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One application's start: everything that its pods are made from."""
+
+    job: Object
+    """The FlameStreamJob."""
+    spec: Spec
+    application: str
+    number: int
+    tasks: int
+    run: int
+    image: str
+    pull_policy: str
+    coordinator: str
+    zookeeper: str
+    app_config_map: str = ""
+    """Copy of the application's ConfigMap; "": the application is in the image, or comes from pyFiles."""
+
+    @property
+    def name(self) -> str:
+        """The job's."""
+        return str(self.job["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        return str(self.job["metadata"]["namespace"])
+
+    @property
+    def pod(self) -> str:
+        """The driver pod's name."""
+        return names.driver_pod(self.name, self.application, self.number)
+
+    @property
+    def account(self) -> str:
+        """The driver's service account."""
+        return self.spec.pods.service_account_name or names.service_account(self.name)
+
+
+def build_driver_pod(launch: Launch) -> Object:
+    """Client-mode PySpark, idle but for making executors."""
+    meta = metadata(launch.job, launch.pod, pod_labels(launch.name, launch.application, launch.number, "driver"))
+    container = {
+        "name": "driver",
+        "image": launch.image,
+        "imagePullPolicy": launch.pull_policy,
+        "args": ["driver", launch.application],
+        "env": [*_downward(), *launch.spec.pods.env],
+        "resources": _resources(launch.spec.driver.resources),
+        "securityContext": dict(_CONTAINER_SECURITY),
+        "volumeMounts": [*_mounts(launch), _mount("config", CONFIG, True), _mount("secret", SECRET, True)],
+        **_credentials(launch),
+    }
+    volumes = [
+        *_volumes(launch),
+        {"name": "config", "configMap": {"name": launch.pod}},
+        {"name": "secret", "secret": {"secretName": names.token(launch.name, launch.run), "defaultMode": 0o440}},
+    ]
+    spec = {**_common(launch, "driver"), "restartPolicy": "Never", "containers": [container], "volumes": volumes}
+    spec |= {"serviceAccountName": launch.account, "automountServiceAccountToken": True, "terminationGracePeriodSeconds": 5}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": _with_users(launch, meta), "spec": spec}
+
+
+def build_executor_template(launch: Launch) -> Object:
+    """What Spark makes executors from."""
+    meta = {"labels": pod_labels(launch.name, launch.application, launch.number, "worker")}
+    container = {
+        "name": "executor",
+        "env": [*launch.spec.pods.env],
+        "securityContext": dict(_CONTAINER_SECURITY),
+        "volumeMounts": _mounts(launch),
+        "lifecycle": {"preStop": {"exec": {"command": ["/opt/flamestream/entrypoint", "handover"]}}},
+        **_credentials(launch),
+    }
+    spec = {**_common(launch, "worker"), "containers": [container], "volumes": _volumes(launch), "automountServiceAccountToken": False}
+    spec |= {"terminationGracePeriodSeconds": 10}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": _with_users(launch, meta), "spec": spec}
+
+
+def build_trial_pod(launch: Launch) -> Object:
+    """A worker's pod as Spark will make it, for a dry run: admission, quota and image policies say what they think of it."""
+    pod = build_executor_template(launch)
+    name = names.trial(launch.name, launch.number)
+    pod["metadata"] |= {"name": name, "namespace": launch.namespace}
+    resources = launch.spec.workers.resources
+    memory = {"memory": str(worker_memory(launch.spec))}
+    cpu = resources.requests.get("cpu", "100m")
+    pod["spec"]["containers"][0] |= {
+        "image": launch.image,
+        "args": ["executor"],
+        "resources": {"requests": {"cpu": cpu, **memory}, "limits": {**_resources(resources).get("limits", {}), **memory}},
+    }
+    return pod | {"spec": {**pod["spec"], "restartPolicy": "Never"}}
+
+
+def build_driver_config(launch: Launch) -> Object:
+    """driver-A.json, see docs/kubernetes.md."""
+    resources = launch.spec.workers.resources
+    memory = worker_memory(launch.spec)
+    jvm = min(JVM_MEMORY, memory // 2)
+    return {
+        "job": f"{launch.namespace}.{launch.name}",
+        "coordinator": launch.coordinator,
+        "zookeeper": launch.zookeeper,
+        "tasks": launch.tasks,
+        "image": launch.image,
+        "imagePullPolicy": launch.pull_policy,
+        "podNamePrefix": names.executor_prefix(launch.name, launch.application, launch.number),
+        "conf": dict(launch.spec.spark.conf),
+        "driverMemory": "512m",
+        "executorMemory": f"{jvm >> 20}m",
+        "executorMemoryOverhead": f"{(memory - jvm) >> 20}m",
+        "requestCores": str(resources.requests.get("cpu", "100m")),
+        "limitCores": str(resources.limits.get("cpu", "")),
+    }
+
+
+def worker_memory(spec: Spec) -> int:
+    """Bytes of a worker's container: Spark makes request and limit equal."""
+    resources = spec.workers.resources
+    return memory_of(resources.limits.get("memory", resources.requests.get("memory", "1Gi")))
+
+
+def _common(launch: Launch, role: str) -> Object:
+    pods = launch.spec.pods
+    common: Object = {
+        "securityContext": dict(_POD_SECURITY),
+        "enableServiceLinks": False,
+        "tolerations": [*(dict(each) for each in pods.tolerations), *_tolerations()],
+        "affinity": _affinity(launch, role),
+        "nodeSelector": dict(pods.node_selector),
+        "imagePullSecrets": [{"name": name} for name in pods.image_pull_secrets],
+    }
+    if pods.priority_class_name:
+        common["priorityClassName"] = pods.priority_class_name
+    return {key: value for key, value in common.items() if value not in ({}, [])}  # an empty value would not be what the API gives back
+
+
+def _tolerations() -> list[Object]:
+    return [
+        {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SHORT}
+        for what in ("unreachable", "not-ready")
+    ]
+
+
+def _affinity(launch: Launch, role: str) -> Object:
+    """The user's; with two applications also: together with one's own, apart from the other. Wishes, so that one node is enough."""
+    affinity: dict[str, Any] = {key: dict(value) for key, value in launch.spec.pods.affinity.items()}
+    if launch.spec.high_availability:
+        near = _term({"matchLabels": {JOB: launch.name, APPLICATION: launch.application}})
+        other = [{"key": APPLICATION, "operator": "NotIn", "values": [launch.application]}]
+        far = _term({"matchLabels": {JOB: launch.name}, "matchExpressions": other})
+        for kind, term in (("podAffinity", near), ("podAntiAffinity", far)):
+            rules = affinity.setdefault(kind, {})
+            key = "preferredDuringSchedulingIgnoredDuringExecution"
+            rules[key] = [*rules.get(key, []), term]
+    elif role == "worker" and "podAntiAffinity" not in affinity:
+        peers = _term({"matchLabels": {JOB: launch.name, ROLE: "worker", LAUNCH: str(launch.number)}})
+        affinity["podAntiAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": [peers | {"weight": 50}]}
+    return affinity
+
+
+def _term(selector: Object) -> Object:
+    return {"weight": 100, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}}
+
+
+def _volumes(launch: Launch) -> list[Object]:
+    volumes: list[Object] = [{"name": "tmp", "emptyDir": {}}, *(dict(each) for each in launch.spec.pods.volumes)]
+    if launch.app_config_map:
+        volumes.append({"name": "application", "configMap": {"name": launch.app_config_map}})
+    return volumes
+
+
+def _mounts(launch: Launch) -> list[Object]:
+    mounts: list[Object] = [_mount("tmp", "/tmp"), *(dict(each) for each in launch.spec.pods.volume_mounts)]  # the pod's own
+    if launch.app_config_map:
+        mounts.append(_mount("application", APP, True))
+    return mounts
+
+
+def _mount(name: str, path: str, read_only: bool = False) -> Object:
+    return {"name": name, "mountPath": path, **({"readOnly": True} if read_only else {})}
+
+
+def _credentials(launch: Launch) -> Object:
+    secret = launch.spec.checkpoint.secret
+    return {"envFrom": [{"secretRef": {"name": secret}}]} if secret else {}
+
+
+def _downward() -> list[Object]:
+    fields = {"POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace", "POD_IP": "status.podIP"}
+    return [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()]
+
+
+def _resources(resources: Any) -> Object:
+    return {key: dict(value) for key, value in (("requests", resources.requests), ("limits", resources.limits)) if value}
+
+
+def _with_users(launch: Launch, meta: Object) -> Object:
+    """The user's labels and annotations; ours win."""
+    pods = launch.spec.pods
+    return {**meta, "labels": {**pods.labels, **meta["labels"]}, **({"annotations": dict(pods.annotations)} if pods.annotations else {})}
+
+
+def build_preflight_pod(launch: Launch, name: str) -> Object:
+    """The new application, loaded beside the stream."""
+    pod = build_driver_pod(launch)
+    meta = metadata(launch.job, name, {**labels(launch.name), ROLE: "preflight"})
+    container = _without_secret(pod["spec"]["containers"][0])
+    container |= {"name": "preflight", "args": ["python3", "-m", "flamestream_operator.preflight_main"]}
+    volumes = [volume for volume in pod["spec"]["volumes"] if volume["name"] not in ("secret", "config")]
+    volumes.append({"name": "config", "configMap": {"name": name}})
+    spec = {**pod["spec"], "containers": [container], "volumes": volumes, "automountServiceAccountToken": False}
+    return {**pod, "metadata": meta, "spec": spec}
+
+
+def _without_secret(container: Object) -> Object:
+    return {**container, "volumeMounts": [mount for mount in container["volumeMounts"] if mount["name"] != "secret"]}
+
+
+def build_audit_pod(launch: Launch, drill: Object, name: str, *, complete: bool) -> Object:
+    """A pod beside the job that reads what the job has read and written, with the driver's eyes."""
+    pod = build_driver_pod(launch)
+    meta = metadata(launch.job, name, {**labels(launch.name), ROLE: "audit"})
+    container = _without_secret(pod["spec"]["containers"][0])
+    container |= {
+        "name": "audit",
+        "args": ["python3", "-m", "flamestream_operator.audit_main", *(["--complete"] if complete else [])],
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
+    }
+    volumes = [volume for volume in pod["spec"]["volumes"] if volume["name"] != "secret"]
+    spec = {**pod["spec"], "containers": [container], "volumes": volumes, "automountServiceAccountToken": False}
+    return {**pod, "metadata": {**meta, "ownerReferences": [owner(drill)]}, "spec": spec}

@@ -1,0 +1,72 @@
+"""The small objects of a job: the headless Service, the Secret of a run, ConfigMaps, the disruption budget.
+
+Does not: make random numbers (the shell puts the token in).
+"""
+
+import hashlib
+import json
+
+from flamestream_operator.objects import names
+from flamestream_operator.objects.meta import JOB, ROLE, Object, metadata
+
+
+def build_service(job: Object) -> Object:
+    """Names for all pods of the job, and the target of metrics."""
+    name = job["metadata"]["name"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(job, names.service(name)),
+        "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {JOB: name}},
+    }
+
+
+def build_token(job: Object, run: int, token: str) -> Object:
+    """What the workers of one run prove themselves with, and what the keys of its attempts are derived from."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(job, names.token(job["metadata"]["name"], run)),
+        "type": "Opaque",
+        "immutable": True,
+        "stringData": {"token": token},
+    }
+
+
+def build_config(job: Object, name: str, files: dict[str, Object]) -> Object:
+    """What a driver pod reads, as JSON; of one launch, so it never changes."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(job, name),
+        "immutable": True,
+        "data": {file: json.dumps(value, sort_keys=True) for file, value in files.items()},
+    }
+
+
+def digest_of_application(config_map: Object) -> str:
+    """What tells two contents of a ConfigMap apart."""
+    content = {"data": config_map.get("data") or {}, "binaryData": config_map.get("binaryData") or {}}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def build_application_copy(job: Object, config_map: Object) -> Object:
+    """The application as it was when the run began: what a rollback and a late driver still find."""
+    name = names.application_copy(job["metadata"]["name"], digest_of_application(config_map))
+    copy: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(job, name), "immutable": True}
+    return copy | {key: config_map[key] for key in ("data", "binaryData") if config_map.get(key)}
+
+
+def build_budget(job: Object, workers: int) -> Object:
+    """Planned stops take one worker at a time. A number, not a share: Kubernetes does not know how many executors there should be."""
+    name = job["metadata"]["name"]
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(job, names.budget(name)),
+        "spec": {
+            "minAvailable": max(0, workers - 1),
+            "selector": {"matchLabels": {JOB: name, ROLE: "worker"}},
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }

@@ -1,0 +1,77 @@
+"""Run in a pod with the new application while the old one runs: does it load, and does the committed snapshot fit its graph?
+
+`python3 -m flamestream_operator.preflight_main`. The verdict is JSON, on stdout and as the container's termination message:
+{"ok": true, "graph": ...} or {"ok": false, "reason": ..., "message": ...}.
+
+Keeps: changes nothing anywhere. Does not: know Kubernetes.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from flamestream.adapters.manifests import read_manifest
+from flamestream.adapters.stores import store_from
+from flamestream.adapters.zookeeper import ClusterState, ZooKeeperJobRecords
+from flamestream.cli.driver_config import CONFIG, read_driver_config, read_job
+from flamestream.cli.settings_of import PYTHON
+from flamestream.cli.validation import CheckedJob, checked_job
+from flamestream.core.messages import Manifest
+from flamestream.model.errors import FlameStreamError, UserError
+
+MESSAGE: Final = Path("/dev/termination-log")
+LONGEST: Final = 3000
+
+
+def main() -> int:
+    """The exit code: 1 if it does not fit."""
+    said = verdict()
+    text = json.dumps(said)
+    sys.stdout.write(text + "\n")
+    if MESSAGE.exists():
+        MESSAGE.write_text(text)
+    return 0 if said["ok"] else 1
+
+
+def verdict(folder: Path = CONFIG) -> dict[str, Any]:
+    """What is said."""
+    try:
+        checked = checked_job(read_job(folder))
+        application = next(folder.glob("driver-*.json")).stem.removeprefix("driver-")
+        config = read_driver_config(application, folder)
+        fits(checked, _committed(checked, config.job, config.zookeeper))
+    except FlameStreamError as error:
+        passing = error.category == "retryable"
+        return {"ok": False, "reason": type(error).__name__, "message": str(error)[:LONGEST], "passing": passing}
+    return {"ok": True, "graph": checked.graph.identity[:LONGEST]}
+
+
+def fits(checked: CheckedJob, manifest: Manifest | None) -> None:
+    """Raises UserError if the snapshot is not of this graph."""
+    if manifest is None:
+        return
+    ours = {"graph": checked.graph.identity, "python": PYTHON, "slots": checked.job.spec.workers.slots}
+    theirs = {"graph": manifest.graph, "python": manifest.python, "slots": manifest.slots}
+    for what, wanted in ours.items():
+        if theirs[what] != wanted:
+            raise UserError(
+                f"the snapshot of epoch {manifest.epoch} has {what} {theirs[what]!r}, the new application {wanted!r}: its state cannot be "
+                "loaded. upgrade.strategy: Fresh drops it, or make a new job"
+            )
+
+
+def _committed(checked: CheckedJob, job: str, zookeeper: str) -> Manifest | None:
+    """The manifest that the job record names; None: nothing was ever committed."""
+    state = ClusterState(zookeeper)
+    try:
+        found = ZooKeeperJobRecords(state, job).read()
+    finally:
+        state.close()
+    if found is None or not found[0].manifest:
+        return None
+    return read_manifest(store_from(checked.job.store), found[0].manifest, found[0].manifest_hash)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""Savepoints: copies of a committed snapshot that no later commit and no end of the job removes.
+
+A savepoint is a manifest of its own and copies of the segments that it names, below `savepoints/JOB/NAME/` in the job's store. A restore
+copies them back into the new job's part of its store, under names that the job itself would never use, and writes the manifest as that
+job's: only then is there a job record. All calls block; for helper threads.
+
+Keeps: what is copied is compared with its checksum; a restore of one savepoint into one job twice writes the same bytes. Does not: hold
+up the job (its coordinator holds its deletions meanwhile), or decide when.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import PurePosixPath
+from typing import Final
+
+import msgspec
+
+from flamestream.adapters.manifests import read_manifest, write_manifest
+from flamestream.adapters.snapshots import checksum_of, put_and_compare
+from flamestream.core.job_record import JobRecord
+from flamestream.core.messages import SegmentRef
+from flamestream.model.errors import Corrupt, UserError
+from flamestream.model.ids import Attempt, LayoutVersion, WorkerId
+from flamestream.model.layout import Layout
+from flamestream.ports import ObjectStore
+
+NOBODY: Final = WorkerId("savepoint")
+"""Owns every slot of a record that no worker has ever run under."""
+
+
+class Savepoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Where it is, and what a restore must know. `manifest` and its hash are the savepoint's own."""
+
+    job: str
+    name: str
+    store: str
+    epoch: int
+    cut: int
+    manifest: str
+    manifest_hash: str
+    graph: str
+    size: int
+    objects: int
+
+
+def take(store: ObjectStore, url: str, record: JobRecord, job: str, name: str) -> Savepoint:
+    """Copy the snapshot that `record` has committed. Raises UserError if there is none."""
+    if not record.manifest:
+        raise UserError(f"job {job!r} has not committed an epoch yet: take the savepoint when it has")
+    found = read_manifest(store, record.manifest, record.manifest_hash)
+    folder = f"savepoints/{job}/{name}"
+    copied = _copied(store, store, found.segments, lambda segment: f"{folder}/{PurePosixPath(segment.name).name}")
+    manifest = msgspec.structs.replace(found, segments=copied)
+    digest = write_manifest(store, f"{folder}/manifest.json", manifest)
+    return Savepoint(
+        job=job, name=name, store=url, epoch=found.epoch, cut=found.cut, manifest=f"{folder}/manifest.json", manifest_hash=digest,
+        graph=found.graph, size=sum(segment.size for segment in copied), objects=len(copied) + 1,
+    )  # fmt: skip
+
+
+def restore(source: ObjectStore, savepoint: Savepoint, target: ObjectStore, job: str, fronts: int) -> JobRecord:
+    """The first record of `job`, which begins where `savepoint` was taken. Its objects are in `target` then."""
+    found = read_manifest(source, savepoint.manifest, savepoint.manifest_hash)
+    folder = f"{job}/restored/{savepoint.name}"
+    copied = _copied(source, target, found.segments, lambda segment: f"{folder}/{PurePosixPath(segment.name).name}")
+    outputs = found.outputs if job == savepoint.job else ()  # another job's sinks have never had anything
+    manifest = msgspec.structs.replace(found, job=job, segments=copied, outputs=outputs)
+    name = f"{folder}/manifest.json"
+    digest = write_manifest(target, name, manifest)
+    layout = Layout(LayoutVersion(0), (NOBODY,) * found.slots, (NOBODY,) * fronts, NOBODY)
+    return JobRecord(
+        attempt=Attempt(0), layout=layout, announced=found.epoch, committed=found.epoch, cut=found.cut, manifest=name, manifest_hash=digest,
+        job=job, writer=f"savepoint {savepoint.name}",
+    )  # fmt: skip
+
+
+def delete(store: ObjectStore, savepoint: Savepoint) -> None:
+    """Remove it; what is gone already is fine."""
+    for name in store.names(f"savepoints/{savepoint.job}/{savepoint.name}/"):
+        store.delete(name)
+
+
+def delete_job(store: ObjectStore, job: str) -> None:
+    """Everything of a job that nobody runs any more, but for its savepoints."""
+    for name in store.names(f"{job}/"):
+        store.delete(name)
+
+
+def _copied(
+    source: ObjectStore, target: ObjectStore, segments: Iterable[SegmentRef], name_of: Callable[[SegmentRef], str]
+) -> tuple[SegmentRef, ...]:
+    copied = []
+    for segment in segments:
+        data = source.get(segment.name)
+        if checksum_of(data) != segment.checksum:
+            raise Corrupt(f"segment {segment.name} is damaged: its checksum is not the manifest's; restore it from a backup")
+        name = name_of(segment)
+        put_and_compare(target, name, data)
+        copied.append(msgspec.structs.replace(segment, name=name))
+    return tuple(copied)

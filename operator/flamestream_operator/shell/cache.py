@@ -1,0 +1,135 @@
+"""What was seen of the cluster: the newest of each object, from watches, lists and our own writes.
+
+Keeps: an older version never replaces a newer one of the same life. Does not: promise to be complete or up to date; whoever takes a step
+that cannot be taken back reads again.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from flamestream_operator.objects.meta import JOB, Object
+
+Key = tuple[str, str]
+"""Namespace and name."""
+READY_SIGNS: Final = ("Ready",)
+
+
+def key_of(thing: Object) -> Key:
+    return (str(thing["metadata"].get("namespace", "")), str(thing["metadata"]["name"]))
+
+
+def version_of(thing: Object) -> int:
+    """Resource versions grow; the API promises as much since 1.35, and etcd always did so."""
+    text = str(thing["metadata"].get("resourceVersion", ""))
+    return int(text) if text.isdigit() else 0
+
+
+class Store:
+    """Objects of one kind."""
+
+    def __init__(self) -> None:
+        self._things: dict[Key, Object] = {}
+        self._gone: dict[str, int] = {}
+        """Version at which a life (uid) ended; bounded."""
+
+    def put(self, thing: Object) -> bool:
+        """Whether it is news."""
+        key, meta = key_of(thing), thing["metadata"]
+        known = self._things.get(key)
+        if meta.get("uid") in self._gone:
+            return False
+        if known is not None and version_of(known) >= version_of(thing) and known["metadata"].get("uid") == meta.get("uid"):
+            return False
+        self._things[key] = thing
+        return True
+
+    def drop(self, thing: Object) -> None:
+        """It was deleted. Another life of the same name stays."""
+        key, uid = key_of(thing), str(thing["metadata"].get("uid", ""))
+        known = self._things.get(key)
+        if known is not None and known["metadata"].get("uid") == uid:
+            del self._things[key]
+        self._gone[uid] = version_of(thing)
+        while len(self._gone) > 10_000:
+            del self._gone[next(iter(self._gone))]
+
+    def forget(self, key: Key) -> None:
+        """A fresh read did not find it."""
+        known = self._things.pop(key, None)
+        if known is not None:
+            self._gone[str(known["metadata"].get("uid", ""))] = version_of(known)
+
+    def get(self, key: Key) -> Object | None:
+        return self._things.get(key)
+
+    def replace_all(self, things: list[Object], namespace: str | None) -> None:
+        """What a fresh list says; what it lacks is gone."""
+        fresh = {key_of(thing) for thing in things}
+        for key in [key for key in self._things if key not in fresh and namespace in (None, key[0])]:
+            self.forget(key)
+        for thing in things:
+            self.put(thing)
+
+    def __iter__(self) -> Iterator[Object]:
+        return iter(list(self._things.values()))
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+
+class Cluster:
+    """All that is watched."""
+
+    def __init__(self) -> None:
+        self.jobs, self.snapshots, self.drills, self.nodes = Store(), Store(), Store(), Store()
+        self._pods: dict[Key, Store] = {}
+        """By job."""
+
+    def put_pod(self, pod: Object) -> Key | None:
+        """The job that it belongs to, if that is news."""
+        job = job_of_pod(pod)
+        if job is None:
+            return None
+        return job if self._pods.setdefault(job, Store()).put(pod) else None
+
+    def drop_pod(self, pod: Object) -> Key | None:
+        job = job_of_pod(pod)
+        if job is not None and job in self._pods:
+            self._pods[job].drop(pod)
+            if not len(self._pods[job]) and self.jobs.get(job) is None:
+                del self._pods[job]
+        return job
+
+    def forget_pod(self, job: Key, name: str) -> None:
+        """A fresh read did not find it."""
+        self._pods.setdefault(job, Store()).forget((job[0], name))
+
+    def pods_of(self, job: Key) -> list[Object]:
+        return list(self._pods.get(job, ()))
+
+    def replace_pods(self, pods: list[Object], namespace: str | None) -> None:
+        """What a fresh list says."""
+        fresh: dict[Key, list[Object]] = {}
+        for pod in pods:
+            job = job_of_pod(pod)
+            if job is not None:
+                fresh.setdefault(job, []).append(pod)
+        for job in {*self._pods, *fresh}:
+            if namespace in (None, job[0]):
+                self._pods.setdefault(job, Store()).replace_all(fresh.get(job, []), None)
+
+    def dead_nodes(self) -> frozenset[str]:
+        """Those that say so, or are not heard of any more. What is not watched is thought to live."""
+        return frozenset(node["metadata"]["name"] for node in self.nodes if not _is_ready(node))
+
+
+def job_of_pod(pod: Object) -> Key | None:
+    name = (pod["metadata"].get("labels") or {}).get(JOB)
+    return (str(pod["metadata"].get("namespace", "")), str(name)) if name else None
+
+
+def _is_ready(node: Object) -> bool:
+    for condition in node.get("status", {}).get("conditions") or ():
+        if condition.get("type") == "Ready":
+            return bool(condition.get("status") == "True")
+    return True

@@ -1,0 +1,194 @@
+"""The reconciler of FlameStreamDrills: carries out what core/drill.py says.
+
+Keeps: the fault is written to the status, as a compare-and-set, before it is made; a drill is finished by whoever leads then.
+Does not: exist unless the chart gave the rights for it.
+"""
+
+import json
+import logging
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from flamestream.cli.manifest_parts import Seconds
+from flamestream_operator.api.drill import DrillSpec, DrillStatus
+from flamestream_operator.core.actions import Tell
+from flamestream_operator.core.clock import written
+from flamestream_operator.core.conditions import condition
+from flamestream_operator.core.decide import status_of
+from flamestream_operator.core.drill import DrillSeen, step
+from flamestream_operator.core.launching import launch_of
+from flamestream_operator.core.seen import Seen, Site, ip_of, is_going, phase_of
+from flamestream_operator.core.wanted import wanted
+from flamestream_operator.objects import names
+from flamestream_operator.objects.meta import ROLE, Object
+from flamestream_operator.objects.pods import build_audit_pod
+from flamestream_operator.shell.api import ApiProblem, LightkubeApi
+from flamestream_operator.shell.cache import Key
+from flamestream_operator.shell.events import EventSender
+from flamestream_operator.shell.jobs import JobReconciler
+from flamestream_operator.shell.tools import Tools
+
+_OTHERS: Final = ("zookeeper", "store", "pod")
+
+log = logging.getLogger(__name__)
+
+
+class DrillReconciler:
+    """`reconcile(key)` for every change of a FlameStreamDrill, and while one runs."""
+
+    def __init__(self, jobs: JobReconciler, site: Site, tools: Tools, api: LightkubeApi, me: Key) -> None:
+        self._jobs, self._site, self._api, self._me = jobs, site, api, me
+        self._cluster, self._hosting, self._check, self._clock = tools.cluster, tools.hosting, tools.check, tools.clock
+        self._events = EventSender(api, tools.clock)
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Seconds until the next look, or None."""
+        drill = self._cluster.drills.get(key)
+        if drill is None or drill["metadata"].get("deletionTimestamp"):
+            return None
+        before = _status(drill)
+        seen = await self._look(key, drill, before)
+        next_step = step(seen)
+        if next_step.status != before:
+            drill = await self._write(drill, next_step.status)
+        if next_step.effect == "strike":
+            await self._strike(key[0], seen.spec, next_step.status.victim)
+        elif next_step.effect == "audit":
+            await self._begin_audit(key, drill, seen)
+        return None if next_step.status.phase in ("Passed", "Failed", "Error") else next_step.look_again
+
+    # --- looking --------------------------------------------------------------------------------------------------------------------
+
+    async def _look(self, key: Key, drill: Object, status: DrillStatus) -> DrillSeen:
+        spec = msgspec.convert(drill["spec"], DrillSpec, dec_hook=lambda _, value: Seconds.parse(value))
+        job = self._cluster.jobs.get((key[0], spec.job))
+        audit, problem = await self._audit_of(key) if status.phase == "Auditing" else (None, "")
+        return DrillSeen(
+            now=self._clock(),
+            spec=spec,
+            status=status,
+            job_phase=status_of(job).phase if job is not None else "",
+            workers=int(job["spec"]["workers"]["replicas"]) if job is not None else 0,
+            told=self._hosting.status(f"{key[0]}.{spec.job}"),
+            victims=await self._victims(key[0], spec) if status.phase == "Running" and not status.struck_at else (),
+            replaced=await self._is_replaced(key[0], spec, status) if status.struck_at else True,
+            audit=audit,
+            audit_problem=problem,
+        )
+
+    async def _victims(self, namespace: str, spec: DrillSpec) -> tuple[str, ...]:
+        target = spec.fault.target
+        if target == "operator":
+            return (self._me[1],)
+        if target in _OTHERS:
+            pods = await self._api.list_all("Pod", spec.fault.target_namespace or namespace, dict(spec.fault.target_selector))
+            return tuple(pod["metadata"]["name"] for pod in pods if phase_of(pod) == "Running" and not is_going(pod))
+        role = "driver" if target == "driver" else "worker"
+        members = {member.ip for member in self._hosting.members(f"{namespace}.{spec.job}") if not member.standby}
+        pods = [
+            pod for pod in self._cluster.pods_of((namespace, spec.job)) if pod["metadata"]["labels"].get(ROLE) == role and not is_going(pod)
+        ]
+        return tuple(pod["metadata"]["name"] for pod in pods if role == "driver" or ip_of(pod) in members)
+
+    async def _is_replaced(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> bool:
+        """A pod that was struck must be gone or ready again: else the drill would be over before it began."""
+        if spec.fault.target == "operator":
+            return status.victim != self._me[1]
+        if spec.fault.target not in _OTHERS:
+            return True
+        pods = await self._api.list_all("Pod", spec.fault.target_namespace or namespace, dict(spec.fault.target_selector))
+        return any(_is_ready(pod) and not is_going(pod) for pod in pods)
+
+    # --- striking -------------------------------------------------------------------------------------------------------------------
+
+    async def _strike(self, namespace: str, spec: DrillSpec, victim: str) -> None:
+        """A strike that fails is tried by nobody again: the drill runs into its timeout, and says so."""
+        fault = spec.fault
+        self._check()
+        log.warning("drill strikes", extra={"target": fault.target, "victim": victim, "action": fault.action})
+        try:
+            if fault.target in ("worker", "daemon"):
+                pause = [str(float(fault.pause_for))] if fault.action == "pause" else []
+                how = "pause" if fault.action == "pause" else "kill"
+                said = await self._api.execute(
+                    namespace, victim, "executor", ["python3", "-m", "flamestream_operator.strike", fault.target, how, *pause]
+                )
+                log.warning("struck", extra={"victim": victim, "said": said.strip()})
+                return
+            where = self._me[0] if fault.target == "operator" else (fault.target_namespace or namespace)
+            await self._api.delete("Pod", where, victim, grace=0 if fault.action == "kill" else None)
+        except ApiProblem as problem:
+            log.warning("the strike failed", extra={"victim": victim, "problem": str(problem)})
+
+    # --- audit ----------------------------------------------------------------------------------------------------------------------
+
+    async def _begin_audit(self, key: Key, drill: Object, seen: DrillSeen) -> None:
+        name = names.audit(key[1])
+        if await self._api.get("Pod", key[0], name) is not None:
+            return
+        job = self._cluster.jobs.get((key[0], seen.spec.job))
+        memory = self._jobs.memory_of((key[0], seen.spec.job))
+        if job is None or memory is None:
+            return
+        status = status_of(job)
+        look = Seen(now=seen.now, job=job, site=self._site, app_digest=memory.app_digest)
+        want = wanted(look, status)
+        if want.plan is None or not status.drivers:
+            return
+        driver = status.drivers[-1]
+        launch = launch_of(look, status, want, want.plan, application=driver.application, number=driver.launch, tasks=driver.tasks)
+        self._check()
+        await self._api.create(build_audit_pod(launch, drill, name, complete=seen.job_phase == "Completed"))
+
+    async def _audit_of(self, key: Key) -> tuple[dict[str, Any] | None, str]:
+        """Its verdict, or why there is none."""
+        pod = await self._api.get("Pod", key[0], names.audit(key[1]))
+        if pod is None or phase_of(pod) not in ("Succeeded", "Failed"):
+            return None, ""
+        for container in pod["status"].get("containerStatuses") or ():
+            text = str(((container.get("state") or {}).get("terminated") or {}).get("message") or "")
+            if text.startswith("{"):
+                found: dict[str, Any] = json.loads(text)
+                return found, ""
+        return None, f"the audit ended without a verdict: see `kubectl logs {pod['metadata']['name']}`"
+
+    # --- writing --------------------------------------------------------------------------------------------------------------------
+
+    async def _write(self, drill: Object, status: DrillStatus) -> Object:
+        now = written(self._clock())
+        before = _status(drill)
+        known = {each.type: each for each in before.conditions}
+        over = status.phase in ("Passed", "Failed", "Error")
+        generation = int(drill["metadata"].get("generation", 0))  # `kubectl wait` does not believe a condition of an older one
+        conditions = [
+            condition("Completed", over, status.phase, status.message, known.get("Completed"), now, generation),
+            condition("Failed", status.phase in ("Failed", "Error"), status.phase, status.message, known.get("Failed"), now, generation),
+        ]
+        status = replace(status, conditions=conditions, observed_generation=generation)
+        plain = {name: value for name, value in msgspec.to_builtins(status).items() if value is not None}
+        self._check()
+        try:
+            new = await self._api.replace_status({**drill, "status": plain})
+        except ApiProblem as problem:
+            fresh = await self._api.get("FlameStreamDrill", drill["metadata"]["namespace"], drill["metadata"]["name"])
+            if fresh is not None:
+                self._cluster.drills.put(fresh)
+            raise problem
+        self._cluster.drills.put(new)
+        if status.phase != before.phase:
+            kind = "Warning" if status.phase in ("Failed", "Error") else "Normal"
+            await self._events.send(new, Tell(kind, status.phase, status.message or status.phase))
+        return new
+
+
+def _is_ready(pod: Object) -> bool:
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in pod.get("status", {}).get("conditions") or ())
+
+
+def _status(drill: Object) -> DrillStatus:
+    try:
+        return msgspec.convert(drill.get("status") or {}, DrillStatus)
+    except msgspec.ValidationError:
+        return DrillStatus()

@@ -1,0 +1,68 @@
+"""What the operator's pod tells it: docs/kubernetes.md has the table.
+
+Keeps: a missing variable is an error that names it. Does not: have defaults for where things are.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from flamestream.model.errors import ManifestError
+from flamestream_operator.core.seen import Site
+
+PORT: Final = 7700
+HTTP_PORT: Final = 8080
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The variables, read once."""
+
+    pod: str
+    namespace: str
+    ip: str
+    zookeeper: str
+    service: str
+    image: str
+    pull_policy: str
+    watch: tuple[str, ...]
+    """Namespaces; empty: all."""
+    lease: str
+    lease_seconds: float
+    drills: bool
+    port: int
+    http_port: int
+
+    @property
+    def site(self) -> Site:
+        """What all jobs are told."""
+        address = f"{self.service}.{self.namespace}.svc:{self.port}" if self.service else f"{self.ip}:{self.port}"
+        return Site(coordinator=address, zookeeper=self.zookeeper, image=self.image, pull_policy=self.pull_policy)
+
+
+def read_environment(given: Mapping[str, str] | None = None) -> Environment:
+    """Raises ManifestError that names what is missing."""
+    env = os.environ if given is None else given
+
+    def needed(name: str) -> str:
+        value = env.get(name, "")
+        if not value:
+            raise ManifestError(f"the environment variable {name} is missing: the operator's pod sets it, see docs/kubernetes.md")
+        return value
+
+    return Environment(
+        pod=needed("POD_NAME"),
+        namespace=needed("POD_NAMESPACE"),
+        ip=needed("POD_IP"),
+        zookeeper=needed("FLAMESTREAM_ZOOKEEPER"),
+        service=env.get("FLAMESTREAM_SERVICE", ""),
+        image=needed("FLAMESTREAM_IMAGE"),
+        pull_policy=env.get("FLAMESTREAM_IMAGE_PULL_POLICY", "IfNotPresent"),
+        watch=tuple(each.strip() for each in env.get("FLAMESTREAM_WATCH", "").split(",") if each.strip()),
+        lease=env.get("FLAMESTREAM_LEASE", "flamestream-operator"),
+        lease_seconds=float(env.get("FLAMESTREAM_LEASE_SECONDS", "4")),
+        drills=env.get("FLAMESTREAM_DRILLS", "false") == "true",
+        port=int(env.get("FLAMESTREAM_PORT", str(PORT))),
+        http_port=int(env.get("FLAMESTREAM_HTTP_PORT", str(HTTP_PORT))),
+    )

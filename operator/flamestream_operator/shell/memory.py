@@ -1,0 +1,45 @@
+"""What the operator remembers of a job beside its status: nothing that may not be lost.
+
+Does not: outlive the process.
+"""
+
+from dataclasses import dataclass, field
+
+from flamestream_operator.core.seen import Operation, Refusal
+from flamestream_operator.hosting import JobToCoordinate
+from flamestream_operator.objects.meta import Object
+
+
+@dataclass(slots=True)
+class Memory:
+    """Of one life of one job."""
+
+    uid: str
+    token_run: int = -1
+    """Which run's token is known."""
+    token: str = ""
+    access_key: str = ""
+    secret_key: str = ""
+    secrets_problem: str = ""
+    app: Object | None = None
+    """The application's ConfigMap."""
+    app_digest: str = ""
+    app_name: str = ""
+    app_problem: str = ""
+    read_again: dict[str, float] = field(default_factory=dict)
+    """When what was not there may be looked for again."""
+    absent: set[str] = field(default_factory=set)
+    refusals: dict[str, Refusal] = field(default_factory=dict)
+    operations: dict[str, Operation] = field(default_factory=dict)
+    retired: set[str] = field(default_factory=set)
+    hosted: JobToCoordinate | None = None
+    """What its coordinator was told."""
+    hosted_since: float = 0.0
+    hosted_run: int = -1
+    """The run that this process coordinates: what is heard of another one is old."""
+    last_write: float = 0.0
+    epoch: int = -1
+    epoch_since: float = 0.0
+    recoveries: int = 0
+    suspended: str = ""
+    """The run that was told to drain."""

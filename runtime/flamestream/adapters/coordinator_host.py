@@ -1,0 +1,270 @@
+"""The coordinator's host: core.coordinator on its ports, in whatever process and beside whatever else that process does.
+
+Keeps: requests to the job record and to the store are each carried out one at a time, in order; deletions never hold up a commit; an
+error of this job's ends this coordinator (`finish`) and nothing else. Does not: decide anything (core/coordinator.py), or have a loop, a
+listening socket or a file (coordinator_process.py, or the operator).
+"""
+
+import logging
+import os
+import secrets
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, Protocol, TypeVar
+
+from flamestream.adapters.control import ControlServer
+from flamestream.adapters.manifests import delete_objects, read_manifest, write_manifest
+from flamestream.adapters.status_file import JobStatus, LastRecovery, WorkerFigures
+from flamestream.core import coordination as co
+from flamestream.core.coordinator import Coordinator
+from flamestream.core.messages import Hello, Progress, ToCoordinator
+from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable
+from flamestream.model.ids import LayoutVersion, WorkerId
+from flamestream.model.time import timestamp_of
+from flamestream.ports import JobRecords, ObjectStore, Reactor, Timer
+
+T = TypeVar("T")
+
+MAX_DELETIONS: Final = 256
+"""Requests to delete that may wait; what is forgotten beyond is an orphan, which costs room and nothing else."""
+
+log = logging.getLogger(__name__)
+
+
+class Background(Protocol):
+    """Where blocking calls go: a reactor, or helper threads of its own."""
+
+    def background(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None: ...
+
+
+class Lane:
+    """Blocking calls, one at a time, in order."""
+
+    def __init__(self, threads: Background) -> None:
+        self._threads = threads
+        self._waiting: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
+        self._busy = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def run(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        """Queue `work`; `done` gets what it returned or raised."""
+        self._waiting.append((work, done))
+        self._next()
+
+    def _next(self) -> None:
+        if self._waiting and not self._busy:
+            self._busy = True
+            work, done = self._waiting.popleft()
+            self._threads.background(work, lambda result: self._done(result, done))
+
+    def _done(self, result: Any, done: Callable[[Any], None]) -> None:
+        self._busy = False
+        self._next()
+        done(result)
+
+
+class CoordinatorHost:
+    """Between a loop and the pure coordinator: events of a turn in, actions out. `server` is told to call `connected` and its kin."""
+
+    def __init__(
+        self, settings: co.Settings, token: str, reactor: Reactor, records: JobRecords, store: ObjectStore, server: ControlServer,
+        *, changed: Callable[[], None], threads: tuple[Background, Background] | None = None,
+    ) -> None:  # fmt: skip
+        """`changed`: what `look` would say is different. `threads` are for the job record, and for the store."""
+        self._settings, self._reactor, self._records, self._store, self._changed = settings, reactor, records, store, changed
+        self._coordinator = Coordinator(settings, token, secrets.token_hex(8))
+        self._inbox: list[co.Event] = [co.Woken()]  # the first step asks for the job record
+        for_records, for_store = threads or (reactor, reactor)
+        self._record_lane, self._store_lane, self._deletions = Lane(for_records), Lane(for_store), Lane(for_store)
+        self._held: list[co.DeleteObjects] | None = None
+        self._alarm: Timer | None = None
+        self._status = co.Status(phase="starting")
+        self._layout = LayoutVersion(0)
+        self._figures: dict[WorkerId, Progress] = {}
+        self.finish: co.Finish | None = None
+        self.server = server
+        self._do: dict[type[Any], Callable[[Any], None]] = {
+            co.ReadRecord: self._read_record,
+            co.WriteRecord: self._write_record,
+            co.WriteManifest: self._write_manifest,
+            co.ReadManifest: self._read_manifest,
+            co.DeleteObjects: self._delete,
+            co.Tell: lambda action: self.server.tell(action.worker, action.message),
+            co.Disconnect: self._disconnect,
+            co.WakeAt: self._wake_at,
+            co.Report: self._report,
+            co.Finish: self._finish,
+        }
+
+    def turn(self) -> None:
+        """The reactor's pass hook."""
+        if not self._inbox or self.finish is not None:
+            return
+        batch, self._inbox = self._inbox, []
+        for action in self._coordinator.step(self._reactor.now(), batch):
+            self._do[type(action)](action)
+
+    @property
+    def status(self) -> co.Status:
+        """As reported last."""
+        return self._status
+
+    def request(self, what: Literal["stop", "drain"]) -> None:
+        """End the job. Safe in a signal handler, and from other threads."""
+        self._reactor.soon(lambda: self._inbox.append(co.Requested(what)))
+
+    def hold_deletions(self, held: bool) -> None:
+        """While somebody copies a snapshot nothing may be deleted. What waits follows when they are let go again."""
+        if held:
+            self._held = self._held or []
+        elif self._held is not None:
+            waiting, self._held = self._held, None
+            for action in waiting:
+                self._delete(action)
+
+    # --- workers --------------------------------------------------------------------------------------------------------------------
+
+    def connected(self, hello: Hello) -> None:
+        """A worker says who it is."""
+        log.info("worker connected", extra={"worker": hello.worker, "attempt": hello.fence.attempt, "ready": hello.ready})
+        self._inbox.append(co.WorkerConnected(hello))
+
+    def disconnected(self, worker: WorkerId, reason: str) -> None:
+        """Its control link has ended."""
+        log.info("worker disconnected", extra={"worker": worker, "reason": reason})
+        self._figures.pop(worker, None)
+        self._inbox.append(co.WorkerDisconnected(worker))
+
+    def gone(self, workers: Sequence[WorkerId]) -> None:
+        """Their processes have ended, or will: nobody waits for them."""
+        self._inbox += [co.WorkerGone(worker) for worker in workers]
+
+    def from_worker(self, worker: WorkerId, message: ToCoordinator) -> None:
+        """Anything but a Hello."""
+        if isinstance(message, Progress):
+            self._figures[worker] = message
+            self._changed()
+        else:
+            log.info("worker says", extra={"worker": worker, "said": type(message).__name__})
+        self._inbox.append(co.FromWorker(worker, message))
+
+    def _disconnect(self, action: co.Disconnect) -> None:
+        log.warning("worker refused", extra={"worker": action.worker, "reason": action.reason})
+        self._figures.pop(action.worker, None)
+        self.server.disconnect(action.worker)
+
+    # --- the job record -------------------------------------------------------------------------------------------------------------
+
+    def _read_record(self, _: co.ReadRecord) -> None:
+        def done(found: Any) -> None:
+            record, version = found or (None, None)
+            if record is not None:
+                self._layout = record.layout.version
+            self._inbox.append(co.RecordRead(record, version))
+
+        self._record_lane.run(self._records.read, lambda result: self._or_unknown(result, done))
+
+    def _write_record(self, action: co.WriteRecord) -> None:
+        def done(version: Any) -> None:
+            if version is not None:
+                self._layout = action.record.layout.version
+            self._inbox.append(co.RecordConflict() if version is None else co.RecordWritten(version))
+
+        work = lambda: self._records.compare_and_set(action.record, action.version)  # noqa: E731
+        self._record_lane.run(work, lambda result: self._or_unknown(result, done))
+
+    def _or_unknown(self, result: Any, done: Callable[[Any], None]) -> None:
+        if isinstance(result, ClusterStateUnavailable):
+            self._inbox.append(co.RecordUnknown(str(result)))
+        else:
+            self._answered(result, done)
+
+    # --- the store ------------------------------------------------------------------------------------------------------------------
+
+    def _write_manifest(self, action: co.WriteManifest) -> None:
+        def done(result: Any) -> None:
+            if isinstance(result, FlameStreamError):
+                self._inbox.append(co.ManifestFailed(action.name, str(result)))
+            else:
+                self._answered(result, lambda written: self._inbox.append(co.ManifestWritten(action.name, written)))
+
+        self._store_lane.run(lambda: write_manifest(self._store, action.name, action.manifest), done)
+
+    def _read_manifest(self, action: co.ReadManifest) -> None:
+        def done(result: Any) -> None:
+            if isinstance(result, FlameStreamError):
+                category = "retryable" if isinstance(result, Retryable) else "corrupt"
+                self._inbox.append(co.ManifestBroken(action.name, category, str(result)))
+            else:
+                self._answered(result, lambda manifest: self._inbox.append(co.ManifestLoaded(action.name, manifest)))
+
+        self._store_lane.run(lambda: read_manifest(self._store, action.name, action.hash), done)
+
+    def _delete(self, action: co.DeleteObjects) -> None:
+        if self._held is not None:
+            self._held.append(action)
+            return
+
+        def done(left: Any) -> None:
+            if left:
+                log.warning("objects are left behind", extra={"names": left})
+
+        if len(self._deletions) < MAX_DELETIONS:
+            self._deletions.run(lambda: delete_objects(self._store, action.names), lambda result: self._answered(result, done))
+        else:
+            log.warning("objects are left behind", extra={"names": list(action.names)})
+
+    def _answered(self, result: Any, then: Callable[[Any], None]) -> None:
+        """Go on with a result. An error that is no answer ends this coordinator: the record is damaged, or not ours."""
+        if isinstance(result, FlameStreamError):
+            log.error(str(result), extra={"category": result.category, "job": self._settings.job})
+            self._finish(co.Finish("failed", result.category, str(result)))
+        elif isinstance(result, Exception):
+            raise result
+        else:
+            then(result)
+
+    # --- time, status, end ----------------------------------------------------------------------------------------------------------
+
+    def _wake_at(self, action: co.WakeAt) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        seconds = max(0, action.time - self._reactor.now()) / 1_000_000
+        self._alarm = self._reactor.later(seconds, lambda: self._inbox.append(co.Woken()))
+
+    def _report(self, action: co.Report) -> None:
+        if action.status.phase != self._status.phase or action.status.attempt != self._status.attempt:
+            log.info("phase", extra={"phase": action.status.phase, "attempt": action.status.attempt, "cause": action.status.cause})
+        self._status = action.status
+        self._changed()
+
+    def _finish(self, action: co.Finish) -> None:
+        log.info("job finished", extra={"outcome": action.outcome, "category": action.category, "message_": action.message})
+        self.finish = action
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._changed()
+
+    def look(self) -> JobStatus:
+        """All that people may know. Reads only, so another thread may ask."""
+        status, finish = self._status, self.finish or co.Finish("completed")
+        recovery = LastRecovery(cause=status.cause, duration_ms=status.duration_us / 1000) if status.cause else None
+        return JobStatus(
+            job=self._settings.job, pid=os.getpid(), updated=self._reactor.now(), phase=status.phase,
+            attempt=status.attempt, layout=self._layout, epoch=status.epoch, cut=status.cut, cut_time=timestamp_of(status.cut),
+            workers=[self._figures_of(worker) for worker in status.workers], standbys=list(status.standbys),
+            recoveries=status.recoveries, last_recovery=recovery, problems=list(status.problems),
+            dropped_connections=self.server.acceptor.dropped, outcome=finish.outcome if self.finish else "",
+            category=finish.category, message=finish.message,
+        )  # fmt: skip
+
+    def _figures_of(self, worker: WorkerId) -> WorkerFigures:
+        said = self._figures.get(worker)
+        if said is None:
+            return WorkerFigures(worker=worker, connected=True)
+        return WorkerFigures(
+            worker=worker, connected=True, items_in=said.items_in, items_out=said.items_out,
+            minimal=timestamp_of(said.minimal), settled=timestamp_of(said.settled), problem=said.problem,
+        )  # fmt: skip

@@ -1,0 +1,78 @@
+"""What a driver pod finds in its folder: what the operator wrote for it. The contract is docs/kubernetes.md.
+
+Keeps: an unknown or missing field is an error that names file and field. Does not: read the manifest (manifest.py).
+"""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from flamestream.adapters.process_shell import read_config
+from flamestream.cli.manifest import Job, parse_job
+from flamestream.model.errors import ManifestError
+
+CONFIG: Final = Path("/etc/flamestream/config")
+TOKEN: Final = Path("/etc/flamestream/secret/token")
+APPLICATION: Final = Path("/opt/flamestream/app")
+"""What relative paths of the manifest start from."""
+
+
+class DriverConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Of one application (`a` or `b`) of a job."""
+
+    job: str
+    """NAMESPACE.NAME, the job's identity."""
+    coordinator: str
+    """host:port that workers dial."""
+    zookeeper: str
+    """host:port[,host:port], for journals kept there."""
+    tasks: int
+    """Workers of this application, standbys included: one executor each."""
+    image: str
+    image_pull_policy: str
+    pod_name_prefix: str
+    executor_service_account: str = ""
+    conf: dict[str, str] = {}
+    driver_memory: str = "512m"
+    executor_memory: str = "512m"
+    executor_memory_overhead: str = "1g"
+    request_cores: str = "100m"
+    limit_cores: str = ""
+
+    def spark_conf(self) -> dict[str, str]:
+        """The session's settings that come from here. The user's own win, where they may."""
+        conf = {
+            "spark.driver.memory": self.driver_memory,
+            "spark.executor.memory": self.executor_memory,
+            "spark.executor.memoryOverhead": self.executor_memory_overhead,
+            "spark.kubernetes.container.image.pullPolicy": self.image_pull_policy,
+            "spark.kubernetes.executor.request.cores": self.request_cores,
+        }
+        if self.limit_cores:
+            conf["spark.kubernetes.executor.limit.cores"] = self.limit_cores
+        if self.executor_service_account:
+            conf["spark.kubernetes.authenticate.executor.serviceAccountName"] = self.executor_service_account
+        return {**conf, **self.conf}
+
+
+def read_driver_config(application: str, folder: Path = CONFIG) -> DriverConfig:
+    """Raises ManifestError."""
+    return read_config(DriverConfig, str(folder / f"driver-{application}.json"))
+
+
+def read_token(file: Path = TOKEN) -> str:
+    """The job's secret. Raises ManifestError."""
+    try:
+        return file.read_text().strip()
+    except OSError as error:
+        raise ManifestError(f"{file}: cannot read the job's token: {error.strerror}") from error
+
+
+def read_job(folder: Path = CONFIG, base: Path = APPLICATION) -> Job:
+    """The manifest, its relative paths below `base`. Raises ManifestError."""
+    try:
+        text = (folder / "job.json").read_text(encoding="utf-8")
+    except OSError as error:
+        raise ManifestError(f"{folder / 'job.json'}: cannot read the manifest: {error.strerror}") from error
+    return parse_job(text, str(base / "job.json"))

@@ -1,0 +1,109 @@
+"""The driver pod of one application: starts Spark, runs the job's workers as its tasks, and says how that ended.
+
+The application is loaded and checked here, in the user's pod, while Spark's JVM boots beside it. What the operator must know of the end is
+the exit code and the termination message (docs/kubernetes.md).
+
+Keeps: the JVM ends with this process. Does not: coordinate (the workers dial the operator), or touch the job's data.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from flamestream.adapters import process_shell
+from flamestream.cli.driver_config import APPLICATION, CONFIG, TOKEN, DriverConfig, read_driver_config, read_job, read_token
+from flamestream.cli.settings_of import worker_config
+from flamestream.cli.validation import checked_job
+from flamestream.cli.worker_main import pod_worker_main
+from flamestream.model.errors import FlameStreamError, ManifestError
+from flamestream.spark.kubernetes import KubernetesSettings, api_server, kubernetes_conf
+from flamestream.spark.session import SparkDriver, SparkSettings
+from flamestream.spark.streaming import run_workers
+
+TERMINATION_LOG: Final = Path("/dev/termination-log")
+MAX_MESSAGE: Final = 3000
+"""Kubernetes keeps 4096 bytes of a termination message."""
+
+
+def settings_of(config: DriverConfig, template: Path, scratch: Path) -> SparkSettings:
+    """The session that a driver pod starts. Raises ManifestError for a user's setting that cannot be."""
+    kubernetes = KubernetesSettings(
+        namespace=_variable("POD_NAMESPACE"),
+        driver_pod=_variable("POD_NAME"),
+        driver_ip=_variable("POD_IP"),
+        image=config.image,
+        pod_name_prefix=config.pod_name_prefix,
+        executors=config.tasks,
+        template=str(template),
+        api=api_server(),
+    )
+    conf = kubernetes_conf(kubernetes, config.spark_conf())
+    name = f"flamestream {config.job}"
+    return SparkSettings(workers=config.tasks, scratch=scratch, master=kubernetes.master, conf=conf, name=name, console=True)
+
+
+def worker_config_bytes(config: DriverConfig, folder: Path, base: Path, token: Path) -> bytes:
+    """What every worker is told. Loads the application: raises ManifestError, GraphError, UserError."""
+    checked = checked_job(read_job(folder, base))
+    told = worker_config(checked, coordinator=config.coordinator, token=read_token(token), job=config.job, zookeeper=config.zookeeper)
+    return msgspec.json.encode(told)
+
+
+def run(application: str, folder: Path = CONFIG, base: Path = APPLICATION, token: Path = TOKEN) -> None:
+    """Until every worker was told to stop. Raises FlameStreamError."""
+    config = read_driver_config(application, folder)
+    with tempfile.TemporaryDirectory() as scratch:
+        with SparkDriver(settings_of(config, folder / "executor.json", Path(scratch) / "spark")) as spark:
+            main = partial(pod_worker_main, worker_config_bytes(config, folder, base, token), application)
+            over = threading.Event()
+            problems: list[FlameStreamError] = []
+
+            def ended(problem: FlameStreamError | None) -> None:
+                problems.extend([problem] if problem else [])
+                over.set()
+
+            run_workers(spark.context, config.tasks, main, ended)
+            over.wait()
+        if problems:
+            raise problems[0]
+
+
+def _variable(name: str) -> str:
+    value = os.environ.get(name, "")
+    if not value:
+        raise ManifestError(f"the environment variable {name} is missing: the driver pod gets it from its own fields")
+    return value
+
+
+def _leave_message(error: FlameStreamError) -> None:
+    message = {"category": error.category, "reason": type(error).__name__, "message": str(error)[:MAX_MESSAGE]}
+    try:
+        TERMINATION_LOG.write_bytes(msgspec.json.encode(message)[:4096])
+    except OSError as problem:
+        print(f"cannot write {TERMINATION_LOG}: {problem.strerror}", file=sys.stderr)
+
+
+def main(arguments: list[str]) -> int:
+    """`python -m flamestream.cli.driver_main APPLICATION`"""
+    parser = argparse.ArgumentParser(prog="driver", description="The driver pod of one application of a job.")
+    parser.add_argument("application", help="a, or b")
+    application = parser.parse_args(arguments).application
+    sys.excepthook = process_shell.uncaught
+    process_shell.begin(0, role="driver", application=application)
+    try:
+        run(application)
+    except FlameStreamError as error:
+        _leave_message(error)
+        return process_shell.ended_by(error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,64 @@
+"""A pod beside a job, for a moment: it has the job's image, application, volumes and keys, and runs one command.
+
+Keeps: it is removed afterwards, also after a failure. Does not: run in the driver's pod, whose memory is the driver's.
+"""
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from flamestream.cli.kubectl.cluster import JOB, ROLE, Cluster, Object, driver_of
+from flamestream.model.errors import Retryable
+
+STARTS_WITHIN: Final = 120.0
+POLL: Final = 0.5
+_KEPT: Final = ("env", "envFrom", "image", "imagePullPolicy", "securityContext", "volumeMounts")
+
+
+def pod_beside(driver: Object, job: Object, command: list[str]) -> Object:
+    """What to create."""
+    name = f"{job['metadata']['name'][:50]}-look-{secrets.token_hex(3)}"
+    original = next(each for each in driver["spec"]["containers"] if each["name"] == "driver")
+    mounts = [mount for mount in original["volumeMounts"] if not _is_private(mount["name"])]
+    container = {key: original[key] for key in _KEPT if key in original} | {"name": "look", "command": command, "volumeMounts": mounts}
+    container["resources"] = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}}
+    kept = ("affinity", "imagePullSecrets", "nodeSelector", "securityContext", "tolerations")
+    spec = {key: driver["spec"][key] for key in kept if key in driver["spec"]}
+    spec |= {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "containers": [container],
+        "volumes": [volume for volume in driver["spec"]["volumes"] if not _is_private(volume["name"])],
+    }
+    owner = {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": job["metadata"]["name"], "uid": job["metadata"]["uid"]}
+    labels = {JOB: job["metadata"]["name"], ROLE: "look"}
+    meta = {"name": name, "namespace": job["metadata"]["namespace"], "labels": labels, "ownerReferences": [owner]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+@contextmanager
+def beside(cluster: Cluster, name: str, command: list[str]) -> Iterator[str]:
+    """The name of a pod that has been started with `command`."""
+    job = cluster.job(name)
+    made = cluster.create(pod_beside(driver_of(cluster.pods(name), name), job, command))
+    pod = made["metadata"]["name"]
+    try:
+        _await_start(cluster, pod)
+        yield pod
+    finally:
+        cluster.run("delete", "pod", pod, "--wait=false", "--grace-period=0", "--force", "--ignore-not-found")
+
+
+def _await_start(cluster: Cluster, pod: str) -> None:
+    deadline = time.monotonic() + STARTS_WITHIN
+    while cluster.get("pod", pod)["status"].get("phase", "Pending") == "Pending":
+        if time.monotonic() > deadline:
+            raise Retryable(f"pod {pod} does not start within {STARTS_WITHIN:g} s: `kubectl describe pod {pod}` says why")
+        time.sleep(POLL)
+
+
+def _is_private(name: str) -> bool:
+    """The job's token, and what Kubernetes itself puts in."""
+    return name == "secret" or name.startswith("kube-api-access")

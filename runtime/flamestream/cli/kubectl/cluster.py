@@ -1,0 +1,94 @@
+"""kubectl, called: so context, credentials and namespaces are what the user has set up, and nothing else has to be installed.
+
+Keeps: what kubectl says when it fails is said on. Does not: know FlameStream's objects but by name.
+"""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from flamestream.model.errors import ManifestError, Retryable, UserError
+
+Object = dict[str, Any]
+TIMEOUT: Final = 60.0
+GROUP: Final = "flamestream.dev"
+JOB: Final = f"{GROUP}/job"
+ROLE: Final = f"{GROUP}/role"
+LAUNCH: Final = f"{GROUP}/launch"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """One context and namespace ("": the context's own)."""
+
+    namespace: str = ""
+    context: str = ""
+    program: str = "kubectl"
+
+    def arguments(self, *words: str) -> list[str]:
+        """The command line."""
+        if shutil.which(self.program) is None:
+            raise UserError(f"{self.program} is not there: install it, `kubectl flamestream` works through it")
+        where = [*(["--context", self.context] if self.context else []), *(["-n", self.namespace] if self.namespace else [])]
+        return [self.program, *where, *words]
+
+    def run(self, *words: str, given: str = "") -> str:
+        """Its output. Raises UserError for what is not there or not allowed, Retryable for a cluster that does not answer."""
+        done = subprocess.run(self.arguments(*words), input=given, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        if done.returncode:
+            raise _error(done.stderr.strip() or done.stdout.strip())
+        return done.stdout
+
+    def get(self, *words: str) -> Object:
+        """`kubectl get ... -o json`."""
+        found: Object = json.loads(self.run("get", *words, "-o", "json"))
+        return found
+
+    def job(self, name: str) -> Object:
+        """A FlameStreamJob."""
+        return self.get("flamestreamjobs.flamestream.dev", name)
+
+    def pods(self, job: str) -> list[Object]:
+        """Driver and workers."""
+        found: list[Object] = self.get("pods", "-l", f"{JOB}={job},{ROLE}")["items"]
+        return found
+
+    def create(self, thing: Object) -> Object:
+        """`kubectl create`."""
+        made: Object = json.loads(self.run("create", "-o", "json", "-f", "-", given=json.dumps(thing)))
+        return made
+
+    def patch(self, kind: str, name: str, patch: Object) -> None:
+        """A merge patch."""
+        self.run("patch", kind, name, "--type", "merge", "-p", json.dumps(patch))
+
+    def follow(self, *words: str) -> Iterator[str]:
+        """Lines as they come, until kubectl ends."""
+        with subprocess.Popen(self.arguments(*words), stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None, "a pipe"
+            yield from (line.rstrip("\n") for line in process.stdout)
+
+
+def _error(said: str) -> Exception:
+    last = said.splitlines()[-1] if said else "kubectl failed without a word"
+    if "refused" in last or "timeout" in last.lower() or "no such host" in last:
+        return Retryable(f"the cluster does not answer: {last}")
+    if "Invalid value" in said or "is invalid" in said:
+        return ManifestError(said)
+    return UserError(last)
+
+
+def condition(job: Object, kind: str) -> Object:
+    """One of its conditions; {} before it has any."""
+    return next((each for each in (job.get("status") or {}).get("conditions") or () if each["type"] == kind), {})
+
+
+def driver_of(pods: Sequence[Object], job: str) -> Object:
+    """A driver pod that runs. Raises UserError."""
+    for pod in pods:
+        if pod["metadata"]["labels"].get(ROLE) == "driver" and pod["status"].get("phase") == "Running":
+            return pod
+    raise UserError(f"job {job!r} has no driver that runs: `kubectl flamestream status {job}` says why")

@@ -1,0 +1,301 @@
+"""`kubectl flamestream COMMAND`: kubectl finds the program `kubectl-flamestream` on the PATH.
+
+The same words, exit codes and `--json` as `flamestream`; a job is named, not its file.
+
+Does not: talk to the API server by itself (cluster.py calls kubectl).
+"""
+
+import heapq
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from queue import Queue
+from typing import Annotated, Any, Final
+
+import typer
+
+from flamestream.cli.exit_codes import ExitCode, code_of
+from flamestream.cli.kubectl.beside import beside
+from flamestream.cli.kubectl.cluster import Cluster, Object, condition
+from flamestream.cli.kubectl.screen import lines, row, table
+from flamestream.cli.output import Json, as_json, console, say, say_error
+from flamestream.model.errors import FlameStreamError, Retryable, UserError
+
+app = typer.Typer(
+    name="kubectl flamestream", help="FlameStreamJobs in a cluster.", no_args_is_help=True, add_completion=False,
+    pretty_exceptions_enable=False, rich_markup_mode="rich", context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
+JobName = Annotated[str, typer.Argument(help="Name of the FlameStreamJob.", show_default=False)]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Default: the context's.", show_default=False)]
+Context = Annotated[str, typer.Option("--context", help="Default: kubectl's.", show_default=False)]
+Wait = Annotated[bool, typer.Option(help="Return when it is done.")]
+LEASE: Final = "flamestream-operator"
+_KIND: Final = "flamestreamjobs.flamestream.dev"
+
+
+@app.command("list")
+def list_command(
+    namespace: Namespace = "",
+    context: Context = "",
+    everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A")] = False,
+    json: Json = False,
+) -> None:
+    """List the jobs.
+
+    Example: [bold]kubectl flamestream list -A[/bold]
+    """
+    cluster = Cluster(namespace, context)
+    rows = [row(job) for job in cluster.get(_KIND, *(["-A"] if everywhere else []))["items"]]
+    if json:
+        as_json(rows)
+    elif rows:
+        console.print(table(rows))
+    else:
+        say("no jobs: kubectl apply -f job.yaml makes one")
+
+
+@app.command()
+def status(job: JobName, namespace: Namespace = "", context: Context = "", json: Json = False) -> None:
+    """One screen about a job: graph, stream, workers, last recovery. Exit code 5 if it is not running.
+
+    Example: [bold]kubectl flamestream status inverted-index[/bold]
+    """
+    cluster = Cluster(namespace, context)
+    found = cluster.job(job)
+    pods, live = cluster.pods(job), _live(cluster, found)
+    if json:
+        as_json({"job": found, "live": live})
+    else:
+        for line in lines(found, pods, live):
+            say(line)
+    if condition(found, "Running").get("status") != "True" and found.get("status", {}).get("phase") != "Completed":
+        raise typer.Exit(ExitCode.UNAVAILABLE)
+
+
+def _live(cluster: Cluster, job: Object) -> dict[str, Any] | None:
+    """The coordinator's word, from the operator that leads; None if we may not ask it."""
+    try:
+        leases = Cluster(context=cluster.context).get("leases", "-A", "--field-selector", f"metadata.name={LEASE}")["items"]
+        if not leases:
+            return None
+        meta = leases[0]["metadata"]
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{leases[0]['spec']['holderIdentity']}:8080/proxy"
+        identity = f"{job['metadata']['namespace']}/{job['metadata']['name']}"
+        found: dict[str, Any] = json.loads(cluster.run("get", "--raw", f"{path}/jobs/{identity}"))
+    except (UserError, Retryable):
+        return None
+    return found
+
+
+@app.command()
+def suspend(job: JobName, namespace: Namespace = "", context: Context = "", wait: Wait = True) -> None:
+    """Stop a job at a committed epoch. Its status says at which.
+
+    Example: [bold]kubectl flamestream suspend inverted-index[/bold]
+    """
+    cluster = Cluster(namespace, context)
+    cluster.patch(_KIND, job, {"spec": {"suspend": True}})
+    if wait:
+        cluster.run("wait", "--for=condition=Suspended", f"{_KIND}/{job}", "--timeout=55s")
+        say(condition(cluster.job(job), "Suspended").get("message", "suspended"))
+
+
+@app.command()
+def resume(job: JobName, namespace: Namespace = "", context: Context = "", wait: Wait = False) -> None:
+    """Let a suspended job go on from its epoch.
+
+    Example: [bold]kubectl flamestream resume inverted-index[/bold]
+    """
+    cluster = Cluster(namespace, context)
+    cluster.patch(_KIND, job, {"spec": {"suspend": False}})
+    if wait:
+        cluster.run("wait", "--for=condition=Ready", f"{_KIND}/{job}", "--timeout=55s")
+    say(f"{job} resumes")
+
+
+@app.command()
+def savepoint(
+    job: JobName,
+    name: Annotated[str, typer.Option(help="Of the FlameStreamSnapshot; made up if left out.")] = "",
+    namespace: Namespace = "",
+    context: Context = "",
+    wait: Wait = True,
+) -> None:
+    """Take a savepoint: a FlameStreamSnapshot that another job can start from (spec.restoreFrom).
+
+    Example: [bold]kubectl flamestream savepoint inverted-index --name before-upgrade[/bold]
+    """
+    cluster = Cluster(namespace, context)
+    meta = {"name": name} if name else {"generateName": f"{job[:50]}-"}
+    made = cluster.create({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamSnapshot", "metadata": meta, "spec": {"job": job}})
+    taken = made["metadata"]["name"]
+    if wait:
+        cluster.run("wait", "--for=condition=Completed", f"flamestreamsnapshots.flamestream.dev/{taken}", "--timeout=55s")
+    found = cluster.get("flamestreamsnapshots.flamestream.dev", taken).get("status") or {}
+    say(f"{taken}: {found.get('phase', 'Pending')}" + (f", epoch {found['epoch']}, {found['size']:,} bytes" if found.get("epoch") else ""))
+
+
+@app.command()
+def drill(
+    job: JobName,
+    kill: Annotated[str, typer.Option(help="worker, daemon, executor, driver or operator.")] = "worker",
+    times: Annotated[int, typer.Option(min=1, max=1000)] = 1,
+    namespace: Namespace = "",
+    context: Context = "",
+    json: Json = False,
+) -> None:
+    """Kill a part of a running job and audit everything it delivered. Exit code 3 if a difference is found.
+
+    Example: [bold]kubectl flamestream drill inverted-index --kill executor --times 3[/bold]
+    """
+    cluster = Cluster(namespace, context)
+    spec = {"job": job, "fault": {"target": kill}, "times": times}
+    meta = {"generateName": f"{job[:40]}-{kill}-"}
+    made = cluster.create({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamDrill", "metadata": meta, "spec": spec})
+    name = made["metadata"]["name"]
+    found = _followed(cluster, name, quiet=json)
+    if json:
+        as_json(found)
+    if found.get("phase") != "Passed":
+        raise typer.Exit(ExitCode.DIFFERENCE if found.get("phase") == "Failed" else ExitCode.UNAVAILABLE)
+
+
+def _followed(cluster: Cluster, drill: str, *, quiet: bool) -> dict[str, Any]:
+    """Its status at the end; every fault is said as it happens."""
+    told = 0
+    command = cluster.arguments("get", "flamestreamdrills.flamestream.dev", drill, "--watch", "-o", "json", "--output-watch-events=false")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None, "a pipe"
+        found: dict[str, Any] = {}
+        for thing in _documents(process.stdout):
+            found = thing.get("status") or {}
+            for fault in (found.get("faults") or [])[told:] if not quiet else ():
+                say(f"killed {fault['victim']}: whole again after {fault['recoveredMs']:.0f} ms (recovery {fault['recoveryMs']:.0f} ms)")
+                told += 1
+            if found.get("phase") in ("Passed", "Failed", "Error"):
+                break
+        process.terminate()
+    if not quiet:
+        say(f"{found.get('phase', 'unknown')}: {found.get('message', '')}")
+    return found
+
+
+def _documents(stream: Any) -> Any:
+    """JSON documents one after the other, as kubectl prints them."""
+    text = ""
+    decoder = json.JSONDecoder()
+    for line in stream:
+        text += line
+        if line.rstrip() == "}":
+            thing, end = decoder.raw_decode(text.lstrip())
+            text = text.lstrip()[end:]
+            yield thing
+
+
+@app.command()
+def audit(job: JobName, namespace: Namespace = "", context: Context = "", json: Json = False) -> None:
+    """Compare everything that was delivered with the reference interpreter, in a pod beside the job. Exit code 3 for a difference.
+
+    Example: [bold]kubectl flamestream audit inverted-index[/bold]
+    """
+    import json as reader
+
+    cluster = Cluster(namespace, context)
+    with beside(cluster, job, ["python3", "-m", "flamestream_operator.audit_main"]) as pod:
+        said = [line for line in cluster.follow("logs", "-f", pod) if line.startswith("{")]
+    if not said:
+        raise Retryable(f"the audit of {job!r} ended without a verdict: try again, or look at its pod's events")
+    found = reader.loads(said[-1])
+    if "error" in found:
+        raise UserError(f"the output of {job!r} cannot be audited: {found['error']}")
+    if json:
+        as_json(found)
+    else:
+        wrong = ", ".join(f"{found[what]} {what}" for what in ("lost", "doubled", "reordered"))
+        say(f"{found['records']:,} records, {found['delivered']:,} results, {wrong}")
+        if found["firstDifference"]:
+            say(f"first difference: {found['firstDifference']}")
+    if not found["clean"]:
+        raise typer.Exit(ExitCode.DIFFERENCE)
+
+
+@app.command()
+def cat(
+    sink: Annotated[str, typer.Argument(help="Name of the sink.", show_default=False)],
+    job: JobName,
+    limit: Annotated[int, typer.Option(min=0, help="Stop after so many items; 0: all.")] = 0,
+    namespace: Namespace = "",
+    context: Context = "",
+) -> None:
+    """Print what a sink was given, in the total order, one JSON document a line.
+
+    Example: [bold]kubectl flamestream cat index inverted-index | tail -1[/bold]
+    """
+    cluster = Cluster(namespace, context)
+    with beside(cluster, job, ["python3", "-m", "flamestream_operator.cat_main", sink, str(limit)]) as pod:
+        for line in cluster.follow("logs", "-f", pod):
+            sys.stdout.write(line + "\n")
+
+
+@app.command()
+def logs(
+    job: JobName,
+    namespace: Namespace = "",
+    context: Context = "",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
+    tail: Annotated[int, typer.Option(help="Lines of each pod; -1: all.")] = 200,
+) -> None:
+    """Lines of the driver and all workers, merged in time.
+
+    Example: [bold]kubectl flamestream logs inverted-index -f[/bold]
+    """
+    cluster = Cluster(namespace, context)
+    names = [pod["metadata"]["name"] for pod in cluster.pods(job)]
+    if not names:
+        raise UserError(f"job {job!r} has no pods now")
+    commands = [["logs", name, "--timestamps", f"--tail={tail}", "--all-containers"] for name in names]
+    if not follow:
+        streams = [[(line, name) for line in cluster.run(*command).splitlines()] for name, command in zip(names, commands, strict=True)]
+        for line, name in heapq.merge(*streams):
+            say(f"{name}  {line}")
+        return
+    _follow(cluster, names, commands)
+
+
+def _follow(cluster: Cluster, names: Sequence[str], commands: Sequence[list[str]]) -> None:
+    """Each pod in a thread, until all have ended."""
+    arrived: Queue[tuple[str, str] | None] = Queue(maxsize=10_000)
+
+    def read(name: str, command: list[str]) -> None:
+        for line in cluster.follow(*command, "-f"):
+            arrived.put((name, line))
+        arrived.put(None)
+
+    for name, command in zip(names, commands, strict=True):
+        threading.Thread(target=read, args=(name, command), daemon=True).start()
+    left = len(names)
+    while left:
+        item = arrived.get()
+        if item is None:
+            left -= 1
+        else:
+            say(f"{item[0]}  {item[1]}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point. Leaves with one of `ExitCode`."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        app(given)
+    except FlameStreamError as error:
+        say_error(error, json="--json" in given)
+        sys.exit(code_of(error))
+    except KeyboardInterrupt:
+        sys.exit(128 + 2)
+    sys.exit(ExitCode.OK)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""What `list` and `status` show: from objects to lines. Pure.
+
+Does not: ask anybody.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.table import Table
+
+from flamestream.cli.kubectl.cluster import ROLE, Object, condition
+
+MARKS = {"Ready": "ready", "Running": "running", "Checkpointing": "checkpointing"}
+
+
+def row(job: Object) -> dict[str, str]:
+    """A job in `list`."""
+    status = job.get("status") or {}
+    epoch = status.get("epoch") or {}
+    return {
+        "namespace": job["metadata"]["namespace"],
+        "job": job["metadata"]["name"],
+        "phase": status.get("phase", "Pending"),
+        "ready": condition(job, "Ready").get("status", "Unknown"),
+        "guarantee": job["spec"].get("guarantee", ""),
+        "workers": (status.get("workers") or {}).get("summary", ""),
+        "epoch": str(epoch.get("number", "")),
+        "attempt": str(status.get("attempt", "")),
+        "message": status.get("message", ""),
+    }
+
+
+def table(rows: Sequence[dict[str, str]]) -> Table:
+    """All of them."""
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for name in rows[0] if rows else ("job",):
+        shown.add_column(name)
+    for each in rows:
+        shown.add_row(*each.values())
+    return shown
+
+
+def lines(job: Object, pods: Sequence[Object], live: dict[str, Any] | None, now: datetime | None = None) -> Iterator[str]:
+    """A job in `status`."""
+    status = job.get("status") or {}
+    holds = [word for kind, word in MARKS.items() if condition(job, kind).get("status") == "True"]
+    yield f"{job['metadata']['namespace']}/{job['metadata']['name']}: {status.get('phase', 'Pending')} ({', '.join(holds) or 'not ready'})"
+    if status.get("message"):
+        yield f"  {status['message']}"
+    spec = job["spec"]
+    yield f"graph      {spec['application']['file']}:{spec['application']['graph']}, {spec.get('guarantee', '')}"
+    yield f"sources    {_named(spec['sources'])}"
+    yield f"sinks      {_named(spec['sinks'])}"
+    yield from _figures(status, live, now or datetime.now(UTC))
+    for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
+        yield _pod(pod)
+    for problem in (live or {}).get("problems") or status.get("problems") or ():
+        yield f"problem    {problem}"
+
+
+def _figures(status: Object, live: dict[str, Any] | None, now: datetime) -> Iterator[str]:
+    workers, epoch, recovery = status.get("workers") or {}, status.get("epoch"), status.get("recovery")
+    if live is not None:
+        entered, left = (sum(worker[name] for worker in live["workers"]) for name in ("items_in", "items_out"))
+        yield f"stream     {live['phase']}, attempt {live['attempt']}, epoch {live['epoch']}, {entered:,} items in, {left:,} out"
+        yield f"workers    {len(live['workers'])}/{workers.get('desired', 0)}, {len(live['standbys'])} standby"
+    else:
+        age = f", {_age(epoch['time'], now)} ago" if epoch else ""
+        yield f"stream     attempt {status.get('attempt', 0)}, epoch {epoch['number'] if epoch else 'none'}{age} (as the status has it)"
+        yield f"workers    {workers.get('summary', '0/0')}, {workers.get('standby', 0)} standby"
+    if recovery:
+        when = f"{_age(recovery['time'], now)} ago, {recovery.get('count', 0)} in this run"
+        yield f"recovery   {recovery['cause']}: {recovery['durationMs']:.0f} ms, {when}"
+    suspension = status.get("suspension")
+    if suspension:
+        yield f"suspended  at epoch {suspension['epoch']}, cut {suspension['cut']}, {suspension['outputs']:,} results delivered"
+
+
+def _pod(pod: Object) -> str:
+    meta, status = pod["metadata"], pod.get("status") or {}
+    role = meta["labels"].get(ROLE, "?")
+    going = " (terminating)" if meta.get("deletionTimestamp") else ""
+    place = f"{pod['spec'].get('nodeName', '-')}  {status.get('podIP', '-')}"
+    return f"{role:<10} {meta['name']}  {status.get('phase', 'Pending')}{going}  {place}"
+
+
+def _named(parts: dict[str, Any]) -> str:
+    return ", ".join(f"{name} ({next(iter(settings))})" for name, settings in parts.items())
+
+
+def _age(text: str, now: datetime) -> str:
+    seconds = max(0, int((now - datetime.fromisoformat(text)).total_seconds()))
+    return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"

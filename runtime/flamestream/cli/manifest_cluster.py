@@ -1,0 +1,137 @@
+"""The fields of a manifest that only a cluster looks at. `flamestream run` checks them and leaves them alone.
+
+The text under each field is what `kubectl explain` shows (the CRDs are generated from here).
+
+Does not: have fields of the stream itself (manifest.py).
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from flamestream.cli.manifest_parts import Free, Named, ObjectName, Part, Seconds
+
+Quantity = Annotated[int | str, Meta(extra_json_schema={"x-kubernetes-int-or-string": True})]
+"""1, 500m, 2Gi."""
+
+
+class Resources(Part, frozen=True):
+    """What a container asks for and may use."""
+
+    requests: Annotated[dict[str, Quantity], Meta(max_length=16)] = field(default_factory=dict)
+    """What the scheduler reserves, like {cpu: 500m, memory: 1Gi}."""
+    limits: Annotated[dict[str, Quantity], Meta(max_length=16)] = field(default_factory=dict)
+    """What the container may use at most, like {memory: 2Gi}."""
+
+
+class Driver(Part, frozen=True):
+    """The Spark driver, which starts the workers' executors and is idle otherwise."""
+
+    resources: Resources = field(default_factory=lambda: Resources(requests={"cpu": "100m", "memory": "512Mi"}, limits={"memory": "1Gi"}))
+    """Its container's requests and limits."""
+
+
+class PodSettings(Part, frozen=True):
+    """What all pods of the job get, drivers and workers alike."""
+
+    labels: Annotated[dict[str, str], Meta(max_length=32)] = field(default_factory=dict)
+    """Labels of the pods, beside FlameStream's own."""
+    annotations: Annotated[dict[str, str], Meta(max_length=32)] = field(default_factory=dict)
+    """Annotations of the pods."""
+    node_selector: Annotated[dict[str, str], Meta(max_length=32)] = field(default_factory=dict)
+    """Labels that a node must have."""
+    tolerations: Annotated[list[Free], Meta(max_length=32)] = field(default_factory=list)
+    """As in a pod."""
+    affinity: Free = field(default_factory=dict)
+    """As in a pod; with highAvailability the rules that keep applications apart are added."""
+    volumes: Annotated[list[Named], Meta(max_length=32)] = field(default_factory=list)
+    """As in a pod: input folders, a shared folder for the journal and for files sinks."""
+    volume_mounts: Annotated[list[Named], Meta(max_length=32)] = field(default_factory=list)
+    """As in a container, for the volumes above."""
+    env: Annotated[list[Named], Meta(max_length=64)] = field(default_factory=list)
+    """As in a container, for the application."""
+    service_account_name: ObjectName | None = None
+    """An existing service account for the driver; left out, one of least rights is made."""
+    image_pull_secrets: Annotated[list[ObjectName], Meta(max_length=8)] = field(default_factory=list)
+    """Names of the Secrets that the image is pulled with."""
+    priority_class_name: ObjectName | None = None
+    """An existing priority class."""
+
+
+class Upgrade(Part, frozen=True):
+    """What a change of code or image may do to the state. Without it, it restores; a change of graph name or file is refused."""
+
+    strategy: Literal["Restore", "Fresh"]
+    """Restore: stop at an epoch, check that the snapshot fits the new graph, go on from it, go back to the last stable spec if that
+    fails. Fresh: drop the state and begin anew."""
+
+
+class Backoff(Part, frozen=True):
+    """Pauses between tries after failures; each is twice the one before."""
+
+    initial: Seconds = Seconds(1)
+    """The first pause."""
+    max: Seconds = Seconds(300)
+    """The longest pause."""
+    reset_after: Seconds = Seconds(600)
+    """A job that ran for so long without failing starts again with the first pause."""
+    limit: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
+    """Give up after so many failures in a row; left out, never."""
+
+
+class Savepoints(Part, frozen=True):
+    """Savepoints taken by the clock."""
+
+    every: Seconds
+    """Time between two, like 1h."""
+    keep: Annotated[int, Meta(ge=1, le=100)] = 3
+    """So many of the newest are kept."""
+
+
+class RestoreFrom(Part, frozen=True):
+    """Where a job that has no state yet begins."""
+
+    snapshot: ObjectName
+    """Name of a completed FlameStreamSnapshot in this namespace."""
+
+
+class ZooKeeper(Part, frozen=True):
+    """Where the job record lives."""
+
+    servers: Annotated[str, Meta(min_length=1, max_length=1024)]
+    """host:port[,host:port]."""
+
+
+class ClusterSpec(Part, frozen=True):
+    """The part of a job's spec that only a cluster looks at."""
+
+    image: Annotated[str, Meta(min_length=1, max_length=1024)] | None = None
+    """Image of driver and workers; left out, the operator's own."""
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
+    """When nodes pull the image."""
+    zookeeper: ZooKeeper | None = None
+    """The ZooKeeper of the job record; left out, the operator's."""
+    driver: Driver = field(default_factory=Driver)
+    """The Spark driver."""
+    pods: PodSettings = field(default_factory=PodSettings)
+    """What all pods of the job get."""
+    high_availability: bool = False
+    """Run as two Spark applications on different nodes, so that losing a driver is losing some workers only. Needs two workers."""
+    suspend: bool = False
+    """Stop at a committed epoch, and stay stopped until this is false again."""
+    upgrade: Upgrade | None = None
+    """What a change of code or image may do to the state."""
+    restore_from: RestoreFrom | None = None
+    """A savepoint to begin with, looked at only while the job has no state."""
+    restart_policy: Literal["Always", "OnFailure", "Never"] = "OnFailure"
+    """Whether a job that ended is started again: always, after failures that may pass, or never."""
+    backoff: Backoff = field(default_factory=Backoff)
+    """Pauses between tries after failures."""
+    deadline: Seconds | None = None
+    """The job fails if it has not completed so long after its first start."""
+    ttl_after_finished: Seconds | None = None
+    """A job that completed or failed for good is deleted after so long; left out, never."""
+    deletion_policy: Literal["Keep", "Delete"] = "Keep"
+    """What happens to snapshots and the job record when the job is deleted. Kept ones are adopted by a job of the same name."""
+    savepoints: Savepoints | None = None
+    """Savepoints taken by the clock."""

@@ -1,0 +1,221 @@
+"""Coordinators of several jobs in one process, with a real ZooKeeper and real workers: what the operator relies on."""
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from flamestream.adapters.acceptor import listen
+from flamestream.adapters.status_file import JobStatus
+from flamestream.adapters.worker_process import WorkerProcessConfig
+from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
+from flamestream.cli.manifest import parse_job
+from flamestream.cli.settings_of import worker_settings
+from flamestream.cli.validation import checked_job
+from flamestream.model.errors import UserError
+from flamestream.model.ids import WorkerId
+from flamestream_operator.coordinators import Coordinators, JobToCoordinate
+from support.eventually import eventually
+
+APPLICATION = """
+import flamestream as fs
+
+graph = fs.Graph("numbers")
+graph.source("numbers").map(str).sink("texts")
+"""
+TOKEN = "t" * 64
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeeper]:
+    with EmbeddedZooKeeper(tmp_path_factory.mktemp("zk")) as server:
+        yield server
+
+
+class Leader:
+    """An operator's coordinators on a port that stays, as a Service's does."""
+
+    def __init__(self, zookeeper: str, port: int) -> None:
+        self.heard: list[str] = []
+        self.coordinators = Coordinators(zookeeper=zookeeper, host="127.0.0.1", port=port, changed=self.heard.append)
+
+    def wait(self, job: str, seen: Callable[[JobStatus], bool]) -> JobStatus:
+        """Until its status is so."""
+        eventually(lambda: (status := self.coordinators.status(job)) is not None and seen(status), f"job {job}", within=60)
+        status = self.coordinators.status(job)
+        assert status is not None
+        return status
+
+
+@pytest.fixture
+def port() -> int:
+    with listen("127.0.0.1") as probe:
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def leader(zookeeper: EmbeddedZooKeeper, port: int) -> Iterator[Leader]:
+    made = Leader(zookeeper.address, port)
+    yield made
+    made.coordinators.close()
+
+
+class Job:
+    """A small endless job with real worker processes and no Spark."""
+
+    def __init__(self, name: str, folder: Path, port: int) -> None:
+        self.name, self._folder, self._port = name, folder, port
+        (folder / "store").mkdir(parents=True)
+        self._file = f"application_{uuid.uuid4().hex}.py"  # this process loads it too, and a name can be loaded once
+        (folder / self._file).write_text(APPLICATION)
+        self.told = JobToCoordinate(
+            job=name, token=TOKEN, workers=2, fronts=1, slots=8, interval=0.05, store=str(folder / "store"), drain_seconds=20
+        )
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start_worker(self, host: str = "127.0.0.1") -> subprocess.Popen[bytes]:
+        """One more."""
+        number = len(self.processes)
+        config = self._folder / f"worker-{number}.json"
+        config.write_bytes(msgspec.json.encode(self._config(f"w{number}", host)))
+        command = [sys.executable, "-m", "flamestream.adapters.worker_process", str(config)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        with (self._folder / f"worker-{number}.log").open("wb") as log:
+            self.processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))
+        return self.processes[-1]
+
+    def _config(self, worker: str, host: str) -> WorkerProcessConfig:
+        manifest = {
+            "apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": self.name},
+            "spec": {
+                "application": {"file": self._file, "graph": "graph"},
+                "sources": {"numbers": {"generator": {"rate": 200}}}, "sinks": {"texts": {"files": {"path": "out", "fsync": False}}},
+                "workers": {"replicas": 2, "slots": 8}, "checkpoint": {"interval": "50ms", "store": str(self._folder / "store")},
+            },
+        }  # fmt: skip
+        checked = checked_job(parse_job(msgspec.json.encode(manifest).decode(), str(self._folder / "job.json")))
+        return WorkerProcessConfig(
+            worker=WorkerId(worker), coordinator=f"127.0.0.1:{self._port}", token=TOKEN, application=str(self._folder / self._file),
+            graph="graph", settings=worker_settings(checked), sources={"numbers": checked.job.source("numbers")},
+            sinks={"texts": checked.job.sink("texts")}, store=checked.job.store, host=host,
+        )  # fmt: skip
+
+    def end(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def job(tmp_path: Path, port: int, request: pytest.FixtureRequest) -> Iterator[Job]:
+    made = Job(request.node.name.replace("_", "-")[:60].strip("-"), tmp_path, port)
+    yield made
+    made.end()
+
+
+def runs(status: JobStatus) -> bool:
+    return status.phase == "running" and status.epoch > 0
+
+
+def test_a_job_runs_is_suspended_at_an_epoch_and_goes_on(leader: Leader, job: Job) -> None:
+    leader.coordinators.start(job.told)
+    leader.wait(job.name, lambda status: status.phase == "starting")
+    workers = [job.start_worker() for _ in range(2)]
+    leader.wait(job.name, runs)
+    assert {member.worker for member in leader.coordinators.members(job.name)} == {"w0", "w1"}
+    leader.coordinators.suspend(job.name)
+    drained = leader.wait(job.name, lambda status: bool(status.outcome))
+    assert drained.outcome == "drained"
+    assert [worker.wait(20) for worker in workers] == [0, 0]
+    record = leader.coordinators.record(job.name).result(10)
+    assert record is not None and record.committed == drained.epoch
+    leader.coordinators.start(job.told)
+    for _ in range(2):
+        job.start_worker()
+    assert leader.wait(job.name, lambda status: runs(status) and status.epoch > drained.epoch).attempt > record.attempt
+
+
+def test_a_new_leader_adopts_the_running_stream(zookeeper: EmbeddedZooKeeper, leader: Leader, job: Job, port: int) -> None:
+    leader.coordinators.start(job.told)
+    for _ in range(2):
+        job.start_worker()
+    before = leader.wait(job.name, runs)
+    leader.coordinators.close()
+    successor = Leader(zookeeper.address, port)
+    try:
+        successor.coordinators.start(job.told)
+        after = successor.wait(job.name, lambda status: runs(status) and status.epoch > before.epoch)
+        assert after.attempt == before.attempt, "nobody was disturbed"
+    finally:
+        successor.coordinators.close()
+
+
+def test_a_retired_address_hands_its_slots_over_and_is_let_in_no_more(leader: Leader, job: Job) -> None:
+    leader.coordinators.start(job.told)
+    job.start_worker("127.0.0.2")
+    job.start_worker()
+    leader.wait(job.name, lambda status: runs(status) and len(status.workers) == 2)
+    job.start_worker()
+    leader.wait(job.name, lambda status: bool(status.standbys))
+    leader.coordinators.retire(job.name, "127.0.0.2")
+    after = leader.wait(job.name, lambda status: runs(status) and {worker.worker for worker in status.workers} == {"w1", "w2"})
+    assert after.standbys == []
+    assert "w0" not in {member.worker for member in leader.coordinators.members(job.name)}
+
+
+def test_a_savepoint_outlives_later_commits_and_begins_another_job(leader: Leader, job: Job, tmp_path: Path, port: int) -> None:
+    leader.coordinators.start(job.told)
+    for _ in range(2):
+        job.start_worker()
+    leader.wait(job.name, runs)
+    savepoint = leader.coordinators.savepoint(job.told, "first").result(20)
+    leader.wait(job.name, lambda status: status.epoch > savepoint.epoch + 2)
+    other = Job("another", tmp_path / "another", port)
+    try:
+        record = leader.coordinators.restore(other.told, savepoint).result(20)
+        assert (record.committed, record.cut) == (savepoint.epoch, savepoint.cut)
+        with pytest.raises(UserError, match="state of its own"):
+            leader.coordinators.restore(other.told, savepoint).result(20)
+        leader.coordinators.start(other.told)
+        for _ in range(2):
+            other.start_worker()
+        leader.wait("another", lambda status: runs(status) and status.epoch > savepoint.epoch)
+    finally:
+        other.end()
+    leader.coordinators.delete_savepoint(job.told, savepoint).result(20)
+    assert not list((tmp_path / "store" / "savepoints").rglob("*.parquet"))
+
+
+def test_a_job_that_fails_leaves_the_others_alone(leader: Leader, job: Job, tmp_path: Path, port: int) -> None:
+    wrong = Job("wrong", tmp_path / "wrong", port)
+    leader.coordinators.start(job.told)
+    leader.coordinators.start(msgspec.structs.replace(wrong.told, graph="another graph"))
+    try:
+        wrong.start_worker()
+        for _ in range(2):
+            job.start_worker()
+        leader.wait(job.name, runs)
+        status = leader.wait("wrong", lambda status: bool(status.problems))
+        assert "graph" in status.problems[0]
+    finally:
+        wrong.end()
+    assert leader.coordinators.healthy()
+
+
+def test_forgetting_a_job_leaves_no_trace(leader: Leader, job: Job, tmp_path: Path) -> None:
+    leader.coordinators.start(job.told)
+    workers = [job.start_worker() for _ in range(2)]
+    leader.wait(job.name, runs)
+    leader.coordinators.end(job.name)
+    leader.wait(job.name, lambda status: status.outcome == "stopped")
+    for worker in workers:
+        worker.wait(20)
+    leader.coordinators.stop(job.name)
+    leader.coordinators.forget(job.told).result(20)
+    assert leader.coordinators.record(job.name).result(10) is None
+    assert not list((tmp_path / "store").rglob("*.parquet"))

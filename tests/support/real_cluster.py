@@ -1,0 +1,60 @@
+"""A real API server for tests: the one that FLAMESTREAM_TEST_KUBECONFIG names; `make e2e` sets it.
+
+Building one takes minutes, so tests that need it are skipped without.
+"""
+
+import os
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from lightkube import Client, KubeConfig
+from lightkube.generic_resource import create_global_resource
+
+from flamestream_operator.shell.api import LightkubeApi
+
+VARIABLE = "FLAMESTREAM_TEST_KUBECONFIG"
+ROOT = Path(__file__).parents[2]
+needs_cluster = pytest.mark.skipif(not os.environ.get(VARIABLE), reason=f"{VARIABLE} names no cluster: `make e2e` brings one")
+
+
+def config() -> KubeConfig:
+    return KubeConfig.from_file(os.environ[VARIABLE])
+
+
+@asynccontextmanager
+async def the_api() -> AsyncIterator[LightkubeApi]:
+    """The operator's own adapter."""
+    api = LightkubeApi(config())
+    try:
+        yield api
+    finally:
+        await api.close()
+
+
+@cache
+def _kinds() -> tuple[Any, Any]:
+    """The client's registry takes each kind once."""
+    definitions = create_global_resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
+    return definitions, create_global_resource("", "v1", "Namespace", "namespaces")
+
+
+@contextmanager
+def namespace(labels: dict[str, str] | None = None) -> Iterator[str]:
+    """A fresh one, with our CRDs in the cluster."""
+    client = Client(config=config(), field_manager="flamestream-tests", trust_env=False)
+    definitions, namespaces = _kinds()
+    for path in sorted((ROOT / "crds").glob("*.yaml")):
+        client.apply(definitions(yaml.safe_load(path.read_text())), force=True)
+    name = f"fs-test-{secrets.token_hex(4)}"
+    client.create(namespaces({"metadata": {"name": name, "labels": labels or {}}}))
+    try:
+        yield name
+    finally:
+        client.delete(namespaces, name)
+        client._client.close()

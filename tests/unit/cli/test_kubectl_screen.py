@@ -1,0 +1,63 @@
+"""What `kubectl flamestream` shows and builds."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from flamestream.cli.kubectl.beside import pod_beside
+from flamestream.cli.kubectl.screen import lines, row
+
+NOW = datetime(2026, 1, 1, 0, 1, 0, tzinfo=UTC)
+JOB: dict[str, Any] = {
+    "apiVersion": "flamestream.dev/v1alpha1",
+    "kind": "FlameStreamJob",
+    "metadata": {"name": "j", "namespace": "n", "uid": "u"},
+    "spec": {
+        "application": {"file": "j.py", "graph": "graph"}, "guarantee": "exactly-once",
+        "sources": {"docs": {"files": {}}}, "sinks": {"index": {"socket": {}}},
+    },
+    "status": {
+        "phase": "Running", "attempt": 3, "epoch": {"number": 7, "time": "2026-01-01T00:00:30Z"},
+        "workers": {"summary": "2/2", "standby": 1, "desired": 2}, "message": "",
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "recovery": {"cause": "lost w0", "durationMs": 120.4, "time": "2026-01-01T00:00:00Z", "count": 2},
+    },
+}  # fmt: skip
+POD = {
+    "metadata": {"name": "j-a-1-exec-1", "labels": {"flamestream.dev/role": "worker"}},
+    "spec": {"nodeName": "n1"},
+    "status": {"phase": "Running", "podIP": "10.0.0.1"},
+}
+
+
+def test_status_has_graph_stream_recovery_and_pods_on_one_screen() -> None:
+    shown = list(lines(JOB, [POD], None, NOW))
+    assert shown[0] == "n/j: Running (ready)"
+    assert "sources    docs (files)" in shown
+    assert "stream     attempt 3, epoch 7, 30 s ago (as the status has it)" in shown
+    assert "recovery   lost w0: 120 ms, 60 s ago, 2 in this run" in shown
+    assert "worker     j-a-1-exec-1  Running  n1  10.0.0.1" in shown
+    assert len(shown) < 25
+
+
+def test_live_figures_win_over_the_status() -> None:
+    live = {"phase": "running", "attempt": 4, "epoch": 9, "workers": [{"items_in": 1000, "items_out": 5}], "standbys": [], "problems": []}
+    assert "stream     running, attempt 4, epoch 9, 1,000 items in, 5 out" in list(lines(JOB, [], live, NOW))
+
+
+def test_a_job_without_a_status_is_shown_as_pending() -> None:
+    fresh = {**JOB, "status": {}}
+    assert row(fresh)["phase"] == "Pending"
+    assert next(lines(fresh, [], None, NOW)) == "n/j: Pending (not ready)"
+
+
+def test_a_pod_beside_a_job_has_its_volumes_but_not_its_token() -> None:
+    names = ("config", "secret", "kube-api-access-x")
+    mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
+    container = {"name": "driver", "image": "i", "args": ["driver", "a"], "env": [], "volumeMounts": mounts}
+    driver = {"spec": {"containers": [container], "volumes": [{"name": name} for name in names], "serviceAccountName": "j-driver"}}
+    pod = pod_beside(driver, JOB, ["cat"])
+    assert [volume["name"] for volume in pod["spec"]["volumes"]] == ["config"]
+    assert [mount["name"] for mount in pod["spec"]["containers"][0]["volumeMounts"]] == ["config"]
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    assert "args" not in pod["spec"]["containers"][0]
+    assert pod["metadata"]["ownerReferences"][0]["uid"] == "u"

@@ -1,0 +1,339 @@
+"""Each promise of the operator's core, on a fake cluster whose time is ours."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from flamestream_operator.shell.api import ApiProblem
+from support.operator_world import World
+
+
+def played(play: Callable[[World], Awaitable[None]]) -> World:
+    world = World()
+    asyncio.run(play(world))  # type: ignore[arg-type]  # a coroutine
+    return world
+
+
+async def started(world: World, **spec: object) -> None:
+    world.apply(**spec)
+    await world.calm()
+    assert world.status.phase == "Running", world.status
+
+
+def test_an_applied_job_runs() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        assert world.pods("driver") == ["job-driver-a-1"]
+        assert len(world.pods("worker")) == 2
+        assert world.condition("Ready").status == "True"
+        assert world.status.workers.summary == "2/2"
+
+    played(play)
+
+
+def test_a_quiet_job_asks_nothing_of_the_api_server() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        await world.calm(60)  # past the moment at which the stable spec is written
+        before = world.kubernetes.requests
+        await world.calm(600)
+        assert world.kubernetes.requests - before <= 600 / 120 + 1
+
+    played(play)
+
+
+def test_suspend_stops_at_an_epoch_and_says_which_and_resume_goes_on() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        world.apply(suspend=True)
+        await world.calm()
+        assert (world.status.phase, world.pods("driver"), world.pods("worker")) == ("Suspended", [], [])
+        assert world.condition("Suspended").status == "True"
+        epoch = world.status.suspension.epoch
+        assert epoch == world.fleet.records["default.job"].epoch
+        world.apply(suspend=False)
+        await world.calm()
+        assert (world.status.phase, world.pods("driver")) == ("Running", ["job-driver-a-2"])
+        assert world.status.epoch.number >= epoch
+
+    played(play)
+
+
+def test_a_killed_driver_is_replaced_under_a_new_name() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        world.kill("driver")
+        await world.calm()
+        assert (world.status.phase, world.pods("driver")) == ("Running", ["job-driver-a-2"])
+
+    played(play)
+
+
+@pytest.mark.parametrize("edit", [{"checkpoint": {"interval": "5s"}}, {"ttlAfterFinished": "1h"}, {"backoff": {"initial": "2s"}}], ids=str)
+def test_what_needs_no_restart_restarts_nothing(edit: dict[str, object]) -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        pods = {*world.pods("driver"), *world.pods("worker")}
+        world.apply(**edit)
+        await world.calm()
+        assert {*world.pods("driver"), *world.pods("worker")} == pods
+        assert world.status.observed_generation == 2
+
+    played(play)
+
+
+@pytest.mark.parametrize("edit", [{"workers": {"replicas": 3}}, {"pods": {"labels": {"team": "x"}}}, {"workers": {"replicas": 1}}], ids=str)
+def test_a_change_of_pods_replaces_them_while_the_stream_goes_on(edit: dict[str, object]) -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        run = world.status.run.number
+        world.apply(**edit)
+        await world.calm(80)
+        assert world.pods("driver") == ["job-driver-a-2"]
+        assert (world.status.run.number, world.status.phase) == (run, "Running")
+        assert world.condition("Ready").status == "True"
+
+    played(play)
+
+
+def test_new_code_drains_to_an_epoch_first() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        world.edit_code("print(2)")
+        await world.calm(80)
+        assert (world.status.run.number, world.status.phase, world.pods("driver")) == (2, "Running", ["job-driver-a-2"])
+
+    played(play)
+
+
+def test_code_that_fails_its_trial_never_stops_the_stream() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        world.fleet.broken_digest = world.edit_code("import nothing")
+        await world.calm(60)
+        assert (world.status.phase, world.status.run.number, world.pods("driver")) == ("Running", 1, ["job-driver-a-1"])
+        assert world.condition("Ready").status == "True"
+        assert world.condition("Degraded").reason == "RolledBack"
+        assert "no such module" in world.condition("Degraded").message
+        assert world.pods("preflight") == []
+        world.edit_code("print('mended')")
+        await world.calm(60)
+        assert (world.status.phase, world.status.run.number) == ("Running", 2)
+        assert world.condition("Degraded").status == "False"
+
+    played(play)
+
+
+def test_code_that_does_not_start_after_its_trial_rolls_back_to_the_last_stable() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        epoch = world.status.epoch.number
+        world.fleet.breaks_late = True
+        world.fleet.broken_digest = world.edit_code("import nothing")
+        await world.calm(120)
+        assert (world.status.phase, world.status.rolled_back) == ("Running", 1)
+        assert world.condition("Degraded").reason == "RolledBack"
+        assert "no such module" in world.condition("Degraded").message
+        assert world.fleet.records["default.job"].epoch > epoch
+
+    played(play)
+
+
+def test_a_job_that_never_loads_fails_and_says_why() -> None:
+    async def play(world: World) -> None:
+        world.fleet.broken_digest = world.edit_code("import nothing")
+        world.apply()
+        await world.calm()
+        assert world.status.phase == "Failed"
+        assert (world.condition("Failed").reason, world.status.message) == ("ImportError", "no such module")
+        assert world.pods("driver") == []
+
+    played(play)
+
+
+def test_a_refused_pod_is_a_reason_and_is_tried_again() -> None:
+    async def play(world: World) -> None:
+        world.kubernetes.refuse = lambda thing: (
+            ApiProblem(403, "Forbidden", "exceeded quota: small")
+            if thing["kind"] == "Pod" and "trial" in thing["metadata"]["name"]
+            else None
+        )
+        world.apply()
+        await world.calm()
+        assert world.status.failures.reason == "QuotaExceeded"
+        assert world.status.failures.count > 1
+        assert world.pods("driver") == []
+        world.kubernetes.refuse = lambda thing: None
+        await world.calm(400)
+        assert world.status.phase == "Running"
+
+    played(play)
+
+
+def test_a_missing_application_is_waited_for() -> None:
+    async def play(world: World) -> None:
+        world.edit_code("print(1)")
+        world.kubernetes.remove(("ConfigMap", "default", "app"))
+        world.kubernetes.make({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": "app"}, "data": {}})
+        world.apply(application={"file": "j.py", "graph": "graph", "configMap": "other"})
+        await world.calm()
+        assert "there is no ConfigMap 'other'" in world.status.message
+
+    played(play)
+
+
+def test_a_deleted_job_leaves_nothing_and_keeps_its_state() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        world.delete()
+        await world.calm()
+        left = [key for key in world.kubernetes.things if key[0] not in ("Event", "ConfigMap") or "app" not in key[2]]
+        assert [key for key in left if key[0] != "Event"] == []
+        epoch = world.fleet.records["default.job"].epoch
+        await started(world)
+        assert world.status.epoch.number >= epoch
+
+    played(play)
+
+
+def test_deletion_removes_the_state_if_the_policy_says_so() -> None:
+    async def play(world: World) -> None:
+        await started(world, deletionPolicy="Delete")
+        world.delete()
+        await world.calm()
+        assert world.fleet.records == {}
+
+    played(play)
+
+
+def test_two_applications_share_the_workers() -> None:
+    async def play(world: World) -> None:
+        await started(world, highAvailability=True)
+        assert world.pods("driver") == ["job-driver-a-1", "job-driver-b-2"]
+        assert len(world.pods("worker")) == 2
+
+    played(play)
+
+
+def test_a_completed_job_ends_and_its_time_to_live_removes_it() -> None:
+    async def play(world: World) -> None:
+        await started(world, ttlAfterFinished="100s")
+        world.fleet.records["default.job"].completed = True
+        await world.calm()
+        assert (world.status.phase, world.pods("driver")) == ("Completed", [])
+        await world.calm(120)
+        assert ("FlameStreamJob", "default", "job") not in world.kubernetes.things
+
+    played(play)
+
+
+def test_pods_of_a_dead_node_are_failed_and_removed_after_fencing() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        victim = world.pods("worker")[0]
+        world.kubernetes.merge(("Pod", "default", victim), {"spec": {"nodeName": "dead"}})
+        uid = world.kubernetes.things[("Pod", "default", victim)]["metadata"]["uid"]
+        node = {"metadata": {"name": "dead", "uid": "n"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+        world.operators[0].cluster.nodes.put(node)
+        await world.calm()
+        there = world.kubernetes.things.get(("Pod", "default", victim))
+        assert there is None or there["metadata"]["uid"] != uid
+        assert world.status.phase == "Running"
+
+    played(play)
+
+
+def test_a_deadline_ends_the_job() -> None:
+    async def play(world: World) -> None:
+        await started(world, deadline="60s")
+        await world.calm(90)
+        assert (world.status.phase, world.condition("Failed").reason) == ("Failed", "DeadlineExceeded")
+
+    played(play)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"checkpoint": {"interval": "1s", "store": "/folder"}}, "s3://bucket/prefix"),
+        ({"highAvailability": True, "workers": {"replicas": 1}}, "two workers"),
+        ({"sources": {"n": {"socket": {"address": "a:1"}}}, "journal": {"folder": "/journal"}}, "lost node"),
+        ({"workers": {"replicas": 2, "resources": {"limits": {"memory": "64Mi"}}}}, "512Mi"),
+        ({"guarantee": "twice"}, "is unknown"),
+    ],
+)
+def test_a_spec_that_cannot_run_here_says_why(spec: dict[str, object], words: str) -> None:
+    async def play(world: World) -> None:
+        world.apply(**spec)
+        await world.calm(5)
+        assert world.status.phase == "Failed"
+        assert words in world.condition("Failed").message
+        assert world.pods("driver") == []
+
+    played(play)
+
+
+def test_savepoints_are_taken_by_the_clock_and_the_newest_are_kept() -> None:
+    async def play(world: World) -> None:
+        await started(world, savepoints={"every": "60s", "keep": 2})
+        await world.calm(400)
+        made = [name for kind, name, _ in world.kubernetes.created if kind == "FlameStreamSnapshot"]
+        there = [thing["metadata"]["name"] for thing in world.kubernetes.of("FlameStreamSnapshot")]
+        assert len(made) >= 6
+        assert there == made[-2:]
+
+    played(play)
+
+
+def test_never_means_never() -> None:
+    async def play(world: World) -> None:
+        await started(world, restartPolicy="Never")
+        world.kill("driver")
+        await world.calm()
+        assert (world.status.phase, world.pods("driver")) == ("Failed", [])
+        assert world.condition("Failed").reason == "DriverDeleted"
+
+    played(play)
+
+
+def test_after_the_limit_nobody_tries_any_more_until_the_spec_changes() -> None:
+    async def play(world: World) -> None:
+        await started(world, backoff={"limit": 1})
+        for _ in range(2):
+            world.kill("driver")
+            await world.calm(20)
+        assert world.status.phase == "Failed"
+        world.apply(backoff={"limit": 5})
+        await world.calm()
+        assert world.status.phase == "Running"
+
+    played(play)
+
+
+def test_a_driver_that_is_drained_has_its_successor_before_it_goes_and_it_is_no_failure() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        pod = ("Pod", "default", "job-driver-a-1")
+        world.kubernetes.merge(pod, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubelet"]}})
+        await world.calm(10)
+        assert "job-driver-a-2" in world.pods("driver")
+        world.kubernetes.merge(pod, {"metadata": {"finalizers": []}})
+        await world.calm()
+        assert (world.status.phase, world.pods("driver"), world.status.failures.count) == ("Running", ["job-driver-a-2"], 0)
+
+    played(play)
+
+
+def test_a_new_leader_says_nothing_new_of_a_running_stream() -> None:
+    async def play(world: World) -> None:
+        from support.operator_world import OneOperator
+
+        await started(world)
+        before = (world.status.phase, world.status.conditions, world.pods("driver"), world.pods("worker"))
+        world.operators = [OneOperator(world, "successor", len(world.kubernetes.log))]
+        for _ in range(5):
+            await world.calm(1)
+            assert (world.status.phase, world.status.conditions, world.pods("driver"), world.pods("worker")) == before
+
+    played(play)

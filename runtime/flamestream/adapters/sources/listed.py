@@ -83,25 +83,27 @@ class ListedReader:
         return records
 
     def _document_of(self, file: Found) -> tuple[object, int]:
-        self._check(file)
+        check_unchanged(file)
         payload, data = self._contents.document(file.name, file.path)
         return payload, len(data)
 
     def _lines_of(self, file: Found) -> Iterator[tuple[object, int]]:
-        self._check(file)
+        check_unchanged(file)
         return ((line.payload, line.size) for line in self._contents.lines(file.name, file.path, 0))
-
-    def _check(self, file: Found) -> None:
-        now = _state(file)
-        if now != (file.size, file.changed):
-            raise Corrupt(
-                f"{file.path}: it has changed since the source was listed (size {file.size}, now {now[0]}). "
-                "The files of a bounded source must not change while the job exists; use `follow: true` for files that grow"
-            )
 
     @property
     def _where(self) -> str:
         return ", ".join(place.path for place in self._places)
+
+
+def check_unchanged(file: Found) -> None:
+    """Raises Corrupt if `file` is not as it was when it was listed."""
+    now = _state(file)
+    if now != (file.size, file.changed):
+        raise Corrupt(
+            f"{file.path}: it has changed since the source was listed (size {file.size}, now {now[0]}). "
+            "The files of a bounded source must not change while the job exists; use `follow: true` for files that grow"
+        )
 
 
 def _state(file: Found) -> tuple[int, int]:

@@ -45,10 +45,11 @@ class ByValue:
     @classmethod
     def of(cls, graph: Graph) -> "ByValue":
         """Raises what cloudpickle raises if a function holds what cannot travel (a connection, a lock)."""
-        from pyspark import cloudpickle  # type: ignore[attr-defined]
+        from pyspark import cloudpickle
 
         types = [plan.cls for plan in PLANS.values() if plan.tag >= FIRST_CLASS_TAG]
-        return cls(cloudpickle.dumps((graph.validated(), types)))
+        data: bytes = cloudpickle.dumps((graph.validated(), types))  # type: ignore[no-untyped-call]
+        return cls(data)
 
     def get(self) -> Graph:
         return _unpickled(self.pickled)
@@ -56,7 +57,7 @@ class ByValue:
 
 @lru_cache(maxsize=8)
 def _unpickled(data: bytes) -> Graph:
-    from pyspark import cloudpickle  # type: ignore[attr-defined]
+    from pyspark import cloudpickle
 
     found: tuple[Graph, list[Any]] = cloudpickle.loads(data)
     graph, types = found

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-HALT: Final = -1
+HALT: Final = -(1 << 30)
+"""Before everything else in a partition."""
 FLUSH: Final = 8192
 """Rows in a batch."""
 SPARK_SCHEMA: Final = "to int, slot int, key binary, meta binary, payload binary"
@@ -71,7 +72,7 @@ class Outbox:
     def take(self) -> Iterator[Any]:
         """What is in it, as a batch (none if nothing is). It is empty then."""
         if self.to:
-            columns = [self.to, self.slot, self.key, self.meta, self.payload]
+            columns: list[list[Any]] = [self.to, self.slot, self.key, self.meta, self.payload]
             yield pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
             for column in columns:
                 column.clear()

@@ -124,7 +124,7 @@ def _components(graph: Graph) -> list[list[int]]:
             if edge < len(outputs):
                 todo += [(v, edge + 1), (outputs[edge], 0)]
             elif low[v] == index[v]:
-                component = []
+                component: list[int] = []
                 while not component or component[-1] != v:
                     component.append(on_stack.popitem()[0])
                 found.append(component)

@@ -1,0 +1,104 @@
+"""Inputs: the sources of a manifest as pieces for tasks.
+
+| source                        | pieces                                                            |
+|-------------------------------|-------------------------------------------------------------------|
+| files, a record a file        | some files each                                                   |
+| files, a record a line        | bytes of files; lines are counted first, by a job of their own     |
+| generator with `count`        | some numbers each                                                 |
+| any other that ends           | one, read through the source's own producer                       |
+| journalled, with a kept journal | one a front: the recorded runs                                  |
+
+Keeps: record numbers, and so times, are the streaming engine's. Does not: read records (adapters/sources/pieces.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flamestream.adapters.sources import FilesSpec, GeneratorSpec
+from flamestream.adapters.sources.contents import Contents
+from flamestream.adapters.sources.listing import listing, matcher, places
+from flamestream.adapters.sources.pieces import Files, Lines, Part, Piece, Stamps, files_in_groups, numbers_in_pieces, parts_of
+from flamestream.adapters.sources.recorded import RecordedSource
+from flamestream.adapters.spec import convert, function_of
+from flamestream.model.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One source of the graph. `bounded`: it ends, or what there is of it is recorded."""
+
+    vertex: int
+    source: RecordedSource
+    bounded: bool
+
+    @property
+    def name(self) -> str:
+        return self.source.front.source
+
+    @property
+    def stamps(self) -> Stamps:
+        return Stamps(self.source.front.front, self.source.front.run_length)
+
+
+def pieces_of(spark: Any, inputs: Sequence[Input]) -> list[tuple[int, Piece]]:
+    """All input. Raises UserError that names a source without an end."""
+    return [(each.vertex, piece) for each in inputs for piece in _pieces(spark, each)]
+
+
+def _pieces(spark: Any, each: Input) -> Sequence[Piece]:
+    ((kind, fields),) = each.source.spec.items()
+    where = f"spec.sources.{each.name}.{kind}"
+    if not each.source.front.timed:
+        return [_recorded(each)]
+    if kind == "files":
+        return _file_pieces(spark, each, convert(FilesSpec, fields, where))
+    if kind == "generator":
+        spec = convert(GeneratorSpec, fields or {}, where)
+        function = None if spec.function is None else function_of(spec.function, f"{where}.function")
+        _check_bounded(each)
+        return numbers_in_pieces(each.stamps, spec.count, function)
+    _check_bounded(each)
+    return [each.source]
+
+
+def _recorded(each: Input) -> Piece:
+    if not each.source.journal:
+        raise UserError(
+            f"source {each.name!r} has no end, so a batch cannot read it. Use the streaming runner, or set spec.journal.keep: true "
+            "there: a batch then reads what was recorded"
+        )
+    return each.source
+
+
+def _check_bounded(each: Input) -> None:
+    if not each.bounded:
+        raise UserError(f"source {each.name!r} has no end, so a batch cannot read it: bound it, or use another runner")
+
+
+def _file_pieces(spark: Any, each: Input, spec: FilesSpec) -> Sequence[Piece]:
+    found = listing(places(spec.path, spec.paths), matcher(spec.pattern), settled_only=False)
+    contents = Contents(each.name, spec.encoding)
+    pieces: list[Piece] = []
+    first = 0
+    if spec.records == "files":
+        for files in files_in_groups(found):
+            pieces.append(Files(each.stamps, first, files, contents))
+            first += len(files)
+        return pieces
+    groups = parts_of(found)
+    for group, count in zip(groups, _counts(spark, groups), strict=True):
+        pieces.append(Lines(each.stamps, first, group, contents))
+        first += count
+    return pieces
+
+
+def _counts(spark: Any, groups: list[list[Part]]) -> list[int]:
+    if len(groups) < 2:  # where the first one ends does not matter
+        return [0] * len(groups)
+    counts: list[int] = spark.sparkContext.parallelize(groups, len(groups)).map(_count).collect()
+    return counts
+
+
+def _count(group: list[Part]) -> int:
+    return sum(part.count() for part in group)

@@ -10,7 +10,6 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from flamestream.adapters.application import load
-from flamestream.model.errors import GraphError
 from flamestream.model.graph import Graph
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId, Time, Timestamp, time_of

@@ -33,8 +33,12 @@ def _say(job: str, report: BatchReport, json: bool) -> None:
     if json:
         as_json(
             {
-                "job": job, "outcome": outcome, "category": "user" if report.problem else "", "message": report.problem,
-                "delivered": report.delivered, "repeated": report.repeated,
+                "job": job,
+                "outcome": outcome,
+                "category": "user" if report.problem else "",
+                "message": report.problem,
+                "delivered": report.delivered,
+                "repeated": report.repeated,
             }  # fmt: skip
         )
         return

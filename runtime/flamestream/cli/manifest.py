@@ -19,8 +19,8 @@ from flamestream.cli.located import Path as FieldPath
 from flamestream.model.errors import ManifestError
 
 API_VERSION: Final = "flamestream.dev/v1alpha1"
-GUARANTEES: Final = ("exactly-once", "at-least-once", "none")
-LATER: Final = ("exactly-once-2pc", "strong-productions", "micro-batch", "at-most-once")
+GUARANTEES: Final = ("exactly-once", "at-least-once", "micro-batch", "none")
+LATER: Final = ("exactly-once-2pc", "strong-productions", "at-most-once")
 ON_ERROR: Final = "write fail, or {deadLetter: SINK}"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

@@ -42,6 +42,10 @@ def command(
         from flamestream.cli import batch  # lazily: PySpark takes a while to import
 
         raise typer.Exit(batch.run(job, folder, json=json))
+    if runner == "micro-batch" or (runner is None and job.job.spec.guarantee == "micro-batch"):
+        from flamestream.cli import microbatch  # lazily: the same
+
+        raise typer.Exit(microbatch.run(job, folder, json=json))
     raise typer.Exit(run(job, folder, drain=drain, spark=not no_spark, json=json))
 
 

@@ -42,7 +42,7 @@ def run_batch(spark: Any, job: FrameJob, attempt: int, partitions: int | None = 
 def report_of(job: FrameJob, lines: list[Any]) -> BatchReport:
     """What the tasks said, together."""
     halts = [(bytes(line.last), bytes(line.payload)) for line in lines if line.to == HALT]
-    whole = [line for line in lines if line.slot == TASK and line.to != HALT]
+    whole = [line for line in lines if line.slot == TASK and line.to >= 0]
     meta, error = min(halts, default=(b"", b""))
     problem = job.told(Meta(meta), codec.decode(error)) if meta else ""
     return BatchReport(sum(line.delivered for line in whole), sum(line.repeated for line in whole), problem)

@@ -118,7 +118,7 @@ class _Recorded:
             self._reactor.turn()
             for event in self._taken():
                 assert isinstance(event, RunRead), f"a producer that was asked for runs said {event}"
-                yield event.entry.time, event.payloads
+                yield event.entry.time, list(event.payloads)
                 missing -= 1
 
     def _taken(self) -> list[Event]:

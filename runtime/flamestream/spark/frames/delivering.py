@@ -18,9 +18,11 @@ import pyarrow.compute as pc
 from flamestream.model.errors import Bug
 from flamestream.model.ids import Attempt, Fence, LayoutVersion
 from flamestream.spark.frames.consumer import TaskConsumer
-from flamestream.spark.frames.pipeline import placed, slots_of_partition
-from flamestream.spark.frames.rows import HALT
+from flamestream.spark.frames.kept_state import StatePlace, StateWriter, encoded_ref
+from flamestream.spark.frames.pipeline import placed
+from flamestream.spark.frames.rows import HALT, vertex_of_state
 from flamestream.spark.frames.slot_output import SinkOutput
+from flamestream.spark.frames.tasks import slots_of_partition
 
 REPORT_SPARK: Final = "to int, slot int, delivered long, repeated long, sequence long, last binary, payload binary"
 REPORT: Final = pa.schema(
@@ -36,6 +38,9 @@ REPORT: Final = pa.schema(
 )
 TASK: Final = -1
 """`slot` of the line about a whole task."""
+SEGMENT: Final = -2
+REPLACED: Final = -3
+"""`to` of lines about segments: a new one, and the name of one that is merged into it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,9 @@ class Deliver:
     compare: bool
     """False: what a consumer has already is delivered again (`at-least-once`, `none`)."""
     floor: bytes = b""
+    earlier: StatePlace | None = None
+    """Where new states go; None if none are kept."""
+    epoch: int = 0
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         with ExitStack() as closing:
@@ -102,12 +110,18 @@ class _Delivering:
         self._closing = closing
         self._outputs: dict[int, SinkOutput] = {}
         self._halt: tuple[bytes, bytes] | None = None
+        self._states = None
+        if plan.earlier is not None:
+            self._states = StateWriter(plan.earlier, plan.job, plan.epoch, plan.attempt, task.partition)
 
     def take(self, batch: Any) -> None:
         columns = [batch.column(name) for name in ("to", "slot", "meta", "payload")]
         if batch.num_rows and columns[0][0].as_py() == HALT:
             self._take_halts(batch.filter(pc.equal(columns[0], HALT)))
-        current, put = -1, _nowhere
+        if self._states is not None:
+            batch = self._take_states(batch)
+            columns = [batch.column(name) for name in ("to", "slot", "meta", "payload")]
+        current, put = -1, _NOWHERE
         for to, slot, meta, payload in zip(*(column.to_pylist() for column in columns), strict=True):
             if to != current:
                 current, put = to, self._put(to)
@@ -119,10 +133,19 @@ class _Delivering:
         for meta, payload in zip(halts.column("meta").to_pylist(), halts.column("payload").to_pylist(), strict=True):
             self._halt = min(self._halt or (meta, payload), (meta, payload))
 
+    def _take_states(self, batch: Any) -> Any:
+        """New states go to the writer; the rest of the batch is left."""
+        assert self._states is not None
+        is_state = pc.and_(pc.less(batch.column("to"), 0), pc.not_equal(batch.column("to"), HALT))
+        found = batch.filter(is_state)
+        for to, slot, key, state in zip(*(found.column(name).to_pylist() for name in ("to", "slot", "key", "payload")), strict=True):
+            self._states.put(vertex_of_state(to), slot, key, state)
+        return batch.filter(pc.invert(is_state))
+
     def _put(self, to: int) -> Callable[[int, bytes, bytes], None]:
         place = self._plan.sinks.get(to)
         if place is None:
-            return _nowhere  # an error item that halts the job instead
+            return _NOWHERE  # an error item that halts the job instead
         if to not in self._outputs:
             made = TaskConsumer(place.spec, place.name, self._writer, self._plan.job, self._fence)
             consumer = self._closing.enter_context(made)
@@ -137,9 +160,16 @@ class _Delivering:
             lines += [(to, slot, 0, 0, sequence, last, b"") for slot, (sequence, last) in output.outputs.items()]
         if self._halt is not None:
             lines.append((HALT, TASK, 0, 0, 0, *self._halt))
+        elif self._states is not None:
+            segments, replaced = self._states.end(self._slots)
+            lines += [(SEGMENT, TASK, 0, 0, 0, b"", encoded_ref(ref)) for ref in segments]
+            lines += [(REPLACED, TASK, 0, 0, 0, b"", name.encode()) for name in replaced]
         columns = list(zip(*lines, strict=True)) if lines else [()] * len(REPORT)
         return pa.record_batch([pa.array(column, field.type) for column, field in zip(columns, REPORT, strict=True)], schema=REPORT)
 
 
 def _nowhere(slot: int, meta: bytes, payload: bytes) -> None:
     """Rows that no sink gets."""
+
+
+_NOWHERE: Final[Callable[[int, bytes, bytes], None]] = _nowhere

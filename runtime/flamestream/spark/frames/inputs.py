@@ -20,6 +20,7 @@ from flamestream.adapters.sources.contents import Contents
 from flamestream.adapters.sources.listing import listing, matcher, places
 from flamestream.adapters.sources.pieces import Files, Lines, Part, Piece, Stamps, files_in_groups, numbers_in_pieces, parts_of
 from flamestream.adapters.sources.recorded import RecordedSource
+from flamestream.adapters.sources.windows import FileWindow, LineWindow, NumberWindow, Planner, Window
 from flamestream.adapters.spec import convert, function_of
 from flamestream.model.errors import UserError
 
@@ -102,3 +103,26 @@ def _counts(spark: Any, groups: list[list[Part]]) -> list[int]:
 
 def _count(group: list[Part]) -> int:
     return sum(part.count() for part in group)
+
+
+def planner_of(inputs: Sequence[Input], most_runs: int) -> Planner:
+    """For micro-batches. Raises UserError that names a source whose order only a journal knows."""
+    return Planner({each.source.front.front: _window(each) for each in inputs}, most_runs)
+
+
+def _window(each: Input) -> Window:
+    ((kind, fields),) = each.source.spec.items()
+    where = f"spec.sources.{each.name}.{kind}"
+    if each.source.front.timed and kind == "generator":
+        spec = convert(GeneratorSpec, fields or {}, where)
+        function = None if spec.function is None else function_of(spec.function, f"{where}.function")
+        return NumberWindow(each.stamps, spec.count, spec.rate, function)
+    if each.source.front.timed and kind == "files":
+        files = convert(FilesSpec, fields, where)
+        found = listing(places(files.path, files.paths), matcher(files.pattern), settled_only=False)
+        contents = Contents(each.name, files.encoding)
+        return FileWindow(each.stamps, found, contents) if files.records == "files" else LineWindow(each.stamps, found, contents)
+    raise UserError(
+        f"source {each.name!r} cannot be read in micro-batches: its records get their times as they come, and Spark's offset log cannot "
+        "say which. Use the streaming runner for it"
+    )

@@ -22,7 +22,8 @@ from flamestream.model.errors import GraphError
 from flamestream.model.graph import Graph, Kind, Vertex, name_of
 from flamestream.model.meta import Meta
 from flamestream.model.payload import ErrorValue
-from flamestream.spark.frames.rows import state_row
+from flamestream.spark.frames.kept_state import Chain, EarlierState
+from flamestream.spark.frames.rows import CHANGE, FULL, state_row
 from flamestream.spark.frames.stages import Stages
 from flamestream.spark.frames.walk import Walk
 
@@ -34,7 +35,9 @@ _MISSING: Final = object()
 class Operation:
     """A keyed vertex and its state for the current key."""
 
-    __slots__ = ("_fail", "_fold", "_forward", "_window", "items", "slot", "state", "take", "touched", "vertex")
+    __slots__ = (
+        "_before", "_changes", "_fail", "_fold", "_forward", "_full", "_window", "items", "slot", "state", "take", "touched", "vertex",
+    )  # fmt: skip
 
     def __init__(self, vertex: Vertex, walk: Walk, debug: bool) -> None:
         self.vertex = vertex
@@ -43,6 +46,8 @@ class Operation:
         """Items have come since `begin`."""
         self.state: Any = _MISSING
         self.items: list[tuple[bytes, Any]] = []
+        self._before: Any = _MISSING
+        self._full = self._changes = 0
         self._forward, self._fail = walk.forward(vertex), walk.failed(vertex)
         self.take: Step = self._group if vertex.kind is Kind.GROUPING else self._reduce
         self._window = vertex.window
@@ -51,20 +56,29 @@ class Operation:
     def begin(self, slot: int) -> None:
         """Another key."""
         self.state, self.items, self.touched, self.slot = _MISSING, [], False, slot
+        self._before, self._full, self._changes = _MISSING, 0, 0
 
-    def restore(self, state: bytes) -> None:
+    def restore(self, chain: Chain) -> None:
         """What the key's state was before these rows."""
         if self._fold is None:
-            self.items = codec.decode_items(state)
-        else:
-            self.state = states.decode_state(state)
+            self.items = codec.decode_items(chain[-1][1])
+            return
+        self.state = states.decode_state(chain[0][1])
+        for _, change in chain[1:]:
+            self.state = states.apply_state_delta(self.state, change)
+        self._before, self._full, self._changes = self.state, len(chain[0][1]), sum(len(change) for _, change in chain[1:])
 
     def stored(self) -> bytes | None:
-        """The key's state now; None if there is none to keep."""
-        if self._fold is not None:
-            return None if self.state is _MISSING else states.encode_state(self.state)
-        kept = self.items[-(self._window - 1) :] if self._window > 1 else []
-        return codec.encode_items(kept) if kept else None
+        """The key's state now, or what changed of it (as a row has it); None if there is none to keep."""
+        if self._fold is None:
+            kept = self.items[-(self._window - 1) :] if self._window > 1 else []
+            return FULL + codec.encode_items(kept) if kept else None
+        if self.state is _MISSING:
+            return None
+        change = None if self._before is _MISSING else states.delta_state(self._before, self.state)
+        if change is not None and self._changes + len(change) <= self._full + states.FULL_ABOVE:
+            return CHANGE + change
+        return FULL + states.encode_state(self.state)
 
     def _reduce(self, meta: Meta, payload: Any) -> None:
         assert self._fold is not None
@@ -88,9 +102,11 @@ class Operation:
 class KeyedLevel:
     """All stages of one level."""
 
-    def __init__(self, graph: Graph, stages: Stages, level: int, walk: Walk, *, keep_state: bool, debug: bool) -> None:
+    def __init__(
+        self, graph: Graph, stages: Stages, level: int, walk: Walk, *, keep_state: bool, debug: bool, earlier: EarlierState | None = None
+    ) -> None:
         here = set(stages.at(level))
-        self._graph, self._walk, self._keep = graph, walk, keep_state
+        self._graph, self._walk, self._keep, self._earlier = graph, walk, keep_state, earlier
         self._stage_of = {vertex: stage for vertex, stage in stages.of.items() if stage in here}
         self._operations = {vertex: Operation(graph.vertices[vertex], walk, debug) for vertex in self._stage_of}
         self._doors = pa.array(sorted(self._stage_of), pa.int32())
@@ -120,14 +136,13 @@ class KeyedLevel:
         """Take each row; stop whenever the outbox is full."""
         decode, operations, out = codec.decode, self._operations, self._walk.out
         columns = [batch.column(name).to_pylist() for name in ("to", "slot", "key", "meta", "payload")]
+        if self._earlier is not None:
+            self._earlier.prepare(columns[2])
         for to, slot, key, meta, payload in zip(*columns, strict=True):
             if key != self._key or self._stage_of[to] != self._stage:
                 self._end_key()
                 self._begin_key(self._stage_of[to], key, slot)
             operation = operations[to]
-            if not meta:
-                operation.restore(payload)
-                continue
             if self._heap:
                 self._go_round(before=meta)
             operation.take(meta, decode(payload))
@@ -141,6 +156,8 @@ class KeyedLevel:
         self._members = [self._operations[vertex] for vertex, its in self._stage_of.items() if its == stage]
         for operation in self._members:
             operation.begin(slot)
+            if self._earlier is not None and (chain := self._earlier.of(operation.vertex.id, key)):
+                operation.restore(chain)
 
     def _end_key(self) -> None:
         if self._heap:

@@ -12,22 +12,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from flamestream.adapters.sources.pieces import Piece
+from flamestream.spark.frames.kept_state import StatePlace
 from flamestream.spark.frames.keyed import stage_column
 from flamestream.spark.frames.rows import SPARK_SCHEMA
 from flamestream.spark.frames.stages import stages_of
 from flamestream.spark.frames.tasks import Meaning, ReadPieces, RunLevel
 
 
-def results_of(spark: Any, meaning: Meaning, pieces: Sequence[tuple[int, Piece]], *, partitions: int, state: Any = None) -> Any:
-    """A lazy DataFrame of `rows`. `state` has rows of earlier states. Raises GraphError if the graph cannot be done this way."""
+def results_of(
+    spark: Any, meaning: Meaning, pieces: Sequence[tuple[int, Piece]], *, partitions: int, earlier: StatePlace | None = None
+) -> Any:
+    """A lazy DataFrame of `rows`. `earlier`: what keys had before. Raises GraphError if the graph cannot be done this way."""
+    return levels_of(read(spark, meaning, pieces), meaning, partitions=partitions, earlier=earlier)
+
+
+def levels_of(rows: Any, meaning: Meaning, *, partitions: int, earlier: StatePlace | None = None) -> Any:
+    """The same from the rows at the first doors."""
     stages = stages_of(meaning.graph.get())
-    rows = read(spark, meaning, pieces)
-    if state is not None:
-        rows = rows.unionAll(state)
     for level in range(1, stages.depth + 1):
-        sort = _stage_expression(stage_column(stages, level))
-        rows = placed(rows, meaning.slots, partitions).sortWithinPartitions(sort, "key", "meta")
-        rows = rows.mapInArrow(RunLevel(meaning, level), SPARK_SCHEMA)
+        stage = _stage_expression(stage_column(stages, level))
+        rows = placed(rows, meaning.slots, partitions).sortWithinPartitions(stage, "key", "meta")
+        rows = rows.mapInArrow(RunLevel(meaning, level, partitions, earlier), SPARK_SCHEMA)
     return rows
 
 
@@ -39,20 +44,15 @@ def read(spark: Any, meaning: Meaning, pieces: Sequence[tuple[int, Piece]]) -> A
 
 
 def placed(rows: Any, slots: int, partitions: int) -> Any:
-    """`rows`, each slot's in one partition: partition p has the slots of `slots_of_partition`."""
-    from pyspark.sql import functions as F  # noqa: N812 (what everybody calls it)
+    """`rows`, each slot's in one partition: partition p has those of `tasks.slots_of_partition`."""
+    from pyspark.sql import functions as F
 
     return rows.repartitionById(partitions, F.expr(f"cast(slot * {partitions}L div {slots} as int)"))
 
 
-def slots_of_partition(partition: int, slots: int, partitions: int) -> list[int]:
-    """The slots that `placed` puts there."""
-    return [slot for slot in range(slots) if slot * partitions // slots == partition]
-
-
 def _stage_expression(different: Sequence[tuple[int, int]] | Any) -> Any:
     """The stage of a row: `to` itself, but for the further keyed vertices of a cycle."""
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import functions as F
 
     if not different:
         return "to"

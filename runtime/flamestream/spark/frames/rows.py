@@ -3,10 +3,9 @@
 | `to`             | is                                | `key`             | `meta`                  | `payload`            |
 |------------------|-----------------------------------|-------------------|-------------------------|----------------------|
 | keyed vertex     | an item at its door               | canonical         | the item's              | canonical            |
-| the same         | its state so far                  | canonical         | empty: before any item  | as in a snapshot     |
 | sink, or errors  | a result                          | empty             | the item's              | canonical            |
 | HALT             | an error that ends the job        | empty             | the item's              | canonical ErrorValue |
-| `state_row(v)`   | vertex v's state afterwards       | canonical         | empty                   | as in a snapshot     |
+| `state_row(v)`   | vertex v's state afterwards       | canonical         | empty                   | 1 or 0 (full or a change), then as in a snapshot |
 
 Canonical encodings and metas compare as bytes, so Spark sorts and groups them without a look inside.
 
@@ -20,6 +19,9 @@ import pyarrow as pa
 
 HALT: Final = -(1 << 30)
 """Before everything else in a partition."""
+FULL: Final = b"\x01"
+CHANGE: Final = b"\x00"
+"""In front of a state."""
 FLUSH: Final = 8192
 """Rows in a batch."""
 SPARK_SCHEMA: Final = "to int, slot int, key binary, meta binary, payload binary"

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from flamestream.adapters.sources.pieces import Piece
+from flamestream.model.errors import Bug
 from flamestream.model.graph import Graph
 from flamestream.model.meta import COMPONENTS, Meta, child, floor
 from flamestream.model.payload import ErrorValue
 from flamestream.spark.frames.job_graph import JobGraph
+from flamestream.spark.frames.kept_state import EarlierState, StatePlace
 from flamestream.spark.frames.keyed import KeyedLevel
 from flamestream.spark.frames.stages import stages_of
 from flamestream.spark.frames.walk import Walk
@@ -44,16 +46,20 @@ class ReadPieces:
     """(source vertex, piece)."""
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        _, walk = self.meaning.walk()
-        out = walk.out
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                vertex, piece = self.pieces[number]
-                for _ in _entered(walk, vertex, piece):
-                    if out.full:
-                        yield from out.take()
-        walk.halt()
-        yield from out.take()
+        numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+        return walked(self.meaning, (self.pieces[number] for number in numbers))
+
+
+def walked(meaning: Meaning, pieces: Iterable[tuple[int, Piece]]) -> Iterator[Any]:
+    """The rows that the records of (source vertex, piece) come to."""
+    _, walk = meaning.walk()
+    out = walk.out
+    for vertex, piece in pieces:
+        for _ in _entered(walk, vertex, piece):
+            if out.full:
+                yield from out.take()
+    walk.halt()
+    yield from out.take()
 
 
 def _entered(walk: Walk, vertex: int, piece: Piece) -> Iterator[None]:
@@ -70,14 +76,34 @@ def _entered(walk: Walk, vertex: int, piece: Piece) -> Iterator[None]:
             yield
 
 
+def slots_of_partition(partition: int, slots: int, partitions: int) -> list[int]:
+    """The slots whose rows `pipeline.placed` puts there."""
+    return [slot for slot in range(slots) if slot * partitions // slots == partition]
+
+
+def task_slots(slots: int, partitions: int) -> list[int]:
+    """The slots of the task that asks."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None:
+        raise Bug("a task of a DataFrame job runs outside Spark")
+    return slots_of_partition(context.partitionId(), slots, partitions)
+
+
 @dataclass(frozen=True, slots=True)
 class RunLevel:
     """Does the stages of one level on sorted rows."""
 
     meaning: Meaning
     level: int
+    partitions: int
+    earlier: StatePlace | None = None
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         graph, walk = self.meaning.walk()
-        keyed = KeyedLevel(graph, stages_of(graph), self.level, walk, keep_state=self.meaning.keep_state, debug=self.meaning.debug)
+        earlier = None if self.earlier is None else EarlierState(self.earlier, task_slots(self.meaning.slots, self.partitions))
+        keyed = KeyedLevel(
+            graph, stages_of(graph), self.level, walk, keep_state=self.meaning.keep_state, debug=self.meaning.debug, earlier=earlier
+        )
         return keyed.process(batches)

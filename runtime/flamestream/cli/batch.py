@@ -31,16 +31,9 @@ def run(checked: CheckedJob, folder: RunFolder, *, json: bool) -> ExitCode:
 def _say(job: str, report: BatchReport, json: bool) -> None:
     outcome = "failed" if report.problem else "completed"
     if json:
-        as_json(
-            {
-                "job": job,
-                "outcome": outcome,
-                "category": "user" if report.problem else "",
-                "message": report.problem,
-                "delivered": report.delivered,
-                "repeated": report.repeated,
-            }  # fmt: skip
-        )
+        category = "user" if report.problem else ""
+        figures = {"delivered": report.delivered, "repeated": report.repeated}
+        as_json({"job": job, "outcome": outcome, "category": category, "message": report.problem, **figures})
         return
     say(f"job {job!r} {outcome}{f': {report.problem}' if report.problem else ''}")
     again = f", {report.repeated:,} were there already" if report.repeated else ""

@@ -3,7 +3,7 @@
 The attempt comes from the job record, in the same cluster state as the streaming runner's: so a batch fences a stream that still runs, and
 the other way round.
 
-Keeps: one runner of a job at a time in a run folder (the launcher's claim). Does not: compute anything (spark/batch.py, spark/microbatch.py).
+Keeps: one runner of a job at a time in a run folder (the launcher's claim). Does not: compute anything (spark/).
 """
 
 import sys

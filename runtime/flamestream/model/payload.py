@@ -31,6 +31,7 @@ from flamestream.model.payload_codec import (
     hash_of_payload,
     is_payload,
     join_items,
+    split_items,
 )
 from flamestream.model.payload_registry import MAX_DEPTH
 
@@ -50,6 +51,7 @@ __all__ = [
     "is_payload",
     "join_items",
     "payload_type",
+    "split_items",
 ]
 
 

@@ -1,8 +1,8 @@
 """The batch runner: a job over all its input as one Spark batch, delivered to the sinks of the manifest.
 
-A batch is one more attempt at the same job: what a sink has already, from an earlier batch or from the streaming runner, is computed again,
-compared with the last bundle of each slot, and not delivered twice. So a second run of a batch delivers nothing, and a run that died half-way
-goes on.
+A batch is one more attempt at the same job: what a sink has already, from an earlier batch or from the streaming runner, is computed
+again, compared with the last bundle of each slot, and not delivered twice. So a second run of a batch delivers nothing, and a run that
+died half-way goes on.
 
 Keeps: the bytes, slots and order of the streaming runner. Does not: keep state, or choose the attempt.
 """

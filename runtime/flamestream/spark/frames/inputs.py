@@ -18,11 +18,12 @@ from typing import Any
 from flamestream.adapters.sources import FilesSpec, GeneratorSpec
 from flamestream.adapters.sources.contents import Contents
 from flamestream.adapters.sources.listing import listing, matcher, places
-from flamestream.adapters.sources.pieces import Files, Lines, Part, Piece, Stamps, files_in_groups, numbers_in_pieces, parts_of
+from flamestream.adapters.sources.pieces import Files, Lines, Part, Piece, Runs, Stamps, files_in_groups, numbers_in_pieces, parts_of
 from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.adapters.sources.windows import FileWindow, LineWindow, NumberWindow, Planner, Window
 from flamestream.adapters.spec import convert, function_of
 from flamestream.model.errors import UserError
+from flamestream.model.time import Time
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,34 +43,49 @@ class Input:
         return Stamps(self.source.front.front, self.source.front.run_length)
 
 
-def pieces_of(spark: Any, inputs: Sequence[Input]) -> list[tuple[int, Piece]]:
-    """All input. Raises UserError that names a source without an end."""
-    return [(each.vertex, piece) for each in inputs for piece in _pieces(spark, each)]
+def pieces_of(spark: Any, inputs: Sequence[Input], end: Time | None = None) -> list[tuple[int, Piece]]:
+    """All input; what is below `end` of sources that have none. Raises UserError that names a source without an end."""
+    return [(each.vertex, piece) for each in inputs for piece in _pieces(spark, each, end)]
 
 
-def _pieces(spark: Any, each: Input) -> Sequence[Piece]:
+def _pieces(spark: Any, each: Input, end: Time | None) -> Sequence[Piece]:
     ((kind, fields),) = each.source.spec.items()
     where = f"spec.sources.{each.name}.{kind}"
     if not each.source.front.timed:
-        return [_recorded(each)]
+        return [_recorded(each, end)]
     if kind == "files":
         return _file_pieces(spark, each, convert(FilesSpec, fields, where))
     if kind == "generator":
         spec = convert(GeneratorSpec, fields or {}, where)
         function = None if spec.function is None else function_of(spec.function, f"{where}.function")
+        if end is None:
+            _check_bounded(each)
+        below = None if end is None else each.stamps.runs_below(end) * each.stamps.run_length
+        counts = [count for count in (spec.count, below) if count is not None]
+        return numbers_in_pieces(each.stamps, min(counts, default=None), function)
+    if end is None:
         _check_bounded(each)
-        return numbers_in_pieces(each.stamps, spec.count, function)
-    _check_bounded(each)
-    return [each.source]
+    return [Below(each.source, end)]
 
 
-def _recorded(each: Input) -> Piece:
+def _recorded(each: Input, end: Time | None) -> Piece:
     if not each.source.journal:
         raise UserError(
             f"source {each.name!r} has no end, so a batch cannot read it. Use the streaming runner, or set spec.journal.keep: true "
             "there: a batch then reads what was recorded"
         )
-    return each.source
+    return Below(each.source, end)
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """A source through its producer or journal, up to `end`."""
+
+    source: RecordedSource
+    end: Time | None
+
+    def runs(self) -> Runs:
+        return self.source.runs() if self.end is None else ((time, 0, records) for time, records in self.source.below(self.end))
 
 
 def _check_bounded(each: Input) -> None:

@@ -125,8 +125,7 @@ class KeyedLevel:
             passing = batch.filter(pc.invert(mine))
             if passing.num_rows:
                 yield passing
-                batch = batch.filter(mine)
-            for _ in self._rows(batch):
+            for _ in self._rows(batch.filter(mine) if passing.num_rows else batch):
                 yield from self._walk.out.take()
         self._end_key()
         self._walk.halt()

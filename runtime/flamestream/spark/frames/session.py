@@ -25,6 +25,7 @@ _REQUIRED: Final = {
 _DEFAULTS: Final = {
     "spark.driver.memory": "2g",
     "spark.executor.memory": "2g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4",
     "spark.task.maxFailures": str(TASK_LIVES),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
     "spark.sql.execution.pythonUDF.arrow.enabled": "true",
@@ -53,7 +54,7 @@ def frames_settings(
         python_path=python_path,
         preimport=("flamestream.spark.frames.tasks",),
         required=_REQUIRED,
-        defaults=_DEFAULTS,
+        defaults=_DEFAULTS,  # all of the compiler: here the JVM moves the data
         name=name or "flamestream frames",
     )
 

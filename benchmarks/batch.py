@@ -59,13 +59,15 @@ def tokenized(batches: Iterable[Any]) -> Iterator[Any]:
             columns[2].extend(positions)
             columns[3].extend(positions.values())
         kinds = (pa.int64(), pa.int32(), pa.string(), pa.list_(pa.int32()))
-        yield pa.record_batch([pa.array(c, k) for c, k in zip(columns, kinds, strict=True)], names=["document", "place", "word", "positions"])
+        yield pa.record_batch(
+            [pa.array(c, k) for c, k in zip(columns, kinds, strict=True)], names=["document", "place", "word", "positions"]
+        )
 
 
 def with_dataframes(spark: Any, file: Path, out: Path, partitions: int) -> None:
     """The DataFrame job: tokenizer in Python, the count as a window function."""
     from pyspark.sql import Window
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import functions as F
 
     words = spark.read.text(str(file)).mapInArrow(tokenized, "document long, place int, word string, positions array<int>")
     order = Window.partitionBy("word").orderBy("document")
@@ -135,7 +137,25 @@ def with_flamestream(spark: Any, file: Path, out: Path, partitions: int) -> None
     assert not report.problem and report.delivered, report
 
 
-def compare(spark: Any, folder: Path, args: argparse.Namespace) -> None:
+def cpu_of(pid: int) -> float:
+    """CPU seconds of a process and its descendants, the ended ones included."""
+    ticks = 0
+    todo = [pid]
+    while todo:
+        each = todo.pop()
+        try:
+            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+            todo += map(int, Path(f"/proc/{each}/task/{each}/children").read_text().split())
+            todo += [
+                int(c) for t in Path(f"/proc/{each}/task").iterdir() if t.name != str(each) for c in (t / "children").read_text().split()
+            ]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def compare(spark: Any, jvm: int, folder: Path, args: argparse.Namespace) -> None:
     """Each job once to warm up, then `--times` times in turn."""
     file = folder / "docs.tsv"
     file.write_text("\n".join(documents(args.documents)) + "\n")
@@ -146,18 +166,23 @@ def compare(spark: Any, folder: Path, args: argparse.Namespace) -> None:
     }  # fmt: skip
     partitions = spark.sparkContext.defaultParallelism
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
+    cpu: dict[str, list[float]] = {name: [] for name in jobs}
     for number in range(args.times + 1):
         for name, job in jobs.items():
             out = folder / f"out-{name}"
             shutil.rmtree(out, ignore_errors=True)
-            began = time.perf_counter()
+            began, used = time.perf_counter(), cpu_of(jvm)
             job(spark, small if number == 0 else file, out, partitions)
             if number:
                 seconds[name].append(time.perf_counter() - began)
+                cpu[name].append(cpu_of(jvm) - used)
+    used_up = {name: statistics.median(took) for name, took in cpu.items()}
     medians = {name: statistics.median(took) for name, took in seconds.items()}
     results = spark.read.parquet(str(folder / "out-dataframes")).count()
     print(json.dumps({
         "documents": args.documents, "results": results, "seconds": {name: [round(s, 1) for s in took] for name, took in seconds.items()},
+        "CPU seconds": {name: round(took, 1) for name, took in used_up.items()},
+        "CPU ratios": {name: round(used_up["flamestream"] / took, 2) for name, took in used_up.items() if name != "flamestream"},
         "ratio to dataframes": round(medians["flamestream"] / medians["dataframes"], 2),
         "ratio to groups": round(medians["flamestream"] / medians["groups"], 2),
         "ratio to rdds": round(medians["flamestream"] / medians["rdds"], 2),
@@ -216,7 +241,7 @@ def main() -> None:
             if args.audit:
                 audit(spark, folder, args.audit)
             else:
-                compare(spark, folder, args)
+                compare(spark, driver.jvm.pid, folder, args)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,10 @@ def test_a_batch_over_changed_input_is_refused_and_delivers_nothing(site: Site) 
     site.batch()
     before = site.delivered()
     (site.path / "s0.txt").write_text(lines(9, 41))
-    with pytest.raises(UserError, match=r"sink '.*', slot \d+: the result of the run at time .* The functions or the input"), raised_in_tasks():
+    with (
+        pytest.raises(UserError, match=r"sink '.*', slot \d+: the result of the run at time .* The functions or the input"),
+        raised_in_tasks(),
+    ):
         site.batch(attempt=2)
     assert site.delivered() == before
 
@@ -68,12 +71,17 @@ def test_under_fail_a_batch_delivers_what_is_before_the_first_error_and_names_th
 def test_a_cycle_that_changes_its_key_is_refused_with_the_reason(tmp_path: Path) -> None:
     def across(stream: Any) -> Any:
         head = stream.graph.loop("across", max_iterations=3)
-        turned = stream.map(lambda p: (p[0], p[1], 0)).merge(head).group(2, key=lambda p: p[0]).map(lambda w: (w[-1][1], w[-1][0], w[-1][2] + 1))
+        turned = (
+            stream.map(lambda p: (p[0], p[1], 0)).merge(head).group(2, key=lambda p: p[0]).map(lambda w: (w[-1][1], w[-1][0], w[-1][2] + 1))
+        )
         head.close(turned.filter(lambda p: p[2] < 2))
         return turned.filter(lambda p: p[2] >= 2).map(lambda p: p[:2])
 
     site = Site(tmp_path, graph_of(across, sources=1), texts=["a b\n"])
-    with pytest.raises(GraphError, match=r"came back to the operation keyed by .* with another key \('a' before, 'b' now\)"), raised_in_tasks():
+    with (
+        pytest.raises(GraphError, match=r"came back to the operation keyed by .* with another key \('a' before, 'b' now\)"),
+        raised_in_tasks(),
+    ):
         site.batch()
     assert not (tmp_path / "out").exists(), "something was delivered"
 

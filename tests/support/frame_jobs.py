@@ -103,9 +103,11 @@ class Site:
         records = self.records()
         found = records.read()
         layout = Layout(LayoutVersion(1), (WorkerId("b"),) * SLOTS, (WorkerId("b"),), WorkerId("b"))
-        record = JobRecord(
-            attempt=Attempt(1), layout=layout, announced=Epoch(0), committed=Epoch(0), cut=START, manifest="", manifest_hash="", job="frames"
-        ) if found is None else msgspec.structs.replace(found[0], attempt=Attempt(found[0].attempt + 1))  # fmt: skip
+        if found is None:
+            empty = {"announced": Epoch(0), "committed": Epoch(0), "cut": START, "manifest": "", "manifest_hash": ""}
+            record = JobRecord(attempt=Attempt(1), layout=layout, job="frames", **empty)
+        else:
+            record = msgspec.structs.replace(found[0], attempt=Attempt(found[0].attempt + 1))
         version = records.compare_and_set(record, None if found is None else found[1])
 
         def write(new: JobRecord) -> None:

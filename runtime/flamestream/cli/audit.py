@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from flamestream.adapters import sinks
+from flamestream.cli.bootstrap import refuse_audit
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.manifest import DeadLetter
@@ -51,6 +52,7 @@ def command(
     Example: [bold]flamestream audit job.yaml[/bold]. Exit code 3 if a byte is lost, doubled, foreign or out of order.
     """
     found, folder = find(job, None)
+    refuse_audit(folder)
     checked = checked_job(found)
     if spark:
         from flamestream.cli.audit_spark import audit_with_spark  # lazily: PySpark takes a while to import

@@ -144,15 +144,16 @@ class Job(Struct, frozen=True):
 
     def _placed(self, spec: dict[str, Any]) -> dict[str, Any]:
         """Files are where the manifest is, whatever the working folder of a worker."""
-        settings = spec.get("files")
-        if not isinstance(settings, dict):
+        kind = next(iter(spec), "")
+        settings = spec.get(kind)
+        if kind not in ("files", "parquet") or not isinstance(settings, dict):
             return spec
         placed = dict(settings)
         if isinstance(placed.get("path"), str):
             placed["path"] = str(self.path(placed["path"]))
         if isinstance(placed.get("paths"), list):
             placed["paths"] = [str(self.path(path)) if isinstance(path, str) else path for path in placed["paths"]]
-        return {"files": placed}
+        return {kind: placed}
 
     def error(self, path: FieldPath, message: str) -> ManifestError:
         """An error that points at a field."""

@@ -11,6 +11,7 @@ Keeps: nothing that grows with the history is in the driver. Does not: read a si
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -179,5 +180,5 @@ def _bundle_row(to: int, slot: int, sequence: int, t_last: bytes, items: bytes) 
     metas = [meta for meta, _ in codec.split_items(items)]
     if not metas or metas[-1] != t_last:
         raise Bug(f"bundle {sequence} of slot {slot} says that its last item is {t_last.hex()}, which it is not")
-    behind = sum(1 for before, meta in zip(metas, metas[1:], strict=False) if meta <= before)
+    behind = sum(1 for before, meta in pairwise(metas) if meta <= before)
     return to, slot, sequence, metas[0], t_last, len(metas), behind

@@ -109,14 +109,12 @@ class MicroBatches:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps({"committed": committed}))
         base = int(json.loads(file.read_text())["committed"])
-        done = (
-            len(list((self._checkpoint / "commits").glob("[0-9]*")))
-            and max(int(path.name) for path in (self._checkpoint / "commits").glob("[0-9]*")) + 1
-        )
+        done = max((int(path.name) + 1 for path in (self._checkpoint / "commits").glob("[0-9]*")), default=0)
         if not base + done <= committed <= base + done + 1:
             raise UserError(
-                f"Spark's checkpoint {self._checkpoint} has {done} batches behind epoch {base}, but the job is at epoch {committed}: another "
-                f"runner has gone on since, or one of them was restored. Remove {self._checkpoint} and {file} to go on from the job record"
+                f"Spark's checkpoint {self._checkpoint} has {done} batches behind epoch {base}, but the job is at epoch {committed}: "
+                "another runner has gone on since, or one of them was restored. To go on from the job record, remove the checkpoint and "
+                f"{file.name} beside it"
             )
         return base
 

@@ -5,6 +5,7 @@
 | files     | timed; journalled with `follow: true`    | records; of each file if followed| the files             |
 | generator | timed                                    | numbers                          | the numbers           |
 | socket    | journalled, with its payloads            | records                          | the journal           |
+| parquet   | timed                                    | rows                             | the files             |
 | memory    | journalled                               | records of each partition        | this process (tests)  |
 
 >>> describe({"generator": {"count": 10}})
@@ -78,6 +79,13 @@ class GeneratorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise ValueError("`rate` must be above 0; leave it out for as fast as possible")
 
 
+class ParquetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Rows of a Parquet file or of a folder of them."""
+
+    path: str
+    columns: list[str] | None = None
+
+
 class SocketSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A producer to dial; see docs/wire-protocol.md."""
 
@@ -94,10 +102,11 @@ class MemorySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     name: str
 
 
-SourceSpec = FilesSpec | GeneratorSpec | SocketSpec | MemorySpec
+SourceSpec = FilesSpec | GeneratorSpec | ParquetSpec | SocketSpec | MemorySpec
 _KINDS: Final[dict[str, type[SourceSpec]]] = {
     "files": FilesSpec,
     "generator": GeneratorSpec,
+    "parquet": ParquetSpec,
     "socket": SocketSpec,
     "memory": MemorySpec,
 }
@@ -125,6 +134,8 @@ def describe(spec: object, where: str = "source") -> SourceTraits:
         case GeneratorSpec(count=count, rate=rate):
             length = MAX_RUN_LENGTH if rate is None else max(1, min(MAX_RUN_LENGTH, int(rate / _RUNS_A_SECOND)))
             return SourceTraits(timed=True, run_length=length, replayable=True, bounded=count is not None)
+        case ParquetSpec():
+            return SourceTraits(timed=True, run_length=MAX_RUN_LENGTH, replayable=True, bounded=True)
         case SocketSpec():
             return SourceTraits(timed=False, run_length=0, replayable=False, bounded=False)
         case MemorySpec():
@@ -140,6 +151,10 @@ def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: s
         case GeneratorSpec(count=count, rate=rate, function=function):
             called = None if function is None else function_of(function, f"{where}.generator.function")
             return GeneratorProducer(count, rate, called, front, post, reactor)
+        case ParquetSpec(path=path, columns=columns):
+            from flamestream.adapters.sources.parquet import ParquetReader, Table  # lazily: few jobs need pyarrow's Parquet
+
+            return ReadingProducer(ParquetReader(Table.at(name, path, columns)), front, post, reactor)
         case SocketSpec(address=address, payload=payload):
             return SocketProducer(address_of(address), payload == "bytes", name, job, front, post, reactor)
         case MemorySpec(name=channel):

@@ -12,15 +12,18 @@ known before they are stamped.
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from flamestream.adapters.sources.contents import Contents
 from flamestream.adapters.sources.listed import check_unchanged
 from flamestream.adapters.sources.listing import Found
+from flamestream.adapters.sources.parquet import THE_PARTITION, ParquetReader, Table
 from flamestream.adapters.sources.pieces import Files, Numbers, Piece, Runs, Stamps
+from flamestream.model.ids import Offset
 from flamestream.model.time import FrontId, Time, time_of, timestamp_of
 from flamestream.model.time import Timestamp as At
 
+UNLIMITED: Final = 1 << 60
 Position = tuple[int, ...]
 """(records read, ...): what a source needs to go on."""
 
@@ -95,6 +98,45 @@ class FileWindow:
     def piece(self, position: Position, runs: int) -> tuple[Piece, Position]:
         end = min(runs * self.stamps.run_length, len(self.files))
         return Files(self.stamps, position[0], self.files[position[0] : end], self.contents), (end,)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFrom:
+    """`count` rows of a table from record `first` on."""
+
+    stamps: Stamps
+    table: Table
+    first: int
+    count: int
+
+    def runs(self) -> Runs:
+        reader = ParquetReader(self.table)
+        reader.seek({THE_PARTITION: Offset(self.first)})
+        return self.stamps.cut(self.first, (payload for chunk in reader.next(self.count, UNLIMITED) for payload in chunk.payloads))
+
+
+@dataclass(slots=True)
+class RowWindow:
+    """Parquet."""
+
+    stamps: Stamps
+    table: Table
+    begin: Position = (0,)
+    rows: int | None = None
+
+    def available(self) -> int | None:
+        return self.total()
+
+    def total(self) -> int | None:
+        if self.rows is None:
+            self.rows = sum(self.table.counts())
+        return _runs(self.rows, self.stamps)
+
+    def piece(self, position: Position, runs: int) -> tuple[Piece, Position]:
+        self.total()
+        assert self.rows is not None
+        end = max(position[0], min(runs * self.stamps.run_length, self.rows))
+        return RowsFrom(self.stamps, self.table, position[0], end - position[0]), (end,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@
 |-------------------------------|-------------------------------------------------------------------|
 | files, a record a file        | some files each                                                   |
 | files, a record a line        | bytes of files; lines are counted first, by a job of their own     |
+| parquet                       | some rows each                                                     |
 | generator with `count`        | some numbers each                                                 |
 | any other that ends           | one, read through the source's own producer                       |
 | journalled, with a kept journal | one a front: the recorded runs                                  |
@@ -15,12 +16,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flamestream.adapters.sources import FilesSpec, GeneratorSpec
+from flamestream.adapters.sources import FilesSpec, GeneratorSpec, ParquetSpec
 from flamestream.adapters.sources.contents import Contents
 from flamestream.adapters.sources.listing import listing, matcher, places
-from flamestream.adapters.sources.pieces import Files, Lines, Part, Piece, Runs, Stamps, files_in_groups, numbers_in_pieces, parts_of
+from flamestream.adapters.sources.parquet import Table, rows_in_pieces
+from flamestream.adapters.sources.pieces import (
+    PIECE_RECORDS,
+    Files,
+    Lines,
+    Part,
+    Piece,
+    Runs,
+    Stamps,
+    files_in_groups,
+    numbers_in_pieces,
+    parts_of,
+)
 from flamestream.adapters.sources.recorded import RecordedSource
-from flamestream.adapters.sources.windows import FileWindow, LineWindow, NumberWindow, Planner, Window
+from flamestream.adapters.sources.windows import FileWindow, LineWindow, NumberWindow, Planner, RowWindow, Window
 from flamestream.adapters.spec import convert, function_of
 from flamestream.model.errors import UserError
 from flamestream.model.time import Time
@@ -55,6 +68,8 @@ def _pieces(spark: Any, each: Input, end: Time | None) -> Sequence[Piece]:
         return [_recorded(each, end)]
     if kind == "files":
         return _file_pieces(spark, each, convert(FilesSpec, fields, where))
+    if kind == "parquet":
+        return rows_in_pieces(each.stamps, _table(each, convert(ParquetSpec, fields, where)), PIECE_RECORDS)
     if kind == "generator":
         spec = convert(GeneratorSpec, fields or {}, where)
         function = None if spec.function is None else function_of(spec.function, f"{where}.function")
@@ -110,6 +125,10 @@ def _file_pieces(spark: Any, each: Input, spec: FilesSpec) -> Sequence[Piece]:
     return pieces
 
 
+def _table(each: Input, spec: ParquetSpec) -> Table:
+    return Table.at(each.name, spec.path, spec.columns)
+
+
 def _counts(spark: Any, groups: list[list[Part]]) -> list[int]:
     if len(groups) < 2:  # where the first one ends does not matter
         return [0] * len(groups)
@@ -133,6 +152,8 @@ def _window(each: Input) -> Window:
         spec = convert(GeneratorSpec, fields or {}, where)
         function = None if spec.function is None else function_of(spec.function, f"{where}.function")
         return NumberWindow(each.stamps, spec.count, spec.rate, function)
+    if each.source.front.timed and kind == "parquet":
+        return RowWindow(each.stamps, _table(each, convert(ParquetSpec, fields, where)))
     if each.source.front.timed and kind == "files":
         files = convert(FilesSpec, fields, where)
         found = listing(places(files.path, files.paths), matcher(files.pattern), settled_only=False)

@@ -5,7 +5,7 @@
 | keyed vertex     | an item at its door               | canonical         | the item's              | canonical            |
 | sink, or errors  | a result                          | empty             | the item's              | canonical            |
 | HALT             | an error that ends the job        | empty             | the item's              | canonical ErrorValue |
-| `state_row(v)`   | vertex v's state afterwards       | canonical         | empty                   | FULL or CHANGE, then as in a snapshot |
+| `state_row(v)`   | vertex v's state afterwards       | canonical         | empty                   | flag, then a state   |
 
 Canonical encodings and metas compare as bytes, so Spark sorts and groups them without a look inside.
 

@@ -49,7 +49,7 @@ class JobFiles:
         return self._path(found["files"]["path"])
 
     def snapshot(self, epoch: int | None) -> Manifest:
-        """That of `epoch`; else of the committed epoch, if the run folder says which; else the newest. Raises UserError if there is none."""
+        """Of `epoch`; else of the committed epoch, if the run folder says which; else the newest. Raises UserError if there is none."""
         wanted = epoch if epoch is not None else self._committed()
         store = store_from(self.store)
         names = store.names("manifests/")

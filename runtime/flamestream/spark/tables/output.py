@@ -50,9 +50,6 @@ class OutputReader(DataSourceReader):
         self._files, self._sink, self._span, self._schema = files, sink, span, schema
         self._wanted = WantedSlots(int(files.spec.get("workers", {}).get("slots", DEFAULT_SLOTS)), slots)
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        return list(self._wanted.take(filters))
-
     def partitions(self) -> Sequence[InputPartition]:
         return [InputPartition(chunk) for chunk in chunks_of(self._files.sink_folder(self._sink))] or [InputPartition(None)]
 

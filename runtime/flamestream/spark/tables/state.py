@@ -44,9 +44,6 @@ class StateReader(DataSourceReader):
         self._files, self._snapshot, self._schema = files, snapshot, schema
         self._wanted = WantedSlots(snapshot.slots, slots)
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        return list(self._wanted.take(filters))
-
     def partitions(self) -> Sequence[InputPartition]:
         slots = sorted(self._wanted.slots)
         groups = [tuple(slots[start : start + SLOTS_A_TASK]) for start in range(0, len(slots), SLOTS_A_TASK)]

@@ -64,7 +64,15 @@ def drawn(seed: int, records: int = 40) -> tuple[Graph, list[tuple[Time, list[An
 
 
 @given(SEEDS)
-@examples(max_examples=25)
+@examples(max_examples=10)
 def test_drawn_graphs_give_the_bytes_of_the_reference(seed: int) -> None:
     graph, runs = drawn(seed)
     assert encoded(batch_results(graph, runs)) == encoded(interpret(graph, runs))
+
+
+@pytest.mark.slow
+@given(st.integers(1 << 32, 1 << 40))
+@examples(max_examples=150)
+def test_many_drawn_graphs_do(seed: int) -> None:
+    graph, runs = drawn(seed, records=80)
+    assert encoded(batch_results(graph, runs, partitions=1 + seed % 4)) == encoded(interpret(graph, runs))

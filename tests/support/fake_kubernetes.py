@@ -1,8 +1,8 @@
 """A small API server in memory, and the cluster behind it: deterministic, with every way in which a real one surprises.
 
 It keeps resource versions, compare-and-sets, finalizers, owner references with garbage collection, and a log of changes that readers
-follow at their own pace (stale caches) or with gaps (missed events). `before` and `after` are called around every write: to fail it, to fail
-its answer only, or to stop the caller there.
+follow at their own pace (stale caches) or with gaps (missed events). `before` and `after` are called around every write: to fail it,
+to fail its answer only, or to stop the caller there.
 
 Held to the real thing by tests/integration/operator, which runs the same adapter against an API server.
 """

@@ -56,6 +56,11 @@ def decode_segment(
     return rows
 
 
+def read_segment(data: bytes, name: str = "segment") -> Any:
+    """Its rows as an Arrow table. Raises Corrupt that names `name`."""
+    return _read(data, name)
+
+
 def merge_segments(segments: Sequence[bytes], names: Sequence[str] = ()) -> bytes:
     """One segment with the rows of all, without those that a newer full row of the same key supersedes. States are not looked at."""
     pa, compute = _arrow(), _compute()

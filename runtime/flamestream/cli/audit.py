@@ -6,11 +6,12 @@ counted as lost, everything before it is.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from flamestream.adapters import sinks
+from flamestream.cli.bootstrap import refuse_audit
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.manifest import DeadLetter
@@ -39,13 +40,26 @@ class Report:
     verdict: Verdict
 
 
-def command(job: JobPlace, json: Json = False) -> None:
+def command(
+    job: JobPlace,
+    spark: Annotated[bool, typer.Option("--spark", help="As a Spark job, for histories that one process cannot hold.")] = False,
+    json: Json = False,
+) -> None:
     """Compare everything that was delivered with what a sequential interpreter makes of the recorded input.
+
+    With --spark the expectation is the batch runner's, computed and compared in parallel without collecting.
 
     Example: [bold]flamestream audit job.yaml[/bold]. Exit code 3 if a byte is lost, doubled, foreign or out of order.
     """
     found, folder = find(job, None)
-    report = audited(checked_job(found), is_complete(folder))
+    refuse_audit(folder)
+    checked = checked_job(found)
+    if spark:
+        from flamestream.cli.audit_spark import audit_with_spark  # lazily: PySpark takes a while to import
+
+        clean = audit_with_spark(checked, folder, is_complete(folder), json=json)
+        raise typer.Exit(ExitCode.OK if clean else ExitCode.DIFFERENCE)
+    report = audited(checked, is_complete(folder))
     if json:
         as_json({**asdict(report), "clean": report.verdict.clean})
     else:

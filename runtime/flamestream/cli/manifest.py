@@ -22,12 +22,13 @@ from flamestream.cli.manifest_parts import Part as _Part
 from flamestream.model.errors import ManifestError
 
 API_VERSION: Final = "flamestream.dev/v1alpha1"
-GUARANTEES: Final = ("exactly-once", "at-least-once", "none")
-LATER: Final = ("exactly-once-2pc", "strong-productions", "micro-batch", "at-most-once")
+GUARANTEES: Final = ("exactly-once", "at-least-once", "micro-batch", "none")
+LATER: Final = ("exactly-once-2pc", "strong-productions", "at-most-once")
 ON_ERROR: Final = "write fail, or {deadLetter: SINK}"
 _PATHS: Final = {
     "files": ("path", "paths"),
     "rolling": ("path",),
+    "parquet": ("path",),
     "postgres": ("password_file",),
     "http": ("keys", "token_file"),
     "events": ("path",),

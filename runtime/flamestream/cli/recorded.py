@@ -1,132 +1,28 @@
-"""The input that a job has recorded, read again for an audit: every run with its time, as the fronts must have stamped it.
+"""The input that a job has recorded, read again for an audit.
 
-A timed source gives the same records in the same order, and its stamps follow from them: they are computed here once more, without the
-front's code. A journalled source's runs are in its journal, if that keeps everything (`journal.keep: true`).
-
-Keeps: what cannot be known is refused, never guessed. Does not: interpret the input (testing/reference.py).
+Does not: read a source (adapters/sources/recorded.py), or interpret the input (testing/reference.py).
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
-
 from flamestream.adapters import sources
-from flamestream.adapters.journal import everything
-from flamestream.adapters.reactor import EpollReactor
+from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
-from flamestream.core.actions import Follow, Pull, ReadRun
-from flamestream.core.events import Entry, Event, RecordsArrived, RunRead, SourceEnded, SourceFailed
-from flamestream.core.settings import FrontSettings
-from flamestream.model.errors import Bug, Corrupt, UserError
-from flamestream.model.ids import Attempt, Fence, LayoutVersion
-from flamestream.model.payload import decode_many
-from flamestream.model.time import START, Time, next_time
-from flamestream.ports import Producer
+from flamestream.model.time import Time
 from flamestream.testing.reference import Run
-
-_FENCE: Final = Fence(Attempt(1), LayoutVersion(1))
-_WITHOUT_LIMIT: Final = 1 << 40
-READ_AHEAD: Final = 64
-"""Journalled runs that are asked for at once."""
 
 
 def recorded_runs(checked: CheckedJob, end: Time) -> list[Run]:
     """All runs below `end` of all fronts."""
-    runs = [run for front in fronts_of(checked) for run in _Recorded(checked, front).runs(end)]
+    runs = [run for source in recorded_sources(checked) for run in source.below(end)]
     return sorted(runs, key=lambda run: run[0])
 
 
-class _Recorded:
-    """One front's input, read through its producer in a loop of its own."""
-
-    def __init__(self, checked: CheckedJob, front: FrontSettings) -> None:
-        self._checked = checked
-        self._front = front
-        self._events: list[Event] = []
-        self._reactor = EpollReactor()
-
-    def runs(self, end: Time) -> Iterator[Run]:
-        try:
-            yield from self._timed(end) if self._front.timed else self._journalled(end)
-        finally:
-            self._reactor.close()
-
-    def _timed(self, end: Time) -> Iterator[Run]:
-        last, waiting = START, list[Any]()
-        front, length = self._front.front, self._front.run_length
-        for event in self._followed():
-            waiting += event.payloads if isinstance(event, RecordsArrived) else ()
-            at_end = isinstance(event, SourceEnded)
-            while len(waiting) >= length or (at_end and waiting):
-                last = next_time(last, front)
-                if last >= end:
-                    return
-                yield last, waiting[:length]
-                del waiting[:length]
-
-    def _followed(self) -> Iterator[Event]:
-        """What the producer gives from the beginning; the last one is SourceEnded unless nobody asks on."""
-        producer = self._producer()
-        producer.follow(Follow(_FENCE, self._front.front, {}))
-        producer.pull(Pull(_FENCE, self._front.front, _WITHOUT_LIMIT, _WITHOUT_LIMIT))
-        try:
-            while True:
-                self._reactor.turn()
-                for event in self._taken():
-                    yield event
-                    if isinstance(event, SourceEnded):
-                        return
-        finally:
-            producer.close()
-
-    def _journalled(self, end: Time) -> Iterator[Run]:
-        entries = [entry for entry in self._entries() if entry.time < end]
-        if not self._front.replayable:
-            yield from ((entry.time, decode_many(entry.payloads)) for entry in entries)
-            return
-        producer = self._producer()
-        try:
-            for start in range(0, len(entries), READ_AHEAD):
-                yield from self._read(producer, entries[start : start + READ_AHEAD])
-        finally:
-            producer.close()
-
-    def _entries(self) -> list[Entry]:
-        journal = self._checked.job.spec.journal
-        name = self._front.source
-        if journal is None or not journal.keep:
-            raise UserError(
-                f"source {name!r} cannot be audited: in which order its records entered is only in the journal, which is trimmed at every "
-                "epoch. Set spec.journal.keep: true before the run"
-            )
-        return everything(self._checked.job.path(journal.folder), self._front.front)
-
-    def _read(self, producer: Producer, entries: Sequence[Entry]) -> Iterator[Run]:
-        for entry in entries:
-            producer.read(ReadRun(_FENCE, self._front.front, entry))
-        missing = len(entries)
-        while missing:
-            self._reactor.turn()
-            for event in self._taken():
-                assert isinstance(event, RunRead), f"a producer that was asked for runs said {event}"
-                yield event.entry.time, event.payloads
-                missing -= 1
-
-    def _taken(self) -> list[Event]:
-        events = self._events.copy()
-        self._events.clear()
-        for event in events:
-            if isinstance(event, SourceFailed):
-                raise Corrupt(f"source {self._front.source!r} cannot be read again: {event.message}")
-            if not isinstance(event, RecordsArrived | RunRead | SourceEnded):
-                raise Bug(f"source {self._front.source!r} said {event} to an audit")
-        return events
-
-    def _producer(self) -> Producer:
-        name = str(self._front.source)
-        spec = self._checked.job.source(name)
-        if "generator" in spec:  # an audit need not wait for the rate
-            spec = {"generator": {key: value for key, value in spec["generator"].items() if key != "rate"}}
-        job = self._checked.job.name
-        share = sources.share_of(fronts_of(self._checked), self._front.front)
-        return sources.build(spec, self._front.front, self._events.append, self._reactor, name=name, job=job, share=share)
+def recorded_sources(checked: CheckedJob) -> list[RecordedSource]:
+    """Each front's source."""
+    journal = checked.job.spec.journal
+    kept = str(checked.job.path(journal.folder)) if journal is not None and journal.keep else ""
+    fronts = fronts_of(checked)
+    return [
+        RecordedSource(checked.job.name, front, checked.job.source(front.source), kept, sources.share_of(fronts, front.front))
+        for front in fronts
+    ]

@@ -3,7 +3,7 @@
 import logging
 import signal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -23,16 +23,30 @@ def command(
     drain: Annotated[bool, typer.Option("--drain", help="Stop at an epoch, when all that has entered is through.")] = False,
     run_folder: RunFolderOption = None,
     debug: Annotated[bool, typer.Option("--debug", help="Run every function twice; name one that is not pure.")] = False,
+    runner: Annotated[
+        Literal["streaming", "batch", "micro-batch"] | None,
+        typer.Option("--runner", help="Default: streaming, or micro-batch if that is the guarantee.", show_default=False),
+    ] = None,
     no_spark: Annotated[bool, typer.Option("--no-spark", hidden=True, help="Workers as plain processes, for tests.")] = False,
     json: Json = False,
 ) -> None:
     """Run a job until its input ends, it fails, or Ctrl-C. A second start goes on where the first one stopped.
 
+    With --runner batch it reads all there is as one Spark batch; the results are the same bytes (docs/runners.md).
+
     Example: [bold]flamestream run job.yaml[/bold]. Exit codes: 1 the job failed, 2 its manifest is wrong, 4 it runs already.
     """
     job = checked(manifest, debug=debug)
-    code = run(job, RunFolder.of(job.job.name, run_folder), drain=drain, spark=not no_spark, json=json)
-    raise typer.Exit(code)
+    folder = RunFolder.of(job.job.name, run_folder)
+    if runner == "batch":
+        from flamestream.cli import batch  # lazily: PySpark takes a while to import
+
+        raise typer.Exit(batch.run(job, folder, json=json))
+    if runner == "micro-batch" or (runner is None and job.job.spec.guarantee == "micro-batch"):
+        from flamestream.cli import microbatch  # lazily: the same
+
+        raise typer.Exit(microbatch.run(job, folder, json=json))
+    raise typer.Exit(run(job, folder, drain=drain, spark=not no_spark, json=json))
 
 
 def run(job: CheckedJob, folder: RunFolder, *, drain: bool = False, spark: bool = True, json: bool = False) -> ExitCode:

@@ -39,7 +39,7 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
         slots=spec.workers.slots,
         fronts=fronts_of(checked),
         python=PYTHON,
-        exactly_once=spec.guarantee == "exactly-once",
+        exactly_once=spec.guarantee in ("exactly-once", "micro-batch"),
         durable=spec.guarantee != "none",
         dead_letter=SinkName(spec.on_error.dead_letter) if isinstance(spec.on_error, DeadLetter) else None,
         credit_runs=spec.limits.runs,

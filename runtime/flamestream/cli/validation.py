@@ -89,7 +89,7 @@ def _described(job: Job, part: str, name: str, spec: object, describe: Callable[
 def _guarantee_holds(job: Job, of_sources: dict[str, SourceTraits], of_sinks: dict[str, SinkTraits]) -> None:
     guarantee = job.spec.guarantee
     for name, sink in of_sinks.items():
-        if guarantee == "exactly-once" and not sink.fences:
+        if guarantee in ("exactly-once", "micro-batch") and not sink.fences:
             raise job.error(("spec", "sinks", name), sink.refusal.partition(": ")[2] or "this sink cannot fence")
     for name, source in of_sources.items():
         if guarantee == "none" and source.answers:

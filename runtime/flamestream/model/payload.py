@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from flamestream.model import collections as _collections  # registers Vector, Map and Set  # noqa: F401
 from flamestream.model.codec import check, decode, decode_items, decode_many, encode, encode_item, encode_items, encode_many
 from flamestream.model.payload_class import payload_type
-from flamestream.model.payload_codec import SCALARS, hash_of_payload, is_payload, join_items
+from flamestream.model.payload_codec import SCALARS, hash_of_payload, is_payload, join_items, split_items
 from flamestream.model.payload_registry import MAX_DEPTH
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "is_payload",
     "join_items",
     "payload_type",
+    "split_items",
 ]
 
 

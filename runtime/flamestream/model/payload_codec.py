@@ -31,6 +31,7 @@ _dumps: Final = msgspec.msgpack.Encoder().encode
 _loads: Final = msgspec.msgpack.Decoder().decode
 _loads_list: Final = msgspec.msgpack.Decoder(list[Any]).decode
 _loads_items: Final = msgspec.msgpack.Decoder(list[tuple[bytes, Any]]).decode
+_loads_raw: Final = msgspec.msgpack.Decoder(list[tuple[bytes, msgspec.Raw]]).decode
 _UNENCODABLE: Final = (PayloadError, OverflowError, UnicodeEncodeError)
 _UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -196,6 +197,12 @@ def decode_items(data: bytes) -> list[tuple[bytes, Any]]:
     """The items of `encode_items`."""
     items = _loaded(_loads_items, data)
     return [(meta, wire if type(wire) in SCALARS else value_of(wire)) for meta, wire in items]
+
+
+def split_items(data: bytes) -> list[tuple[bytes, bytes]]:
+    """The items of `encode_items`, their payloads left encoded."""
+    items = _loaded(_loads_raw, data)
+    return [(meta, bytes(payload)) for meta, payload in items]
 
 
 def _loaded(loads: Callable[[bytes], Any], data: bytes) -> Any:

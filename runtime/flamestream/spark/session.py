@@ -35,7 +35,7 @@ LIVES: Final = 1_000_000
 INTERPRETER: Final = {"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
 """So that a user's function gives the same on every worker and at every replay."""
 
-_REQUIRED: Final = {
+REQUIRED_BY_WORKERS: Final = {
     "spark.task.maxFailures": str(LIVES),
     "spark.executor.maxNumFailures": str(LIVES),
     "spark.deploy.maxExecutorRetries": "-1",
@@ -72,6 +72,10 @@ class SparkSettings:
     """Folders that workers import the application from."""
     preimport: tuple[str, ...] = ("flamestream.adapters.worker_process",)
     """Modules that every worker needs and whose import starts no thread (daemon.py)."""
+    required: Mapping[str, str] = field(default_factory=lambda: REQUIRED_BY_WORKERS)
+    """What cannot be configured otherwise."""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """Below what the user configures, above what holds for every session."""
     name: str = "flamestream"
     console: bool = False
     """Spark's log goes to our standard error, not to a file in `scratch`."""
@@ -84,7 +88,7 @@ class SparkSettings:
 
 def configuration(settings: SparkSettings) -> dict[str, str]:
     """Every setting of the session. Raises ManifestError if the user's contradict what a job needs."""
-    for name, value in _REQUIRED.items():
+    for name, value in settings.required.items():
         given = settings.conf.get(name, value)
         if given != value:
             raise ManifestError(f"spec.spark.conf.{name}: {given!r} is not possible, FlameStream needs {value!r}: remove the line")
@@ -97,7 +101,7 @@ def configuration(settings: SparkSettings) -> dict[str, str]:
         environment["spark.executorEnv.PYTHONPATH"] = _python_path(settings)
     places = {"spark.local.dir": str(settings.scratch / "local")} | (_LOOPBACK if settings.local else {})
     named = {"spark.app.name": settings.name, "spark.master": settings.master or master or f"local[{settings.workers},{LIVES}]"}
-    return {**_DEFAULTS, **places, **environment, **settings.conf, **_REQUIRED, **named}
+    return {**_DEFAULTS, **settings.defaults, **places, **environment, **settings.conf, **settings.required, **named}
 
 
 class SparkDriver:

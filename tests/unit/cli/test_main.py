@@ -11,7 +11,7 @@ from flamestream.model import errors
 
 from .conftest import JobFolder
 
-COMMANDS = ["run", "validate", "plan", "status", "cat", "audit", "drill", "simulate"]
+COMMANDS = ["run", "validate", "plan", "status", "cat", "audit", "drill", "simulate", "bootstrap"]
 
 
 def run(*arguments: object) -> int:

@@ -39,7 +39,7 @@ def test_a_rate_is_not_waited_for(job: JobFolder) -> None:
 
 def test_a_journalled_source_whose_journal_is_trimmed_is_refused_with_the_reason(job: JobFolder) -> None:
     manifest = job.write(sources="{lines: {files: {path: ., follow: true}}}", journal="{folder: journal}")
-    with pytest.raises(UserError, match=r"source 'lines' cannot be audited: .* Set spec.journal.keep: true before the run"):
+    with pytest.raises(UserError, match=r"source 'lines' cannot be read again: .* Set spec.journal.keep: true before the run"):
         recorded_runs(checked(manifest), END)
 
 

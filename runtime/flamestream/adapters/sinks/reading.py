@@ -62,7 +62,7 @@ def _items_of(slot: Slot, places: "array[int]", bundles_at: Callable[[int, int],
 
 
 def _records(folder: Path) -> Iterator[tuple[str, Record]]:
-    counted = _counted(FencedFolder(folder))
+    counted = counted_now(FencedFolder(folder))
     had: dict[Slot, int] = {}
     for name in ordered_logs(counted.lengths):
         for record in _log(folder / name, counted.lengths[name]):
@@ -81,7 +81,7 @@ def _log(path: Path, length: int) -> Iterator[Record]:
         raise Corrupt(f"{path} is gone, and {length} bytes of it count; restore it from a backup") from None
 
 
-def _counted(folder: FencedFolder) -> Counted:
+def counted_now(folder: FencedFolder) -> Counted:
     """Stable unless recoveries come faster than it looks; then of the last look."""
     try:
         folder.owner()

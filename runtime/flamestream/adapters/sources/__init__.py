@@ -8,6 +8,7 @@
 | postgres  | journalled                               | the table's key                  | the table             |
 | connector | as its class says                        | as its class says                | as its class says     |
 | http      | journalled, with its payloads            | records                          | the journal           |
+| parquet   | timed                                    | rows                             | the files             |
 | memory    | journalled                               | records of each partition        | this process (tests)  |
 | kafka     | journalled; several share the partitions | the partition's, with gaps       | the topic             |
 
@@ -61,6 +62,13 @@ class GeneratorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise ValueError("`count` cannot be negative")
         if self.rate is not None and self.rate <= 0:
             raise ValueError("`rate` must be above 0; leave it out for as fast as possible")
+
+
+class ParquetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Rows of a Parquet file or of a folder of them."""
+
+    path: str
+    columns: list[str] | None = None
 
 
 class SocketSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -128,10 +136,11 @@ class HttpSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         need("h11", "http")
 
 
-SourceSpec = FilesSpec | GeneratorSpec | SocketSpec | Connector | MemorySpec | KafkaSourceSpec | PostgresSpec | HttpSpec
+SourceSpec = FilesSpec | GeneratorSpec | ParquetSpec | SocketSpec | Connector | MemorySpec | KafkaSourceSpec | PostgresSpec | HttpSpec
 _KINDS: Final[dict[str, type[SourceSpec]]] = {
     "files": FilesSpec,
     "generator": GeneratorSpec,
+    "parquet": ParquetSpec,
     "socket": SocketSpec,
     "connector": Connector,
     "memory": MemorySpec,
@@ -167,6 +176,8 @@ def describe(spec: object, where: str = "source") -> SourceTraits:
         case GeneratorSpec(count=count, rate=rate):
             length = MAX_RUN_LENGTH if rate is None else max(1, min(MAX_RUN_LENGTH, int(rate / _RUNS_A_SECOND)))
             return SourceTraits(timed=True, run_length=length, replayable=True, bounded=count is not None)
+        case ParquetSpec():
+            return SourceTraits(timed=True, run_length=MAX_RUN_LENGTH, replayable=True, bounded=True)
         case SocketSpec():
             return SourceTraits(timed=False, run_length=0, replayable=False, bounded=False)
         case Connector() as connector:
@@ -206,6 +217,10 @@ def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: s
         case GeneratorSpec(count=count, rate=rate, function=function):
             called = None if function is None else function_of(function, f"{where}.generator.function")
             return GeneratorProducer(count, rate, called, front, post, reactor)
+        case ParquetSpec(path=path, columns=columns):
+            from flamestream.adapters.sources.parquet_table import ParquetReader, Table  # lazily: few jobs need pyarrow's Parquet
+
+            return ReadingProducer(ParquetReader(Table.at(name, path, columns)), front, post, reactor)
         case SocketSpec(address=address, payload=payload):
             return SocketProducer(address_of(address), payload == "bytes", name, job, front, post, reactor)
         case Connector() as connector:

@@ -112,9 +112,14 @@ class GeneratorProducer:
         self._timer = self._reactor.later(max(0.0, due - self._reactor.now() / 1_000_000), self._soon)
 
     def _payload(self, number: int) -> object:
-        if self._function is None:
-            return number
-        try:
-            return self._function(number)
-        except Exception as error:  # noqa: BLE001  # whatever the user's function raises is an item of the stream
-            return ErrorValue(function=name_of(self._function), error=type(error).__name__, message=f"number {number}: {error}")
+        return payload_of(self._function, number)
+
+
+def payload_of(function: Callable[[int], Any] | None, number: int) -> object:
+    """The record with this number."""
+    if function is None:
+        return number
+    try:
+        return function(number)
+    except Exception as error:  # noqa: BLE001  # whatever the user's function raises is an item of the stream
+        return ErrorValue(function=name_of(function), error=type(error).__name__, message=f"number {number}: {error}")

@@ -1,0 +1,81 @@
+"""`flamestream bootstrap`: gives a job that never ran the state of a history, before its stream begins."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from flamestream.adapters import sources
+from flamestream.adapters.sources.recorded import RecordedSource
+from flamestream.cli.output import Json, as_json, say
+from flamestream.cli.run import RunFolderOption
+from flamestream.cli.run_folder import RunFolder
+from flamestream.cli.validate import ManifestFile
+from flamestream.cli.validation import CheckedJob, checked
+from flamestream.model.errors import ManifestError, UserError
+
+NEEDS_ARGUMENTS: Final = True
+MARK: Final = "bootstrap.json"
+"""In the run folder of a job that has begun so."""
+
+
+def command(
+    manifest: ManifestFile,
+    history: Annotated[
+        list[str], typer.Argument(metavar="SOURCE=PATH...", help="Parquet that stands in for a source.", show_default=False)
+    ],
+    run_folder: RunFolderOption = None,
+    json: Json = False,
+) -> None:
+    """Commit the state that a history in Parquet leads to; `run` then begins its stream with it. The history's results are not delivered.
+
+    Example: [bold]flamestream bootstrap job.yaml docs=history/[/bold]
+    """
+    job = checked(manifest)
+    folder = RunFolder.of(job.job.name, run_folder)
+    rows = _bootstrapped(job, folder, dict(_pair(text) for text in history))
+    if json:
+        as_json({"job": job.job.name, "epoch": 1, "rows": rows})
+    else:
+        say(f"job {job.job.name!r} begins with {rows:,} keys at epoch 1")
+
+
+def refuse_audit(folder: RunFolder) -> None:
+    """An audit would miss the history."""
+    if (folder.path / MARK).exists():
+        raise UserError(f"{folder.path}: this job began with the state of a history (flamestream bootstrap), which an audit cannot see")
+
+
+def _pair(text: str) -> tuple[str, Path]:
+    name, equals, path = text.partition("=")
+    if not equals or not name or not path:
+        raise ManifestError(f"{text!r}: write SOURCE=PATH, like docs=history/")
+    return name, Path(path).absolute()
+
+
+def _bootstrapped(job: CheckedJob, folder: RunFolder, paths: dict[str, Path]) -> int:
+    from flamestream.cli.frames import PYTHON, attempt_of, frame_job, session, spark_for  # lazily: PySpark takes a while to import
+    from flamestream.spark.bootstrap import bootstrap
+    from flamestream.spark.frames.commit import Committed
+    from flamestream.spark.frames.inputs import Input
+    from flamestream.spark.frames.raised import raised_in_tasks
+
+    frames = frame_job(job)
+    unknown = sorted(paths.keys() - {each.name for each in frames.inputs})
+    if unknown:
+        raise ManifestError(f"{job.job.document.file}: there is no source {unknown[0]!r}; it has {', '.join(job.job.spec.sources)}")
+    history = []
+    for each in (each for each in frames.inputs if each.name in paths):
+        spec = {"parquet": {"path": str(paths[each.name])}}
+        traits = sources.describe(spec, each.name)
+        front = replace(each.source.front, timed=True, run_length=traits.run_length, replayable=True)
+        history.append(Input(each.vertex, RecordedSource(job.job.name, front, spec), bounded=True))
+    frames = replace(frames, inputs=tuple(history))
+    with spark_for(job, folder.made()) as driver, attempt_of(job, folder) as records, raised_in_tasks():
+        committed = Committed(
+            records.record, records.write, job.job.store, job=job.job.name, graph=job.graph.identity, python=PYTHON,
+            slots=job.job.spec.workers.slots,
+        )  # fmt: skip
+        folder.write(MARK, sorted(paths))
+        return bootstrap(session(driver), frames, committed, history, len(job.graph.sources))

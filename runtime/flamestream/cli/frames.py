@@ -1,0 +1,149 @@
+"""Jobs as DataFrames from the command line: a manifest as a `FrameJob`, a Spark for it, and an attempt of its own.
+
+The attempt comes from the job record, in the same cluster state as the streaming runner's: so a batch fences a stream that still runs, and
+the other way round.
+
+Keeps: one runner of a job at a time in a run folder (the launcher's claim). Does not: compute anything (spark/).
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from flamestream.adapters.process_identity import ProcessIdentity
+from flamestream.adapters.status_file import JobStatus
+from flamestream.adapters.stores import store_from
+from flamestream.adapters.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
+from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
+from flamestream.cli import lineage
+from flamestream.cli.exit_codes import AlreadyRunning
+from flamestream.cli.manifest import DeadLetter
+from flamestream.cli.recorded import recorded_sources
+from flamestream.cli.run_folder import RunFolder, RunInfo
+from flamestream.cli.validation import CheckedJob
+from flamestream.core.job_record import JobRecord
+from flamestream.model.errors import ClusterStateUnavailable, UserError
+from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
+from flamestream.model.layout import Layout
+from flamestream.model.time import START
+from flamestream.spark.frames.inputs import Input
+from flamestream.spark.frames.job import FrameJob
+from flamestream.spark.frames.job_graph import FromFile
+from flamestream.spark.frames.session import frames_settings, session_of
+from flamestream.spark.session import SparkDriver
+
+
+def frame_job(checked: CheckedJob) -> FrameJob:
+    """What DataFrames need to know of a job."""
+    job, spec = checked.job, checked.job.spec
+    vertices = {vertex.name: vertex.id for vertex in checked.graph.sources}
+    inputs = tuple(
+        Input(vertices[source.front.source], source, checked.sources[source.front.source].bounded) for source in recorded_sources(checked)
+    )
+    return FrameJob(
+        name=job.name,
+        graph=FromFile(str(job.path(spec.application.file)), spec.application.graph),
+        slots=spec.workers.slots,
+        inputs=inputs,
+        sinks={name: job.sink(name) for name in spec.sinks},
+        dead_letter=spec.on_error.dead_letter if isinstance(spec.on_error, DeadLetter) else None,
+        exactly_once=spec.guarantee in ("exactly-once", "micro-batch"),
+        debug=spec.debug,
+    )
+
+
+@dataclass(slots=True)
+class Records:
+    """The job record of a claimed job."""
+
+    records: ZooKeeperJobRecords
+    record: JobRecord
+    version: int
+
+    def write(self, record: JobRecord) -> None:
+        """Compare-and-set. Raises AlreadyRunning if somebody else has written."""
+        version = self.records.compare_and_set(record, self.version)
+        if version is None:
+            raise AlreadyRunning(f"job {record.job!r}: another runner has taken over while this one worked")
+        self.record, self.version = record, version
+
+
+@contextmanager
+def spark_for(checked: CheckedJob, folder: RunFolder) -> Iterator[SparkDriver]:
+    """A Spark that starts. Only in the main thread."""
+    asked, application = checked.job.spec.spark, checked.job.path(checked.job.spec.application.file).parent
+    settings = frames_settings(
+        cores=checked.job.spec.workers.replicas,
+        scratch=folder.path / "spark",
+        master=asked.master or "",
+        conf=asked.conf,
+        python_path=(application,),
+        name=f"flamestream {checked.job.name}",
+    )
+    with SparkDriver(settings) as driver:
+        yield driver
+
+
+@contextmanager
+def attempt_of(checked: CheckedJob, folder: RunFolder) -> Iterator[Records]:
+    """The job claimed, and its record with the next attempt. Raises AlreadyRunning."""
+    lineage.claim(store_from(checked.job.store, create=True), folder, checked.job.store)
+    with EmbeddedZooKeeper(folder.zookeeper) as zookeeper, ClusterState(zookeeper.address) as state:
+        claim = SingleInstance(state, checked.job.name)
+        try:
+            claim.claim()
+        except UserError as error:
+            raise AlreadyRunning(str(error)) from error
+        info = RunInfo(
+            job=checked.job.name,
+            manifest=str(checked.job.path(checked.job.document.file).absolute()),
+            launcher=ProcessIdentity.of_this_process(),
+            address="",
+            token="",
+            zookeeper=zookeeper.pid,
+        )
+        folder.write("run.json", info)
+        yield _next_attempt(ZooKeeperJobRecords(state, checked.job.name), checked)
+        with suppress(ClusterStateUnavailable):  # then it ends with its session
+            claim.release()
+
+
+def _next_attempt(records: ZooKeeperJobRecords, checked: CheckedJob) -> Records:
+    found = records.read()
+    name = WorkerId("batch")
+    slots, fronts = checked.job.spec.workers.slots, len(checked.graph.sources)
+    layout = Layout(version=LayoutVersion(1), owners=(name,) * slots, fronts=(name,) * fronts, acker=name)
+    if found is None:
+        record = JobRecord(
+            attempt=Attempt(1), layout=layout, announced=Epoch(0), committed=Epoch(0), cut=START, manifest="", manifest_hash="",
+            job=checked.job.name,
+        )  # fmt: skip
+        version = None
+    else:
+        before, version = found
+        record = msgspec.structs.replace(before, attempt=Attempt(before.attempt + 1), layout=layout, outcome="")
+    written = records.compare_and_set(record, version)
+    if written is None:
+        raise AlreadyRunning(f"job {checked.job.name!r}: another runner has taken it at this moment")
+    return Records(records, record, written)
+
+
+def write_status(folder: RunFolder, job: str, attempt: int, outcome: str, message: str = "", epoch: int = 0) -> None:
+    """For `status` and `audit`."""
+    status = JobStatus(
+        job=job, pid=ProcessIdentity.of_this_process().pid, updated=0, phase="batch", attempt=attempt, epoch=epoch, outcome=outcome,
+        category="user" if outcome == "failed" else "", message=message,
+    )  # fmt: skip
+    folder.write(folder.status_file.name, status)
+
+
+def session(driver: SparkDriver) -> Any:
+    """The session of a Spark that has started."""
+    return session_of(driver)
+
+
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"

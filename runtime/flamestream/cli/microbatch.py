@@ -1,0 +1,76 @@
+"""`flamestream run` under `guarantee: micro-batch`: the job as a Structured Streaming query, until its input ends or it is stopped.
+
+Does not: compute anything (spark/microbatch.py).
+"""
+
+import signal
+from collections.abc import Callable
+
+from flamestream.cli.exit_codes import ExitCode
+from flamestream.cli.frames import PYTHON, attempt_of, frame_job, session, spark_for, write_status
+from flamestream.cli.output import as_json, say
+from flamestream.cli.run_folder import RunFolder
+from flamestream.cli.validation import CheckedJob
+from flamestream.model.errors import UserError
+from flamestream.spark.frames.commit import Committed
+from flamestream.spark.frames.stages import stages_of
+from flamestream.spark.microbatch import MicroBatches, Totals
+
+
+def run(checked: CheckedJob, folder: RunFolder, *, json: bool) -> ExitCode:
+    """Run it; how it ended is said and returned."""
+    stages_of(checked.graph)  # a graph that cannot be done is refused before Spark starts
+    job, spec = checked.job, checked.job.spec
+    with spark_for(checked, folder.made()) as driver, attempt_of(checked, folder) as records:
+        committed = Committed(
+            records.record, records.write, job.store, job=job.name, graph=checked.graph.identity, python=PYTHON, slots=spec.workers.slots
+        )
+
+        def status(outcome: str = "", message: str = "") -> None:
+            write_status(folder, job.name, records.record.attempt, outcome, message, committed.record.committed)
+
+        batches = MicroBatches(
+            session(driver), frame_job(checked), committed, folder.path / "micro-batch",
+            interval=float(spec.checkpoint.interval), most_runs=spec.limits.runs, looked=status,
+        )  # fmt: skip
+        status()
+        stopped, problem = _until_stopped(batches), ""
+        if batches.totals.problem:
+            problem = batches.totals.problem
+        outcome = "failed" if problem else "stopped" if stopped else "completed"
+        status(outcome, problem)
+    _say(job.name, outcome, problem, batches.totals, committed.record.committed, json)
+    return ExitCode.JOB_FAILED if problem else ExitCode.OK
+
+
+def _until_stopped(batches: MicroBatches) -> bool:
+    """Run it. True if a signal ended it."""
+    stopped = False
+
+    def stop(*_: object) -> None:
+        nonlocal stopped
+        stopped = True
+        batches.stop()
+
+    before: dict[int, Callable[..., object] | int | None] = {
+        number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        batches.run()
+    except UserError:
+        if not batches.totals.problem:
+            raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return stopped
+
+
+def _say(job: str, outcome: str, problem: str, totals: Totals, epoch: int, json: bool) -> None:
+    if json:
+        category = "user" if problem else ""
+        figures = {"batches": totals.batches, "delivered": totals.delivered, "repeated": totals.repeated, "epoch": epoch}
+        as_json({"job": job, "outcome": outcome, "category": category, "message": problem, **figures})
+    else:
+        say(f"job {job!r} {outcome}{f': {problem}' if problem else ''}")
+        say(f"{totals.delivered:,} results delivered in {totals.batches} batches; epoch {epoch}")

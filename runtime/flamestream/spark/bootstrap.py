@@ -1,0 +1,49 @@
+"""Bootstrap: the state that a history leads to becomes a job's first epoch, so that a stream begins with it.
+
+The history is read as a batch for the sources that it stands in for, stamped from the beginning of time; every front goes on behind it. Its
+results are not delivered: whoever wants them runs the history as a batch with sinks of its own.
+
+Keeps: one commit, of a job that has none yet. Does not: make `audit` know about it: an audit of the stream is refused (cli/bootstrap.py).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from flamestream.core.messages import FrontPosition
+from flamestream.model.errors import UserError
+from flamestream.model.time import FrontId, Time, Timestamp, time_of, timestamp_of
+from flamestream.spark.batch import partitions_for, report_of
+from flamestream.spark.frames.commit import Committed
+from flamestream.spark.frames.delivering import Deliver, delivered
+from flamestream.spark.frames.inputs import Input, pieces_of, planner_of
+from flamestream.spark.frames.job import FrameJob
+from flamestream.spark.frames.pipeline import results_of
+
+EPOCH = 1
+
+
+def bootstrap(spark: Any, job: FrameJob, committed: Committed, history: Sequence[Input], fronts: int) -> int:
+    """Commit the state behind `history`; how many rows of state it is. Raises UserError if the job has state, or an item fails."""
+    if committed.record.committed:
+        raise UserError(
+            f"job {job.name!r} has epoch {committed.record.committed} already: only a job that never ran can begin with a history. "
+            "Give it another name and store, or remove its run folder, store and sinks"
+        )
+    pieces = pieces_of(spark, history)
+    partitions = partitions_for(spark, job.slots, len(pieces))
+    rows = results_of(spark, job.meaning(keep_state=True), pieces, partitions=partitions)
+    deliver = Deliver(
+        job.name, {}, job.slots, partitions, committed.record.attempt, compare=False, earlier=committed.place, epoch=EPOCH
+    )  # no sinks: results stay where they are
+    lines = delivered(rows, deliver)
+    if problem := report_of(job, lines).problem:
+        raise UserError(f"the history has an item that fails: {problem}")
+    cut = planner_of(history, 1).end()
+    assert cut is not None, "pieces_of has refused sources without an end"
+    committed.commit(EPOCH, cut, [_behind(cut, FrontId(front)) for front in range(fronts)], lines, {})
+    return sum(segment.rows for segment in committed.place.segments)
+
+
+def _behind(cut: Time, front: FrontId) -> FrontPosition:
+    """At the beginning of its own source, but its next stamp is at or above the cut."""
+    return FrontPosition(front, time_of(Timestamp(timestamp_of(cut) - 1), front), {})

@@ -1,0 +1,79 @@
+"""Commit: a batch's new state becomes the job's, by one compare-and-set of the job record.
+
+The manifest is the streaming runner's, so either runner goes on from it, `flamestream snapshots` shows it, and Spark reads it as a table.
+
+Keeps: nothing is committed that a consumer may still lack (the batch has delivered); superseded objects go after the commit.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from flamestream.adapters.manifests import delete_objects, read_manifest, write_manifest
+from flamestream.core.job_record import JobRecord
+from flamestream.core.messages import FrontPosition, Manifest, SlotOutput
+from flamestream.model.errors import UserError
+from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot
+from flamestream.model.time import Time
+from flamestream.spark.frames.delivering import REPLACED, SEGMENT
+from flamestream.spark.frames.kept_state import StatePlace, decoded_ref, store_at
+
+Write = Callable[[JobRecord], None]
+"""Compare-and-set. Raises if somebody else has written."""
+
+
+class Committed:
+    """The job's committed state, and how it moves on."""
+
+    def __init__(self, record: JobRecord, write: Write, store: str, *, job: str, graph: str, python: str, slots: int) -> None:
+        self.record, self._write, self._url = record, write, store
+        self._job, self._graph, self._python, self._slots = job, graph, python, slots
+        self.manifest: Manifest | None = None
+        if record.manifest:
+            self.manifest = read_manifest(store_at(store), record.manifest, record.manifest_hash)
+            self._check(self.manifest)
+
+    @property
+    def place(self) -> StatePlace:
+        """Where the state is."""
+        return StatePlace(self._url, self.manifest.segments if self.manifest is not None else ())
+
+    def commit(self, epoch: int, cut: Time, fronts: Sequence[FrontPosition], lines: Iterable[Any], sinks: Mapping[int, str]) -> None:
+        """A batch has delivered and written its states; `lines` is its report."""
+        before, said = self.manifest, list(lines)
+        gone = {bytes(line.payload).decode() for line in said if line.to == REPLACED}
+        kept = [ref for ref in self.place.segments if ref.name not in gone]
+        manifest = Manifest(
+            job=self._job, graph=self._graph, python=self._python, slots=self._slots, epoch=Epoch(epoch), fence=self.record.fence, cut=cut,
+            segments=(*kept, *(decoded_ref(bytes(line.payload)) for line in said if line.to == SEGMENT)),
+            fronts=tuple(fronts), outputs=_outputs(before, said, sinks),
+        )  # fmt: skip
+        store = store_at(self._url)
+        name = f"manifests/{epoch:012d}-{self.record.attempt}-{secrets.token_hex(4)}"
+        digest = write_manifest(store, name, manifest)
+        record = msgspec.structs.replace(
+            self.record, announced=Epoch(epoch), committed=Epoch(epoch), cut=cut, manifest=name, manifest_hash=digest, outcome=""
+        )
+        old = self.record.manifest
+        self._write(record)
+        self.record, self.manifest = record, manifest
+        delete_objects(store, [*gone, *([old] if old else [])])
+
+    def _check(self, found: Manifest) -> None:
+        ours = (self._job, self._graph, self._slots, self._python)
+        for what, theirs, mine in zip(
+            ("job", "graph", "number of slots", "Python"), (found.job, found.graph, found.slots, found.python), ours, strict=True
+        ):
+            if theirs != mine:
+                raise UserError(f"the job's last snapshot was written by another {what}: it has {theirs!r}, this job has {mine!r}")
+
+
+def _outputs(before: Manifest | None, lines: list[Any], sinks: Mapping[int, str]) -> tuple[SlotOutput, ...]:
+    found = {(output.sink, output.slot): output for output in (before.outputs if before is not None else ())}
+    for line in lines:
+        if line.to >= 0 and line.slot >= 0:
+            sink, slot = SinkName(sinks[line.to]), Slot(line.slot)
+            found[sink, slot] = SlotOutput(sink, slot, SequenceNumber(line.sequence), bytes(line.last))
+    return tuple(found[place] for place in sorted(found))

@@ -1,0 +1,148 @@
+"""Kept state: what a batch leaves for the next, as segments of a snapshot in the job's store.
+
+The files are those of the streaming runner (adapters/segment.py), so either runner goes on from the other's state. A task reads the states
+of the keys that it meets, not those of all keys: segments are immutable, so each Python process keeps the tables that it has decoded.
+
+Keeps: only segments that the committed manifest names, with the size and checksum that it says. Does not: commit (commit.py).
+"""
+
+import hashlib
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flamestream.adapters.object_names import plain
+from flamestream.adapters.segment import count_rows, encode_segment, merge_segments, read_segment
+from flamestream.adapters.snapshots import checksum_of, put_and_compare, segment_name
+from flamestream.adapters.stores import store_from
+from flamestream.core.events import Row
+from flamestream.core.messages import SegmentRef
+from flamestream.model.errors import Corrupt
+from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Slot
+from flamestream.ports import ObjectStore
+
+CACHED_BYTES: Final = 512 << 20
+MERGE_ABOVE: Final = 8
+"""Segments of one partition; more are merged into one."""
+MERGE_BYTES: Final = 256 << 20
+
+Chain = list[tuple[bool, bytes]]
+"""(is it full, state or change) of a key, oldest first."""
+
+
+@lru_cache(maxsize=4)
+def store_at(url: str) -> ObjectStore:
+    """One client a process."""
+    return store_from(url, create=True)
+
+
+@dataclass(frozen=True, slots=True)
+class StatePlace:
+    """The state at a committed epoch. Picklable."""
+
+    store: str
+    segments: tuple[SegmentRef, ...]
+
+    def of_slots(self, slots: Sequence[int]) -> list[SegmentRef]:
+        """The segments with any of these slots."""
+        wanted = set(slots)
+        return [ref for ref in self.segments if not wanted.isdisjoint(ref.slots)]
+
+
+class EarlierState:
+    """What the keys of a task had before this batch."""
+
+    def __init__(self, place: StatePlace, slots: Sequence[int]) -> None:
+        self._tables = [_table(place.store, ref) for ref in place.of_slots(slots)]
+        self._found: dict[tuple[int, bytes], Chain] = {}
+
+    def prepare(self, keys: Iterable[bytes]) -> None:
+        """Look these keys up at once."""
+        self._found = {}
+        wanted = pa.array(list(dict.fromkeys(keys)), pa.binary())
+        rows: list[tuple[int, int, bytes, bool, bytes]] = []
+        for table in self._tables:
+            hits = table.filter(pc.is_in(table["key"], value_set=wanted))
+            rows += zip(*(hits[name].to_pylist() for name in ("epoch", "operation", "key", "full", "state")), strict=True)
+        for _, operation, key, full, state in sorted(rows, key=lambda row: row[0]):
+            if full:
+                self._found[operation, key] = [(True, state)]
+            else:
+                self._found.setdefault((operation, key), []).append((False, state))
+
+    def of(self, operation: int, key: bytes) -> Chain:
+        """The key's chain, empty if it has no state. Raises Corrupt if its beginning is missing."""
+        chain = self._found.get((operation, key), [])
+        if chain and not chain[0][0]:
+            raise Corrupt(f"the snapshot has changes of key {key!r} of operation {operation}, but not what they change")
+        return chain
+
+
+class StateWriter:
+    """The new states of one partition's slots."""
+
+    def __init__(self, place: StatePlace, job: str, epoch: int, attempt: int, partition: int) -> None:
+        self._place, self._job = place, job
+        self._epoch, self._fence = Epoch(epoch), Fence(Attempt(attempt), LayoutVersion(1))
+        self._writer = f"batch-{partition}"
+        self._rows: list[Row] = []
+
+    def put(self, operation: int, slot: int, key: bytes, state: bytes) -> None:
+        """One key's, as `stored_state` makes it."""
+        self._rows.append(Row(operation, Slot(slot), key, self._epoch, state[:1] == b"\x01", state[1:]))
+
+    def end(self, slots: Sequence[int]) -> tuple[list[SegmentRef], list[str]]:
+        """Durable segments, and the names of those that they replace."""
+        if not self._rows:
+            return [], []
+        data = encode_segment(self._rows)
+        mine = set(slots)
+        old = [ref for ref in self._place.segments if mine.issuperset(ref.slots)]
+        merge = old if len(old) >= MERGE_ABOVE and sum(ref.size for ref in old) <= MERGE_BYTES else []
+        if merge:
+            store = store_at(self._place.store)
+            data = merge_segments([*(checked(store, ref) for ref in merge), data], [ref.name for ref in merge])
+        return [self._put(data)], [ref.name for ref in merge]
+
+    def _put(self, data: bytes) -> SegmentRef:
+        name = segment_name(f"{plain(self._job)}/segments", self._epoch, self._fence, self._writer, secrets.token_hex(4))
+        put_and_compare(store_at(self._place.store), name, data)
+        rows, slots = count_rows(data)
+        return SegmentRef(name, len(data), checksum_of(data), rows, slots)
+
+
+def encoded_ref(ref: SegmentRef) -> bytes:
+    """For a line of a report."""
+    return msgspec.json.encode(ref)
+
+
+def decoded_ref(data: bytes) -> SegmentRef:
+    return msgspec.json.decode(data, type=SegmentRef)
+
+
+def checked(store: ObjectStore, ref: SegmentRef) -> bytes:
+    """A segment's bytes. Raises Corrupt if they are not what the manifest says."""
+    data = store.get(ref.name)
+    if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.checksum:
+        raise Corrupt(f"segment {ref.name} is damaged: its size or SHA-256 differs from the manifest's; restore it from a backup")
+    return data
+
+
+_tables: "OrderedDict[str, Any]" = OrderedDict()
+
+
+def _table(store: str, ref: SegmentRef) -> Any:
+    found = _tables.pop(ref.checksum, None)
+    if found is None:
+        found = read_segment(checked(store_at(store), ref), ref.name)
+    _tables[ref.checksum] = found
+    while sum(table.nbytes for table in _tables.values()) > CACHED_BYTES and len(_tables) > 1:
+        _tables.popitem(last=False)
+    return found

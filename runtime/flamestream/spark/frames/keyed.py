@@ -1,0 +1,203 @@
+"""A level's stages in one task: rows sorted by stage, key and meta become results, one key after the other.
+
+Without a cycle a key is a fold over its rows. With one, what comes back to the key waits in a heap beside the rows, and the least meta is
+next: that is the total order, because what comes back is a descendant of something before it. If it comes back with another key, the
+graph cannot run this way and is refused with the item (stages.py says why).
+
+Keeps: state in, state out are those of a snapshot, byte for byte (core/reduce.py, core/grouping.py). Rows of later levels pass through.
+Does not: sort. Memory is one key's state, plus what goes round in it.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from heapq import heappop, heappush
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flamestream.core import user_code
+from flamestream.model import payload as codec
+from flamestream.model import state as states
+from flamestream.model.errors import GraphError
+from flamestream.model.graph import Graph, Kind, Vertex, name_of
+from flamestream.model.meta import Meta
+from flamestream.model.payload import ErrorValue
+from flamestream.spark.frames.kept_state import Chain, EarlierState
+from flamestream.spark.frames.rows import CHANGE, FULL, state_row
+from flamestream.spark.frames.stages import Stages
+from flamestream.spark.frames.walk import Walk
+
+Step = Callable[[Meta, Any], None]
+"""An item of the current key."""
+_MISSING: Final = object()
+
+
+class Operation:
+    """A keyed vertex and its state for the current key."""
+
+    __slots__ = (
+        "_before", "_changes", "_fail", "_fold", "_forward", "_full", "_window", "items", "slot", "state", "take", "touched", "vertex",
+    )  # fmt: skip
+
+    def __init__(self, vertex: Vertex, walk: Walk, debug: bool) -> None:
+        self.vertex = vertex
+        self.slot = 0
+        self.touched = False
+        """Items have come since `begin`."""
+        self.state: Any = _MISSING
+        self.items: list[tuple[bytes, Any]] = []
+        self._before: Any = _MISSING
+        self._full = self._changes = 0
+        self._forward, self._fail = walk.forward(vertex), walk.failed(vertex)
+        self.take: Step = self._group if vertex.kind is Kind.GROUPING else self._reduce
+        self._window = vertex.window
+        self._fold = None if vertex.kind is Kind.GROUPING else user_code.folded(vertex, debug)
+
+    def begin(self, slot: int) -> None:
+        """Another key."""
+        self.state, self.items, self.touched, self.slot = _MISSING, [], False, slot
+        self._before, self._full, self._changes = _MISSING, 0, 0
+
+    def restore(self, chain: Chain) -> None:
+        """What the key's state was before these rows."""
+        if self._fold is None:
+            self.items = codec.decode_items(chain[-1][1])
+            return
+        self.state = states.decode_state(chain[0][1])
+        for _, change in chain[1:]:
+            self.state = states.apply_state_delta(self.state, change)
+        self._before, self._full, self._changes = self.state, len(chain[0][1]), sum(len(change) for _, change in chain[1:])
+
+    def stored(self) -> bytes | None:
+        """The key's state now, or what changed of it (as a row has it); None if there is none to keep."""
+        if self._fold is None:
+            kept = self.items[-(self._window - 1) :] if self._window > 1 else []
+            return FULL + codec.encode_items(kept) if kept else None
+        if self.state is _MISSING:
+            return None
+        change = None if self._before is _MISSING else states.delta_state(self._before, self.state)
+        if change is not None and self._changes + len(change) <= self._full + states.FULL_ABOVE:
+            return CHANGE + change
+        return FULL + states.encode_state(self.state)
+
+    def _reduce(self, meta: Meta, payload: Any) -> None:
+        assert self._fold is not None
+        first = self.state is _MISSING
+        self.state, result = self._fold(None if first else self.state, payload, first)
+        self.touched = True
+        if type(result) is ErrorValue:
+            self._fail(meta, result)
+        else:
+            self._forward(meta, result)
+
+    def _group(self, meta: Meta, payload: Any) -> None:
+        items = self.items
+        items.append((meta, payload))
+        if len(items) > self._window:
+            del items[: len(items) - self._window]
+        self.touched = True
+        self._forward(meta, tuple(value for _, value in items))
+
+
+class KeyedLevel:
+    """All stages of one level."""
+
+    def __init__(
+        self, graph: Graph, stages: Stages, level: int, walk: Walk, *, keep_state: bool, debug: bool, earlier: EarlierState | None = None
+    ) -> None:
+        here = set(stages.at(level))
+        self._graph, self._walk, self._keep, self._earlier = graph, walk, keep_state, earlier
+        self._stage_of = {vertex: stage for vertex, stage in stages.of.items() if stage in here}
+        self._operations = {vertex: Operation(graph.vertices[vertex], walk, debug) for vertex in self._stage_of}
+        self._doors = pa.array(sorted(self._stage_of), pa.int32())
+        self._heap: list[tuple[Meta, int, int, Any]] = []
+        self._pushed = 0
+        self._stage, self._key = -1, b""
+        self._members: list[Operation] = []
+        self._cyclic = stages.cyclic & here
+        for stage in self._cyclic:
+            walk.returning([v for v, its in self._stage_of.items() if its == stage], self._came_back)
+
+    def process(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Batches of results, and of rows that only pass through."""
+        for batch in batches:
+            mine = pc.is_in(batch.column("to"), value_set=self._doors)
+            passing = batch.filter(pc.invert(mine))
+            if passing.num_rows:
+                yield passing
+            for _ in self._rows(batch.filter(mine) if passing.num_rows else batch):
+                yield from self._walk.out.take()
+        self._end_key()
+        self._walk.halt()
+        yield from self._walk.out.take()
+
+    def _rows(self, batch: Any) -> Iterator[None]:
+        """Take each row; stop whenever the outbox is full."""
+        decode, operations, out = codec.decode, self._operations, self._walk.out
+        columns = [batch.column(name).to_pylist() for name in ("to", "slot", "key", "meta", "payload")]
+        if self._earlier is not None:
+            self._earlier.prepare(columns[2])
+        for to, slot, key, meta, payload in zip(*columns, strict=True):
+            if key != self._key or self._stage_of[to] != self._stage:
+                self._end_key()
+                self._begin_key(self._stage_of[to], key, slot)
+            operation = operations[to]
+            if self._heap:
+                self._go_round(before=meta)
+            operation.take(meta, decode(payload))
+            self._walk.settle()
+            if out.full:
+                yield
+        yield
+
+    def _begin_key(self, stage: int, key: bytes, slot: int) -> None:
+        self._stage, self._key = stage, key
+        self._members = [self._operations[vertex] for vertex, its in self._stage_of.items() if its == stage]
+        for operation in self._members:
+            operation.begin(slot)
+            if self._earlier is not None and (chain := self._earlier.of(operation.vertex.id, key)):
+                operation.restore(chain)
+
+    def _end_key(self) -> None:
+        if self._heap:
+            self._go_round(before=None)
+        for operation in self._members if self._keep else ():
+            if operation.touched and (state := operation.stored()) is not None:
+                self._walk.out.add(state_row(operation.vertex.id), operation.slot, self._key, b"", state)
+        self._members = []
+
+    # --- cycles ---------------------------------------------------------------------------------------------------------------------
+
+    def _go_round(self, before: Meta | None) -> None:
+        """Everything that waits and comes before the next row."""
+        heap = self._heap
+        while heap and (before is None or heap[0][0] < before):
+            meta, _, vertex, payload = heappop(heap)
+            operation = self._operations[vertex]
+            operation.take(meta, payload)
+            self._walk.settle()
+
+    def _came_back(self, vertex: int, key: bytes, meta: Meta, payload: Any) -> None:
+        if key != self._key or self._stage_of[vertex] != self._stage:
+            raise self._refusal(vertex, key)
+        self._pushed += 1
+        heappush(self._heap, (meta, self._pushed, vertex, payload))
+
+    def _refusal(self, vertex: int, key: bytes) -> GraphError:
+        its = self._graph.vertices[vertex]
+        assert its.key is not None, "the graph's builder gives every keyed vertex its key"
+        return GraphError(
+            f"graph {self._graph.name!r} cannot run as Spark batches: an item went round a loop and came back to the operation keyed by "
+            f"{name_of(its.key)} with another key ({_shown(self._key)} before, {_shown(key)} now), and batches finish one key before they "
+            "look at the next. Run it with the streaming runner"
+        )
+
+
+def _shown(key: bytes) -> str:
+    text = repr(codec.decode(key))
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def stage_column(stages: Stages, level: int) -> Collection[tuple[int, int]]:
+    """(vertex, stage) where they differ: rows of such vertices sort with their stage."""
+    return [(vertex, stage) for vertex, stage in stages.of.items() if vertex != stage and stages.levels[stage] == level]

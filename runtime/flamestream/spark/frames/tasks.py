@@ -1,0 +1,109 @@
+"""The functions that Spark calls in its tasks: pickled by reference to this module, with what they need to know as fields.
+
+Does not: decide anything (pipeline.py).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flamestream.adapters.sources.pieces import Piece
+from flamestream.model.errors import Bug
+from flamestream.model.graph import Graph
+from flamestream.model.meta import COMPONENTS, Meta, child, floor
+from flamestream.model.payload import ErrorValue
+from flamestream.spark.frames.job_graph import JobGraph
+from flamestream.spark.frames.kept_state import EarlierState, StatePlace
+from flamestream.spark.frames.keyed import KeyedLevel
+from flamestream.spark.frames.stages import stages_of
+from flamestream.spark.frames.walk import Walk
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What decides the bytes of a result, the same in every task of a job."""
+
+    graph: JobGraph
+    slots: int
+    fail: bool
+    """`onError: fail`; else error items are results."""
+    debug: bool = False
+    keep_state: bool = False
+    """Every key that was touched ends with a row of its state."""
+
+    def walk(self) -> tuple[Graph, Walk]:
+        """The graph, and a walk of it for one task."""
+        graph = self.graph.get()
+        return graph, Walk(graph, self.slots, fail=self.fail, debug=self.debug)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPieces:
+    """Reads the pieces whose numbers arrive, and takes their records to the first doors."""
+
+    meaning: Meaning
+    pieces: Sequence[tuple[int, Piece]]
+    """(source vertex, piece)."""
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+        return walked(self.meaning, (self.pieces[number] for number in numbers))
+
+
+def walked(meaning: Meaning, pieces: Iterable[tuple[int, Piece]]) -> Iterator[Any]:
+    """The rows that the records of (source vertex, piece) come to."""
+    _, walk = meaning.walk()
+    out = walk.out
+    for vertex, piece in pieces:
+        for _ in _entered(walk, vertex, piece):
+            if out.full:
+                yield from out.take()
+    walk.halt()
+    yield from out.take()
+
+
+def _entered(walk: Walk, vertex: int, piece: Piece) -> Iterator[None]:
+    enter, settle = walk.entrance(vertex), walk.settle
+    for time, first, records in piece.runs():
+        start = floor(time)
+        for index, record in enumerate(records, first):
+            meta = Meta(start + COMPONENTS[index]) if index < 4096 else child(start, index)
+            if type(record) is ErrorValue:  # bad input: the source could not read it
+                walk.error(meta, record)
+            else:
+                enter(meta, record)
+                settle()
+            yield
+
+
+def slots_of_partition(partition: int, slots: int, partitions: int) -> list[int]:
+    """The slots whose rows `pipeline.placed` puts there."""
+    return [slot for slot in range(slots) if slot * partitions // slots == partition]
+
+
+def task_slots(slots: int, partitions: int) -> list[int]:
+    """The slots of the task that asks."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None:
+        raise Bug("a task of a DataFrame job runs outside Spark")
+    return slots_of_partition(context.partitionId(), slots, partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class RunLevel:
+    """Does the stages of one level on sorted rows."""
+
+    meaning: Meaning
+    level: int
+    partitions: int
+    earlier: StatePlace | None = None
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        graph, walk = self.meaning.walk()
+        earlier = None if self.earlier is None else EarlierState(self.earlier, task_slots(self.meaning.slots, self.partitions))
+        keyed = KeyedLevel(
+            graph, stages_of(graph), self.level, walk, keep_state=self.meaning.keep_state, debug=self.meaning.debug, earlier=earlier
+        )
+        return keyed.process(batches)

@@ -1,0 +1,176 @@
+"""The micro-batch runner: a job as a Structured Streaming query, each batch of which is an epoch.
+
+Spark decides which runs a batch has and writes that down first (its offset log). `foreachBatch` then computes the batch with what keys had
+before, delivers, writes the new states as segments, and commits all of it by one compare-and-set of the job record. A batch that is run
+again after a crash has the same runs: what was committed is passed over, what was only delivered is compared and dropped.
+
+Keeps: exactly once per sink and batch; the bytes of the other runners; epoch = batch number + 1 + what was committed before the query's
+first batch. Does not: read journalled sources (their order is not known to Spark's offset log).
+"""
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from flamestream.adapters.sources.windows import Cut
+from flamestream.core.messages import FrontPosition
+from flamestream.model.errors import Corrupt, FlameStreamError, UserError
+from flamestream.model.ids import Offset, Partition
+from flamestream.model.meta import floor
+from flamestream.model.time import START, Time
+from flamestream.spark.batch import BatchReport, partitions_for, report_of
+from flamestream.spark.frames.commit import Committed
+from flamestream.spark.frames.delivering import Deliver, delivered
+from flamestream.spark.frames.inputs import Input, planner_of
+from flamestream.spark.frames.job import FrameJob
+from flamestream.spark.frames.pipeline import levels_of
+from flamestream.spark.frames.raised import raised_in_tasks
+from flamestream.spark.frames.runs_source import cut_of, source_for
+
+LOOK: Final = 0.2
+
+
+@dataclass(slots=True)
+class Totals:
+    """Of one run of the query."""
+
+    batches: int = 0
+    delivered: int = 0
+    repeated: int = 0
+    problem: str = ""
+
+
+class MicroBatches:
+    """One query. `checkpoint` is Spark's; `interval` the seconds between batches."""
+
+    def __init__(
+        self,
+        spark: Any,
+        job: FrameJob,
+        committed: Committed,
+        checkpoint: Path,
+        *,
+        interval: float,
+        most_runs: int,
+        looked: Callable[[], None],
+    ) -> None:
+        self._spark, self._job, self._committed, self._checkpoint = spark, job, committed, checkpoint
+        self._interval, self._most, self._looked = interval, most_runs, looked
+        self._planner = planner_of(job.inputs, most_runs)
+        self._meaning = job.meaning(keep_state=True)
+        self._partitions = partitions_for(spark, job.slots, 1)
+        self._end = self._planner.end()
+        self._over = threading.Event()
+        self._error: FlameStreamError | None = None
+        self.totals = Totals()
+
+    def run(self) -> Totals:
+        """Until all input is through, `stop` is called, or it fails: then the error is raised."""
+        if self._at_end(self._committed.record.cut):
+            return self.totals
+        query = self._start()
+        try:
+            while not self._over.wait(LOOK) and query.isActive:
+                self._looked()
+            failed = None if self._over.is_set() else query.exception()
+        finally:
+            query.stop()
+        if self._error is not None:
+            raise self._error
+        if failed is not None:
+            with raised_in_tasks():
+                raise failed
+        return self.totals
+
+    def stop(self) -> None:
+        """Safe in a signal handler."""
+        self._over.set()
+
+    def _start(self) -> Any:
+        base = self._base()
+        source = source_for(self._job, self._meaning, self._most, self._first())
+        self._spark.dataSource.register(source)
+        writer = self._spark.readStream.format(source.name()).load().writeStream
+        writer = writer.foreachBatch(lambda rows, number: self._batch(rows, base + number + 1, number))
+        return writer.option("checkpointLocation", str(self._checkpoint)).trigger(processingTime=f"{self._interval} seconds").start()
+
+    def _base(self) -> int:
+        """The epoch that was committed before the query's batch 0; written down at its first start."""
+        file = self._checkpoint.with_name(self._checkpoint.name + "-base.json")
+        committed = self._committed.record.committed
+        if not file.exists():
+            if (self._checkpoint / "offsets").exists():
+                raise Corrupt(
+                    f"{file} is gone, but Spark's checkpoint beside it is there: restore it, or remove both to begin at the job record"
+                )
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps({"committed": committed}))
+        base = int(json.loads(file.read_text())["committed"])
+        done = max((int(path.name) + 1 for path in (self._checkpoint / "commits").glob("[0-9]*")), default=0)
+        if not base + done <= committed <= base + done + 1:
+            raise UserError(
+                f"Spark's checkpoint {self._checkpoint} has {done} batches behind epoch {base}, but the job is at epoch {committed}: "
+                "another runner has gone on since, or one of them was restored. To go on from the job record, remove the checkpoint and "
+                f"{file.name} beside it"
+            )
+        return base
+
+    def _first(self) -> Cut | None:
+        manifest = self._committed.manifest
+        if manifest is None:
+            return None
+        before = self._planner.begin()
+        return Cut(manifest.cut, {front: position for front, (_, position) in self._planner.pieces(before, manifest.cut).items()})
+
+    # --- a batch: in a thread of py4j's -----------------------------------------------------------------------------------------------
+
+    def _batch(self, rows: Any, epoch: int, number: int) -> None:
+        try:
+            if self._committed.record.committed < epoch and not self._over.is_set():
+                self._compute(rows, epoch, self._cut(number))
+            if self._at_end(self._committed.record.cut):
+                self._over.set()
+        except FlameStreamError as error:
+            self._error = error
+            self._over.set()
+            raise
+
+    def _compute(self, rows: Any, epoch: int, cut: Cut) -> None:
+        committed, places = self._committed, self._job.sink_places()
+        results = levels_of(rows, self._meaning, partitions=self._partitions, earlier=committed.place)
+        deliver = Deliver(
+            self._job.name, places, self._job.slots, self._partitions, committed.record.attempt, compare=self._job.exactly_once,
+            floor=floor(committed.record.cut), earlier=committed.place, epoch=epoch,
+        )  # fmt: skip
+        with raised_in_tasks():
+            lines = delivered(results, deliver)
+        report = report_of(self._job, lines)
+        self._count(report)
+        if report.problem:
+            raise UserError(report.problem)
+        fronts = [_position(each, cut) for each in self._job.inputs]
+        committed.commit(epoch, cut.time, fronts, lines, {number: place.name for number, place in places.items()})
+
+    def _count(self, report: BatchReport) -> None:
+        totals = self.totals
+        totals.batches += 1
+        totals.delivered += report.delivered
+        totals.repeated += report.repeated
+        totals.problem = report.problem
+
+    def _cut(self, number: int) -> Cut:
+        """Where batch `number` ends, from Spark's offset log: its third line."""
+        return cut_of((self._checkpoint / "offsets" / str(number)).read_text().splitlines()[2])
+
+    def _at_end(self, cut: Time) -> bool:
+        return self._end is not None and cut >= self._end
+
+
+def _position(each: Input, cut: Cut) -> FrontPosition:
+    """As the streaming runner says it."""
+    stamps, records = each.stamps, cut.positions[each.source.front.front][0]
+    last = stamps.time(-(-records // stamps.run_length) - 1) if records else START
+    return FrontPosition(each.source.front.front, last, {Partition(""): Offset(records)})

@@ -1,0 +1,86 @@
+"""Where a job's files are, from its manifest, for readers that run nothing: the store, the sinks' folders, the committed epoch.
+
+Keeps: relative places start at the manifest, as for every other command. Does not: check a manifest (`flamestream validate` does).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from flamestream.adapters.application import load
+from flamestream.adapters.status_file import JobStatus
+from flamestream.adapters.stores import store_from
+from flamestream.core.messages import Manifest
+from flamestream.model.errors import Corrupt, ManifestError, UserError
+from flamestream.model.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class JobFiles:
+    """Of one manifest. Picklable."""
+
+    file: Path
+    job: str
+    spec: Mapping[str, Any]
+    run_folder: Path
+
+    @property
+    def store(self) -> str:
+        """The checkpoint store's URL."""
+        written = str(self.spec["checkpoint"]["store"])
+        return written if "://" in written else str(self._path(written))
+
+    def graph(self) -> Graph:
+        """The application's, loaded so that its payload types are known."""
+        application = self.spec["application"]
+        return load(self._path(application["file"]), application["graph"])
+
+    def sink_folder(self, sink: str) -> Path:
+        """Raises UserError unless `sink` is a files sink."""
+        found = self.spec["sinks"].get(sink)
+        if found is None:
+            raise UserError(f"{self.file}: there is no sink {sink!r}; it has {', '.join(self.spec['sinks'])}")
+        if "files" not in found:
+            raise UserError(f"{self.file}: sink {sink!r} is not a `files` sink: what others got is with whom they delivered to")
+        return self._path(found["files"]["path"])
+
+    def snapshot(self, epoch: int | None) -> Manifest:
+        """Of `epoch`; else of the committed epoch, if the run folder says which; else the newest. Raises UserError if there is none."""
+        wanted = epoch if epoch is not None else self._committed()
+        store = store_from(self.store)
+        names = store.names("manifests/")
+        chosen = names if wanted is None else [name for name in names if name.startswith(f"manifests/{wanted:012d}-")]
+        for name in reversed(chosen):
+            try:
+                found = msgspec.json.decode(store.get(name), type=Manifest)
+            except msgspec.DecodeError as error:
+                raise Corrupt(f"{name} in {self.store} is not a manifest: {error}") from error
+            if found.job == self.job:
+                return found
+        which = "no snapshot" if wanted is None else f"no snapshot of epoch {wanted}"
+        raise UserError(f"{which} of job {self.job!r} in {self.store}: `flamestream snapshots list` shows what is there")
+
+    def _committed(self) -> int | None:
+        try:
+            status = msgspec.json.decode((self.run_folder / "status.json").read_bytes(), type=JobStatus)
+        except FileNotFoundError:
+            return None
+        return status.epoch if status.job == self.job and status.epoch else None
+
+    def _path(self, written: str) -> Path:
+        return self.file.parent / Path(written).expanduser()
+
+
+def job_files(manifest: str, run_folder: str | None) -> JobFiles:
+    """Raises ManifestError if it cannot be read."""
+    file = Path(manifest).absolute()
+    try:
+        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        name, spec = document["metadata"]["name"], document["spec"]
+    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+        raise ManifestError(f"{file}: cannot be read as a manifest ({error}): check it with `flamestream validate`") from error
+    return JobFiles(file, name, spec, Path(run_folder or f".flamestream/{name}").absolute())

@@ -1,0 +1,120 @@
+"""State as a table: a row a key and operation, at a committed epoch.
+
+A task reads some segments: those of one group of slots, since a key's full state and its changes may be in several.
+
+Keeps: what it reads has the size and checksum that the manifest says. Does not: follow a job that goes on: an epoch is what it is, until
+the store forgets it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+
+from flamestream.adapters.segment import decode_segment
+from flamestream.adapters.stores import store_from
+from flamestream.core.events import Row
+from flamestream.core.messages import Manifest, SegmentRef
+from flamestream.model import payload as codec
+from flamestream.model import state as states
+from flamestream.model.graph import Graph, Kind
+from flamestream.model.ids import Slot
+from flamestream.spark.frames.kept_state import checked
+from flamestream.spark.tables.columns import array_of, field_of, json_of
+from flamestream.spark.tables.job_files import JobFiles
+from flamestream.spark.tables.slots import WantedSlots
+
+SLOTS_A_TASK: Final = 32
+BATCH: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Slots:
+    slots: tuple[int, ...]
+    segments: tuple[SegmentRef, ...]
+
+
+class StateReader(DataSourceReader):
+    """Of one query."""
+
+    def __init__(self, files: JobFiles, snapshot: Manifest, schema: Any, slots: frozenset[int] | None) -> None:
+        self._files, self._snapshot, self._schema = files, snapshot, schema
+        self._wanted = WantedSlots(snapshot.slots, slots)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        slots = sorted(self._wanted.slots)
+        groups = [tuple(slots[start : start + SLOTS_A_TASK]) for start in range(0, len(slots), SLOTS_A_TASK)]
+        parts = [_Slots(group, tuple(s for s in self._snapshot.segments if not set(group).isdisjoint(s.slots))) for group in groups]
+        return [InputPartition(part) for part in parts if part.segments] or [InputPartition(_Slots((), ()))]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        graph, schema = self._files.graph(), to_arrow_schema(self._schema)
+        rows: list[tuple[Row, Any]] = []
+        for row, state in _states(self._files.store, partition.value, graph):
+            rows.append((row, state))
+            if len(rows) == BATCH:
+                yield _batch(rows, graph, schema)
+                rows = []
+        if rows:
+            yield _batch(rows, graph, schema)
+
+
+class PushedStateReader(StateReader):
+    """One that takes filters (slots.py says when that is safe)."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        return list(self._wanted.take(filters))
+
+
+def first_state(files: JobFiles, epoch: int | None) -> list[Any]:
+    """The first state of a snapshot, for a look at its fields; none if there is none."""
+    graph, snapshot = files.graph(), files.snapshot(epoch)
+    every = _Slots(tuple(range(snapshot.slots)), snapshot.segments[:1])
+    return [state for _, (_, state) in zip(range(1), _states(files.store, every, graph), strict=False)]
+
+
+def _states(store: str, part: _Slots, graph: Graph) -> Iterator[tuple[Row, Any]]:
+    """(newest row, state) of each key."""
+    objects = store_from(store)
+    chains: dict[tuple[int, bytes], list[Row]] = defaultdict(list)
+    wanted = [Slot(slot) for slot in part.slots]
+    rows = (row for ref in part.segments for row in decode_segment(checked(objects, ref), ref.name, wanted))
+    for row in sorted(rows, key=lambda row: row.epoch):
+        if row.full:
+            chains[row.operation, row.key] = [row]
+        else:
+            chains[row.operation, row.key].append(row)
+    for (operation, _), chain in sorted(chains.items()):
+        if chain[0].full:  # else its full row is in a segment that `first_state` did not look at
+            yield chain[-1], _state(graph.vertices[operation].kind, chain)
+
+
+def _state(kind: Kind, chain: list[Row]) -> Any:
+    if kind is Kind.GROUPING:
+        return tuple(value for _, value in codec.decode_items(chain[-1].state))
+    state = states.decode_state(chain[0].state)
+    for row in chain[1:]:
+        state = states.apply_state_delta(state, row.state)
+    return state
+
+
+def _batch(rows: list[tuple[Row, Any]], graph: Graph, schema: Any) -> Any:
+    fixed: dict[str, Callable[[], list[Any]]] = {
+        "operation": lambda: [row.operation for row, _ in rows],
+        "name": lambda: [graph.vertices[row.operation].name for row, _ in rows],
+        "slot": lambda: [row.slot for row, _ in rows],
+        "epoch": lambda: [row.epoch for row, _ in rows],
+        "key": lambda: [json_of(codec.decode(row.key)) for row, _ in rows],
+        "state": lambda: [json_of(state) for _, state in rows],
+        "key_canonical": lambda: [row.key for row, _ in rows],
+        "state_canonical": lambda: [codec.encode(state) for _, state in rows],
+    }
+    columns = [
+        array_of(f.name, fixed[f.name]() if f.name in fixed else [field_of(state, f.name) for _, state in rows], f.type) for f in schema
+    ]
+    return pa.record_batch(columns, schema=schema)

@@ -63,11 +63,8 @@ def test_files_are_the_same_wherever_the_list_is_cut(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], length: int, size: int
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "files"
-    found, stamps, contents = (
-        written(folder, texts),
-        Stamps(FRONT, length),
-        (LocalFiles([Place(str(folder), "")], "**/*"), Documents("s", "utf-8")),
-    )
+    found, stamps = written(folder, texts), Stamps(FRONT, length)
+    read = LocalFiles([Place(str(folder), "")], "**/*"), Documents("s", "utf-8")
     expected = itself({"files": {"path": str(folder)}}, length)
     first, cut = 0, []
     for group in files_in_groups(found, size):

@@ -65,7 +65,7 @@ class EpollReactor:
         self._stopped = False
         self._helpers = Helpers(helpers, self.soon)
         self._waking = threading.RLock()
-        """Re-entrant, for signal handlers. A helper thread that is late must not write to a closed descriptor, or to whatever has its number by then."""
+        """A late helper thread must not write to what has the closed descriptor's number by then. Re-entrant: signal handlers."""
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.watch(self._wakeup, readable=self._woken)
 

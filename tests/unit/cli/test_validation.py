@@ -54,7 +54,7 @@ FOLLOWED = "{lines: {files: {path: x, follow: true}}}"
         ),
         (
             {"sources": "{lines: {postgres: {dsn: 'user=me password=x', table: t, key: id, columns: [a]}}}"},
-            "a password does not belong into a manifest",
+            "/job.yaml:6: spec.sources.lines.postgres: a password does not belong into a manifest",
         ),
         (
             {"sinks": "{shouts: {postgres: {dsn: 'user=me', table: t, columns: [a], key: [b]}}}"},

@@ -56,6 +56,22 @@ FOLLOWED = "{lines: {files: {path: x, follow: true}}}"
             {"sources": "{lines: {files: {path: x, follow: true}}}"},
             "/job.yaml:6: spec.sources.lines: this source needs a journal under exactly-once",
         ),
+        (
+            {"sinks": "{shouts: {http: {url: 'http://x/', contract: idempotent}}}"},
+            "/job.yaml:7: spec.sinks.shouts: a server that only drops repeated ids cannot keep out a worker that was replaced",
+        ),
+        (
+            {"sources": "{lines: {http: {listen: 'localhost:80', keys: k}}}", "guarantee": "none"},
+            "/job.yaml:6: spec.sources.lines: this source answers when a record is in the journal, and under none there is no journal",
+        ),
+        (
+            {"sources": "{lines: {postgres: {dsn: 'user=me password=x', table: t, key: id, columns: [a]}}}"},
+            "/job.yaml:6: spec.sources.lines.postgres: a password does not belong into a manifest",
+        ),
+        (
+            {"sinks": "{shouts: {postgres: {dsn: 'user=me', table: t, columns: [a], key: [b]}}}"},
+            "/job.yaml:7: spec.sinks.shouts.postgres: `key` names b, which `columns` has not",
+        ),
         ({"onError": "{deadLetter: shouts}"}, "/job.yaml:11: spec.onError.deadLetter: sink 'shouts' gets results of the graph already"),
         (
             {"onError": "{deadLetter: bad}"},

@@ -50,10 +50,15 @@ def report() -> Callable[..., None]:
     return add
 
 
+def fresh() -> str:
+    """A name that no job has had."""
+    return f"index-{uuid.uuid4().hex[:6]}"
+
+
 @pytest.fixture(scope="module")
 def stream(installation: Installation, kube: Kube) -> Iterator[Stream]:
     """A job of two workers and a standby that gets 20 documents a second, until the module's end."""
-    made = Stream(kube, installation, words=60)
+    made = Stream(kube, installation, words=60, name=fresh())  # state outlives a job's object: a new stream is a new job
     made.prepare()
     made.apply()
     made.wait_ready()

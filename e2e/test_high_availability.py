@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from e2e.conftest import fresh
 from e2e.support import faults
 from e2e.support.installation import Installation
 from e2e.support.kube import Kube, until
@@ -16,7 +17,7 @@ Report = Callable[..., None]
 @pytest.fixture(scope="module")
 def pair(installation: Installation, kube: Kube) -> Iterator[Stream]:
     """Two workers and two standbys in two applications."""
-    made = Stream(kube, installation, words=60, standby=2, high_availability=True, name="pair")
+    made = Stream(kube, installation, words=60, standby=2, high_availability=True, name=fresh())
     made.prepare()
     made.apply()
     made.wait_ready(300)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from flamestream.adapters.java import find_java
+from flamestream.spark import jvm
 from flamestream.spark.class_archive import archive_of
 from flamestream.spark.jvm import class_path
 from flamestream.spark.kubernetes import KubernetesSettings, kubernetes_conf
@@ -31,8 +32,8 @@ from flamestream.spark.session import SparkDriver, SparkSettings
 HOME = Path("/opt/flamestream")
 EXECUTOR_ARCHIVE = HOME / "executor.jsa"
 NAMESPACE = "stand-in"
-END_WITHIN = 60.0
-WITHIN = 180
+END_WITHIN = 150.0
+WITHIN = 400
 WEBSOCKET = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 """RFC 6455 has it."""
 
@@ -161,6 +162,7 @@ def _environment(pod: dict[str, Any]) -> dict[str, str]:
 
 
 def main() -> None:
+    jvm.END_WITHIN = END_WITHIN  # writing an archive is the JVM's last act, and takes its time where the processor is shared
     signal.alarm(WITHIN)  # Spark tries a failing task again for ever
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # nobody can resolve this host's name where an image is made
     server = StandIn()

@@ -159,10 +159,7 @@ class JobReconciler:
             if memory.epoch >= 0:
                 metrics.epochs.labels(identity).inc(max(0, status.epoch - memory.epoch))
             memory.epoch, memory.epoch_since = status.epoch, self._clock()
-        metrics.epoch_age.labels(identity).set(self._clock() - memory.epoch_since)
-        metrics.attempt.labels(identity).set(status.attempt)
-        metrics.workers.labels(identity, "layout").set(len(status.workers))
-        metrics.workers.labels(identity, "standby").set(len(status.standbys))
+        metrics.observe(identity, status, self._clock() - memory.epoch_since)
         if status.recoveries > memory.recoveries and status.last_recovery is not None and status.last_recovery.duration_ms:
             metrics.recoveries.labels(identity).inc(status.recoveries - memory.recoveries)
             metrics.recovery_seconds.labels(identity).observe(status.last_recovery.duration_ms / 1000)

@@ -3,7 +3,12 @@
 Does not: have a label that grows without end (jobs are labelled only where one asks for them by name, and forgotten with the job).
 """
 
+from collections import Counter as Counted
+from collections.abc import Iterable
+
 from prometheus_client import Counter, Gauge, Histogram
+
+from flamestream.adapters.status_file import JobStatus
 
 _FAST = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
 api_requests = Counter("flamestream_operator_api_requests_total", "Requests to the API server.", ["verb", "kind"])
@@ -24,6 +29,23 @@ recoveries = Counter("flamestream_job_recoveries_total", "Recoveries.", ["job"])
 recovery_seconds = Histogram(
     "flamestream_job_recovery_seconds", "From a recovery's cause to its replay.", ["job"], buckets=(0.03, 0.1, 0.3, 1, 3, 10, 30)
 )
+
+
+def observe(job: str, status: JobStatus, age: float) -> None:
+    """A coordinator's word."""
+    epoch_age.labels(job).set(age)
+    attempt.labels(job).set(status.attempt)
+    workers.labels(job, "layout").set(len(status.workers))
+    workers.labels(job, "standby").set(len(status.standbys))
+    items.labels(job, "in").set(sum(worker.items_in for worker in status.workers))
+    items.labels(job, "out").set(sum(worker.items_out for worker in status.workers))
+
+
+def count_phases(phases: Iterable[str]) -> None:
+    """All jobs that are known."""
+    jobs.clear()
+    for phase, count in Counted(phases).items():
+        jobs.labels(phase).set(count)
 
 
 def forget(job: str) -> None:

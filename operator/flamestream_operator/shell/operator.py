@@ -19,6 +19,7 @@ from flamestream.adapters.status_file import JobStatus
 from flamestream_operator.coordinators import Coordinators
 from flamestream_operator.hosting import Hosting
 from flamestream_operator.objects.meta import JOB
+from flamestream_operator.shell import metrics
 from flamestream_operator.shell.api import ApiProblem, LightkubeApi
 from flamestream_operator.shell.cache import Cluster, Key
 from flamestream_operator.shell.drills import DrillReconciler
@@ -177,6 +178,7 @@ class Operator:
         """A marker through the queue of jobs, once this process leads: a loop that is stuck does not hand it on."""
         while True:
             if "jobs" in self._queues:
+                metrics.count_phases(str((job.get("status") or {}).get("phase", "Pending")) for job in self._cluster.jobs)
                 self._queues["jobs"].add(CANARY)
             else:
                 self._health.beat = time.monotonic()

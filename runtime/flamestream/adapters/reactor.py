@@ -64,6 +64,8 @@ class EpollReactor:
         self._awake = True
         self._stopped = False
         self._helpers = Helpers(helpers, self.soon)
+        self._waking = threading.RLock()
+        """Reentrant, because a signal handler may call `soon` in the middle of it."""
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.watch(self._wakeup, readable=self._woken)
 
@@ -101,7 +103,9 @@ class EpollReactor:
         """Call at the next turn. Safe from any thread and from signal handlers."""
         self._calls.append(call)
         if not self._awake:
-            os.eventfd_write(self._wakeup, 1)
+            with self._waking:
+                if self._wakeup >= 0:
+                    os.eventfd_write(self._wakeup, 1)
 
     def background(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
         """Run `work` in a helper thread, then `done` in this loop."""
@@ -136,9 +140,10 @@ class EpollReactor:
     def close(self) -> None:
         """Let go of the kernel's objects. Helper threads end by themselves; they are daemons, so a hanging one holds up nobody."""
         self._helpers.close()
-        self._awake = True  # a helper that comes back late finds nobody to wake
         self._epoll.close()
-        os.close(self._wakeup)
+        with self._waking:  # a helper that comes back late finds nobody to wake
+            os.close(self._wakeup)
+            self._wakeup = -1
 
     def timer_cancelled(self) -> None:
         """Count it, and rebuild the heap once most of it is dead: cancelled timers must not pile up until they are due."""

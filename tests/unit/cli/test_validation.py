@@ -39,7 +39,7 @@ FOLLOWED = "{lines: {files: {path: x, follow: true}}}"
         ),
         ({"sinks": "{shouts: {discard: {}}}"}, "/job.yaml:7: spec.sinks.shouts: a discard sink cannot fence"),
         ({"sinks": "{shouts: {files: {paht: out}}}"}, "/job.yaml:7: spec.sinks.shouts.files: Object contains unknown field `paht`"),
-        ({"sinks": "{shouts: {kafka: {}}}"}, "/job.yaml:7: spec.sinks.shouts.kafka: there is no such kind; choose one of files, socket"),
+        ({"sinks": "{shouts: {kafca: {}}}"}, "/job.yaml:7: spec.sinks.shouts.kafca: there is no such kind; choose one of files, socket"),
         (
             {"sources": "{lines: {files: {path: x, follow: true}}}"},
             "/job.yaml:6: spec.sources.lines: this source needs a journal under exactly-once",

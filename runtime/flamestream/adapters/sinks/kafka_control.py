@@ -107,7 +107,8 @@ class ControlTopic:
 
     def refuse_compacted(self, topic: str) -> None:
         """Raises UserError if compaction could remove from `topic` what a low-latency sink counts as delivered."""
-        from confluent_kafka.admin import ConfigResource, ResourceType  # an extra
+        from confluent_kafka.admin._config import ConfigResource  # an extra
+        from confluent_kafka.admin._resource import ResourceType
 
         admin, resource = self._clients.admin(), ConfigResource(ResourceType.TOPIC, topic)
         with failure_of(f"{self._where}: reading the settings of topic {topic!r}, which a low-latency sink must know"):

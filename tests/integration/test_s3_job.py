@@ -15,9 +15,8 @@ from flamestream.adapters import sinks
 from flamestream.adapters.application import load
 from flamestream.adapters.local_store import LocalStore
 from flamestream.adapters.sinks.rolling.chain import Chain
-from flamestream.adapters.sinks.rolling.reading import look
 from flamestream.adapters.sinks.rolling.rolling import rows_of
-from flamestream.model.errors import Corrupt, StoreUnavailable
+from flamestream.adapters.sinks.rolling.segments import Segment, listed, segment_at
 from flamestream.model.time import FrontId, Timestamp, time_of
 from flamestream.testing.reference import interpret
 from support import cli_job
@@ -49,6 +48,8 @@ class S3Job(CliJob):
 
     def __init__(self, folder: Path, server: S3Server, **changes: Any) -> None:
         self.server = server
+        self._chain: Chain | None = None
+        self._counts: dict[tuple[int, int], int] = {}
         self.out = self.url("out")
         rolling = {"path": self.out, "type": "Change", "rollBytes": 200_000, "rollSeconds": 2, "segmentSeconds": 0.02}
         spec = {
@@ -63,19 +64,34 @@ class S3Job(CliJob):
         return f"s3://{BUCKET}/{prefix}?endpoint={self.server.endpoint}"
 
     def output_bytes(self) -> int:
-        """Items that are there, seen in the server's own folder, so also while it is dead."""
-        try:
-            held = look(LocalStore(self.server.folder / BUCKET / "out"))
-        except (Corrupt, StoreUnavailable):  # not begun, or more is written than can be looked at now
+        """Items that are there, seen in the server's own folder, so also while it is dead. What was read once is not read again."""
+        out = self.server.folder / BUCKET / "out"
+        if not (out / "_flamestream").exists():
             return 0
-        return sum(part.rows for part in held.parts) + sum(len(rows_of(bundles)) for log in held.segments for _, bundles in log)
+        if self._chain is None:
+            self._chain = Chain(LocalStore(out))
+        state = self._chain.refresh()
+        filed = sum(part.rows for part in self._chain.parts())
+        return filed + sum(self._items_of(log, open_log.absorbed) for log, open_log in state.logs.items())
+
+    def _items_of(self, log: int, absorbed: int) -> int:
+        assert self._chain is not None
+        store, count = self._chain.store, 0
+        for number in [number for number in listed(store, log) if number > absorbed]:
+            if (log, number) not in self._counts:
+                segment = segment_at(store, log, number)
+                if segment is None:  # a part has it by now
+                    continue
+                self._counts[log, number] = len(rows_of(segment.bundles)) if isinstance(segment, Segment) else 0
+            count += self._counts[log, number]
+        return count
 
     def delivered(self, sink: str) -> list[Any]:
         return [payload for *_, payload in sinks.read(self.spec["sinks"][sink])]
 
 
 class ServerKills:
-    """Kills the server, and starts it again, when these parts of the output are awaited."""
+    """Kills the server, and starts it again, when these parts of the output are awaited; the rest when no more is."""
 
     def __init__(self, server: S3Server, parts: Sequence[float]) -> None:
         self.server, self.left, self.kills = server, list(parts), 0
@@ -113,6 +129,7 @@ def survive(folder: Path, server: S3Server, count: int, seed: int, roles: Sequen
         with explained(job, killer):
             job.start()
             killer.run()
+            meanwhile(1)
             assert job.end()[1]["outcome"] == "completed"
             assert canonical(job.delivered("index")) == wanted
             audit = job.audit()

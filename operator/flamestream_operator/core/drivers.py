@@ -1,8 +1,9 @@
 """The Spark applications of a run: which driver pods there should be, one step at a time.
 
-A driver that has ended, was deleted, or stands on a dead node is replaced by a new launch with a new name. A driver whose pods were made
-from something else is replaced while the stream runs: the new one's workers connect as standbys first, then the old one's hand their
-slots over, then it is deleted.
+A driver that has ended, was deleted, or stands on a dead node is replaced by a new launch with a new name. If workers of it live on other
+nodes, they carry the stream until the new ones are there: only then is the object of a driver on a dead node removed. A driver whose pods
+were made from something else is replaced while the stream runs: the new one's workers connect as standbys first, then the old one's hand
+their slots over, then it is deleted.
 
 Keeps: a launch number is used once; a pod that was seen once is never made again; at most one launch of an application is starting.
 Does not: make or delete pods (effects.py).
@@ -130,9 +131,14 @@ def _has_successor(status: JobResourceStatus, driver: DriverStatus) -> bool:
 
 
 def _leaves(seen: Seen, driver: DriverStatus) -> bool:
-    """Its pod is about to stop: a successor starts beside it."""
+    """Its pod is about to stop, or its node is lost: a successor starts beside it."""
     pod = seen.pod(driver.name)
-    return pod is not None and is_going(pod)
+    return pod is not None and (is_going(pod) or node_of(pod) in seen.dead_nodes)
+
+
+def _has_survivors(seen: Seen, driver: DriverStatus) -> bool:
+    """Workers of it on other nodes still carry the stream, and would go with its pod's object: it stays until others are there."""
+    return _connected(seen, driver) > 0
 
 
 def _ending(seen: Seen, driver: DriverStatus) -> Ending | None:
@@ -145,7 +151,7 @@ def _ending(seen: Seen, driver: DriverStatus) -> Ending | None:
         return Ending("DriverReplaced", f"driver pod {driver.name} is not the one that was made: somebody made another of its name")
     if phase_of(pod) in ("Failed", "Succeeded"):
         return _told(pod)
-    if node_of(pod) in seen.dead_nodes:
+    if node_of(pod) in seen.dead_nodes and not _has_survivors(seen, driver):
         return Ending("NodeLost", f"node {node_of(pod)} of driver pod {driver.name} is not ready")
     return None
 

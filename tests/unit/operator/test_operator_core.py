@@ -337,3 +337,20 @@ def test_a_new_leader_says_nothing_new_of_a_running_stream() -> None:
             assert (world.status.phase, world.status.conditions, world.pods("driver"), world.pods("worker")) == before
 
     played(play)
+
+
+def test_survivors_of_a_lost_drivers_node_carry_the_stream_until_others_are_there() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        world.kubernetes.merge(("Pod", "default", "job-driver-a-1"), {"spec": {"nodeName": "dead"}})
+        node = {"metadata": {"name": "dead", "uid": "n"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+        world.operators[0].cluster.nodes.put(node)
+        for _ in range(60):
+            await world.calm(1)
+            assert world.operators[0].hosting.status("default.job").phase == "running" or world.pods("driver") == ["job-driver-a-2"]
+            old = [name for name in world.pods("worker") if name.startswith("job-a-1-")]
+            new = [name for name in world.pods("worker") if name.startswith("job-a-2-")]
+            assert len(old) == 2 or len(new) == 2, "nobody carries the stream"
+        assert (world.pods("driver"), world.status.phase) == (["job-driver-a-2"], "Running")
+
+    played(play)

@@ -18,7 +18,7 @@ import msgspec
 
 from flamestream.adapters.kafka.clients import Clients, KafkaAccess
 from flamestream.adapters.kafka.formats import Format
-from flamestream.adapters.kafka.own_thread import OwnThread
+from flamestream.adapters.own_thread import OwnThread
 from flamestream.adapters.serial import Serial
 from flamestream.adapters.sinks.kafka_control import ControlTopic
 from flamestream.adapters.sinks.kafka_items import Records
@@ -98,7 +98,7 @@ class KafkaConsumer:
         if self._timer is not None:
             self._timer.cancel()
         self._writing.close()
-        self._thread.end()
+        self._thread.close()
 
     def _told(self, action: Deliver, result: Any) -> None:
         self._tell(action.fence, result, lambda: BundlesAcknowledged(action.fence, self._sink, action.number))

@@ -21,7 +21,7 @@ import msgspec
 from flamestream.adapters.kafka.clients import Clients, KafkaAccess
 from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
 from flamestream.adapters.kafka.formats import Format, decoder_of
-from flamestream.adapters.kafka.own_thread import OwnThread
+from flamestream.adapters.own_thread import OwnThread
 from flamestream.adapters.sources.kafka_replay import KafkaReplay
 from flamestream.adapters.sources.kafka_topic import EARLIEST, LATEST, KafkaTopic
 from flamestream.adapters.sources.reading import Chunk, ReadingProducer
@@ -88,7 +88,7 @@ class KafkaProducer(ReadingProducer):
     def close(self) -> None:
         super().close()
         self._thread.background(self._kafka.close, _closed)
-        self._thread.end()
+        self._thread.close()
 
 
 class KafkaReader:

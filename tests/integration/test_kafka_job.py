@@ -135,11 +135,11 @@ def run(jobs: ExitStack, broker: Broker, folder: Path, form: str, *, spark: bool
 
 
 def test_low_latency(broker: Broker, jobs: ExitStack, tmp_path: Path) -> None:
-    survive(run(jobs, broker, tmp_path, "low-latency", spark=False), 250, 1, [W, Z], (0.4,), committed=False)
+    survive(run(jobs, broker, tmp_path, "low-latency", spark=False), 400, 1, [W, Z], (0.2,), committed=False)
 
 
 def test_transactional_on_spark(broker: Broker, jobs: ExitStack, tmp_path: Path) -> None:
-    survive(run(jobs, broker, tmp_path, "transactional", spark=True), 250, 2, [W, C], (0.4,), committed=True)
+    survive(run(jobs, broker, tmp_path, "transactional", spark=True), 400, 2, [W, C], (0.2,), committed=True)
 
 
 @pytest.mark.slow

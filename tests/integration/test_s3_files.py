@@ -42,6 +42,10 @@ class Row:
     word: str
 
 
+ROW = f"{__name__}:Row"
+"""Other tests of this process have a Row too."""
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     binary()
@@ -129,12 +133,12 @@ def lines(bucket: Bucket) -> InBucket:
 
 def followed_json(bucket: Bucket) -> InBucket:
     bucket.put("log.jsonl", "".join(json.dumps({"n": n, "word": word}) + "\n" for n, word in enumerate(WORDS)).encode())
-    return InBucket(bucket, [Row(n, word) for n, word in enumerate(WORDS)], "1 log.jsonl", format="jsonl", type="Row", follow=True)
+    return InBucket(bucket, [Row(n, word) for n, word in enumerate(WORDS)], "1 log.jsonl", format="jsonl", type=ROW, follow=True)
 
 
 def followed_parquet(bucket: Bucket) -> InBucket:
     bucket.put("x.parquet", parquet(0, RECORDS))
-    return InBucket(bucket, [Row(n, word) for n, word in enumerate(WORDS)], "1 x.parquet", format="parquet", type="Row", follow=True)
+    return InBucket(bucket, [Row(n, word) for n, word in enumerate(WORDS)], "1 x.parquet", format="parquet", type=ROW, follow=True)
 
 
 @pytest.mark.parametrize("check", PRODUCER_CHECKS, ids=lambda check: check.__name__)

@@ -26,7 +26,8 @@ setup:
 	@$(PYTHON) scripts/setup.py
 
 test: lint
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow and not frames"
+	$(BIN)/python -m pytest -m "frames and not slow" tests/integration
 
 test-long: setup
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

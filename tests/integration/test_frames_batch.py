@@ -17,7 +17,7 @@ from flamestream.testing import graphs
 from flamestream.testing.reference import ERRORS, interpret
 from support.frames import EXAMPLES, batch_results, encoded
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.frames]
 SEEDS = st.integers(0, 1 << 32)
 
 

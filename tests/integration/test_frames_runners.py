@@ -14,7 +14,7 @@ from flamestream.spark.frames.raised import raised_in_tasks
 from flamestream.testing import graphs
 from support.frame_jobs import Site, graph_of, lines
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.frames]
 STAGES = (graphs.scatter, graphs.concatenation, graphs.rekey, graphs.windows, graphs.rounds)
 
 

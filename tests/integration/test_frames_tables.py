@@ -23,7 +23,7 @@ from flamestream.testing.reference import Walk
 from support.frame_jobs import Site, graph_of, lines
 from support.frames import spark_session
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.frames]
 APPLICATION = """
 import sys
 sys.path[:0] = {path!r}

@@ -51,7 +51,7 @@ class S3Job(CliJob):
         self._chain: Chain | None = None
         self._counts: dict[tuple[int, int], int] = {}
         self.out = self.url("out")
-        rolling = {"path": self.out, "type": "Change", "rollBytes": 200_000, "rollSeconds": 2, "segmentSeconds": 0.02}
+        rolling = {"path": self.out, "type": "inverted_index:Change", "rollBytes": 200_000, "rollSeconds": 2, "segmentSeconds": 0.02}
         spec = {
             "sources": {"docs": {"files": {"path": self.url("docs")}}},
             "sinks": {"index": {"rolling": rolling}},

@@ -144,14 +144,20 @@ def _client(
     from botocore.exceptions import BotoCoreError  # lazily: it costs 0.3 s, and a job on a folder never needs it
 
     try:
+        if access_key is None:  # keys from the environment, which may change
+            return _new_client(endpoint, region, None, None, read_seconds)
         return _shared_client(endpoint, region, access_key, secret_key, read_seconds)
     except (BotoCoreError, ValueError) as error:
         raise UserError(f"{where} cannot be used: {error}; correct its URL in the manifest") from error
 
 
 @lru_cache(maxsize=64)
-def _shared_client(endpoint: str | None, region: str | None, access_key: str | None, secret_key: str | None, read_seconds: float) -> Any:
+def _shared_client(endpoint: str | None, region: str | None, access_key: str, secret_key: str | None, read_seconds: float) -> Any:
     """Threads may share a client, and one costs megabytes: a process that serves many jobs has one for each set of keys."""
+    return _new_client(endpoint, region, access_key, secret_key, read_seconds)
+
+
+def _new_client(endpoint: str | None, region: str | None, access_key: str | None, secret_key: str | None, read_seconds: float) -> Any:
     import boto3.session
     from botocore.config import Config
 

@@ -30,6 +30,10 @@ class Order:
     tags: Vector[str] = Vector()  # noqa: RUF009  # a Vector never changes
 
 
+ORDER = f"{__name__}:Order"
+"""Other tests of this process have an Order too."""
+
+
 def read(folder: Path, skip: int = 0, **settings: object) -> list[object]:
     """All records behind `skip`."""
     spec = FilesSpec(path=str(folder), **settings)  # type: ignore[arg-type]
@@ -55,7 +59,7 @@ def errors(found: list[object]) -> list[object]:
 
 def test_json_lines_become_maps_or_instances_and_bad_ones_are_named_with_file_and_row(tmp_path: Path) -> None:
     (tmp_path / "a").write_text('{"id": 1, "amount": 2, "tags": ["x"]}\n\n{"id": 1\n{"id": "1", "amount": null}\n[1, {"k": null}]\n')
-    typed = errors(read(tmp_path, format="jsonl", type="Order"))
+    typed = errors(read(tmp_path, format="jsonl", type=ORDER))
     assert typed[0] == Order(1, 2.0, Vector(["x"]))
     assert [str(one).partition(":")[0] for one in typed[1:]] == ["BadRow"] * 3
     assert str(typed[1]).startswith("BadRow: a: row 2 (at byte 39): ")
@@ -67,7 +71,7 @@ def test_json_lines_become_maps_or_instances_and_bad_ones_are_named_with_file_an
 
 def test_csv_values_become_what_the_class_says(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('\ufeffid;amount;note\n1;2.5;"say ""hi"";"\n2;;\nx;1;\n3;4\n4;1;"open\n')
-    found = errors(read(tmp_path, format="csv", delimiter=";", type="Order", columns=["id", "amount"]))
+    found = errors(read(tmp_path, format="csv", delimiter=";", type=ORDER, columns=["id", "amount"]))
     assert found[:2] == [Order(1, 2.5), Order(2, None)]
     assert "row 3" in str(found[2])
     assert "2 values where 3 columns are" in str(found[3])
@@ -99,7 +103,7 @@ def test_parquet_values_become_payloads(tmp_path: Path) -> None:
 
 def test_rows_of_parquet_that_do_not_fit_the_class_are_named(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1, None], "amount": [1.5, 2.5]}), tmp_path / "a.parquet")
-    good, bad = errors(read(tmp_path, format="parquet", type="Order"))
+    good, bad = errors(read(tmp_path, format="parquet", type=ORDER))
     assert good == Order(1, 1.5)
     assert str(bad).startswith("BadRow: a.parquet: row 2: Expected `int`, got `null`")
 

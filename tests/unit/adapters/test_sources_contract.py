@@ -33,6 +33,10 @@ class Row:
     word: str
 
 
+ROW = f"{__name__}:Row"
+"""Other tests of this process have a Row too."""
+
+
 class Spec:
     """An outside that is reached by a spec."""
 
@@ -73,7 +77,7 @@ def json_rows(folder: Path) -> Outside:
 def csv_rows(folder: Path) -> Outside:
     for name, rows in (("a", range(4)), ("b", range(0)), ("c", range(4, 10))):
         (folder / f"{name}.csv").write_text("n,word\n" + "".join(f'{n},"{WORDS[n]}"\n' for n in rows))
-    settings = {"path": str(folder), "format": "csv", "type": "Row"}
+    settings = {"path": str(folder), "format": "csv", "type": ROW}
     return Spec({"files": settings}, [Row(number, word) for number, word in enumerate(WORDS)])
 
 
@@ -81,20 +85,18 @@ def parquet_rows(folder: Path) -> Outside:
     write_parquet(folder / "b.parquet", 4, 10)
     write_parquet(folder / "a.parquet", 0, 4)
     write_parquet(folder / "ab.parquet", 0, 0)
-    return Spec({"files": {"path": str(folder), "format": "parquet", "type": "Row"}}, [Row(n, word) for n, word in enumerate(WORDS)])
+    return Spec({"files": {"path": str(folder), "format": "parquet", "type": ROW}}, [Row(n, word) for n, word in enumerate(WORDS)])
 
 
 def followed_parquet(folder: Path) -> Outside:
     write_parquet(folder / "x.parquet", 0, 10)
-    settings = {"path": str(folder), "format": "parquet", "type": "Row", "follow": True}
+    settings = {"path": str(folder), "format": "parquet", "type": ROW, "follow": True}
     return Spec({"files": settings}, [Row(number, word) for number, word in enumerate(WORDS)], "1 x.parquet")
 
 
 def followed_csv(folder: Path) -> Outside:
     (folder / "log").write_text("n,word\r\n" + "".join(f"{n},{word}\r\n" for n, word in enumerate(WORDS)) + "11,inco")
-    return Spec(
-        {"files": {"path": str(folder), "format": "csv", "type": "Row", "follow": True}}, [Row(*r) for r in enumerate(WORDS)], "log"
-    )
+    return Spec({"files": {"path": str(folder), "format": "csv", "type": ROW, "follow": True}}, [Row(*r) for r in enumerate(WORDS)], "log")
 
 
 def write_parquet(path: Path, first: int, end: int) -> None:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Any, Protocol
-from zlib import crc32
 
 from flamestream.core import user_code
 from flamestream.core.barrier import Barrier
@@ -24,6 +23,7 @@ from flamestream.core.grouping import Grouping
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.messages import Data
 from flamestream.core.outbox import Gathered
+from flamestream.core.placing import Place, place_of
 from flamestream.core.reduce import Reduce
 from flamestream.core.settings import ERRORS, WorkerSettings
 from flamestream.model import payload as codec
@@ -31,21 +31,18 @@ from flamestream.model.graph import Graph, Kind, Vertex
 from flamestream.model.ids import Slot, WorkerId
 from flamestream.model.meta import COMPONENTS, Meta, child, components
 from flamestream.model.payload import ErrorValue
-from flamestream.model.slot import slot_of_hash
 from flamestream.model.time import Time
 
 Enter = Callable[[Meta, Any, bool], None]
 """(meta, payload, is it a tombstone): an item enters a vertex."""
 Handle = Callable[[bytes, Slot, Meta, Any, bool], None]
 """(key, slot, meta, payload, is it a tombstone): an item at a place that this worker owns."""
-Place = Callable[[Any], tuple[Any, Slot]]
 Fail = Callable[[Meta, ErrorValue, bool], None]
 Work = tuple[Meta, Time, int, Any, bool]
 """(meta, cause, vertex, payload, is it a tombstone): an item at this worker's door."""
 _Round = tuple[Meta, int, Time, int, Any, bool]
 """(meta, number, cause, vertex, payload, is it a tombstone): an item that goes round a loop. Numbers keep heap order total."""
 KEYED = (Kind.GROUPING, Kind.REDUCE, Kind.SINK)
-KEYS_CACHED = 65_536
 _IN_ORDER = itemgetter(0, 4)
 """By meta, an item before its tombstone: a frame groups by cause, so a tombstone of an older cause may stand before its item (!)."""
 
@@ -212,35 +209,7 @@ class Dataflow:
         return enter
 
     def _place(self, vertex: Vertex) -> Place:
-        """payload -> (canonical key or ErrorValue, slot). Recent `str` keys are remembered with their slot."""
-        debug, slots, encode = self._settings.debug, self._settings.slots, codec.encode
-        key_of = itself if vertex.key is None else user_code.observed(vertex.key, debug)
-        balance = None if vertex.balance is None else user_code.balanced(vertex.balance, debug)
-        known: dict[str, tuple[bytes, Slot]] = {}
-
-        def place(payload: Any) -> tuple[Any, Slot]:
-            called = vertex.key
-            try:
-                key = key_of(payload)
-                if type(key) is str and (found := known.get(key)) is not None:
-                    return found
-                encoded = encode(key)
-                if balance is None:
-                    slot = Slot(crc32(encoded) * slots >> 32)
-                else:
-                    called = vertex.balance
-                    slot = slot_of_hash(balance(key), slots)
-            except user_code.FATAL:
-                raise
-            except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
-                return user_code.error_of(called or itself, error), Slot(0)
-            if type(key) is str:
-                if len(known) >= KEYS_CACHED:
-                    known.clear()
-                known[key] = encoded, slot
-            return encoded, slot
-
-        return place
+        return place_of(vertex, self._settings.slots, self._settings.debug)
 
     # --- what vertices do -----------------------------------------------------------------------------------------------------------
 
@@ -392,11 +361,6 @@ def _last_first(graph: Graph) -> list[int]:
                 state[number] = 1
                 order.append(number)
     return order
-
-
-def itself(payload: Any) -> Any:
-    """The key of a sink without a key function."""
-    return payload
 
 
 def too_often(loop: Vertex) -> ErrorValue:

@@ -11,7 +11,7 @@ from typing import Any
 
 from flamestream.core import reduce, user_code
 from flamestream.core.actions import Bundle
-from flamestream.core.dataflow import KEYED, Output, Work, itself, too_often
+from flamestream.core.dataflow import KEYED, Output, Work, too_often
 from flamestream.core.delivery import NOT_AGAIN, NOT_BEFORE, changed, difference
 from flamestream.core.events import LastBundle, Row
 from flamestream.core.keyed import incomplete
@@ -19,6 +19,7 @@ from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.messages import Data, SlotOutput
 from flamestream.core.outbox import Gathered
 from flamestream.core.parts import REFERENCE, Parts
+from flamestream.core.placing import itself
 from flamestream.core.settings import ERRORS, WorkerSettings
 from flamestream.model import payload as codec
 from flamestream.model import state as states

@@ -9,22 +9,18 @@ Does not: hold state (keyed.py).
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
-from zlib import crc32
+from typing import Any, Protocol
 
 from flamestream.core import user_code
+from flamestream.core.placing import place_of
 from flamestream.model import payload as codec
-from flamestream.model.errors import UserError
-from flamestream.model.graph import Function, Graph, Kind, Vertex, name_of
+from flamestream.model.graph import Graph, Kind, Vertex
 from flamestream.model.meta import COMPONENTS, Meta, child, components
 from flamestream.model.payload import ErrorValue
-from flamestream.model.slot import INT32_MAX, INT32_MIN, slot_of_hash
 from flamestream.spark.frames.rows import HALT, Outbox
 from flamestream.spark.frames.stages import KEYED
 
 Enter = Callable[[Meta, Any], None]
-Place = Callable[[Any], tuple[Any, int]]
-KEYS_CACHED: Final = 65_536
 
 
 class Returns(Protocol):
@@ -44,7 +40,7 @@ class Walk:
         self._graph, self._slots, self._fail, self._debug = graph, slots, fail, debug
         self._returns: dict[int, Returns] = {}
         self._round: list[tuple[int, Meta, Any]] = []
-        self._place_error = self._place(Vertex(self.errors, Kind.SINK, "errors"))
+        self._place_error = place_of(Vertex(self.errors, Kind.SINK, "errors"), self._slots, self._debug)
         self._enter: list[Enter | None] = [None] * len(graph.vertices)
         for vertex in reversed(graph.vertices):  # a vertex is mostly added before those behind it: so this seldom recurses
             self.entrance(vertex.id)
@@ -176,7 +172,7 @@ class Walk:
     # --- doors ----------------------------------------------------------------------------------------------------------------------
 
     def _door(self, vertex: Vertex) -> Enter:
-        place, fail, number, encode = self._place(vertex), self.failed(vertex), vertex.id, codec.encode
+        place, fail, number, encode = place_of(vertex, self._slots, self._debug), self.failed(vertex), vertex.id, codec.encode
         returns, add = self._returns, self.out.add
 
         def enter(meta: Meta, payload: Any) -> None:
@@ -191,7 +187,7 @@ class Walk:
         return enter
 
     def _sink(self, vertex: Vertex) -> Enter:
-        place, fail, number, encode = self._place(vertex), self.failed(vertex), vertex.id, codec.encode
+        place, fail, number, encode = place_of(vertex, self._slots, self._debug), self.failed(vertex), vertex.id, codec.encode
         add, by_payload = self.out.add, vertex.key is None
 
         def enter(meta: Meta, payload: Any) -> None:
@@ -205,7 +201,7 @@ class Walk:
 
     def _balanced(self, vertex: Vertex, inner: Enter) -> Enter:
         """Where the work is done does not matter here; whether the balancing function fails does."""
-        place, fail = self._place(vertex), self.failed(vertex)
+        place, fail = place_of(vertex, self._slots, self._debug), self.failed(vertex)
 
         def enter(meta: Meta, payload: Any) -> None:
             key, _ = place(payload)
@@ -215,45 +211,3 @@ class Walk:
                 inner(meta, payload)
 
         return enter
-
-    def _place(self, vertex: Vertex) -> Place:
-        """payload -> (canonical key or ErrorValue, slot). Recent `str` keys are remembered with their slot."""
-        slots, encode = self._slots, codec.encode
-        key_of = _itself if vertex.key is None else user_code.observed(vertex.key, self._debug)
-        balance = None if vertex.balance is None else user_code.observed(vertex.balance, self._debug)
-        known: dict[str, tuple[bytes, int]] = {}
-
-        def place(payload: Any) -> tuple[Any, int]:
-            called = vertex.key
-            try:
-                key = key_of(payload)
-                if type(key) is str and (found := known.get(key)) is not None:
-                    return found
-                encoded = encode(key)
-                if balance is None:
-                    slot = crc32(encoded) * slots >> 32
-                else:
-                    called = vertex.balance
-                    slot = slot_of_hash(_int32(vertex.balance, balance(key)), slots)
-            except user_code.FATAL:
-                raise
-            except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
-                return user_code.error_of(called or _itself, error), 0
-            if type(key) is str:
-                if len(known) >= KEYS_CACHED:
-                    known.clear()
-                known[key] = encoded, slot
-            return encoded, slot
-
-        return place
-
-
-def _itself(payload: Any) -> Any:
-    return payload
-
-
-def _int32(balance: Function | None, value: Any) -> int:
-    assert balance is not None
-    if type(value) is not int or not INT32_MIN <= value <= INT32_MAX:
-        raise UserError(f"balancing function {name_of(balance)} returned {value!r}: it must return an int32")
-    return value

@@ -14,7 +14,9 @@ Format: docs/formats.md.
 """
 
 import time
+from array import array
 from collections.abc import Callable, Collection, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 from flamestream.core.events import Row
@@ -34,7 +36,7 @@ def encode_segment(rows: Sequence[Row], between: Callable[[], None] = lambda: ti
     batches = []
     for start in range(0, len(rows), SLICE):
         part = rows[start : start + SLICE]
-        columns = [pa.array(values, field.type) for values, field in zip(zip(*part, strict=True), schema, strict=True)]
+        columns = [_column(values, field.type) for values, field in zip(zip(*part, strict=True), schema, strict=True)]
         batches.append(pa.record_batch(columns, schema=schema))
         between()
     return _written(pa.Table.from_batches(batches, schema).sort_by(ORDER))
@@ -47,7 +49,7 @@ def decode_segment(
     table = _read(data, name)
     if slots is not None:
         compute = _compute()
-        wanted = _arrow().array(sorted(slots), table.schema.field("slot").type)
+        wanted = _column(sorted(slots), table.schema.field("slot").type)
         table = table.filter(compute.is_in(table["slot"], value_set=wanted))
     rows: list[Row] = []
     for batch in table.to_batches(max_chunksize=SLICE):
@@ -66,14 +68,10 @@ def merge_segments(segments: Sequence[bytes], names: Sequence[str] = ()) -> byte
     pa, compute = _arrow(), _compute()
     labels = [*names, *(f"segment {i}" for i in range(len(names), len(segments)))]
     tables = [_read(data, label) for data, label in zip(segments, labels, strict=True)]
-    table = pa.concat_tables([_schema(pa).empty_table(), *tables]).sort_by(ORDER).combine_chunks()
+    table = pa.concat_tables([pa.Table.from_batches([], _schema(pa)), *tables]).sort_by(ORDER).combine_chunks()
     if table.num_rows == 0:
         return _written(table)
-    key = _key_numbers(pa, compute, table)
-    newest_full = compute.if_else(table["full"], table["epoch"], -1)
-    newest = pa.table({"key": key, "epoch": newest_full}).group_by("key", use_threads=False).aggregate([("epoch", "max")])
-    keep = compute.greater_equal(table["epoch"], newest["epoch_max"].take(key))
-    return _written(table.filter(keep))
+    return _written(table.filter(compute.invert(_superseded(pa, compute, table))))
 
 
 def count_rows(data: bytes, name: str = "segment") -> tuple[int, tuple[Slot, ...]]:
@@ -82,13 +80,18 @@ def count_rows(data: bytes, name: str = "segment") -> tuple[int, tuple[Slot, ...
     return table.num_rows, tuple(sorted(Slot(slot) for slot in table["slot"].unique().to_pylist()))
 
 
-def _key_numbers(pa: Any, compute: Any, table: Any) -> Any:
-    """0 for the rows of the first (operation, slot, key) of a sorted table, 1 for those of the second, and so on."""
-    rest = table.num_rows - 1
-    operation, slot, key = (compute.not_equal(table[c].slice(1), table[c].slice(0, rest)) for c in ("operation", "slot", "key"))
-    differs = compute.or_(compute.or_(operation, slot), key)
-    starts = pa.chunked_array([pa.array([False]), *differs.chunks])
-    return compute.cumulative_sum(starts.cast(pa.int64())).combine_chunks()
+def _superseded(pa: Any, compute: Any, table: Any) -> Any:
+    """Whether each row of a sorted table stands before a newer full row of its key."""
+    rows = table.num_rows
+    operation, slot, key, epoch, full = (table[c].chunk(0) for c in ("operation", "slot", "key", "epoch", "full"))
+    differs = [compute.not_equal(c.slice(1), c.slice(0, rows - 1)) for c in (operation, slot, key)]
+    first = pa.concat_arrays([_column([False], pa.bool_()), compute.or_(compute.or_(*differs[:2]), differs[2])])
+    number = compute.cumulative_sum(first.cast(pa.int64()))  # 0 for the rows of the first key, 1 for those of the second, and so on
+    ends = compute.indices_nonzero(pa.concat_arrays([first.slice(1), _column([True], pa.bool_())]))
+    zero = _column([0], pa.int64())[0]  # if no row is full so far: row 0 is newer than none of its key
+    last_full = compute.cumulative_max(compute.if_else(full, _column(range(rows), pa.int64()), zero))
+    candidate = last_full.take(ends).take(number)
+    return compute.and_(compute.equal(number.take(candidate), number), compute.greater(epoch.take(candidate), epoch))
 
 
 def _written(table: Any) -> bytes:
@@ -130,6 +133,19 @@ def _read(data: bytes, name: str) -> Any:
 def _schema(pa: Any) -> Any:
     types = (pa.int32(), pa.int32(), pa.binary(), pa.int64(), pa.bool_(), pa.binary())
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in zip(COLUMNS, types, strict=True)])
+
+
+def _column(values: Sequence[Any], kind: Any) -> Any:
+    """An Arrow array of `values`, without nulls. By hand, since `pyarrow.array` imports pandas where that is installed: a second, once,
+    in the middle of a takeover."""
+    pa = _arrow()
+    if kind == pa.binary():
+        ends = array("i", accumulate(map(len, values), initial=0))
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(values))])
+    if kind == pa.bool_():
+        return pa.Array.from_buffers(pa.uint8(), len(values), [None, pa.py_buffer(bytes(values))]).cast(kind)
+    code = {pa.int32(): "i", pa.int64(): "q"}[kind]
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(array(code, values))])
 
 
 def _arrow() -> Any:

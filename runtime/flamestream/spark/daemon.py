@@ -17,7 +17,7 @@ PID_VARIABLE: Final = "FLAMESTREAM_DAEMON_PID"
 """How a fork knows its parent even if that died before it could look (task.py)."""
 MODULES_VARIABLE: Final = "FLAMESTREAM_PREIMPORT"
 """Further modules to import, separated by commas (SparkSettings.preimport)."""
-ALWAYS: Final = ("pyspark.worker", "msgspec", "immutables", "pyarrow", "flamestream.spark.task")
+ALWAYS: Final = ("pyspark.worker", "msgspec", "immutables", "pyarrow.parquet", "pyarrow.compute", "flamestream.spark.task")
 
 
 def preimport() -> None:

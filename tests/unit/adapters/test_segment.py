@@ -1,8 +1,12 @@
 """Segments: what was written is read, damage is never other rows, and merging keeps the state of every key."""
 
 import contextlib
+import importlib.util
 import io
+import os
 import random
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.dataset
@@ -120,3 +124,18 @@ def test_whoever_encodes_may_be_told_to_give_up() -> None:
         encode_segment(some(1), give_up)
     with pytest.raises(InterruptedError):
         decode_segment(encode_segment(some(1)), between=give_up)
+
+
+def test_nothing_of_it_imports_pandas() -> None:
+    """Which takes a second where it is installed, and would take it in the middle of a recovery."""
+    program = """if True:
+        import sys
+        from flamestream.adapters.segment import count_rows, decode_segment, encode_segment, merge_segments
+        from flamestream.core.events import Row
+        data = encode_segment([Row(1, slot, b"k%d" % slot, 3, slot > 2, b"s") for slot in range(5)])
+        assert len(decode_segment(data, "it", [1, 2])) == 2
+        assert count_rows(merge_segments([data, data]))[0] == 10
+        assert "pandas" not in sys.modules
+    """
+    assert importlib.util.find_spec("pandas"), "the test means nothing without it"
+    subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})

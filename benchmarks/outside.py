@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 from corpus import documents
 
-CHUNK = 1 << 18
+_CHUNK = memoryview(bytearray(1 << 18))
 
 
 def listen(port: int) -> socket.socket:
@@ -43,12 +43,12 @@ class Peer:
     def frames(self) -> list[bytes] | None:
         """Those that are complete; None at the end of the connection."""
         try:
-            data = self.socket.recv(CHUNK)
+            size = self.socket.recv_into(_CHUNK)
         except (ConnectionError, TimeoutError):
             return None
-        if not data:
+        if not size:
             return None
-        self._bytes += data
+        self._bytes += _CHUNK[:size]
         frames = []
         while len(self._bytes) >= 4:
             (length,) = struct.unpack_from(">I", self._bytes)
@@ -113,13 +113,29 @@ class Producer:
         return at
 
 
+class Head(msgspec.Struct, array_like=True):
+    """Of a question; the rest is left as bytes."""
+
+    kind: str
+    second: msgspec.Raw
+    third: msgspec.Raw
+    fourth: msgspec.Raw = msgspec.Raw()
+
+
 class Consumer:
-    """Takes deliveries of every worker; keeps what each slot got last, and refuses older fences."""
+    """Takes deliveries of every worker; keeps what each slot got last, and refuses older fences.
+
+    Under the newest fence it looks at nothing but a delivery's number: what it does between a delivery and its answer would count as the
+    engine's time, and keep it from stamping the next one.
+    """
 
     def __init__(self, port: int) -> None:
         self.deliveries: list[tuple[float, list[Any]]] = []
+        self._unread: list[tuple[float, msgspec.Raw]] = []
         self._last: dict[int, list[Any]] = {}
-        self._fences: dict[int, list[int]] = {}
+        self._fence = [0, 0]
+        self._head = msgspec.msgpack.Decoder(Head).decode
+        self._pair = msgspec.msgpack.Decoder(list[int]).decode
         self._listener = listen(port)
         self._stopped = False
         signal.signal(signal.SIGTERM, self._stop)
@@ -141,19 +157,32 @@ class Consumer:
                         self._answer(key.data, frame, now)
 
     def _answer(self, peer: Peer, frame: bytes, now: float) -> None:
-        question = msgspec.msgpack.decode(frame)
-        fence = question[2] if question[0] == "open" else question[1]
-        slots = question[6] if question[0] == "open" else [bundle[0] for bundle in question[3]]
-        if any(self._fences.get(slot, [0, 0]) > fence for slot in slots):
+        head = self._head(frame)
+        if head.kind == "open":
+            self._open(peer, msgspec.msgpack.decode(frame))
+        elif (fence := self._pair(head.second)) < self._fence:
             peer.send(msgspec.msgpack.encode(["fenced", fence]))
-        elif question[0] == "open":
-            self._fences.update(dict.fromkeys(slots, fence))
-            peer.send(msgspec.msgpack.encode(["opened", fence, [self._last[slot] for slot in slots if slot in self._last]]))
         else:
-            new = [bundle for bundle in question[3] if self._last.get(bundle[0], [0, 0])[1] < bundle[1]]
-            peer.send(msgspec.msgpack.encode(["acknowledged", fence, question[2]]))
+            peer.send(msgspec.msgpack.encode(["acknowledged", fence, head.third]))
+            self._unread.append((now, head.fourth))
+
+    def _open(self, peer: Peer, question: list[Any]) -> None:
+        """A worker opens its slots. All workers of an attempt do, before anything of it comes, so one fence for all slots is enough."""
+        fence, slots = question[2], question[6]
+        if fence < self._fence:
+            peer.send(msgspec.msgpack.encode(["fenced", fence]))
+            return
+        self._fence = fence
+        self.read()
+        peer.send(msgspec.msgpack.encode(["opened", fence, [self._last[slot] for slot in slots if slot in self._last]]))
+
+    def read(self) -> None:
+        """Look into what has come, and drop what had come before."""
+        for when, raw in self._unread:
+            new = [bundle for bundle in msgspec.msgpack.decode(raw) if self._last.get(bundle[0], [0, 0])[1] < bundle[1]]
             self._last.update((bundle[0], bundle) for bundle in new)
-            self.deliveries.append((now, new))
+            self.deliveries.append((when, new))
+        self._unread.clear()
 
     def _stop(self, _signal: int, _frame: FrameType | None) -> None:
         self._stopped = True
@@ -165,6 +194,7 @@ def report(consumer: Consumer) -> dict[str, Any]:
 
     from flamestream.model.payload import decode_items
 
+    consumer.read()
     last: dict[int, float] = {}
     counts: dict[int, int] = {}
     lengths: dict[str, int] = {}

@@ -128,6 +128,7 @@ class WorkerHost:
                 self._reactor.stop()
                 return
             self._ports[type(action)](action)
+        self._tell_clients(batch)
         self._collector.turn(idle=len(batch) == 1 and type(batch[0]) is events.Woken)
 
     def _heartbeat(self) -> None:
@@ -153,12 +154,16 @@ class WorkerHost:
         self._durable[action.front].appended(action)
         self._outside.journals[action.front].append(action)
 
-    def _notice(self, batch: list[Event]) -> None:
-        """What the shell itself has to do with some events."""
+    def _tell_clients(self, batch: list[Event]) -> None:
+        """What is durable now. Behind the step, whose results others wait for more."""
         for event in batch:
             if isinstance(event, events.JournalAppended):
                 self._durable[event.front].durable(event)
-            elif isinstance(event, events.Loaded):
+
+    def _notice(self, batch: list[Event]) -> None:
+        """What the shell itself has to do with some events."""
+        for event in batch:
+            if isinstance(event, events.Loaded):
                 self._reactor.soon(self._collector.settle)
             elif isinstance(event, events.FromCoordinator) and isinstance(event.message, messages.Recover):
                 self._let_go(event.message.assignment.layout.fronts_of(self._worker.me))

@@ -2,6 +2,7 @@
 
 Entries of one turn of the loop are written with one `write` and reported together. With `fsync` the write and the sync run in a
 helper thread, and what arrives meanwhile makes the next batch; the journal then survives the machine, without it the processes only.
+Without it the write is in the loop, behind the next pass: other workers wait for what that pass does, and nobody for the write.
 A full or broken disk fails the batch: the worker is told once, and the batch is tried again until it succeeds, in a new file if a part
 of it was written (files are never shortened; a reader takes the first of two equal entries). What may wait meanwhile is bounded by the
 fronts' credit.
@@ -92,7 +93,7 @@ class FolderJournal:
                 return
             raise Bug(f"front {action.front} appends under {action.fence} before its journal is sealed")
         if not self._dirty:
-            self._reactor.soon(self._flush)
+            self._reactor.soon(self._flush if self._fsync else partial(self._reactor.soon, self._flush))
         self._dirty[action.front] = log
         log.add(action.entry)
 

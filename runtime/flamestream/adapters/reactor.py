@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from flamestream.adapters.processors import anywhere
 from flamestream.model.errors import Bug
 from flamestream.model.time import Timestamp
 
@@ -206,6 +207,7 @@ class Helpers:
             self._work.put(None)
 
     def _serve(self) -> None:
+        anywhere()
         while (call := self._work.get()) is not None:
             call()
 

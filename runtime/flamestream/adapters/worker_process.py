@@ -28,6 +28,7 @@ from flamestream.adapters.host import OnDemand, Ports, WorkerHost
 from flamestream.adapters.journal import FolderJournal
 from flamestream.adapters.known_names import lookup
 from flamestream.adapters.lazy_store import LazyStore
+from flamestream.adapters.processors import keep_to
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.snapshots import StoreSnapshots
 from flamestream.adapters.tcp import TcpLinks
@@ -76,6 +77,10 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     """To listen on for other workers; 0.0.0.0 or :: means that `advertised` says how they reach it."""
     advertised: str = ""
+    beside: int = 0
+    """How many workers share the work on one machine; 0: unknown."""
+    processors: tuple[int, ...] = ()
+    """Where the loop runs; none: anywhere (processors.py)."""
     parent: int = 0
     """Pid of the parent, to end with it; 0: the caller sees to that."""
 
@@ -83,6 +88,8 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
 def run(config: WorkerProcessConfig) -> int:
     """Live one life. The exit code."""
     process_shell.begin(config.parent, job=config.settings.job, role="worker", worker=config.worker)
+    if config.processors:
+        keep_to(config.processors)
     try:
         graph = load(Path(config.application), config.graph)
         process = _WorkerProcess(config, Worker(config.worker, graph, config.settings, FASTEST))

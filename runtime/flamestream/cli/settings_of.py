@@ -64,6 +64,7 @@ def worker_config(checked: CheckedJob, *, coordinator: str, token: str, job: str
         sinks={name: described.sink(name) for name in spec.sinks},
         store=described.store,
         journal=_journal(checked, zookeeper),
+        beside=spec.workers.replicas,
     )
 
 

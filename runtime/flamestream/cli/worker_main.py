@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from flamestream.adapters.process_identity import ProcessIdentity
+from flamestream.adapters.processors import share
 from flamestream.adapters.worker_process import WorkerProcessConfig, run
 from flamestream.model.ids import WorkerId
 from flamestream.spark.task import Life
@@ -25,6 +26,7 @@ def worker_main(config: bytes, folder: str, life: Life) -> int:
     decoded = msgspec.json.decode(config, type=WorkerProcessConfig)
     if folder:
         _leave_trace(Path(folder), life)
+        decoded = msgspec.structs.replace(decoded, processors=tuple(share(life.index, of=decoded.beside)))
     return run(msgspec.structs.replace(decoded, worker=WorkerId(life.name)))
 
 

@@ -117,13 +117,13 @@ class Worker:
         self._to_acker()
         while self._acker is not None and self._hear():
             self._to_acker()
-        self._actions += self._outputs.calls()
+        calls = self._outputs.calls()
         self._epochs.go_on(self._settled)
         if self._now - self._probed >= self._settings.probe and self._rejoin.running:
             self._probed = self._now
             self._outbox.probe(self._peers)
         self._fronts.pull()
-        self._actions += [*self._epochs.actions, *self._fronts.actions, *self._outbox.frames()]
+        self._actions += [*self._outbox.frames(), *calls, *self._epochs.actions, *self._fronts.actions]
         self._epochs.actions, self._fronts.actions = [], []
         if self._fronts.waits_for_a_pass:
             self._actions.append(Wake())
@@ -134,7 +134,7 @@ class Worker:
         Nothing is acked or promised before that share is done (!), so two passes are one for everybody else.
         """
         self._outbox.close()
-        self._actions += [*self._fronts.actions, *self._outbox.frames(), Wake()]
+        self._actions += [*self._outbox.frames(), *self._fronts.actions, Wake()]
         self._fronts.actions = []
 
     def _halt(self, category: str, message: str) -> None:

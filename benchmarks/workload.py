@@ -1,21 +1,21 @@
-"""The benchmarks' job: an inverted index of the delivery paper. A line is `number<TAB>words`; a result is a change of one posting list."""
+"""The benchmarks' job: an inverted index of the delivery paper. A line is `number<TAB>words`; a result is a change of one posting list.
 
-from dataclasses import dataclass
+Structs, since they are made in 0.13 us where a frozen dataclass takes 0.9."""
+
+import msgspec
 
 import flamestream as fs
 
 
 @fs.payload_type
-@dataclass(frozen=True, slots=True)
-class Posting:
+class Posting(msgspec.Struct, frozen=True):
     word: str
     document: int
     positions: tuple[int, ...]
 
 
 @fs.payload_type
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     word: str
     document: int
     positions: tuple[int, ...]

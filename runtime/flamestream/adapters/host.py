@@ -89,6 +89,8 @@ class WorkerHost:
         self._outside = ports
         self._durable: OnDemand[FrontId, _Durable] = OnDemand(lambda front: _Durable(ports.producers[front]))
         self._collector = Collector()
+        self._beat = events.Woken()
+        """Told from the wake-ups that a worker asks for itself, in the middle of its work."""
         self.exit: actions.Exit | None = None
         """Why the loop has stopped."""
         self._ports: dict[type[Any], Callable[[Any], None]] = {
@@ -129,10 +131,10 @@ class WorkerHost:
                 return
             self._ports[type(action)](action)
         self._tell_clients(batch)
-        self._collector.turn(idle=len(batch) == 1 and type(batch[0]) is events.Woken)
+        self._collector.turn(idle=len(batch) == 1 and batch[0] is self._beat)
 
     def _heartbeat(self) -> None:
-        self._inbox.append(events.Woken())
+        self._inbox.append(self._beat)
         self._reactor.later(HEARTBEAT_SECONDS, self._heartbeat)
 
     def _tell(self, action: actions.ToldCoordinator) -> None:

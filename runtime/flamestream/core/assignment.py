@@ -3,7 +3,7 @@
 >>> a, b, c = WorkerId("a"), WorkerId("b"), WorkerId("c")
 >>> first = next_layout(None, [a, b], slots=4, fronts=1)
 >>> first.owners, first.fronts, first.acker, first.version
-(('a', 'a', 'b', 'b'), ('a',), 'a', 1)
+(('a', 'a', 'b', 'b'), ('a',), 'b', 1)
 >>> next_layout(first, [b, c], slots=4, fronts=1).owners      # c takes a's place, b keeps what it has
 ('c', 'c', 'b', 'b')
 
@@ -50,6 +50,9 @@ def _room(old: Sequence[WorkerId], members: Sequence[WorkerId], count: int) -> d
 
 
 def _acker(old: Layout | None, members: Sequence[WorkerId], fronts: Sequence[WorkerId]) -> WorkerId:
-    """With a front if there is one, so that its acks and promises need no network; else where it was."""
-    candidates = sorted(set(fronts)) or sorted(members)
+    """With the fewest fronts, and where it was if it can be: whoever reads a run hands others their share before it begins its own, so
+    they are the last to finish, and the one that finishes last should know without asking that all have."""
+    have = Counter(fronts)
+    fewest = min(have[member] for member in members)
+    candidates = sorted(member for member in members if have[member] == fewest)
     return old.acker if old and old.acker in candidates else candidates[0]

@@ -67,7 +67,7 @@ from flamestream.core.record_keeper import News, RecordEvent
 from flamestream.core.stuck import Stuck
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import WorkerId
-from flamestream.model.time import Timestamp
+from flamestream.model.time import END, Timestamp
 
 
 class Coordinator:
@@ -192,7 +192,10 @@ class Coordinator:
         desk.minimal = max(desk.minimal, progress.minimal)
         if self._endings.drain and self._endings.drain.told:
             self._endings.drain.hear(worker, progress)
-        self._stuck.hear(worker, progress, acker=worker == desk.record.layout.acker)
+        acker = worker == desk.record.layout.acker
+        if acker:
+            desk.idle = progress.oldest == END
+        self._stuck.hear(worker, progress, acker=acker)
 
     def _hear_manifest(self, event: ManifestLoaded | ManifestBroken) -> None:
         if self._desk.committed.hear(event) and isinstance(event, ManifestBroken) and self._desk.running:

@@ -32,6 +32,8 @@ class Desk:
         self.committed = CommittedManifest(self.instructions, self.time, settings)
         self.running = False
         """The workers of the record's layout run under its fence, as far as is known."""
+        self.idle = False
+        """Nothing was in flight at the newest report of this attempt's acker, which may be lost since."""
         self.finished = False
         self.minimal: Time = START
         """The greatest minimal time that any worker has reported."""

@@ -27,7 +27,7 @@ from flamestream.core.messages import Opened, Sealed
 from flamestream.core.recovery import Recovery
 from flamestream.core.takeover import successors
 from flamestream.model.ids import Attempt, WorkerId
-from flamestream.model.time import END, START, Timestamp
+from flamestream.model.time import START, Timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,8 @@ class Healing:
         """The record first: whoever acts for an older attempt can commit nothing from here on."""
         desk = self._desk
         self._epochs.abort(f"a recovery begins: {cause}")
-        desk.running, self.complaint = False, None
+        desk.running = desk.idle = False
+        self.complaint = None
         self.recovery = self.recovery_type(cause, since)
         self._failures.recover()
         self.recoveries, self.cause, self.duration_us = self.recoveries + 1, cause, 0
@@ -155,8 +156,7 @@ class Healing:
             assert self.complaint, "a recovery without a cause"
             kind, message, since = self.complaint.kind, self.complaint.message, self.complaint.since
         if self._desk.running:
-            acker = self._desk.acker_progress
-            self._failures.count(kind, message, self._desk.minimal, idle=acker is not None and acker.oldest == END)
+            self._failures.count(kind, message, self._desk.minimal, idle=self._desk.idle)
         self.recover(chosen, message, since)
 
     def _fenced(self) -> None:

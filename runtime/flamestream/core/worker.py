@@ -59,6 +59,8 @@ class Worker:
         self._items_in = self._items_out = 0
         self._now = Timestamp(0)
         self._runs: list[Work] = []
+        self._told_all: list[msg.PeerMessage] = []
+        """By the acker here; not heard here yet."""
         self._halted = True
         self._begin(Layout(LayoutVersion(0), (me,) * settings.slots, (), me), START, {})
 
@@ -72,6 +74,8 @@ class Worker:
     def step(self, now: Timestamp, events: Sequence[ev.Event]) -> list[Action]:
         """Take one pass of events; what must be done, in order."""
         self._now = now
+        if self._told_all:
+            self._try(self._hear_own)
         for event in events:
             self._try(self._take, event)  # each by itself: behind one that halts this attempt may stand the next one's Recover
         self._try(self._process)
@@ -116,6 +120,8 @@ class Worker:
             return
         self._to_acker()
         while self._acker is not None and self._hear():
+            if not self._peers:
+                self._hear_own()
             self._to_acker()
         calls = self._outputs.calls()
         self._epochs.go_on(self._settled)
@@ -125,7 +131,7 @@ class Worker:
         self._fronts.pull()
         self._actions += [*self._outbox.frames(), *calls, *self._epochs.actions, *self._fronts.actions]
         self._epochs.actions, self._fronts.actions = [], []
-        if self._fronts.waits_for_a_pass:
+        if self._fronts.waits_for_a_pass or self._told_all:
             self._actions.append(Wake())
 
     def _let_others_begin(self) -> None:
@@ -197,6 +203,7 @@ class Worker:
         self._outputs = Outputs(self.fence, self._sinks, cut, settings.delivery_items, self._parts)
         self._broken: dict[WorkerId, str] = {}
         self._runs.clear()
+        self._told_all.clear()
         self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings.slice_size)
         self._minimal = self._settled_told = cut
         self.flow.reset(layout.owners, self._outputs.barriers)
@@ -326,7 +333,8 @@ class Worker:
             self._tell_acker(msg.Settled(settled))
 
     def _hear(self) -> bool:
-        """As the acker: tell all what is new, this worker included. True if something was."""
+        """As the acker: tell all what is new. True if something was. This worker hears it as the others do, behind this pass: what it does
+        then must not hold up what they wait for."""
         assert self._acker is not None
         if not self._rejoin.running:
             return False
@@ -334,7 +342,7 @@ class Worker:
         for message in told:
             for peer in self._peers:
                 self._outbox.tell(peer, message)
-            self._hear_message(message)
+        self._told_all += told
         questions = self._acker.questions()
         for question in questions:
             owner = self._layout.fronts[question.front]
@@ -343,6 +351,11 @@ class Worker:
             else:
                 self._outbox.tell(owner, question)
         return bool(told or questions)
+
+    def _hear_own(self) -> None:
+        told, self._told_all = self._told_all, []
+        for message in told:
+            self._hear_message(message)
 
     def _hear_message(self, message: msg.PeerMessage) -> None:
         match message:

@@ -181,6 +181,33 @@ def test_a_producer_hears_how_far_each_partition_is_durable(loop: EpollReactor) 
     assert hosted.calls == [("producer.durable", (40, "p", 16))]
 
 
+def test_a_client_hears_what_is_durable_behind_what_the_step_made_of_it(loop: EpollReactor) -> None:
+    hosted = Hosted(loop, [actions.Append(FENCE, FRONT, entry(10, "a", 0, 3))], [actions.ToPeer(WorkerId("p"), Frame(FENCE, 1, []))])
+    hosted.inbox.append(Woken())
+    hosted.host.turn()
+    hosted.inbox.append(JournalAppended(FENCE, FRONT, Time(10)))
+    hosted.host.turn()
+    assert [name for name, _ in hosted.calls][-2:] == ["links.send", "producer.durable"]
+
+
+@pytest.mark.usefixtures("_as_before")
+def test_the_collector_runs_when_nothing_happens_and_not_in_the_middle_of_a_worker_s_work(
+    loop: EpollReactor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosted = Hosted(loop, [actions.Wake()], [])
+    told: list[bool] = []
+    monkeypatch.setattr("flamestream.adapters.collector.Collector.turn", lambda self, *, idle: told.append(idle))
+    hosted.inbox.append(JournalAppended(FENCE, FRONT, Time(10)))
+    hosted.host.turn()
+    loop.turn()
+    hosted.host.turn()
+    assert told == [False, False]
+    hosted.host.start()
+    loop.turn()
+    hosted.host.turn()
+    assert told == [False, False, True]
+
+
 def test_what_an_older_attempt_has_made_durable_is_not_told(loop: EpollReactor) -> None:
     hosted = Hosted(loop, appended(entry(10, "p", 0, 5)), appended(entry(11, "p", 0, 2), fence=NEWER))
     for _ in range(2):

@@ -296,6 +296,23 @@ def test_a_worker_without_a_part_says_that_it_is_not_ready() -> None:
     assert (hello.fence, hello.ready, hello.graph) == ((0, 0), False, cluster.graph.identity)
 
 
+def test_the_acker_tells_the_others_before_it_releases_its_own_results() -> None:
+    cluster = CoreCluster(_graph(), 2, 1).recover()
+    cluster.run()
+    acker = cluster.layout.acker
+    cluster.feed(0, *"abcdefgh")
+    cluster.run()
+    mine = [action for name, action in cluster.done if name == acker]
+    told = [i for i, action in enumerate(mine) if isinstance(action, act.ToPeer) and _has(action.frame, msg.MinimalTime)]
+    delivered = [i for i, action in enumerate(mine) if isinstance(action, act.Deliver)]
+    assert delivered
+    assert all(any(isinstance(mine[i], act.Wake) for i in range(max(t for t in told if t < d), d)) for d in delivered)
+
+
+def _has(frame: msg.Frame, kind: type) -> bool:
+    return any(isinstance(message, kind) for message in frame.messages)
+
+
 def test_a_second_failure_of_an_attempt_is_not_told() -> None:
     cluster = _cluster()
     failure = ev.SourceFailed(cluster.fence, F, "corrupt", "expired")

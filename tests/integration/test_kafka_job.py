@@ -74,7 +74,7 @@ def jobs() -> Iterator[ExitStack]:
 def delivered(job: KafkaJob, committed: bool) -> list[tuple[bytes, bytes | None, bytes | None]]:
     """Meta, key and value of every record, in the total order."""
     found = []
-    for message in job.broker.read(job.index, committed):
+    for message in job.broker.read(job.index, committed, decided=committed):
         headers: Any = message.headers()
         place = place_in(headers)
         assert place is not None

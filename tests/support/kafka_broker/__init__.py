@@ -9,7 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -174,12 +174,16 @@ class Broker:
         assert producer.flush(30) == 0
         assert not any(errors), errors
 
-    def read(self, topic: str, committed: bool = True) -> list[Message]:
-        """Everything that it holds now, partition by partition."""
+    def read(self, topic: str, committed: bool = True, *, decided: bool = False) -> list[Message]:
+        """Everything that it holds now, partition by partition.
+
+        A commit is acknowledged before all partitions have heard of it: with `decided`, transactions under way are waited for.
+        """
         isolation = "read_committed" if committed else "read_uncommitted"
         own = {"group.id": "tests", "isolation.level": isolation, "auto.offset.reset": "earliest", "enable.partition.eof": True}
         consumer = Consumer({"bootstrap.servers": self.address, "fetch.wait.max.ms": 10, "enable.auto.commit": False, **own, **QUIET})
         left = set(consumer.list_topics(topic, 10).topics[topic].partitions)
+        ends = self._ends(topic, left) if decided else {}
         consumer.assign([TopicPartition(topic, number, 0) for number in left])
         found: dict[int, list[Message]] = {number: [] for number in left}
         while left:
@@ -191,9 +195,19 @@ class Broker:
                 found[number].append(message)
             else:
                 assert error.code() == KafkaError._PARTITION_EOF, error
-                left.discard(number)
+                offset = message.offset()
+                assert offset is not None
+                if offset >= ends.get(number, 0):
+                    left.discard(number)
         consumer.close()
         return [message for number in sorted(found) for message in found[number]]
+
+    def _ends(self, topic: str, numbers: Iterable[int]) -> dict[int, int]:
+        own = {"group.id": "tests", "isolation.level": "read_uncommitted"}
+        consumer = Consumer({"bootstrap.servers": self.address, **own, **QUIET})
+        found = {number: consumer.get_watermark_offsets(TopicPartition(topic, number), 10)[1] for number in numbers}
+        consumer.close()
+        return found
 
 
 def _two_free_ports() -> tuple[int, int]:

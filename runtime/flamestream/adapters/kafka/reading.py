@@ -42,7 +42,7 @@ def read_to(consumer: "Consumer", topic: str, starts: Mapping[int, int], ends: M
         first = consumer.poll(0.5)
         if first is None:
             if time.monotonic() > deadline:
-                raise BrokersAway(f"{where}: topic {topic!r} was not read to its end within {READ_SECONDS:g} s; left: {left}")
+                raise BrokersAway(_undecided(where, topic, left, READ_SECONDS))
             continue
         for message in [first, *consumer.consume(_BATCH, 0)]:
             number, offset = message.partition(), message.offset()
@@ -58,3 +58,11 @@ def read_to(consumer: "Consumer", topic: str, starts: Mapping[int, int], ends: M
             else:
                 raise judged(error, f"{where}: topic {topic!r}, partition {number}")
     consumer.unassign()
+
+
+def _undecided(where: str, topic: str, left: Mapping[int, int], seconds: float) -> str:
+    ends = ", ".join(f"partition {number} before offset {end}" for number, end in sorted(left.items()))
+    return (
+        f"{where}: topic {topic!r} was not read to its end within {seconds:g} s ({ends}): the brokers are slow, or hold a transaction that "
+        "they never decide; kafka-transactions.sh find-hanging names such"
+    )

@@ -175,8 +175,8 @@ def test_a_function_that_raises_stops_the_job_at_an_epoch_and_a_corrected_one_go
 
 def test_what_a_function_raises_is_dead_lettered_the_same_whoever_dies(make: Make, tmp_path: Path) -> None:
     application = numbers(tmp_path, 'if n % 10 == 3:\n        raise ValueError(f"no {n}")\n    return n')
-    job = make(application, {"generator": {"count": 12_000, "rate": 6000}}, "bad", onError={"deadLetter": "bad"}, **GENTLE)
-    wanted = reference(application, range(12_000))
+    job = make(application, {"generator": {"count": 20_000, "rate": 2000}}, "bad", onError={"deadLetter": "bad"}, **GENTLE)
+    wanted = reference(application, range(20_000))
     job.start()
     kill_a_worker_after_more_output(job, reads=True)
     job.running(2)

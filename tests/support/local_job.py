@@ -4,6 +4,7 @@ The test is the launcher: it keeps the listening socket, starts processes, and m
 """
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -28,6 +29,7 @@ from flamestream.model.time import FrontId
 from support.eventually import eventually
 from support.processes import alive
 
+COUNTER = itertools.count()  # a process imports each application under a name of its own
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]}
 
@@ -37,7 +39,7 @@ class LocalJob:
 
     def __init__(self, folder: Path, application: str, source: dict[str, Any], *, workers: int = 2, interval_us: int = 200_000) -> None:
         self.folder = folder
-        self.file = folder / f"app_{os.getpid()}_{id(self):x}.py"
+        self.file = folder / f"local_{os.getpid()}_{next(COUNTER)}.py"
         self.file.write_text(application)
         self.graph: Graph = load(self.file, "graph")
         (folder / "store").mkdir()

@@ -77,7 +77,8 @@ class NativeFlow:
     def share(self, runs: list[Work]) -> bool:
         """Process new runs up to the doors of keyed vertices. True if anything waits there."""
         self._flow.share(runs, self._cuts.all)
-        self._send()
+        if self.waits or not self.has_work:
+            self._send()  # else `run` follows, and adds to the same messages
         return self.waits
 
     def run(self, runs: list[Work]) -> None:

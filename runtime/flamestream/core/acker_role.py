@@ -58,7 +58,8 @@ class Acker:
     @property
     def minimal_time(self) -> Time:
         """What may be told: minimal time, but not past a held one."""
-        return min(self.table.minimal_time, min(self._holds, default=self.table.minimal_time))
+        minimal = self.table.minimal_time
+        return min(minimal, min(self._holds)) if self._holds else minimal
 
     @property
     def error(self) -> str | None:

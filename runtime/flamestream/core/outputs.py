@@ -48,7 +48,10 @@ class Outputs:
 
     def settled(self, minimal: Time) -> Time:
         """All output below it is acknowledged: minimal time, or less."""
-        return Time(min(minimal, *(delivery.settled for delivery in self.deliveries.values())))
+        settled = minimal
+        for delivery in self.deliveries.values():
+            settled = min(settled, delivery.settled)
+        return settled
 
     def released(self) -> list[SlotOutput]:
         """How far each slot is."""

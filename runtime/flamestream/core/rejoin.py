@@ -12,7 +12,7 @@ Does not: touch journals or consumers (fronts.py, delivery.py).
 """
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
+from enum import IntEnum
 from typing import Any
 
 from flamestream.core.actions import Action, LinkPeers, Load, OpenSink
@@ -26,7 +26,7 @@ from flamestream.model.meta import LEAST
 from flamestream.model.time import Time
 
 
-class Phase(Enum):
+class Phase(IntEnum):
     """How far a recovery is."""
 
     IDLE = 0
@@ -60,7 +60,7 @@ class Rejoin:
     @property
     def ready(self) -> bool:
         """Frames of this attempt count."""
-        return self._phase.value >= Phase.READY.value
+        return self._phase >= Phase.READY
 
     @property
     def running(self) -> bool:

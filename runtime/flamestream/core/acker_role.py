@@ -59,7 +59,7 @@ class Acker:
     def minimal_time(self) -> Time:
         """What may be told: minimal time, but not past a held one."""
         minimal = self.table.minimal_time
-        return min(minimal, min(self._holds)) if self._holds else minimal
+        return min(minimal, *self._holds) if self._holds else minimal
 
     @property
     def error(self) -> str | None:

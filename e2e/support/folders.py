@@ -5,6 +5,7 @@ A pod outside the job writes documents of real text for as long as it lives. The
 Does not: audit (the product does: drills, and `kubectl flamestream audit`).
 """
 
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,7 @@ class FolderJob:
     def drill(self, target: str, **fault: Any) -> dict[str, Any]:
         """Apply a FlameStreamDrill and wait for its verdict: its status."""
         times = fault.pop("times", 1)
-        name = f"{self.name}-{target}"
+        name = f"{self.name}-{target}-{uuid.uuid4().hex[:4]}"
         spec = {"job": self.name, "fault": {"target": target, **fault}, "times": times}
         self.kube.apply({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamDrill", "metadata": {"name": name}, "spec": spec})
         self.kube.run("wait", "--for=condition=Completed", f"flamestreamdrill/{name}", "--timeout=400s", within=420)

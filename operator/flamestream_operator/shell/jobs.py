@@ -163,8 +163,7 @@ class JobReconciler:
             memory.epoch, memory.epoch_since = status.epoch, self._clock()
         metrics.observe(identity, status, self._clock() - memory.epoch_since)
         if status.recoveries > memory.recoveries and status.last_recovery is not None and status.last_recovery.duration_ms:
-            metrics.recoveries.labels(identity).inc(status.recoveries - memory.recoveries)
-            metrics.recovery_seconds.labels(identity).observe(status.last_recovery.duration_ms / 1000)
+            metrics.recovered(identity, status.last_recovery, status.recoveries - memory.recoveries)
             memory.recoveries = status.recoveries
         return Coordinated(status, _members(self._hosting.members(identity), status), memory.epoch_since, memory.hosted_since)
 

@@ -69,6 +69,15 @@ def _figures(status: Object, live: dict[str, Any] | None, now: datetime) -> Iter
         age = f", {_age(epoch['time'], now)} ago" if epoch else ""
         yield f"stream     attempt {status.get('attempt', 0)}, epoch {epoch['number'] if epoch else 'none'}{age} (as the status has it)"
         yield f"workers    {workers.get('summary', '0/0')}, {workers.get('standby', 0)} standby"
+    told = (live or {}).get("latency") or {}
+    latency = (told.get("p50_ms"), told.get("p99_ms")) if told.get("calls") else None
+    if latency is None and status.get("latency"):
+        latency = status["latency"]["p50Ms"], status["latency"]["p99Ms"]
+    if latency:
+        yield f"latency    {latency[0]:g} ms (p50), {latency[1]:g} ms (p99)"
+    snapshot = status.get("snapshot") or {}
+    if snapshot.get("size"):
+        yield f"snapshot   {snapshot['size']:,} bytes in {snapshot['store']}"
     if recovery:
         when = f"{_age(recovery['time'], now)} ago, {recovery.get('count', 0)} in this run"
         yield f"recovery   {recovery['cause']}: {recovery['durationMs']:.0f} ms, {when}"

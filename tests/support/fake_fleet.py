@@ -24,6 +24,8 @@ class Record:
     attempt: int = 0
     epoch: int = 0
     completed: bool = False
+    unsaved_since: float = 0.0
+    """Seconds: when something happened that no epoch has saved; 0: nothing."""
     commits: list[tuple[int, int]] = field(default_factory=list)
     """(attempt, run token's hash) of every commit."""
 
@@ -270,6 +272,7 @@ class _Hosted:
         return JobStatus(
             job=self.settings.job, pid=1, updated=0, phase=phase, attempt=self.attempt, epoch=self.record.epoch, cut=self.record.epoch * 10,
             workers=workers, recoveries=self.recoveries, last_recovery=last, outcome=self.outcome,
+            unsaved_since=int(self.record.unsaved_since * 1e6),
         )  # fmt: skip
 
 

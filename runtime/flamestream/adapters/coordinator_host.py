@@ -85,6 +85,7 @@ class CoordinatorHost:
         self._layout = LayoutVersion(0)
         self._figures: dict[WorkerId, Progress] = {}
         self._recent: dict[WorkerId, Recent] = {}
+        self._unsaved_since = 0
         self.finish: co.Finish | None = None
         self.server = server
         self._do: dict[type[Any], Callable[[Any], None]] = {
@@ -148,6 +149,7 @@ class CoordinatorHost:
         """Anything but a Hello."""
         if isinstance(message, Progress):
             self._figures[worker] = message
+            self._note_unsaved()
             if message.latency:
                 self._recent.setdefault(worker, Recent()).take(self._reactor.now(), message.latency)
             self._changed()
@@ -242,8 +244,18 @@ class CoordinatorHost:
     def _report(self, action: co.Report) -> None:
         if action.status.phase != self._status.phase or action.status.attempt != self._status.attempt:
             log.info("phase", extra={"phase": action.status.phase, "attempt": action.status.attempt, "cause": action.status.cause})
+        if action.status.epoch != self._status.epoch:
+            self._unsaved_since = 0
         self._status = action.status
+        self._note_unsaved()
         self._changed()
+
+    def _note_unsaved(self) -> None:
+        """An idle stream takes no epochs: only what waits for one makes it late."""
+        if all(told.minimal <= self._status.cut for told in self._figures.values()):
+            self._unsaved_since = 0
+        elif not self._unsaved_since:
+            self._unsaved_since = self._reactor.now()
 
     def _finish(self, action: co.Finish) -> None:
         log.info("job finished", extra={"outcome": action.outcome, "category": action.category, "message_": action.message})
@@ -259,7 +271,8 @@ class CoordinatorHost:
         return JobStatus(
             job=self._settings.job, pid=os.getpid(), updated=self._reactor.now(), phase=status.phase,
             attempt=status.attempt, layout=self._layout, epoch=status.epoch, cut=status.cut, cut_time=timestamp_of(status.cut),
-            workers=[self._figures_of(worker) for worker in status.workers], standbys=list(status.standbys),
+            unsaved_since=self._unsaved_since, workers=[self._figures_of(worker) for worker in status.workers],
+            standbys=list(status.standbys),
             recoveries=status.recoveries, last_recovery=recovery, problems=list(status.problems),
             dropped_connections=self.server.acceptor.dropped, outcome=finish.outcome if self.finish else "",
             category=finish.category, message=finish.message, snapshot_size=status.snapshot_size, latency=self._latency(),

@@ -70,6 +70,8 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Its global time."""
     cut_time: int = 0
     """The same in microseconds."""
+    unsaved_since: int = 0
+    """Microseconds since 1970: when something happened that no epoch has saved yet; 0: an idle stream, everything is saved."""
     workers: list[WorkerFigures] = []
     standbys: list[str] = []
     recoveries: int = 0

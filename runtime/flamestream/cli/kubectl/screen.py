@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.table import Table
-
 from flamestream.cli.kubectl.cluster import ROLE, Object, condition
 
 MARKS = {"Ready": "ready", "Running": "running", "Checkpointing": "checkpointing"}
@@ -31,14 +29,13 @@ def row(job: Object) -> dict[str, str]:
     }
 
 
-def table(rows: Sequence[dict[str, str]]) -> Table:
-    """All of them."""
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in rows[0] if rows else ("job",):
-        shown.add_column(name)
-    for each in rows:
-        shown.add_row(*each.values())
-    return shown
+def table(rows: Sequence[dict[str, str]]) -> Iterator[str]:
+    """All of them, in columns as wide as what is in them, as kubectl's are: a name that is cut is of no use to the next command."""
+    names = list(rows[0]) if rows else ["job"]
+    lines = [[name.upper() for name in names], *([*each.values()] for each in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        yield "   ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
 
 
 def lines(job: Object, pods: Sequence[Object], live: dict[str, Any] | None, now: datetime | None = None) -> Iterator[str]:

@@ -8,6 +8,7 @@ from e2e.support.kube import KubectlError, until
 from e2e.support.stream import Stream
 
 Report = Callable[..., None]
+pytestmark = pytest.mark.ci
 
 
 def test_suspend_stops_at_an_epoch_and_resume_goes_on(stream: Stream, report: Report) -> None:

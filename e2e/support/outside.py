@@ -89,6 +89,8 @@ class Outside:
 
     def __init__(self) -> None:
         self._pieces = documents()
+        self.base = 0
+        """The first document that was asked for; what it gives rests on those before."""
         self.wanted = 0
         self.rate = 0.0
         self.ended = False
@@ -140,6 +142,12 @@ class Outside:
             if self._source is not None and self._source is not peer:
                 self._drop(self._source)
             self._attempt, self._source, self._at, self._told_end = said["attempt"], peer, int(said["next"].get("", 0)), False
+            if not self.sent and self._at:
+                self._begin_at(self._at)
+
+    def _begin_at(self, first: int) -> None:
+        """A restored job: what comes before was another outside's."""
+        self.base, self.sent, self.wanted = first, [0.0] * first, max(self.wanted, first)
 
     def _drop(self, peer: Peer) -> None:
         if peer is self._source:
@@ -212,8 +220,10 @@ class Outside:
     def state(self) -> dict[str, Any]:
         """How far it is."""
         last = self.deliveries[-1][0] if self.deliveries else 0.0
-        return {"now": time.monotonic(), "sent": len(self.sent), "wanted": self.wanted, "deliveries": len(self.deliveries), "last": last,
-                "first": self.deliveries[0][0] if self.deliveries else 0.0}  # fmt: skip
+        return {
+            "now": time.monotonic(), "base": self.base, "sent": len(self.sent), "wanted": self.wanted, "deliveries": len(self.deliveries),
+            "last": last, "first": self.deliveries[0][0] if self.deliveries else 0.0,
+        }  # fmt: skip
 
     def gap(self, since: float) -> dict[str, Any]:
         """The longest pause since then."""
@@ -255,6 +265,8 @@ class Outside:
             time_ = next_time(time_, FrontId(0))
         expected: dict[int, list[bytes]] = {}
         for _, value in interpret(workload.graph, runs)["index"]:
+            if value.document < self.base:
+                continue
             expected.setdefault(slot_of(payloads.encode(value.word), SLOTS), []).append(payloads.encode(value))
         got: dict[int, list[bytes]] = {}
         metas: dict[int, bytes] = {}

@@ -28,10 +28,12 @@ class Stream:
     name: str = NAME
     words: int = 250
     """Of each document."""
+    outside: str = OUTSIDE
+    """Name of the pod that is its producer and its consumer."""
 
     def manifest(self, **changes: Any) -> dict[str, Any]:
         """The FlameStreamJob."""
-        address = f"{OUTSIDE}.{self.kube.namespace}.svc"
+        address = f"{self.outside}.{self.kube.namespace}.svc"
         spec: dict[str, Any] = {
             "application": {"file": "workload.py", "graph": "graph", "configMap": "application"},
             "sources": {"docs": {"socket": {"address": f"{address}:7001"}}},
@@ -54,29 +56,36 @@ class Stream:
         workload = (ROOT / "benchmarks" / "workload.py").read_text()
         outside = (ROOT / "e2e" / "support" / "outside.py").read_text()
         pod = {
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": OUTSIDE, "labels": {"app": OUTSIDE}},
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": self.outside, "labels": {"app": self.outside}},
             "spec": {
                 "nodeSelector": {"kubernetes.io/hostname": self.installation.node},
                 "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
                 "containers": [{
-                    "name": OUTSIDE, "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": ["python3", "/e2e/outside.py"],
+                    "name": self.outside, "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": ["python3", "/e2e/outside.py"],
                     "env": [{"name": "WORDS", "value": str(self.words)}],
                     "securityContext": _SECURITY,
                     "volumeMounts": [{"name": "code", "mountPath": "/e2e"}, {"name": "app", "mountPath": "/opt/flamestream/app"}],
                     "readinessProbe": {"tcpSocket": {"port": 7003}, "periodSeconds": 1},
                 }],
-                "volumes": [{"name": "code", "configMap": {"name": OUTSIDE}}, {"name": "app", "configMap": {"name": "application"}}],
+                "volumes": [{"name": "code", "configMap": {"name": self.outside}}, {"name": "app", "configMap": {"name": "application"}}],
             },
         }  # fmt: skip
         ports = [{"name": f"p{port}", "port": port} for port in (7001, 7002, 7003)]
+        service = {"selector": {"app": self.outside}, "ports": ports}
+        self.kube.delete("pod", self.outside, "--force", "--grace-period=0")  # one that remembers another job
         self.kube.apply(
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "application"}, "data": {"workload.py": workload}},
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": OUTSIDE}, "data": {"outside.py": outside}},
-            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": OUTSIDE}, "spec": {"selector": {"app": OUTSIDE}, "ports": ports}},
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": self.outside}, "data": {"outside.py": outside}},
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": {"name": self.outside},
+                "spec": service,
+            },
             self.installation.secret(),
             pod,
         )
-        self.kube.run("wait", "--for=condition=Ready", f"pod/{OUTSIDE}", "--timeout=60s")
+        self.kube.run("wait", "--for=condition=Ready", f"pod/{self.outside}", "--timeout=60s")
 
     def apply(self, **changes: Any) -> None:
         """Create or change the job."""
@@ -88,7 +97,7 @@ class Stream:
 
     def ask(self, path: str, within: float = 300) -> Any:
         """The outside."""
-        return self.kube.ask(OUTSIDE, path, within)
+        return self.kube.ask(self.outside, path, within)
 
     def send(self, per_second: float, documents: int) -> None:
         """So many more documents."""

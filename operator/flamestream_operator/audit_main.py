@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from flamestream.cli.audit import audited
-from flamestream.cli.driver_config import read_job
+from flamestream.cli.driver_config import CONFIG, read_driver_config, read_job
 from flamestream.cli.validation import checked_job
 from flamestream.model.errors import FlameStreamError
 
@@ -22,7 +22,9 @@ LONGEST: Final = 4000
 def verdict(complete: bool) -> dict[str, object]:
     """As FlameStreamDrill's status has it, or {"error": ...}."""
     try:
-        report = audited(checked_job(read_job()), complete)
+        application = next(CONFIG.glob("driver-*.json")).stem.removeprefix("driver-")
+        config = read_driver_config(application)
+        report = audited(checked_job(read_job()), complete, config.job, config.zookeeper)
     except FlameStreamError as error:
         return {"error": str(error)[: LONGEST // 2], "category": error.category}
     found = report.verdict

@@ -130,7 +130,7 @@ class Coordinators:
         """Delete everything of a job that nobody runs: snapshots, journal, record."""
 
         def forget() -> None:
-            savepoints.delete_job(_store(job, job.store), job.job)
+            savepoints.delete_job(_store(job, job.store), job.job, self._record(job.job))
             self._state.delete(job.job)
 
         return self._ask(self._for_stores, forget)

@@ -18,7 +18,8 @@ from flamestream.cli.driver_config import CONFIG, read_driver_config, read_job
 from flamestream.cli.settings_of import PYTHON
 from flamestream.cli.validation import CheckedJob, checked_job
 from flamestream.core.messages import Manifest
-from flamestream.model.errors import FlameStreamError, UserError
+from flamestream.model.errors import Corrupt, FlameStreamError, UserError
+from flamestream.ports import JobRecords, ObjectStore
 
 MESSAGE: Final = Path("/dev/termination-log")
 LONGEST: Final = 3000
@@ -63,14 +64,28 @@ def fits(checked: CheckedJob, manifest: Manifest | None) -> None:
 
 def _committed(checked: CheckedJob, job: str, zookeeper: str) -> Manifest | None:
     """The manifest that the job record names; None: nothing was ever committed."""
+    store = store_from(checked.job.store)
     state = ClusterState(zookeeper)
     try:
-        found = ZooKeeperJobRecords(state, job).read()
+        return newest(ZooKeeperJobRecords(state, job), store)
     finally:
         state.close()
-    if found is None or not found[0].manifest:
-        return None
-    return read_manifest(store_from(checked.job.store), found[0].manifest, found[0].manifest_hash)
+
+
+def newest(records: JobRecords, store: ObjectStore) -> Manifest | None:
+    """The stream goes on beside us: a commit removes the manifest before it, so one that is gone is looked up again."""
+    missed = ""
+    while True:
+        found = records.read()
+        if found is None or not found[0].manifest:
+            return None
+        record = found[0]
+        try:
+            return read_manifest(store, record.manifest, record.manifest_hash)
+        except Corrupt:
+            if record.manifest == missed:
+                raise
+            missed = record.manifest
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from flamestream.adapters.manifests import read_manifest, write_manifest
+from flamestream.adapters.object_names import plain
 from flamestream.adapters.snapshots import checksum_of, put_and_compare
 from flamestream.core.job_record import JobRecord
 from flamestream.core.messages import SegmentRef
@@ -60,7 +61,7 @@ def take(store: ObjectStore, url: str, record: JobRecord, job: str, name: str) -
 def restore(source: ObjectStore, savepoint: Savepoint, target: ObjectStore, job: str, fronts: int) -> JobRecord:
     """The first record of `job`, which begins where `savepoint` was taken. Its objects are in `target` then."""
     found = read_manifest(source, savepoint.manifest, savepoint.manifest_hash)
-    folder = f"{job}/restored/{savepoint.name}"
+    folder = f"{plain(job)}/restored/{savepoint.name}"
     copied = _copied(source, target, found.segments, lambda segment: f"{folder}/{PurePosixPath(segment.name).name}")
     outputs = found.outputs if job == savepoint.job else ()  # another job's sinks have never had anything
     manifest = msgspec.structs.replace(found, job=job, segments=copied, outputs=outputs)
@@ -79,10 +80,12 @@ def delete(store: ObjectStore, savepoint: Savepoint) -> None:
         store.delete(name)
 
 
-def delete_job(store: ObjectStore, job: str) -> None:
-    """Everything of a job that nobody runs any more, but for its savepoints."""
-    for name in store.names(f"{job}/"):
+def delete_job(store: ObjectStore, job: str, record: JobRecord | None) -> None:
+    """Everything of a job that nobody runs any more, but for its savepoints: its part of the store, and the newest manifest."""
+    for name in store.names(f"{plain(job)}/"):
         store.delete(name)
+    if record is not None and record.manifest:
+        store.delete(record.manifest)
 
 
 def _copied(

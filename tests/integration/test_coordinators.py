@@ -5,6 +5,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -68,13 +69,13 @@ def leader(zookeeper: EmbeddedZooKeeper, port: int) -> Iterator[Leader]:
 class Job:
     """A small endless job with real worker processes and no Spark."""
 
-    def __init__(self, name: str, folder: Path, port: int) -> None:
+    def __init__(self, name: str, folder: Path, port: int, identity: str = "") -> None:
         self.name, self._folder, self._port = name, folder, port
         (folder / "store").mkdir(parents=True)
         self._file = f"application_{uuid.uuid4().hex}.py"  # this process loads it too, and a name can be loaded once
         (folder / self._file).write_text(APPLICATION)
         self.told = JobToCoordinate(
-            job=name, token=TOKEN, workers=2, fronts=1, slots=8, interval=0.05, store=str(folder / "store"), drain_seconds=20
+            job=identity or name, token=TOKEN, workers=2, fronts=1, slots=8, interval=0.05, store=str(folder / "store"), drain_seconds=20
         )
         self.processes: list[subprocess.Popen[bytes]] = []
 
@@ -101,7 +102,8 @@ class Job:
         checked = checked_job(parse_job(msgspec.json.encode(manifest).decode(), str(self._folder / "job.json")))
         return WorkerProcessConfig(
             worker=WorkerId(worker), coordinator=f"127.0.0.1:{self._port}", token=TOKEN, application=str(self._folder / self._file),
-            graph="graph", settings=worker_settings(checked), sources={"numbers": checked.job.source("numbers")},
+            graph="graph", settings=replace(worker_settings(checked), job=self.told.job),
+            sources={"numbers": checked.job.source("numbers")},
             sinks={"texts": checked.job.sink("texts")}, store=checked.job.store, host=host,
         )  # fmt: skip
 
@@ -207,15 +209,17 @@ def test_a_job_that_fails_leaves_the_others_alone(leader: Leader, job: Job, tmp_
     assert leader.coordinators.healthy()
 
 
-def test_forgetting_a_job_leaves_no_trace(leader: Leader, job: Job, tmp_path: Path) -> None:
+def test_forgetting_a_job_leaves_no_trace(leader: Leader, tmp_path: Path, port: int) -> None:
+    identity = "space.forgotten"  # as in a cluster: what its workers call its folder is not quite its name
+    job = Job("forgotten", tmp_path / "forgotten", port, identity)
     leader.coordinators.start(job.told)
     workers = [job.start_worker() for _ in range(2)]
-    leader.wait(job.name, runs)
-    leader.coordinators.end(job.name)
-    leader.wait(job.name, lambda status: status.outcome == "stopped")
+    leader.wait(identity, lambda status: runs(status) and status.epoch > 1)
+    leader.coordinators.end(identity)
+    leader.wait(identity, lambda status: status.outcome == "stopped")
     for worker in workers:
         worker.wait(20)
-    leader.coordinators.stop(job.name)
+    leader.coordinators.stop(identity)
     leader.coordinators.forget(job.told).result(20)
-    assert leader.coordinators.record(job.name).result(10) is None
-    assert not list((tmp_path / "store").rglob("*.parquet"))
+    assert leader.coordinators.record(identity).result(10) is None
+    assert [file for file in (tmp_path / "forgotten" / "store").rglob("*") if file.is_file()] == []

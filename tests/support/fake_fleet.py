@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flamestream.adapters.status_file import JobStatus, LastRecovery, WorkerFigures
-from flamestream_operator.hosting import JobToCoordinate, Member
+from flamestream.model.errors import StoreUnavailable, UserError
+from flamestream_operator.hosting import JobToCoordinate, Member, Savepoint
 from flamestream_operator.objects.meta import ROLE, Object
 from flamestream_operator.objects.small import digest_of_application
 from support.fake_kubernetes import FakeKubernetes
@@ -23,6 +24,8 @@ class Record:
     attempt: int = 0
     epoch: int = 0
     completed: bool = False
+    unsaved_since: float = 0.0
+    """Seconds: when something happened that no epoch has saved; 0: nothing."""
     commits: list[tuple[int, int]] = field(default_factory=list)
     """(attempt, run token's hash) of every commit."""
 
@@ -38,6 +41,7 @@ class Fleet:
         """An application that does not load."""
         self.breaks_late = False
         """It passes its trial nevertheless."""
+        self.store_is_away = False
 
     def step(self) -> None:
         """Pods go on by one phase, drivers make executors, the garbage collector finds who has lost its owner."""
@@ -170,11 +174,31 @@ class FakeHosting:
         return _done(None)
 
     def restore(self, job: JobToCoordinate, savepoint: Any) -> "Future[Any]":
-        self.fleet.records[job.job] = Record(epoch=savepoint.epoch)
-        return _done(None)
+        """Only into a job without state, as the real one."""
+        future: Future[Any] = Future()
+        if job.job in self.fleet.records:
+            future.set_exception(UserError(f"job {job.job!r} has a state of its own"))
+        elif self.fleet.store_is_away:
+            future.set_exception(StoreUnavailable("the store does not answer"))
+        else:
+            self.fleet.records[job.job] = Record(epoch=savepoint.epoch)
+            future.set_result(None)
+        return future
 
     def savepoint(self, job: JobToCoordinate, name: str) -> "Future[Any]":
-        raise NotImplementedError
+        """Of the newest epoch."""
+        if self.fleet.store_is_away:
+            future: Future[Any] = Future()
+            future.set_exception(StoreUnavailable("the store does not answer"))
+            return future
+        epoch = self.fleet.records[job.job].epoch
+        folder = f"savepoints/{job.job}/{name}"
+        return _done(
+            Savepoint(
+                job=job.job, name=name, store=job.store, epoch=epoch, cut=epoch * 10, manifest=f"{folder}/manifest.json",
+                manifest_hash="0", graph="g", size=100, objects=2,
+            )
+        )  # fmt: skip
 
     def delete_savepoint(self, job: JobToCoordinate, savepoint: Any) -> "Future[None]":
         return _done(None)
@@ -248,6 +272,7 @@ class _Hosted:
         return JobStatus(
             job=self.settings.job, pid=1, updated=0, phase=phase, attempt=self.attempt, epoch=self.record.epoch, cut=self.record.epoch * 10,
             workers=workers, recoveries=self.recoveries, last_recovery=last, outcome=self.outcome,
+            unsaved_since=int(self.record.unsaved_since * 1e6),
         )  # fmt: skip
 
 

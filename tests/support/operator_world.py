@@ -14,6 +14,7 @@ from flamestream_operator.objects.meta import ROLE, Object
 from flamestream_operator.shell.api import ApiProblem
 from flamestream_operator.shell.cache import Cluster
 from flamestream_operator.shell.jobs import JobReconciler
+from flamestream_operator.shell.snapshots import SnapshotReconciler
 from flamestream_operator.shell.tools import Tools
 from support.fake_fleet import FakeHosting, Fleet
 from support.fake_kubernetes import FakeKubernetes
@@ -42,6 +43,8 @@ class OneOperator:
             clock=lambda: world.now,
         )
         self.jobs = JobReconciler(SITE, tools)
+        self.snapshots = SnapshotReconciler(self.jobs, SITE, tools)
+        self.jobs.savepoint_of = self.snapshots.savepoint_named
         for kind, thing in world.kubernetes.log[:seen]:
             self._apply(kind, thing)
 
@@ -71,6 +74,8 @@ class OneOperator:
         """One look; trouble is for the next one."""
         try:
             await self.jobs.reconcile(KEY)
+            for thing in list(self.cluster.snapshots):
+                await self.snapshots.reconcile((thing["metadata"]["namespace"], thing["metadata"]["name"]))
         except ApiProblem as problem:
             self.world.trace.append(f"{self.name}: {problem}")
         await asyncio.sleep(0)
@@ -117,6 +122,12 @@ class World:
             meta = {"namespace": KEY[0], "name": KEY[1]}
             self.life = len(self.kubernetes.created)
             self.kubernetes.make({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": meta, "spec": whole})
+
+    def snapshot(self, called: str, /, of: str = KEY[1], **status: Any) -> None:
+        """kubectl apply of a FlameStreamSnapshot; with a status it is one that was taken before, maybe of another job."""
+        meta = {"namespace": KEY[0], "name": called}
+        thing = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamSnapshot", "metadata": meta, "spec": {"job": of}}
+        self.kubernetes.make(thing | ({"status": status} if status else {}))
 
     def edit_code(self, text: str) -> str:
         """Another application; its digest."""

@@ -105,6 +105,8 @@ class RecoveryStatus(Part, frozen=True):
     """The cut that the replay began at."""
     count: int = 0
     """Recoveries so far, of this run."""
+    kind: str = ""
+    """Of the cause, in a word."""
 
 
 class ItemsStatus(Part, frozen=True):
@@ -114,6 +116,15 @@ class ItemsStatus(Part, frozen=True):
     """Records that entered."""
     output: int = 0
     """Results that were delivered."""
+
+
+class LatencyStatus(Part, frozen=True):
+    """From a record's entry to its results' acknowledgment, in milliseconds, in the minute before this status was written."""
+
+    p50_ms: float = 0
+    """The median."""
+    p99_ms: float = 0
+    """One in a hundred took longer."""
 
 
 class SnapshotPlace(Part, frozen=True):
@@ -216,6 +227,8 @@ class JobResourceStatus(Part, frozen=True):
     """The last recovery."""
     items: ItemsStatus = field(default_factory=ItemsStatus)
     """Items, at the time of the last write of this status."""
+    latency: LatencyStatus | None = None
+    """Of a job with a journalled source."""
     snapshot: SnapshotPlace | None = None
     """The committed snapshot."""
     suspension: SuspensionStatus | None = None

@@ -103,11 +103,12 @@ def _checkpointing(seen: Seen, status: JobResourceStatus, want: Wanted, flows: b
     if not seen.coordinated.status.epoch:
         return Word(False, "NoEpochYet", "the first epoch has not committed yet")
     interval = float(want.plan.spec.checkpoint.interval) if want.plan is not None else 1.0
-    age = seen.now - seen.coordinated.epoch_since
+    unsaved = seen.coordinated.status.unsaved_since / 1e6
+    age = seen.now - unsaved if unsaved else 0.0  # an idle stream takes no epochs
     if age <= max(EPOCHS_LATE, 10 * interval):
         return Word(True, "InTime")
     problems = "; ".join(status.problems) or "look for the store's troubles in the operator's log"
-    return Word(False, "EpochsLate", f"no epoch has committed for {age:.0f} s, results go on meanwhile: {problems}")
+    return Word(False, "EpochsLate", f"nothing was saved for {age:.0f} s, results go on meanwhile: {problems}")
 
 
 def _suspension(status: JobResourceStatus) -> str:

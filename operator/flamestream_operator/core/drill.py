@@ -37,6 +37,8 @@ class DrillSeen:
     """Pods that could be struck, by name."""
     replaced: bool = True
     """Whether the victim's place is taken by a ready pod."""
+    out_of_reach: str = ""
+    """Why the target's pods cannot be looked at."""
     audit: dict[str, Any] | None = None
     """The audit's termination message."""
     audit_problem: str = ""
@@ -70,6 +72,8 @@ def step(seen: DrillSeen) -> Step:
 
 def _waiting(seen: DrillSeen) -> Step:
     status = seen.status
+    if seen.out_of_reach:
+        return _error(seen, seen.out_of_reach)
     if seen.job_phase in ("", "Failed", "Suspended", "Deleting"):
         return _error(seen, f"FlameStreamJob {seen.spec.job!r} is {seen.job_phase or 'not there'}: a drill needs one that runs")
     if not is_whole(seen):
@@ -140,4 +144,9 @@ def _timeout(seen: DrillSeen, since: str, when: str) -> Step:
 
 
 def _error(seen: DrillSeen, message: str) -> Step:
-    return Step(replace(seen.status, phase="Error", message=message[:1000], finished_at=written(seen.now)))
+    return Step(in_error(seen.status, seen.now, message))
+
+
+def in_error(status: DrillStatus, now: float, message: str) -> DrillStatus:
+    """It could not be carried out."""
+    return replace(status, phase="Error", message=message[:1000], finished_at=written(now))

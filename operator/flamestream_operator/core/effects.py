@@ -9,6 +9,8 @@ Keeps: no effect that the written status does not name; deletions only of pods t
 
 from collections.abc import Iterator
 
+from flamestream.adapters import sources
+from flamestream.cli.manifest import Spec
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.core import actions as do
 from flamestream_operator.core.clock import moment
@@ -61,9 +63,14 @@ def settings_of(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobSetting
     """What the coordinator is told; the shell adds token and keys."""
     spec = plan.spec
     return JobSettings(
-        job=seen.identity, workers=spec.workers.replicas, fronts=len(spec.sources), slots=spec.workers.slots,
+        job=seen.identity, workers=spec.workers.replicas, fronts=_fronts(spec), slots=spec.workers.slots,
         interval=float(spec.checkpoint.interval) if spec.guarantee != "none" else None, store=spec.checkpoint.store, run=status.run.number,
     )  # fmt: skip
+
+
+def _fronts(spec: Spec) -> int:
+    """A source may be read by several."""
+    return sum(sources.describe(source, f"spec.sources.{name}").fronts for name, source in spec.sources.items())
 
 
 def _operations(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.Action]:

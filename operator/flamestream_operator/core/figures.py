@@ -6,7 +6,15 @@ Does not: decide; or hold more than the newest of anything.
 from msgspec.structs import replace
 
 from flamestream.adapters.status_file import JobStatus
-from flamestream_operator.api.job_status import EpochStatus, ItemsStatus, JobResourceStatus, RecoveryStatus, SnapshotPlace, WorkersStatus
+from flamestream_operator.api.job_status import (
+    EpochStatus,
+    ItemsStatus,
+    JobResourceStatus,
+    LatencyStatus,
+    RecoveryStatus,
+    SnapshotPlace,
+    WorkersStatus,
+)
 from flamestream_operator.core.clock import written
 from flamestream_operator.core.seen import Coordinated, Seen
 from flamestream_operator.core.wanted import Wanted
@@ -24,14 +32,15 @@ def with_figures(seen: Seen, status: JobResourceStatus, want: Wanted) -> JobReso
     coordinated = seen.coordinated if active else None
     status = replace(status, workers=_workers(seen, status, want, coordinated))
     if want.plan is not None:
-        status = replace(status, guarantee=want.plan.spec.guarantee, snapshot=SnapshotPlace(store=want.plan.spec.checkpoint.store))
+        place = _snapshot(status, want.plan.spec.checkpoint.store, coordinated)
+        status = replace(status, guarantee=want.plan.spec.guarantee, snapshot=place)
     if coordinated is None:
         return replace(status, problems=[])
     told = coordinated.status
     problems = sorted({problem[:LONGEST] for problem in told.problems})[:MOST_PROBLEMS]
     return replace(
         status, attempt=max(told.attempt, status.attempt), epoch=_epoch(status, coordinated), items=_items(status, told),
-        recovery=_recovery(seen, status, told), problems=problems,
+        recovery=_recovery(seen, status, told), latency=_latency(status, told), problems=problems,
     )  # fmt: skip
 
 
@@ -57,6 +66,19 @@ def _items(status: JobResourceStatus, told: JobStatus) -> ItemsStatus:
     return ItemsStatus(input=entered, output=delivered) if entered or delivered else status.items
 
 
+def _snapshot(status: JobResourceStatus, store: str, coordinated: Coordinated | None) -> SnapshotPlace:
+    """A coordinator that has just adopted a stream does not know the size before the next commit."""
+    known = status.snapshot.size if status.snapshot is not None else 0
+    return SnapshotPlace(store=store, size=(coordinated.status.snapshot_size if coordinated else 0) or known)
+
+
+def _latency(status: JobResourceStatus, told: JobStatus) -> LatencyStatus | None:
+    """Of the last minute; what was, if nothing was delivered in it."""
+    if told.latency is None or not told.latency.calls:
+        return status.latency
+    return LatencyStatus(p50_ms=told.latency.p50_ms, p99_ms=told.latency.p99_ms)
+
+
 def _recovery(seen: Seen, status: JobResourceStatus, told: JobStatus) -> RecoveryStatus | None:
     """One that is complete. The coordinator counts those that it drove itself."""
     last, before = told.last_recovery, status.recovery
@@ -65,4 +87,6 @@ def _recovery(seen: Seen, status: JobResourceStatus, told: JobStatus) -> Recover
     cause, duration = last.cause[:LONGEST], round(last.duration_ms, 1)
     if before is not None and (before.cause, before.duration_ms) == (cause, duration):
         return before
-    return RecoveryStatus(cause=cause, time=written(seen.now), duration_ms=duration, replayed_from=str(told.cut), count=told.recoveries)
+    return RecoveryStatus(
+        cause=cause, time=written(seen.now), duration_ms=duration, replayed_from=str(told.cut), count=told.recoveries, kind=last.kind
+    )

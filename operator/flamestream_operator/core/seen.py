@@ -52,7 +52,7 @@ class Operation:
 
     done: bool = False
     problem: str = ""
-    """Why it failed."""
+    """Why it failed; kept while it is tried again."""
     final: bool = False
     """It would fail again."""
     result: Any = None

@@ -205,9 +205,10 @@ def _prepared(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceS
     operation = seen.operations.get(f"{status.run.stage.lower()}/{status.run.number}")
     if operation is None or not operation.done:
         return status
+    if operation.problem and not operation.final:
+        return status  # it is tried again; until then it is a trouble (trouble.py)
     if operation.problem:
-        status = failed(status, plan.spec, seen.now, f"{status.run.stage}Failed", operation.problem)
-        return _ended(seen, status, "Failed") if operation.final or gives_up(status, plan.spec) else status
+        return _ended(seen, failed(status, plan.spec, seen.now, f"{status.run.stage}Failed", operation.problem), "Failed")
     return _starting(seen, status, status.run)
 
 

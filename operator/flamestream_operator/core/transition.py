@@ -47,4 +47,6 @@ def is_transition(before: JobResourceStatus, after: JobResourceStatus) -> bool:
 
 def _decided(status: JobResourceStatus) -> JobResourceStatus:
     conditions = [replace(each, message="", observed_generation=0) if each.status != "Unknown" else each for each in status.conditions]
-    return replace(status, epoch=None, items=replace(status.items, input=0, output=0), snapshot=None, conditions=conditions, message="")
+    return replace(
+        status, epoch=None, items=replace(status.items, input=0, output=0), snapshot=None, latency=None, conditions=conditions, message=""
+    )

@@ -22,6 +22,9 @@ def trouble(seen: Seen, status: JobResourceStatus, want: Wanted) -> Word | None:
         return Word(True, "SpecRefused", f"the newest spec cannot run, the one before goes on: {want.refusal}")
     if seen.secrets_problem:
         return Word(True, "SecretMissing", seen.secrets_problem)
+    operation = seen.operations.get(f"{status.run.stage.lower()}/{status.run.number}")
+    if operation is not None and operation.problem:
+        return Word(True, f"{status.run.stage}Delayed", f"{operation.problem}; it is tried again")
     if status.rolled_back:
         failed = f"generation {status.rolled_back} failed ({status.failures.last})"
         return Word(True, "RolledBack", f"{failed}, the last stable one runs: edit the spec")

@@ -17,7 +17,7 @@ from flamestream_operator.core.actions import Tell
 from flamestream_operator.core.clock import written
 from flamestream_operator.core.conditions import condition
 from flamestream_operator.core.decide import status_of
-from flamestream_operator.core.drill import DrillSeen, step
+from flamestream_operator.core.drill import DrillSeen, in_error, step
 from flamestream_operator.core.launching import launch_of
 from flamestream_operator.core.seen import Seen, Site, ip_of, is_going, phase_of
 from flamestream_operator.core.wanted import wanted
@@ -54,7 +54,10 @@ class DrillReconciler:
         if next_step.status != before:
             drill = await self._write(drill, next_step.status)
         if next_step.effect == "strike":
-            await self._strike(key[0], seen.spec, next_step.status.victim)
+            problem = await self._strike(key[0], seen.spec, next_step.status.victim)
+            if problem:
+                await self._write(drill, in_error(next_step.status, self._clock(), problem))
+                return None
         elif next_step.effect == "audit":
             await self._begin_audit(key, drill, seen)
         return None if next_step.status.phase in ("Passed", "Failed", "Error") else next_step.look_again
@@ -65,6 +68,7 @@ class DrillReconciler:
         spec = msgspec.convert(drill["spec"], DrillSpec, dec_hook=lambda _, value: Seconds.parse(value))
         job = self._cluster.jobs.get((key[0], spec.job))
         audit, problem = await self._audit_of(key) if status.phase == "Auditing" else (None, "")
+        victims, replaced, out_of_reach = await self._targets(key[0], spec, status)
         return DrillSeen(
             now=self._clock(),
             spec=spec,
@@ -72,11 +76,22 @@ class DrillReconciler:
             job_phase=status_of(job).phase if job is not None else "",
             workers=int(job["spec"]["workers"]["replicas"]) if job is not None else 0,
             told=self._hosting.status(f"{key[0]}.{spec.job}"),
-            victims=await self._victims(key[0], spec) if status.phase == "Running" and not status.struck_at else (),
-            replaced=await self._is_replaced(key[0], spec, status) if status.struck_at else True,
+            victims=victims,
+            replaced=replaced,
+            out_of_reach=out_of_reach,
             audit=audit,
             audit_problem=problem,
         )
+
+    async def _targets(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> tuple[tuple[str, ...], bool, str]:
+        """Who can be struck, whether who was struck has a successor, and why nobody may look."""
+        try:
+            victims = await self._victims(namespace, spec) if status.phase == "Running" and not status.struck_at else ()
+            return victims, await self._is_replaced(namespace, spec, status) if status.struck_at else True, ""
+        except ApiProblem as problem:
+            if problem.status != 403:
+                raise
+            return (), True, f"the operator may not see the target's pods: {problem.message}: give it the rights (operator.drills)"
 
     async def _victims(self, namespace: str, spec: DrillSpec) -> tuple[str, ...]:
         target = spec.fault.target
@@ -103,8 +118,8 @@ class DrillReconciler:
 
     # --- striking -------------------------------------------------------------------------------------------------------------------
 
-    async def _strike(self, namespace: str, spec: DrillSpec, victim: str) -> None:
-        """A strike that fails is tried by nobody again: the drill runs into its timeout, and says so."""
+    async def _strike(self, namespace: str, spec: DrillSpec, victim: str) -> str:
+        """ "", or why it failed: it is tried by nobody again, since it may have struck."""
         fault = spec.fault
         self._check()
         log.warning("drill strikes", extra={"target": fault.target, "victim": victim, "action": fault.action})
@@ -116,11 +131,13 @@ class DrillReconciler:
                     namespace, victim, "executor", ["python3", "-m", "flamestream_operator.strike", fault.target, how, *pause]
                 )
                 log.warning("struck", extra={"victim": victim, "said": said.strip()})
-                return
+                return "" if said.strip().isdigit() else f"the strike in pod {victim} failed: {said.strip()[:200]}"
             where = self._me[0] if fault.target == "operator" else (fault.target_namespace or namespace)
             await self._api.delete("Pod", where, victim, grace=0 if fault.action == "kill" else None)
         except ApiProblem as problem:
             log.warning("the strike failed", extra={"victim": victim, "problem": str(problem)})
+            return f"the strike at {victim} failed: {problem}"
+        return ""
 
     # --- audit ----------------------------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,8 @@ MOST_ROUNDS: Final = 12
 """Looks in one reconciliation: a safeguard, a launch needs five."""
 READ_AGAIN: Final = 10.0
 """Seconds."""
+OPERATE_AGAIN: Final = 5.0
+"""Seconds until an operation that failed is tried again."""
 _FINAL: Final = (do.DeletePod, do.DeleteSnapshot, do.DeleteJob, do.End, do.Suspend, do.Begin)
 """What cannot be taken back."""
 
@@ -161,8 +163,7 @@ class JobReconciler:
             memory.epoch, memory.epoch_since = status.epoch, self._clock()
         metrics.observe(identity, status, self._clock() - memory.epoch_since)
         if status.recoveries > memory.recoveries and status.last_recovery is not None and status.last_recovery.duration_ms:
-            metrics.recoveries.labels(identity).inc(status.recoveries - memory.recoveries)
-            metrics.recovery_seconds.labels(identity).observe(status.last_recovery.duration_ms / 1000)
+            metrics.recovered(identity, status.last_recovery, status.recoveries - memory.recoveries)
             memory.recoveries = status.recoveries
         return Coordinated(status, _members(self._hosting.members(identity), status), memory.epoch_since, memory.hosted_since)
 
@@ -460,7 +461,7 @@ class JobReconciler:
         known = memory.operations.get(action.key)
         if known is not None and (not known.done or not known.problem or known.final):
             return False
-        memory.operations[action.key] = Operation()
+        memory.operations[action.key] = Operation(problem=known.problem if known else "")
         settings = self.settings(action.arguments["settings"], memory)
         task = asyncio.create_task(self._operate(key, memory, action, settings))
         self._tasks.add(task)
@@ -476,8 +477,12 @@ class JobReconciler:
             memory.operations[action.key] = Operation(done=True)
         except (FlameStreamError, ApiProblem) as error:
             log.warning("operation failed", extra={"job": ".".join(key), "operation": action.key, "error": str(error)})
-            memory.operations[action.key] = Operation(True, str(error)[:1000], getattr(error, "category", "") in ("user", "corrupt"))
-            await asyncio.sleep(5)
+            text, final = str(error)[:1000], getattr(error, "category", "") in ("user", "corrupt")
+            if not final:
+                memory.operations[action.key] = Operation(False, text)
+                self._again(key)
+                await asyncio.sleep(OPERATE_AGAIN)
+            memory.operations[action.key] = Operation(True, text, final)
         self._again(key)
 
     async def _restore(self, key: Key, action: do.Begin, settings: JobToCoordinate) -> None:

@@ -4,12 +4,19 @@ Does not: have a label that grows without end (jobs are labelled only where one 
 """
 
 from collections import Counter as Counted
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import REGISTRY, Counter, Gauge, Histogram, Metric, disable_created_metrics
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.registry import Collector
 
-from flamestream.adapters.status_file import JobStatus
+from flamestream.adapters.status_file import JobStatus, LastRecovery, LatencyFigures
+from flamestream.core.latency import BOUNDS
 
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series of each counter, which nobody reads
+latencies: dict[str, LatencyFigures] = {}
+"""By job, as its coordinator said last."""
 _FAST = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
 api_requests = Counter("flamestream_operator_api_requests_total", "Requests to the API server.", ["verb", "kind"])
 api_conflicts = Counter("flamestream_operator_api_conflicts_total", "Writes that met a newer version.")
@@ -25,7 +32,12 @@ epoch_age = Gauge("flamestream_job_epoch_age_seconds", "Time since the last comm
 attempt = Gauge("flamestream_job_attempt", "The fencing number.", ["job"])
 workers = Gauge("flamestream_job_workers", "Connected workers.", ["job", "role"])
 items = Gauge("flamestream_job_items", "Items since the workers began.", ["job", "direction"])
-recoveries = Counter("flamestream_job_recoveries_total", "Recoveries.", ["job"])
+snapshot_bytes = Gauge("flamestream_job_snapshot_bytes", "Size of the committed snapshot.", ["job"])
+lag = Gauge("flamestream_job_minimal_time_lag_seconds", "How far minimal time is behind the clock, of a source with clock times.", ["job"])
+recoveries = Counter("flamestream_job_recoveries_total", "Recoveries, by what caused them.", ["job", "cause"])
+recovery_step_seconds = Histogram(
+    "flamestream_job_recovery_step_seconds", "One step of a recovery.", ["job", "step"], buckets=(0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
+)
 recovery_seconds = Histogram(
     "flamestream_job_recovery_seconds", "From a recovery's cause to its replay.", ["job"], buckets=(0.03, 0.1, 0.3, 1, 3, 10, 30)
 )
@@ -39,6 +51,19 @@ def observe(job: str, status: JobStatus, age: float) -> None:
     workers.labels(job, "standby").set(len(status.standbys))
     items.labels(job, "in").set(sum(worker.items_in for worker in status.workers))
     items.labels(job, "out").set(sum(worker.items_out for worker in status.workers))
+    if status.snapshot_size:
+        snapshot_bytes.labels(job).set(status.snapshot_size)
+    if status.latency is not None:
+        lag.labels(job).set(max(0.0, (status.updated - min(worker.minimal for worker in status.workers)) / 1e6) if status.workers else 0.0)
+        latencies[job] = status.latency
+
+
+def recovered(job: str, last: LastRecovery, count: int) -> None:
+    """So many more recoveries, and what the last one took."""
+    recoveries.labels(job, last.kind or "unknown").inc(count)
+    recovery_seconds.labels(job).observe(last.duration_ms / 1000)
+    for step, duration in last.steps_ms.items():
+        recovery_step_seconds.labels(job, step).observe(duration / 1000)
 
 
 def count_phases(phases: Iterable[str]) -> None:
@@ -50,14 +75,28 @@ def count_phases(phases: Iterable[str]) -> None:
 
 def forget(job: str) -> None:
     """A job that is gone has no figures."""
-    for metric in (epochs, epoch_age, attempt, recoveries, recovery_seconds):
+    latencies.pop(job, None)
+    for metric in (epochs, epoch_age, attempt, workers, items, snapshot_bytes, lag, recoveries, recovery_seconds, recovery_step_seconds):
         _remove(metric, job)
-    for role in ("layout", "standby"):
-        _remove(workers, job, role)
-    for direction in ("in", "out"):
-        _remove(items, job, direction)
 
 
-def _remove(metric: Counter | Gauge | Histogram, *labels: str) -> None:
-    if tuple(labels) in metric._metrics:
+def _remove(metric: Counter | Gauge | Histogram, job: str) -> None:
+    """With all its labels; the job's name is the first."""
+    for labels in [labels for labels in metric._metrics if labels[0] == job]:
         metric.remove(*labels)
+
+
+class _Latencies(Collector):
+    """The workers' own counts, as they are: a histogram that is counted elsewhere."""
+
+    def collect(self) -> Iterator[Metric]:
+        family = HistogramMetricFamily(
+            "flamestream_job_latency_seconds", "From a record's entry to its results' acknowledgment, a sample a call.", labels=["job"]
+        )
+        for job, figures in list(latencies.items()):
+            bounds = [*(str(bound / 1000) for bound in BOUNDS), "+Inf"]
+            family.add_metric([job], list(zip(bounds, accumulate(figures.classes), strict=True)), figures.total_us / 1e6)
+        yield family
+
+
+REGISTRY.register(_Latencies())

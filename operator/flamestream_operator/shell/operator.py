@@ -9,7 +9,7 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import kopf
@@ -97,8 +97,8 @@ class Operator:
         log.info("leads", extra={"pod": self._env.pod})
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._leadership.hold())
-            await self._point_service()
-            await self._relist()
+            await self._insist("the coordinators' address is not written yet", self._point_service)
+            await self._insist("what there is can not be listed yet", self._relist)
             self._begin()
             for queue in self._queues.values():
                 tasks.create_task(queue.run())
@@ -108,17 +108,20 @@ class Operator:
         if not self._env.service:
             return
         wanted = build_slice(self._env)
+        there = await self._api.get("EndpointSlice", self._env.namespace, self._env.service)
+        if there is None:
+            await self._api.create(wanted)
+        else:
+            meta = {**wanted["metadata"], "resourceVersion": there["metadata"]["resourceVersion"]}
+            await self._api.replace({**wanted, "metadata": meta})
+
+    async def _insist(self, trouble: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Until it works: an API server that has just learnt our kinds answers 429 for a second."""
         while True:
             try:
-                there = await self._api.get("EndpointSlice", self._env.namespace, self._env.service)
-                if there is None:
-                    await self._api.create(wanted)
-                else:
-                    meta = {**wanted["metadata"], "resourceVersion": there["metadata"]["resourceVersion"]}
-                    await self._api.replace({**wanted, "metadata": meta})
-                return
+                return await work()
             except ApiProblem as problem:
-                log.warning("the coordinators' address is not written yet", extra={"problem": str(problem)})
+                log.warning(trouble, extra={"problem": str(problem)})
                 await asyncio.sleep(0.3)
                 self._leadership.check()
 

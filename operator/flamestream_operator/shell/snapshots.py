@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from flamestream.model.errors import FlameStreamError, UserError
+from flamestream.model.errors import FlameStreamError, Retryable, UserError
 from flamestream_operator.api.snapshot import SnapshotSpec, SnapshotStatus
 from flamestream_operator.core.clock import written
 from flamestream_operator.core.conditions import condition
@@ -174,14 +174,14 @@ class SnapshotReconciler:
 
 
 def checked_status(snapshot: Object | None, name: str) -> SnapshotStatus:
-    """Of one that can be restored. Raises UserError."""
+    """Of one that can be restored. Raises Retryable while it may still come, UserError if it will not."""
     if snapshot is None:
-        raise UserError(f"spec.restoreFrom: there is no FlameStreamSnapshot {name!r} in this namespace: create one, or remove the field")
+        raise Retryable(f"spec.restoreFrom: there is no FlameStreamSnapshot {name!r} in this namespace: create one, or remove the field")
     status = _status(snapshot)
+    if status.phase == "Failed":
+        raise UserError(f"spec.restoreFrom: FlameStreamSnapshot {name!r} has failed: {status.message}: take another")
     if status.phase != "Completed":
-        raise UserError(
-            f"spec.restoreFrom: FlameStreamSnapshot {name!r} is {status.phase}, not Completed: {status.message or 'wait for it'}"
-        )
+        raise Retryable(f"spec.restoreFrom: FlameStreamSnapshot {name!r} is {status.phase}: {status.message or 'wait for it'}")
     return status
 
 

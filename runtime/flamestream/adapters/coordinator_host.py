@@ -14,9 +14,10 @@ from typing import Any, Final, Literal, Protocol, TypeVar
 
 from flamestream.adapters.control import ControlServer
 from flamestream.adapters.manifests import delete_objects, read_manifest, write_manifest
-from flamestream.adapters.status_file import JobStatus, LastRecovery, WorkerFigures
+from flamestream.adapters.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.core import coordination as co
 from flamestream.core.coordinator import Coordinator
+from flamestream.core.latency import Recent, quantile
 from flamestream.core.messages import Hello, Progress, ToCoordinator
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable
 from flamestream.model.ids import LayoutVersion, WorkerId
@@ -83,6 +84,8 @@ class CoordinatorHost:
         self._status = co.Status(phase="starting")
         self._layout = LayoutVersion(0)
         self._figures: dict[WorkerId, Progress] = {}
+        self._recent: dict[WorkerId, Recent] = {}
+        self._unsaved_since = 0
         self.finish: co.Finish | None = None
         self.server = server
         self._do: dict[type[Any], Callable[[Any], None]] = {
@@ -135,6 +138,7 @@ class CoordinatorHost:
         """Its control link has ended."""
         log.info("worker disconnected", extra={"worker": worker, "reason": reason})
         self._figures.pop(worker, None)
+        self._recent.pop(worker, None)
         self._inbox.append(co.WorkerDisconnected(worker))
 
     def gone(self, workers: Sequence[WorkerId]) -> None:
@@ -145,6 +149,9 @@ class CoordinatorHost:
         """Anything but a Hello."""
         if isinstance(message, Progress):
             self._figures[worker] = message
+            self._note_unsaved()
+            if message.latency:
+                self._recent.setdefault(worker, Recent()).take(self._reactor.now(), message.latency)
             self._changed()
         else:
             log.info("worker says", extra={"worker": worker, "said": type(message).__name__})
@@ -237,8 +244,18 @@ class CoordinatorHost:
     def _report(self, action: co.Report) -> None:
         if action.status.phase != self._status.phase or action.status.attempt != self._status.attempt:
             log.info("phase", extra={"phase": action.status.phase, "attempt": action.status.attempt, "cause": action.status.cause})
+        if action.status.epoch != self._status.epoch:
+            self._unsaved_since = 0
         self._status = action.status
+        self._note_unsaved()
         self._changed()
+
+    def _note_unsaved(self) -> None:
+        """An idle stream takes no epochs: only what waits for one makes it late."""
+        if all(told.minimal <= self._status.cut for told in self._figures.values()):
+            self._unsaved_since = 0
+        elif not self._unsaved_since:
+            self._unsaved_since = self._reactor.now()
 
     def _finish(self, action: co.Finish) -> None:
         log.info("job finished", extra={"outcome": action.outcome, "category": action.category, "message_": action.message})
@@ -250,14 +267,27 @@ class CoordinatorHost:
     def look(self) -> JobStatus:
         """All that people may know. Reads only, so another thread may ask."""
         status, finish = self._status, self.finish or co.Finish("completed")
-        recovery = LastRecovery(cause=status.cause, duration_ms=status.duration_us / 1000) if status.cause else None
+        recovery = _recovery(status) if status.cause else None
         return JobStatus(
             job=self._settings.job, pid=os.getpid(), updated=self._reactor.now(), phase=status.phase,
             attempt=status.attempt, layout=self._layout, epoch=status.epoch, cut=status.cut, cut_time=timestamp_of(status.cut),
-            workers=[self._figures_of(worker) for worker in status.workers], standbys=list(status.standbys),
+            unsaved_since=self._unsaved_since, workers=[self._figures_of(worker) for worker in status.workers],
+            standbys=list(status.standbys),
             recoveries=status.recoveries, last_recovery=recovery, problems=list(status.problems),
             dropped_connections=self.server.acceptor.dropped, outcome=finish.outcome if self.finish else "",
-            category=finish.category, message=finish.message,
+            category=finish.category, message=finish.message, snapshot_size=status.snapshot_size, latency=self._latency(),
+        )  # fmt: skip
+
+    def _latency(self) -> LatencyFigures | None:
+        """All workers' together."""
+        said = [(self._recent[worker], told) for worker, told in list(self._figures.items()) if worker in self._recent]
+        if not said:
+            return None
+        last = [sum(each) for each in zip(*(recent.counts(told.latency) for recent, told in said), strict=True)]
+        ever = [sum(each) for each in zip(*(told.latency for _, told in said), strict=True)]
+        return LatencyFigures(
+            p50_ms=quantile(last, 0.5), p99_ms=quantile(last, 0.99), calls=sum(last), classes=ever,
+            total_us=sum(told.latency_us for _, told in said),
         )  # fmt: skip
 
     def _figures_of(self, worker: WorkerId) -> WorkerFigures:
@@ -268,3 +298,8 @@ class CoordinatorHost:
             worker=worker, connected=True, items_in=said.items_in, items_out=said.items_out,
             minimal=timestamp_of(said.minimal), settled=timestamp_of(said.settled), problem=said.problem,
         )  # fmt: skip
+
+
+def _recovery(status: co.Status) -> LastRecovery:
+    steps = {name: duration / 1000 for name, duration in status.steps}
+    return LastRecovery(cause=status.cause, duration_ms=status.duration_us / 1000, kind=status.kind, steps_ms=steps)

@@ -29,6 +29,8 @@ from flamestream.model.ids import Fence
 from flamestream.model.time import START, FrontId, Time
 from flamestream.ports import Post, Reactor
 
+ZOOKEEPER: Final = "zookeeper://"
+"""A journal that is not a folder: journal_zookeeper.py."""
 ROTATE: Final = 4 << 20
 """Bytes after which a new file begins: 50,000 small entries, 0.1 s of a recovery."""
 FIRST_PAUSE: Final = 0.05

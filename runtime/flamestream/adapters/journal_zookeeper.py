@@ -27,7 +27,7 @@ from flamestream.core.actions import Append, SealJournal, TrimJournal
 from flamestream.core.events import Entry, JournalAppended, JournalFailed, JournalSealed, SourceFailed
 from flamestream.model.errors import Bug, ClusterStateUnavailable, Corrupt, Fenced, FlameStreamError, PayloadError
 from flamestream.model.ids import Fence, Offset, Partition
-from flamestream.model.time import FrontId, Time
+from flamestream.model.time import START, FrontId, Time
 from flamestream.ports import Post, Reactor, Timer
 
 LARGEST: Final = 900_000
@@ -238,6 +238,11 @@ class _Log:
         if self._failures == 1 and not self._abandoned:
             message = f"cannot write the journal to ZooKeeper at {self._state.hosts}: {reason}; it is tried again until it succeeds"
             self._told(self, ClusterStateUnavailable(message))
+
+
+def everything(state: ClusterState, job: str, front: FrontId) -> list[Entry]:
+    """All entries of `front` that are there, oldest first, for audits of a journal that keeps everything. Raises NoNodeError if none is."""
+    return _read(state, f"/flamestream/{job}/journal/front-{front}", 0, START).entries
 
 
 def _fence(state: ClusterState, folder: str, attempt: int) -> int:

@@ -34,6 +34,23 @@ class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
     duration_ms: float
     """From its cause to the replay; 0 while it is under way."""
+    kind: str = ""
+    """Of its cause, in a word: start, lost, link, worker, stuck or joined."""
+    steps_ms: dict[str, float] = {}
+    """What took how long: decide, record, open, seal."""
+
+
+class LatencyFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """From a run's stamp to its consumer's acknowledgment, in milliseconds, of the last minute."""
+
+    p50_ms: float = 0
+    p99_ms: float = 0
+    calls: int = 0
+    """To consumers, so many in the last minute."""
+    classes: list[int] = []
+    """Of all calls since the workers began, by core.latency.BOUNDS."""
+    total_us: int = 0
+    """The same, summed up."""
 
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,10 +70,16 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Its global time."""
     cut_time: int = 0
     """The same in microseconds."""
+    unsaved_since: int = 0
+    """Microseconds since 1970: when something happened that no epoch has saved yet; 0: an idle stream, everything is saved."""
     workers: list[WorkerFigures] = []
     standbys: list[str] = []
     recoveries: int = 0
     last_recovery: LastRecovery | None = None
+    snapshot_size: int = 0
+    """Bytes of the committed snapshot."""
+    latency: LatencyFigures | None = None
+    """None: no journalled source has given a result yet."""
     problems: list[str] = []
     dropped_connections: int = 0
     """That did not prove the job's token."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -25,7 +25,7 @@ from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.application import load
 from flamestream.adapters.control import ControlClient
 from flamestream.adapters.host import OnDemand, Ports, WorkerHost
-from flamestream.adapters.journal import FolderJournal
+from flamestream.adapters.journal import ZOOKEEPER, FolderJournal
 from flamestream.adapters.known_names import lookup
 from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.processors import keep_to
@@ -43,7 +43,6 @@ from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.time import FrontId
 from flamestream.ports import Consumer, Journal, Producer
 
-ZOOKEEPER: Final = "zookeeper://"
 """How a journal is named that is kept in ZooKeeper."""
 
 log = logging.getLogger(__name__)

@@ -20,6 +20,7 @@ from flamestream.cli.recorded import recorded_runs
 from flamestream.cli.run_folder import RunFolder, find
 from flamestream.cli.validation import CheckedJob, checked_job
 from flamestream.model import payload as payloads
+from flamestream.model.errors import UserError
 from flamestream.model.ids import Slot
 from flamestream.model.meta import LEAST, Meta, time_of_meta
 from flamestream.model.slot import slot_of, slot_of_hash
@@ -85,11 +86,16 @@ def is_complete(folder: RunFolder) -> bool:
     return (folder.status() or {}).get("outcome") == "completed"
 
 
-def audited(checked: CheckedJob, complete: bool) -> Report:
-    """The audit of a job's whole output. Raises UserError for a sink that cannot be read back."""
+def audited(checked: CheckedJob, complete: bool, job: str = "", zookeeper: str = "") -> Report:
+    """The audit of a job's whole output. Raises UserError for a sink that cannot be read back. `job` and `zookeeper`: in a cluster."""
+    if checked.job.spec.restore_from is not None:
+        raise UserError(
+            "a job that was restored cannot be audited by itself: what entered before its savepoint is recorded with the job that it "
+            "was taken of, which can be audited"
+        )
     delivered = {name: [Delivered(*item) for item in sinks.read(checked.job.sink(name), f"spec.sinks.{name}")] for name in checked.sinks}
     newest = max((time_of_meta(item.meta) for items in delivered.values() for item in items), default=Time(0))
-    runs = recorded_runs(checked, END if complete else Time(newest + 1))
+    runs = recorded_runs(checked, END if complete else Time(newest + 1), job, zookeeper)
     expected = _expected(checked, runs)
     if not complete:
         _without_what_is_under_way(checked, expected, delivered)

@@ -4,6 +4,7 @@ Does not: read a source (adapters/sources/recorded.py), or interpret the input (
 """
 
 from flamestream.adapters import sources
+from flamestream.adapters.journal import ZOOKEEPER
 from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
@@ -11,18 +12,25 @@ from flamestream.model.time import Time
 from flamestream.testing.reference import Run
 
 
-def recorded_runs(checked: CheckedJob, end: Time) -> list[Run]:
-    """All runs below `end` of all fronts."""
-    runs = [run for source in recorded_sources(checked) for run in source.below(end)]
+def recorded_runs(checked: CheckedJob, end: Time, job: str = "", zookeeper: str = "") -> list[Run]:
+    """All runs below `end` of all fronts. `job` and `zookeeper` as for `worker_config`: what the workers were told."""
+    runs = [run for source in recorded_sources(checked, job, zookeeper) for run in source.below(end)]
     return sorted(runs, key=lambda run: run[0])
 
 
-def recorded_sources(checked: CheckedJob) -> list[RecordedSource]:
+def recorded_sources(checked: CheckedJob, job: str = "", zookeeper: str = "") -> list[RecordedSource]:
     """Each front's source."""
-    journal = checked.job.spec.journal
-    kept = str(checked.job.path(journal.folder)) if journal is not None and journal.keep else ""
+    kept = _kept(checked, zookeeper)
     fronts = fronts_of(checked)
     return [
-        RecordedSource(checked.job.name, front, checked.job.source(front.source), kept, sources.share_of(fronts, front.front))
+        RecordedSource(job or checked.job.name, front, checked.job.source(front.source), kept, sources.share_of(fronts, front.front))
         for front in fronts
     ]
+
+
+def _kept(checked: CheckedJob, zookeeper: str) -> str:
+    """The journal that keeps everything; "": none does."""
+    journal = checked.job.spec.journal
+    if journal is None or not journal.keep:
+        return ""
+    return f"{ZOOKEEPER}{zookeeper}" if journal.folder == ZOOKEEPER else str(checked.job.path(journal.folder))

@@ -7,7 +7,8 @@ import sys
 from dataclasses import replace
 from typing import Final
 
-from flamestream.adapters.worker_process import ZOOKEEPER, JournalConfig, WorkerProcessConfig
+from flamestream.adapters.journal import ZOOKEEPER
+from flamestream.adapters.worker_process import JournalConfig, WorkerProcessConfig
 from flamestream.cli.manifest import DeadLetter
 from flamestream.cli.validation import CheckedJob
 from flamestream.core.coordination import Settings

@@ -216,6 +216,12 @@ class Status:
     """Of the last recovery."""
     duration_us: int = 0
     """Of the last recovery, from its cause to Replay; 0 while it is under way."""
+    kind: str = ""
+    """Of its cause, in a word."""
+    steps: tuple[tuple[str, int], ...] = ()
+    """Microseconds of each of its steps so far."""
+    snapshot_size: int = 0
+    """Bytes of the committed snapshot; 0 if it is not known here."""
     problems: tuple[str, ...] = ()
 
 

@@ -35,7 +35,7 @@ class Gathering:
         elif not self._awaits_members():
             waited = bool(survivors) or desk.time.due_in(self.since, desk.settings.gather_us)
             if chosen := self._healing.successors(waited=waited):
-                self._healing.recover(chosen, "start", self.since)
+                self._healing.recover(chosen, "start", self.since, "start")
 
     def _all_running(self, record: JobRecord) -> bool:
         if self._desk.members.lost(record.layout.workers):

@@ -50,7 +50,12 @@ class Healing:
         self.complaint: Complaint | None = None
         self.recoveries = 0
         self.cause = ""
+        self.kind = ""
+        """Of the cause, in a word: start, lost, link, worker, stuck or joined."""
         self.duration_us = 0
+        self.steps: dict[str, int] = {}
+        """Microseconds of the last recovery's steps: until it was decided on, in the record, opened and sealed."""
+        self._step_began = Timestamp(0)
         self.ended_at = Timestamp(0)
         self._desk, self._epochs = desk, epochs
         self._failures = Failures(desk.time, desk.settings.failures, desk.settings.calm_us)
@@ -97,9 +102,9 @@ class Healing:
         if not wanted or self._epochs.pending or not desk.keeper.idle:
             return
         if desk.time.due_in(self.ended_at, desk.settings.rebalance_pause_us):
-            self.recover(self.successors(waited=True), "a worker has joined", desk.time.now)
+            self.recover(self.successors(waited=True), "a worker has joined", desk.time.now, "joined")
 
-    def recover(self, chosen: Sequence[WorkerId], cause: str, since: Timestamp) -> None:
+    def recover(self, chosen: Sequence[WorkerId], cause: str, since: Timestamp, kind: str) -> None:
         """The record first: whoever acts for an older attempt can commit nothing from here on."""
         desk = self._desk
         self._epochs.abort(f"a recovery begins: {cause}")
@@ -107,7 +112,9 @@ class Healing:
         self.complaint = None
         self.recovery = self.recovery_type(cause, since)
         self._failures.recover()
-        self.recoveries, self.cause, self.duration_us = self.recoveries + 1, cause, 0
+        self.recoveries, self.cause, self.kind, self.duration_us = self.recoveries + 1, cause, kind, 0
+        self.steps, self._step_began = {}, since
+        self._step_ends("decide")
         desk.keeper.write(self._next_record(chosen), self._fenced)
 
     def go_on(self) -> None:
@@ -120,6 +127,7 @@ class Healing:
         if desk.committed.known(record):
             desk.committed.check(record)
             addresses = {worker: desk.members[worker].hello.address for worker in desk.workers}
+            self._step_ends("record")
             desk.instructions.tell(desk.workers, recovery.begin(record, desk.committed.manifest, addresses, self._key(record.attempt)))
             desk.members.expect(desk.workers, desk.time.now)
 
@@ -130,10 +138,12 @@ class Healing:
             return False
         if isinstance(message, Opened):
             if seal := recovery.opened(worker, message):
+                self._step_ends("open")
                 desk.instructions.tell(desk.workers, seal)
             return False
         if replay := recovery.sealed(worker, message):
             desk.instructions.tell(desk.workers, replay)
+            self._step_ends("seal")
             self.duration_us = desk.time.now - recovery.since
             return True
         return False
@@ -157,7 +167,11 @@ class Healing:
             kind, message, since = self.complaint.kind, self.complaint.message, self.complaint.since
         if self._desk.running:
             self._failures.count(kind, message, self._desk.minimal, idle=self._desk.idle)
-        self.recover(chosen, message, since)
+        self.recover(chosen, message, since, kind)
+
+    def _step_ends(self, name: str) -> None:
+        now = self._desk.time.now
+        self.steps[name], self._step_began = now - self._step_began, now
 
     def _fenced(self) -> None:
         """The attempt is mine."""

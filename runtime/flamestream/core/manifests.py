@@ -19,6 +19,8 @@ class CommittedManifest:
 
     def __init__(self, instructions: Instructions, deadlines: Deadlines, settings: Settings) -> None:
         self.manifest: Manifest | None = None
+        self.size = 0
+        """Bytes of its segments."""
         self.problem = ""
         self.corrupt = False
         """An answer to this attempt was that it is missing or damaged; a new attempt asks again."""
@@ -40,6 +42,7 @@ class CommittedManifest:
     def learn(self, name: str, manifest: Manifest) -> None:
         """It was just committed."""
         self.manifest, self.name = manifest, name
+        self.size = sum(segment.size for segment in manifest.segments)
         self.problem = ""
 
     def hear(self, event: ManifestLoaded | ManifestBroken) -> bool:

@@ -222,6 +222,10 @@ class Progress(_Message, frozen=True):
     """A lasting trouble that does not stop the worker (journal full, consumer unreachable): shown in `status`."""
     ended: bool = False
     """All fronts of mine have ended and minimal time is END: with every worker's, the job is complete once settled."""
+    latency: list[int] = []
+    """Calls to consumers since I began, by how long their oldest result took (latency.py)."""
+    latency_us: int = 0
+    """The sum of them."""
 
 
 class Failed(_Message, frozen=True):

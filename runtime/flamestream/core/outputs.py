@@ -12,7 +12,7 @@ from flamestream.core.events import BundlesAcknowledged, SinkOpened
 from flamestream.core.messages import SlotOutput
 from flamestream.core.parts import Parts
 from flamestream.model.ids import Fence, SinkName
-from flamestream.model.time import Time
+from flamestream.model.time import END, Time
 
 
 class Outputs:
@@ -28,9 +28,12 @@ class Outputs:
         """A consumer says what it remembers."""
         self._by_name[event.sink].opened(event.last, compare)
 
-    def acknowledged(self, event: BundlesAcknowledged) -> None:
-        """A call is durable at its consumer."""
-        self._by_name[event.sink].acknowledged(event.number)
+    def acknowledged(self, event: BundlesAcknowledged) -> Time:
+        """A call is durable at its consumer: the time of its oldest result, END if it is known already."""
+        delivery = self._by_name[event.sink]
+        oldest = delivery.settled if event.number == delivery.number else END
+        delivery.acknowledged(event.number)
+        return oldest
 
     def release(self, minimal: Time) -> int:
         """What is below minimal time is final. How many results that are."""

@@ -23,6 +23,7 @@ from flamestream.core.actions import Action, Exit, Prefetch, ToldCoordinator, Wa
 from flamestream.core.dataflow import Work
 from flamestream.core.epoch_work import EpochWork
 from flamestream.core.fronts import Fronts
+from flamestream.core.latency import Latency
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.outbox import Gathered, Inbox, Outbox
 from flamestream.core.outputs import Outputs
@@ -35,7 +36,7 @@ from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, Sour
 from flamestream.model.layout import Layout
 from flamestream.model.meta import Meta, first_component, meta_of, time_of_meta
 from flamestream.model.payload import ErrorValue
-from flamestream.model.time import END, START, Time, Timestamp, front_of
+from flamestream.model.time import END, START, Time, Timestamp, front_of, timestamp_of
 
 
 class Worker:
@@ -57,6 +58,9 @@ class Worker:
         self._actions: list[Action] = []
         self._reported = self._probed = Timestamp(0)
         self._items_in = self._items_out = 0
+        self._latency = Latency()
+        self._clocked = frozenset(front.front for front in settings.fronts if not front.timed)
+        """Fronts whose stamps are the clock's."""
         self._now = Timestamp(0)
         self._runs: list[Work] = []
         self._told_all: list[msg.PeerMessage] = []
@@ -215,7 +219,7 @@ class Worker:
             case ev.RecordsArrived():
                 self._fronts.records(event)
             case ev.BundlesAcknowledged():
-                self._outputs.acknowledged(event)
+                self._observe(self._outputs.acknowledged(event))
             case ev.JournalAppended():
                 self._fronts.durable(event.front, event.time)
             case ev.JournalFailed():
@@ -375,6 +379,11 @@ class Worker:
         """All output of this worker below it is acknowledged."""
         return self._outputs.settled(self._minimal)
 
+    def _observe(self, stamped: Time) -> None:
+        """A call with results of that time is acknowledged."""
+        if stamped != END and front_of(stamped) in self._clocked:
+            self._latency.observe(self._now - timestamp_of(stamped))
+
     # --- reports --------------------------------------------------------------------------------------------------------------------
 
     def _report(self) -> None:
@@ -387,7 +396,11 @@ class Worker:
             if self._acker.error is not None:  # minimal time stays at it; said with each report, for the coordinator may be a new one
                 self._actions.append(ToldCoordinator(msg.Failed(self.fence, "user", self._acker.error)))
         ended = self._fronts.all_ended and self._minimal == END
-        progress = msg.Progress(self.fence, self._minimal, self._settled, oldest, self._items_in, self._items_out, problem, ended)
+        latency = self._latency
+        progress = msg.Progress(
+            self.fence, self._minimal, self._settled, oldest, self._items_in, self._items_out, problem, ended,
+            list(latency.counts), latency.total,
+        )  # fmt: skip
         self._actions.append(ToldCoordinator(progress))
         self._actions += [ToldCoordinator(msg.PeerLost(self.fence, peer, reason)) for peer, reason in self._broken.items()]
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from flamestream.cli.kubectl.beside import pod_beside
-from flamestream.cli.kubectl.screen import lines, row
+from flamestream.cli.kubectl.screen import lines, row, table
 
 NOW = datetime(2026, 1, 1, 0, 1, 0, tzinfo=UTC)
 JOB: dict[str, Any] = {
@@ -61,3 +61,11 @@ def test_a_pod_beside_a_job_has_its_volumes_but_not_its_token() -> None:
     assert pod["spec"]["automountServiceAccountToken"] is False
     assert "args" not in pod["spec"]["containers"][0]
     assert pod["metadata"]["ownerReferences"][0]["uid"] == "u"
+
+
+def test_a_list_cuts_no_name() -> None:
+    long = {**JOB, "metadata": {**JOB["metadata"], "name": "a-name-of-some-length-" * 3}}
+    head, first, second = table([row(JOB), row(long)])
+    assert head.split()[:3] == ["NAMESPACE", "JOB", "PHASE"]
+    assert second.split()[1] == long["metadata"]["name"]
+    assert first.index("Running") == second.index("Running") == head.index("PHASE")

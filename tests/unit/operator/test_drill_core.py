@@ -81,3 +81,9 @@ def test_an_audit_that_cannot_be_made_is_never_a_pass() -> None:
         DrillStatus(phase="Auditing", done=2, next_at="1970-01-01T00:16:00Z"), audit={"error": "a socket sink", "category": "user"}
     ).status
     assert status.phase == "Error"
+
+
+def test_a_target_that_the_operator_may_not_see_is_an_error_that_says_so() -> None:
+    status = look(look(DrillStatus()).status, out_of_reach="the operator may not see the target's pods: forbidden").status
+    assert status.phase == "Error"
+    assert "forbidden" in status.message

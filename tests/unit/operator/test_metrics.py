@@ -1,8 +1,12 @@
 """The operator's metrics follow Prometheus' conventions, and a job that is gone has none."""
 
-from prometheus_client import REGISTRY, generate_latest
+import re
 
-from flamestream.adapters.status_file import JobStatus, WorkerFigures
+from prometheus_client import REGISTRY, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from flamestream.adapters.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
+from flamestream.core.latency import BOUNDS
 from flamestream_operator.shell import metrics
 
 
@@ -34,3 +38,52 @@ def test_jobs_are_counted_by_phase() -> None:
     assert 'flamestream_operator_jobs{phase="Running"} 2.0' in ours()
     metrics.count_phases([])
     assert [line for line in ours() if line.startswith("flamestream_operator_jobs{")] == []
+
+
+def told(recoveries: int = 0) -> JobStatus:
+    """With every figure that there is."""
+    classes = [0] * (len(BOUNDS) + 1)
+    classes[2] = 5
+    return JobStatus(
+        job="n.all", pid=1, updated=9_000_000, phase="running", attempt=2, epoch=3, snapshot_size=100, recoveries=recoveries,
+        workers=[WorkerFigures(worker="w", connected=True, items_in=3, minimal=8_000_000)], standbys=["s"],
+        last_recovery=LastRecovery(cause="lost w0", duration_ms=120.0, kind="lost", steps_ms={"decide": 3, "record": 10}),
+        latency=LatencyFigures(p50_ms=3, p99_ms=3, calls=5, classes=classes, total_us=15_000),
+    )  # fmt: skip
+
+
+def test_recoveries_are_counted_by_cause_and_timed_by_step() -> None:
+    last = told().last_recovery
+    assert last is not None
+    metrics.recovered("n.all", last, 2)
+    assert 'flamestream_job_recoveries_total{cause="lost",job="n.all"} 2.0' in ours()
+    assert 'flamestream_job_recovery_step_seconds_sum{job="n.all",step="record"} 0.01' in ours()
+    metrics.forget("n.all")
+
+
+def test_latencies_are_a_histogram_of_the_workers_own_counts() -> None:
+    metrics.observe("n.all", told(), 1.0)
+    lines = ours()
+    assert 'flamestream_job_latency_seconds_bucket{job="n.all",le="0.002"} 0.0' in lines
+    assert 'flamestream_job_latency_seconds_bucket{job="n.all",le="0.003"} 5.0' in lines
+    assert 'flamestream_job_latency_seconds_count{job="n.all"} 5.0' in lines
+    assert 'flamestream_job_latency_seconds_sum{job="n.all"} 0.015' in lines
+    metrics.forget("n.all")
+
+
+def test_the_exposition_is_what_prometheus_reads() -> None:
+    """The rules of `promtool check metrics`: help, one type, base units, names and labels as asked, counters end in _total."""
+    metrics.observe("n.all", told(), 1.0)
+    families = list(text_string_to_metric_families(generate_latest().decode()))
+    assert len({family.name for family in families}) == len(families)
+    for family in families:
+        assert family.type != "unknown" and family.documentation, family.name
+        for sample in family.samples:
+            assert not {"le", "quantile"} & set(sample.labels) or family.type in ("histogram", "summary"), sample
+            if family.name.startswith("flamestream_"):
+                assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", sample.name), "snake case"
+                assert all(re.fullmatch(r"[a-z]+", label) for label in sample.labels), sample
+                assert (family.type == "counter") == sample.name.endswith("_total"), sample.name
+                assert not re.search(r"_(ms|milliseconds|us|minutes|kb|mb|kilobytes)(_|$)", sample.name), "base units"
+                assert not re.search(r"counter|gauge|histogram|summary", sample.name), "no type in the name"
+    metrics.forget("n.all")

@@ -286,6 +286,22 @@ def test_savepoints_are_taken_by_the_clock_and_the_newest_are_kept() -> None:
     played(play)
 
 
+def test_a_stream_that_saves_nothing_because_nothing_happens_is_ready_and_one_that_can_not_save_is_not() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        record = world.fleet.records["default.job"]
+        record.unsaved_since = world.now
+        await world.calm(25)
+        assert world.condition("Ready").status == "True"
+        await world.calm(60)
+        assert (world.condition("Ready").status, world.condition("Checkpointing").reason) == ("False", "EpochsLate")
+        record.unsaved_since = 0.0
+        await world.calm(60)
+        assert world.condition("Ready").status == "True"
+
+    played(play)
+
+
 def test_never_means_never() -> None:
     async def play(world: World) -> None:
         await started(world, restartPolicy="Never")

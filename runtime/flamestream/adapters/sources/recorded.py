@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from flamestream.adapters import sources
-from flamestream.adapters.journal import everything
+from flamestream.adapters.journal import ZOOKEEPER, everything
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.actions import Follow, Pull, ReadRun
 from flamestream.core.events import Entry, Event, RecordsArrived, RunRead, SourceEnded, SourceFailed
@@ -31,7 +31,7 @@ READ_AHEAD: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class RecordedSource:
-    """One front's source, and where its journal is if it keeps everything ("" otherwise). Picklable."""
+    """One front's source, and where its journal is if it keeps everything: a folder, or zookeeper://HOSTS ("" otherwise). Picklable."""
 
     job: str
     front: FrontSettings
@@ -110,7 +110,18 @@ class _Recorded:
                 f"source {self._front.source!r} cannot be read again: in which order its records entered is only in the journal, which is "
                 "trimmed at every epoch. Set spec.journal.keep: true before the run"
             )
+        if self._source.journal.startswith(ZOOKEEPER):
+            return self._in_zookeeper(self._source.journal.removeprefix(ZOOKEEPER))
         return everything(Path(self._source.journal), self._front.front)
+
+    def _in_zookeeper(self, hosts: str) -> list[Entry]:
+        from flamestream.adapters import journal_zookeeper, zookeeper  # what most audits do without
+
+        state = zookeeper.ClusterState(hosts)
+        try:
+            return journal_zookeeper.everything(state, self._source.job, self._front.front)
+        finally:
+            state.close()
 
     def _read(self, producer: Producer, entries: Sequence[Entry]) -> Iterator[tuple[Time, list[Any]]]:
         for entry in entries:

@@ -20,7 +20,7 @@ from flamestream.cli.exit_codes import ExitCode, code_of
 from flamestream.cli.kubectl.beside import beside
 from flamestream.cli.kubectl.cluster import Cluster, Object, condition
 from flamestream.cli.kubectl.screen import lines, row, table
-from flamestream.cli.output import Json, as_json, console, say, say_error
+from flamestream.cli.output import Json, as_json, say, say_error
 from flamestream.model.errors import FlameStreamError, Retryable, UserError
 
 app = typer.Typer(
@@ -51,7 +51,8 @@ def list_command(
     if json:
         as_json(rows)
     elif rows:
-        console.print(table(rows))
+        for line in table(rows):
+            say(line)
     else:
         say("no jobs: kubectl apply -f job.yaml makes one")
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.table import Table
-
 from flamestream.cli.kubectl.cluster import ROLE, Object, condition
 
 MARKS = {"Ready": "ready", "Running": "running", "Checkpointing": "checkpointing"}
@@ -31,14 +29,13 @@ def row(job: Object) -> dict[str, str]:
     }
 
 
-def table(rows: Sequence[dict[str, str]]) -> Table:
-    """All of them."""
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in rows[0] if rows else ("job",):
-        shown.add_column(name)
-    for each in rows:
-        shown.add_row(*each.values())
-    return shown
+def table(rows: Sequence[dict[str, str]]) -> Iterator[str]:
+    """All of them, in columns as wide as what is in them, as kubectl's are: a name that is cut is of no use to the next command."""
+    names = list(rows[0]) if rows else ["job"]
+    lines = [[name.upper() for name in names], *([*each.values()] for each in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        yield "   ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
 
 
 def lines(job: Object, pods: Sequence[Object], live: dict[str, Any] | None, now: datetime | None = None) -> Iterator[str]:
@@ -69,6 +66,15 @@ def _figures(status: Object, live: dict[str, Any] | None, now: datetime) -> Iter
         age = f", {_age(epoch['time'], now)} ago" if epoch else ""
         yield f"stream     attempt {status.get('attempt', 0)}, epoch {epoch['number'] if epoch else 'none'}{age} (as the status has it)"
         yield f"workers    {workers.get('summary', '0/0')}, {workers.get('standby', 0)} standby"
+    told = (live or {}).get("latency") or {}
+    latency = (told.get("p50_ms"), told.get("p99_ms")) if told.get("calls") else None
+    if latency is None and status.get("latency"):
+        latency = status["latency"]["p50Ms"], status["latency"]["p99Ms"]
+    if latency:
+        yield f"latency    {latency[0]:g} ms (p50), {latency[1]:g} ms (p99)"
+    snapshot = status.get("snapshot") or {}
+    if snapshot.get("size"):
+        yield f"snapshot   {snapshot['size']:,} bytes in {snapshot['store']}"
     if recovery:
         when = f"{_age(recovery['time'], now)} ago, {recovery.get('count', 0)} in this run"
         yield f"recovery   {recovery['cause']}: {recovery['durationMs']:.0f} ms, {when}"

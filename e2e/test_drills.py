@@ -1,0 +1,78 @@
+"""FlameStreamDrills: `kubectl apply`, and the object's status has the verdict of the audit, the counts and the recovery times."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from e2e.conftest import fresh
+from e2e.support.folders import FolderJob
+from e2e.support.installation import RELEASE, SYSTEM, Installation
+from e2e.support.kube import Kube, KubectlError
+
+Report = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def job(installation: Installation, kube: Kube) -> Iterator[FolderJob]:
+    made = FolderJob(kube, installation, fresh())
+    made.start()
+    yield made
+    made.delete()
+
+
+def checked(status: dict[str, Any], times: int = 1) -> None:
+    """A pass that says what it rests on."""
+    assert status["phase"] == "Passed", status
+    audit = status["audit"]
+    assert audit["clean"] and audit["delivered"] > 0 and audit["records"] > 0
+    assert [audit[what] for what in ("lost", "doubled", "reordered", "foreign")] == [0, 0, 0, 0]
+    assert status["done"] == times and len(status["faults"]) == times
+    assert all(fault["victim"] and fault["recoveredMs"] > 0 for fault in status["faults"])
+
+
+@pytest.mark.parametrize("target", ["worker", "daemon", "executor"])
+def test_a_drill_strikes_a_worker_and_audits(job: FolderJob, report: Report, target: str) -> None:
+    status = job.drill(target, times=2)
+    checked(status, 2)
+    assert all(fault["recoveryMs"] > 0 for fault in status["faults"]), "the coordinator's own figure"
+    report(f"drill {target}", faults=status["faults"], audit=status["audit"])
+
+
+def test_a_drill_pauses_a_worker_into_a_zombie(job: FolderJob, report: Report) -> None:
+    status = job.drill("worker", action="pause", pauseFor="5s")
+    checked(status)
+    report("drill pause", faults=status["faults"], audit=status["audit"])
+
+
+def test_a_drill_kills_the_driver(job: FolderJob, report: Report) -> None:
+    status = job.drill("driver")
+    checked(status)
+    report("drill driver", faults=status["faults"], audit=status["audit"])
+
+
+def test_a_drill_kills_the_operator_that_runs_it(job: FolderJob, report: Report) -> None:
+    before = job.installation.leader()
+    status = job.drill("operator")
+    checked(status)
+    assert status["faults"][0]["victim"] == before
+    assert job.installation.leader() != before
+    report("drill operator", faults=status["faults"], audit=status["audit"])
+
+
+@pytest.mark.parametrize(("target", "component"), [("zookeeper", "zookeeper"), ("store", "s3")])
+def test_a_drill_kills_what_the_job_rests_on(job: FolderJob, report: Report, target: str, component: str) -> None:
+    selector = {"app.kubernetes.io/instance": RELEASE, "app.kubernetes.io/component": component}
+    status = job.drill(target, targetSelector=selector, targetNamespace=SYSTEM)
+    checked(status)
+    assert component in status["faults"][0]["victim"]
+    report(f"drill {target}", faults=status["faults"], audit=status["audit"])
+
+
+def test_a_drill_that_can_not_be_made_is_an_error_with_its_reason(job: FolderJob) -> None:
+    other = FolderJob(job.kube, job.installation, "nobody")
+    status = other.drill("worker")
+    assert status["phase"] == "Error"
+    assert "nobody" in status["message"]
+    with pytest.raises(KubectlError, match="target"):
+        job.drill("moon")

@@ -1,0 +1,69 @@
+"""A changed application: tried in a pod beside the stream, which goes on if the new code does not load or the snapshot does not fit it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.conftest import fresh
+from e2e.support.folders import ROOT, FolderJob
+from e2e.support.installation import Installation
+from e2e.support.kube import Kube, until
+
+CODE = (ROOT / "examples" / "inverted_index.py").read_text()
+
+
+@pytest.fixture(scope="module")
+def job(installation: Installation, kube: Kube) -> Iterator[FolderJob]:
+    made = FolderJob(kube, installation, fresh())
+    made.start()
+    yield made
+    made.delete()
+
+
+def workers(job: FolderJob) -> set[str]:
+    selector = f"flamestream.dev/job={job.name},flamestream.dev/role=worker"
+    return {pod["metadata"]["uid"] for pod in job.kube.list("pods", selector) if "deletionTimestamp" not in pod["metadata"]}
+
+
+def stable(job: FolderJob) -> set[str]:
+    """Its workers, once the spec that runs is one that could be gone back to."""
+    job.wait_ready()
+    until("it has been seen stable", lambda: job.status().get("lastStable"), 60, 0.5)
+    return workers(job)
+
+
+@pytest.mark.parametrize(
+    ("what", "code", "words"),
+    [
+        ("a module that is missing", "import no_such_module\n" + CODE, "no_such_module"),
+        ("a file that does not parse", CODE + "\ngraph = = 3\n", "syntax"),
+        ("a graph that the snapshot does not fit", CODE + '\nindex.sink("second", key=word_of)\n', "second"),
+        (
+            "another state",
+            CODE.replace("graph.source(", "graph.source(").replace(".flat_map(words)", ".flat_map(words).filter(bool)"),
+            "graph",
+        ),
+    ],
+    ids=lambda value: value if " " in str(value) and "\n" not in str(value) else "",
+)
+def test_code_that_cannot_go_on_costs_the_stream_nothing(job: FolderJob, what: str, code: str, words: str) -> None:
+    before = stable(job)
+    job.kube.apply(job.application(code))
+    told = job.wait_condition("Degraded", "RolledBack")
+    assert words in told["message"].lower(), told
+    events = job.kube.run("get", "events", "--field-selector", f"involvedObject.name={job.name},reason=RolledBack", "-o", "name")
+    assert events.strip(), "and an event tells of it"
+    assert workers(job) == before, "the stream ran on"
+    job.kube.apply(job.application(CODE))
+    until("the trouble is over", lambda: job.condition("Degraded").get("status") == "False", 60, 0.5)
+    assert workers(job) == before
+
+
+def test_equivalent_code_goes_on_from_the_epoch_with_a_clean_audit(job: FolderJob) -> None:
+    before, epoch = stable(job), job.status()["epoch"]["number"]
+    job.kube.apply(job.application(CODE + "\n# a comment more\n"))
+    until("new workers run", lambda: (now := workers(job)) and not now & before, 120, 0.5)
+    job.wait_ready()
+    assert job.status()["epoch"]["number"] >= epoch
+    status = job.drill("worker")
+    assert status["phase"] == "Passed" and status["audit"]["clean"], status

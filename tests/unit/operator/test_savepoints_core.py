@@ -1,0 +1,135 @@
+"""Savepoints as objects: taken once, restored from into a job without state, waited for while they are not there yet."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from flamestream_operator.shell import jobs
+from support.fake_fleet import Record
+from support.operator_world import World
+
+TAKEN: dict[str, Any] = {
+    "phase": "Completed", "job": "default.other", "name": "before-1", "epoch": 42, "cut": "420", "store": "s3://bucket/j",
+    "manifest": "savepoints/default.other/before-1/manifest.json", "manifestHash": "0", "graph": "g",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time is the world's: nobody waits by the clock."""
+    monkeypatch.setattr(jobs, "OPERATE_AGAIN", 0.0)
+
+
+def played(play: Callable[[World], Awaitable[None]]) -> World:
+    world = World()
+    asyncio.run(play(world))  # type: ignore[arg-type]  # a coroutine
+    return world
+
+
+def test_a_new_job_begins_where_the_savepoint_was_taken() -> None:
+    async def play(world: World) -> None:
+        world.snapshot("before", "other", **TAKEN)
+        world.apply(restoreFrom={"snapshot": "before"})
+        await world.calm(3)
+        assert world.fleet.records["default.job"].epoch == 42
+        assert world.pods("driver") == [], "no driver before the state is there"
+        await world.calm()
+        assert world.status.phase == "Running"
+        assert world.status.epoch.number > 42
+
+    played(play)
+
+
+def test_a_job_that_has_state_keeps_it() -> None:
+    async def play(world: World) -> None:
+        world.fleet.records["default.job"] = Record(attempt=3, epoch=7)
+        world.snapshot("before", "other", **TAKEN)
+        world.apply(restoreFrom={"snapshot": "before"})
+        await world.calm(5)
+        assert world.fleet.records["default.job"].epoch < 42
+        await world.calm()
+        assert world.status.phase == "Running"
+
+    played(play)
+
+
+def test_a_job_waits_for_its_snapshot_and_says_so() -> None:
+    async def play(world: World) -> None:
+        world.apply(restoreFrom={"snapshot": "late"})
+        await world.calm()
+        assert (world.status.phase, world.pods("driver")) == ("Starting", [])
+        degraded = world.condition("Degraded")
+        assert (degraded.status, degraded.reason) == ("True", "RestoringDelayed")
+        assert "no FlameStreamSnapshot 'late'" in degraded.message
+        assert world.status.failures.count == 0
+        world.snapshot("late", "other", **TAKEN)
+        await world.calm()
+        assert (world.status.phase, world.condition("Degraded").status) == ("Running", "False")
+        assert world.status.epoch.number > 42
+
+    played(play)
+
+
+def test_a_job_that_waits_for_its_snapshot_writes_nothing_meanwhile() -> None:
+    async def play(world: World) -> None:
+        world.apply(restoreFrom={"snapshot": "late"})
+        await world.calm()
+        before = world.job["metadata"]["resourceVersion"]
+        await world.calm(30)
+        assert world.job["metadata"]["resourceVersion"] == before
+
+    played(play)
+
+
+def test_a_snapshot_that_failed_ends_the_job_with_its_reason() -> None:
+    async def play(world: World) -> None:
+        world.snapshot("broken", "other", phase="Failed", message="segment x is damaged")
+        world.apply(restoreFrom={"snapshot": "broken"})
+        await world.calm()
+        assert (world.status.phase, world.pods("driver")) == ("Failed", [])
+        failed = world.condition("Failed")
+        assert failed.reason == "RestoringFailed"
+        assert "segment x is damaged" in failed.message
+
+    played(play)
+
+
+def test_a_store_that_is_away_delays_a_restore() -> None:
+    async def play(world: World) -> None:
+        world.fleet.store_is_away = True
+        world.snapshot("before", "other", **TAKEN)
+        world.apply(restoreFrom={"snapshot": "before"})
+        await world.calm()
+        assert world.condition("Degraded").reason == "RestoringDelayed"
+        world.fleet.store_is_away = False
+        await world.calm()
+        assert world.status.epoch.number > 42
+
+    played(play)
+
+
+def test_a_snapshot_of_a_running_job_is_taken_once_and_says_where_it_is() -> None:
+    async def play(world: World) -> None:
+        world.apply()
+        await world.calm()
+        world.snapshot("now")
+        await world.calm(5)
+        first = world.kubernetes.things[("FlameStreamSnapshot", "default", "now")]["status"]
+        assert (first["phase"], first["size"]) == ("Completed", 100)
+        assert first["epoch"] > 0
+        await world.calm(20)
+        assert world.kubernetes.things[("FlameStreamSnapshot", "default", "now")]["status"] == first
+
+    played(play)
+
+
+def test_scheduled_savepoints_are_really_taken_and_the_newest_are_kept() -> None:
+    async def play(world: World) -> None:
+        world.apply(savepoints={"every": "60s", "keep": 2})
+        await world.calm(300)
+        there = world.kubernetes.of("FlameStreamSnapshot")
+        assert [thing["status"]["phase"] for thing in there] == ["Completed", "Completed"]
+
+    played(play)

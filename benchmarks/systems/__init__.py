@@ -1,0 +1,7 @@
+"""The systems that the benchmarks compare, by name."""
+
+from systems.base import System
+from systems.ours import Ours
+from systems.plain import Plain
+
+SYSTEMS: dict[str, System] = {system.name: system for system in (Ours(), Plain())}

@@ -48,7 +48,7 @@ def record(system: System, cell: Cell, outcome: Outcome, before: dict[str, Any])
         "system": system.name,
         "cell": asdict(cell),
         "result": outcome.row(),
-        "latencies_ms": [round(latency, 3) for latency in outcome.latencies],
+        "latencies_ms": [round(latency, 3) for latency in outcome.latencies] if cell.rate else [],
         "versions": system.versions(),
         "settings": [asdict(setting) for setting in system.settings(cell)],
         "machine": machine(),

@@ -2,7 +2,7 @@
 
     python benchmarks/suite.py                                    # all, as `make bench`: hours on a quiet machine
     python benchmarks/suite.py latency --systems flamestream,flink --intervals 50,1000 --documents 600 --rounds 1
-    python benchmarks/suite.py throughput --documents 2500
+    python benchmarks/suite.py throughput --full 8000
     python benchmarks/suite.py failures                           # ours, three kills: Fig. 9
     python benchmarks/suite.py list                               # what there is: systems, versions, settings with reasons
 
@@ -105,6 +105,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=1500)
     parser.add_argument("--warm-up", type=int, default=500, help="documents at the beginning that do not count")
     parser.add_argument("--rate", type=float, default=50.0, help="documents a second, for latency")
+    parser.add_argument("--full", type=int, default=20000, help="documents of a throughput run, the first quarter to warm up")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--kills", type=int, default=3)
@@ -118,8 +119,8 @@ def main() -> None:
     if options.what in ("all", "latency"):
         measure("latency", options)
     if options.what in ("all", "throughput"):
-        intervals, rate = options.intervals.split(",")[-1], 0.0
-        measure("throughput", argparse.Namespace(**vars(options) | {"intervals": intervals, "rate": rate}))
+        full = {"intervals": options.intervals.split(",")[-1], "rate": 0.0, "documents": options.full, "warm_up": options.full // 4}
+        measure("throughput", argparse.Namespace(**vars(options) | full))
     if options.what in ("all", "failures"):
         failures(options)
     return None

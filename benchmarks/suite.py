@@ -21,6 +21,7 @@ from systems import SYSTEMS
 from systems.base import NONE, Cell, NotHere, System
 
 OUT = Path(__file__).resolve().parent.parent / ".cache" / "bench" / "results.jsonl"
+MINUTE = 60.0
 
 
 def rotated(cells: list[Any], turn: int) -> list[Any]:
@@ -37,9 +38,16 @@ def cells(options: argparse.Namespace, systems: list[System]) -> list[tuple[Syst
         for guarantee in system.guarantees:
             for interval in [int(each) for each in options.intervals.split(",")][: 1 if guarantee == NONE else None]:
                 if wanted is None or guarantee in wanted:
-                    load = (options.documents, options.warm_up, options.rate)
-                    found.append((system, Cell(guarantee, interval, *load, workers=options.workers)))
+                    found.append((system, Cell(guarantee, interval, *load(options, system), workers=options.workers)))
     return found
+
+
+def load(options: argparse.Namespace, system: System) -> tuple[int, int, float]:
+    """Documents, those to warm up, rate: less for a system that would never end; tables show it."""
+    if system.pace is None:
+        return options.documents, options.warm_up, options.rate
+    documents = min(options.documents, int(system.pace * MINUTE))
+    return documents, min(options.warm_up, documents // 3), min(options.rate, system.pace)
 
 
 def measure(kind: str, options: argparse.Namespace) -> None:

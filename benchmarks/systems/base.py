@@ -69,6 +69,8 @@ class System(Protocol):
     form: Form
     guarantees: Sequence[str]
     """What it can promise for this job, and is measured with."""
+    pace: float | None
+    """Documents a second that it carries on a small machine, if that is less than others are measured at."""
 
     def prepare(self) -> None:
         """Fetch and build what it needs; quick when that is done."""

@@ -22,6 +22,7 @@ class Flink:
     name = "flink"
     form = "lines"
     guarantees = (NONE, AT_LEAST_ONCE, EXACTLY_ONCE)
+    pace = None
 
     def prepare(self) -> None:
         """Build the job and copy what it runs with: half a minute, once."""

@@ -18,6 +18,7 @@ class Ours:
     name = "flamestream"
     form = "wire"
     guarantees = (NONE, EXACTLY_ONCE)
+    pace = None
 
     def prepare(self) -> None:
         """`make setup` did it."""

@@ -15,6 +15,7 @@ class Plain:
     name = "plain loop"
     form = "lines"
     guarantees = (NONE,)
+    pace = None
 
     def prepare(self) -> None:
         """Nothing: the standard library only."""

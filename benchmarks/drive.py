@@ -1,7 +1,7 @@
 """One run of one system between an outside producer and consumer, all on this machine.
 
 The outside is the same for all: its own two processes, one clock, the same corpus on the same schedule (outside.py for ours, lines.py for
-peers on sockets, kafka_outside.py for peers on topics). A run ends when all expected changes have come, or its deadline has passed.
+peers on sockets, topics.py for peers between Kafka's). A run ends when all expected changes have come, or its deadline has passed.
 
 Keeps: whatever happens, no process outlives its run. Does not: choose what is run, or in which order (suite.py).
 """
@@ -18,10 +18,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from job import HERE, Outcome, _end, _environment, free_port, measured, noise
-from systems.base import Cell, NotHere, Places, Running, System, start, stop
+from systems.base import Cell, Failed, Form, Places, Running, System, start, stop
+
+if TYPE_CHECKING:
+    from topics import Topics
 
 LINGER = 0.3
 """Seconds behind the last expected change, for changes too many."""
@@ -104,7 +107,7 @@ class _Ends:
             if code == 0 and self._wire:
                 return
             if code is not None:
-                raise SystemExit(f"the system ended with {code}:\n{running.tail()}")
+                raise Failed(f"the system ended with {code}:\n{running.tail()}")
             if time.monotonic() > deadline:
                 print(f"not all results came before the deadline:\n{running.tail()}", file=sys.stderr)
                 return
@@ -124,10 +127,13 @@ class _Ends:
 
 
 @contextlib.contextmanager
-def _ends(form: str, cell: Cell, folder: Path) -> Iterator[_Ends]:
-    if form not in ("wire", "lines"):
-        raise NotHere(f"no outside for {form} yet")
-    ends = _Ends(form, cell, folder)
+def _ends(form: Form, cell: Cell, folder: Path) -> "Iterator[_Ends | Topics]":
+    if form == "kafka":
+        from topics import Topics  # needs a Kafka client, which nothing else here does
+
+        ends: _Ends | Topics = Topics(cell, folder)
+    else:
+        ends = _Ends(form, cell, folder)
     try:
         yield ends
     finally:

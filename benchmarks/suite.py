@@ -18,7 +18,7 @@ from typing import Any
 
 from drive import drive, noise, record
 from systems import SYSTEMS
-from systems.base import NONE, Cell, NotHere, System
+from systems.base import NONE, Cell, Failed, NotHere, System
 
 OUT = Path(__file__).resolve().parent.parent / ".cache" / "bench" / "results.jsonl"
 MINUTE = 60.0
@@ -56,7 +56,11 @@ def measure(kind: str, options: argparse.Namespace) -> None:
     for turn in range(options.rounds):
         for system, cell in rotated(todo, turn):
             before = noise()
-            outcome = drive(system, cell, options.deadline)
+            try:
+                outcome = drive(system, cell, options.deadline)
+            except Failed as reason:
+                print(f"{system.name}, {cell.guarantee}: no result: {reason}", file=sys.stderr)
+                continue
             keep(options.out, {"kind": kind, "round": turn} | record(system, cell, outcome, before))
             print(_line(system, cell, outcome.row() | before), flush=True)
 

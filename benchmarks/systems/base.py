@@ -43,6 +43,8 @@ class Places:
     sink: str
     folder: Path
     brokers: str = ""
+    group: str = ""
+    """What its consumers have to call themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,10 @@ class System(Protocol):
 
 class NotHere(Exception):
     """A system cannot run on this machine; the message says what it needs."""
+
+
+class Failed(Exception):
+    """A run came to no result; the message says what the system said last."""
 
 
 @dataclass(slots=True)

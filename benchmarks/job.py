@@ -36,6 +36,8 @@ class Outcome:
     """From the first document sent to the last change received."""
     deliveries: list[float]
     """When each one came, on the machine's monotonic clock."""
+    points: list[tuple[float, float]]
+    """Of every document, also of the warm-up: when it was sent, on that clock, and its latency."""
     extra: dict[str, Any] = field(default_factory=dict)
 
     def percentile(self, q: float) -> float:
@@ -121,7 +123,8 @@ def measured(sent: dict[str, Any], received: dict[str, Any], warm_up: int) -> Ou
     last = {int(document): when for document, when in received["last"].items()}
     counts = {int(document): count for document, count in received["counts"].items()}
     expected = sent["expected"]
-    latencies = [(last[i] - when) * 1e3 for i, when in enumerate(sent["sent"]) if i >= warm_up and i in last]
+    points = {i: (when, (last[i] - when) * 1e3) for i, when in enumerate(sent["sent"]) if i in last}
+    latencies = [latency for i, (_, latency) in points.items() if i >= warm_up]
     after = [when for when in received["deliveries"] if when >= sent["sent"][min(warm_up, len(expected) - 1)]]
     return Outcome(
         latencies,
@@ -132,7 +135,18 @@ def measured(sent: dict[str, Any], received: dict[str, Any], warm_up: int) -> Ou
         sum(counts.values()),
         max(last.values(), default=0.0) - sent["sent"][0],
         received["deliveries"],
+        list(points.values()),
+        {"steady_per_s": _steady(last, expected, warm_up)},
     )
+
+
+def _steady(last: dict[int, float], expected: list[int], warm_up: int) -> int:
+    """Change records a second behind the warm-up: from when its last document was through to the last change of all."""
+    if not 0 < warm_up < len(expected) or warm_up - 1 not in last or max(last) < warm_up:
+        return 0
+    begun = max(last.get(i, 0.0) for i in range(warm_up))
+    ended = max(last.values())
+    return round(sum(expected[warm_up:]) / (ended - begun)) if ended > begun else 0
 
 
 def noise() -> dict[str, Any]:

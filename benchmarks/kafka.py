@@ -137,7 +137,7 @@ def _outside(role: str, brokers: str, name: str, report: Path, *more: str) -> "I
     command = [sys.executable, str(HERE / "kafka_outside.py"), role, "--brokers", brokers, "--topic", name, "--report", str(report), *more]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment())
     assert process.stdout is not None
-    assert process.stdout.readline() == b"ready\n", f"the {role} did not start"
+    assert process.stdout.readline().startswith(b"ready"), f"the {role} did not start"
     try:
         yield process
     finally:

@@ -1,7 +1,7 @@
 """The outside of the Kafka benchmark: a producer and a consumer, each a process of its own, on one machine's monotonic clock.
 
     python benchmarks/kafka_outside.py producer --brokers B --topic T --documents N --rate R --report FILE
-    python benchmarks/kafka_outside.py consumer --brokers B --topic T --isolation read_committed --report FILE
+    python benchmarks/kafka_outside.py consumer --brokers B --topic T --isolation read_committed --report FILE [--lines --expect N]
 
 The producer writes document `i` at start + i / rate, whatever the engine does. The consumer stamps each record when librdkafka gives it,
 and looks inside only at the end.
@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import lines
 import msgspec
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from corpus import documents
@@ -24,21 +25,26 @@ COMMON: dict[str, Any] = {"log_level": 0, "socket.nagle.disable": True}
 
 def produce(options: argparse.Namespace) -> None:
     """All documents, on time."""
-    lines = [line.encode() for line in documents(options.documents, options.mean)]
+    corpus = [line.encode() for line in documents(options.documents, options.mean)]
     producer = Producer({"bootstrap.servers": options.brokers, "linger.ms": 0, "enable.idempotence": True, **COMMON})
     partitions = len(producer.list_topics(options.topic, 10).topics[options.topic].partitions)
+    expected = [len(set(line.decode().partition("\t")[2].split())) for line in corpus]
     sent: list[float] = []
-    print("ready", flush=True)
+    print("ready", sum(expected), flush=True)
     input()
     start = time.monotonic() + 0.1
-    for number, line in enumerate(lines):
-        while (left := start + number / options.rate - time.monotonic()) > 0:
+    for number, line in enumerate(corpus):
+        while options.rate and (left := start + number / options.rate - time.monotonic()) > 0:
             producer.poll(min(left, 0.02))
         sent.append(time.monotonic())
-        producer.produce(options.topic, line, partition=number % partitions)
+        while True:
+            try:
+                producer.produce(options.topic, line, partition=number % partitions)
+                break
+            except BufferError:  # only at full rate
+                producer.poll(0.01)
         producer.poll(0)
     producer.flush(60)
-    expected = [len(set(line.decode().partition("\t")[2].split())) for line in lines]
     Path(options.report).write_text(json.dumps({"sent": sent, "expected": expected}))
     print("sent", flush=True)
 
@@ -52,6 +58,7 @@ class Reading:
         numbers = self._consumer.list_topics(options.topic, 10).topics[options.topic].partitions
         self._consumer.assign([TopicPartition(options.topic, number, 0) for number in numbers])
         self.found: list[tuple[float, list[Message]]] = []
+        self._left, self._lines = options.expect, options.lines
         self._stopped = False
         signal.signal(signal.SIGTERM, self._stop)
 
@@ -62,12 +69,26 @@ class Reading:
             if first is not None and first.error() is None:
                 more = self._consumer.consume(10_000, 0)
                 self.found.append((time.monotonic(), [first, *more]))
+                before, self._left = self._left, self._left - 1 - len(more)
+                if before > 0 >= self._left:
+                    print("done", flush=True)
+
+    def _of_lines(self) -> dict[str, Any]:
+        """Of records that are lines as of lines.py."""
+        partitions: dict[int, list[tuple[float, bytes]]] = {}
+        for when, messages in self.found:
+            for message in messages:
+                if message.error() is None:
+                    partitions.setdefault(message.partition() or 0, []).append((when, (message.value() or b"") + b"\n"))
+        return lines.report(list(partitions.values())) | {"deliveries": [when for when, _ in self.found]}
 
     def _stop(self, _: int, __: FrameType | None) -> None:
         self._stopped = True
 
     def report(self) -> dict[str, Any]:
         """What job.measured wants."""
+        if self._lines:
+            return self._of_lines()
         last: dict[int, float] = {}
         counts: dict[int, int] = {}
         metas: dict[tuple[int, int], bytes] = {}
@@ -103,6 +124,8 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=50.0)
     parser.add_argument("--mean", type=int, default=250)
     parser.add_argument("--isolation", default="read_committed")
+    parser.add_argument("--lines", action="store_true", help="records are lines as of lines.py, not our sink's")
+    parser.add_argument("--expect", type=int, default=0, help="say `done` when so many have come")
     options = parser.parse_args()
     produce(options) if options.role == "producer" else consume(options)
 

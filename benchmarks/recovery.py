@@ -28,7 +28,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from job import Settings, noise, run
+from job import Outcome, Settings, noise, run
 
 KINDS = {
     "worker": Settings(interval="500ms"),
@@ -107,11 +107,11 @@ class Running:
         return found
 
 
-def measure(kind: str, times: int, rate: float, seed: int) -> dict[str, Any]:
-    """The row of one kind of kill."""
+def watch(kind: str, times: int, rate: float, seed: int) -> tuple[Outcome, list[Kill]]:
+    """A run with kills of one kind."""
     settings = KINDS[kind]
     settings.rate, settings.documents, settings.warm_up = rate, int(rate * (10 + times * (CALM[1] + OUTAGE))), int(rate * 2)
-    before, struck = noise(), None
+    struck = None
 
     def during(folder: Path) -> None:
         nonlocal struck
@@ -120,14 +120,26 @@ def measure(kind: str, times: int, rate: float, seed: int) -> dict[str, Any]:
 
     outcome = run(settings, during)
     assert struck is not None, "the job ran"
-    gaps = [_gap(outcome.deliveries, kill.at, kill.back + SETTLED) for kill in struck.kills]
-    for kill, gap in zip(struck.kills, gaps, strict=True):
+    return outcome, struck.kills
+
+
+def measure(kind: str, times: int, rate: float, seed: int) -> dict[str, Any]:
+    """The row of one kind of kill."""
+    before = noise()
+    outcome, kills = watch(kind, times, rate, seed)
+    gaps = [gap_of(outcome, kill) for kill in kills]
+    for kill, gap in zip(kills, gaps, strict=True):
         print(f"  {kind}: {kill.victim}: gap {gap:.0f} ms, of it {kill.recovery_ms:.0f} ms recovery", file=sys.stderr)
-    calm = [_gap([when for when in outcome.deliveries if when <= kill.at], kill.at - CALM[0] + SETTLED, kill.at) for kill in struck.kills]
+    calm = [_gap([when for when in outcome.deliveries if when <= kill.at], kill.at - CALM[0] + SETTLED, kill.at) for kill in kills]
     counts = {"lost": outcome.lost, "doubled": outcome.doubled, "disorder": outcome.disorder}
     row = {"kill": kind, "n": len(gaps), "gap_ms": _middle(gaps), "least_ms": round(min(gaps)), "most_ms": round(max(gaps))}
-    recovery = _middle([kill.recovery_ms for kill in struck.kills])
+    recovery = _middle([kill.recovery_ms for kill in kills])
     return row | {"recovery_ms": recovery, "calm_gap_ms": _middle(calm)} | counts | before
+
+
+def gap_of(outcome: Outcome, kill: Kill) -> float:
+    """How long the output stood still around it, in ms."""
+    return _gap(outcome.deliveries, kill.at, kill.back + SETTLED)
 
 
 def _gap(deliveries: list[float], since: float, until: float) -> float:

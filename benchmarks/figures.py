@@ -1,0 +1,151 @@
+"""The figures of report.py, drawn by matplotlib in an environment of its own: python figures.py RESULTS OUT [FIGURE]
+
+    fig10, fig11, fig12   p50, p75, p95, p99 by guarantee, ours beside Flink, at the shortest, a middle and the longest interval between checkpoints
+    fig9                  latency over time through kills of a worker, with the gap of each
+    fig13                 the distribution of latencies, all systems
+    throughput            change records a second, all systems
+"""
+
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+from report import FIGURES, PERCENTILES, Case, Row, cases, load, over_rounds, quantile
+
+COLOURS = ["#1f5fa8", "#c8501e", "#4d4d4d", "#2e8b57", "#8a5ca8", "#b8860b", "#5aa0c8", "#a83a5a"]
+SHADES = {"none": 0.35, "at-least-once": 0.65, "exactly-once": 1.0}
+DASHES = {"none": ":", "at-least-once": "--", "exactly-once": "-"}
+BESIDE = ("flamestream", "flink")
+
+
+def by_interval(place: int) -> "Any":
+    """A figure a checkpoint interval: of those measured, the shortest (0), the middle one (1), the longest (2)."""
+
+    def draw(rows: list[Row]) -> "plt.Figure | None":
+        found = {case: rounds for case, rounds in cases(rows, "latency").items() if case.system in BESIDE}
+        intervals = sorted({case.interval_ms for case in found if case.interval_ms is not None})
+        if len(intervals) <= place:
+            return None
+        interval = intervals[place]
+        shown = sorted((case for case in found if case.interval_ms in (None, interval)), key=_order)
+        figure, axes = plt.subplots(figsize=(8, 4.2))
+        width = 0.8 / len(shown)
+        for i, case in enumerate(shown):
+            spread = [over_rounds(found[case], quantile(q)) for q in PERCENTILES]
+            middle = [each[0] for each in spread]
+            bounds = [[each[0] - each[1] for each in spread], [each[2] - each[0] for each in spread]]
+            at = [group + (i - (len(shown) - 1) / 2) * width for group in range(len(PERCENTILES))]
+            axes.bar(at, middle, width * 0.92, color=_colour(case, rows), alpha=SHADES[case.guarantee], label=f"{case.system}, {case.guarantee}")
+            axes.errorbar(at, middle, bounds, fmt="none", ecolor="black", elinewidth=0.7)
+            for x, y in zip(at, middle, strict=True):
+                axes.annotate(f"{y:.3g}", (x, y), (0, 3), textcoords="offset points", ha="center", fontsize=6.5)
+        axes.set(yscale="log", ylabel="latency, ms (log)", xticks=range(len(PERCENTILES)), xticklabels=[f"p{q}" for q in PERCENTILES])
+        axes.set_title(f"Latency by guarantee, {interval} ms between checkpoints")
+        axes.legend(fontsize=8, frameon=False, ncols=2)
+        axes.margins(y=0.2)
+        return figure
+
+    return draw
+
+
+def through_failures(rows: list[Row]) -> "plt.Figure | None":
+    """The last such run."""
+    found = [row for row in rows if row["kind"] == "failures"]
+    if not found:
+        return None
+    row = found[-1]
+    figure, axes = plt.subplots(figsize=(8, 4.2))
+    axes.scatter([at for at, _ in row["points"]], [latency for _, latency in row["points"]], s=3, color=COLOURS[0], linewidths=0)
+    for kill in row["kills"]:
+        axes.axvline(kill["at_s"], color=COLOURS[1], linewidth=1)
+        text = f" kill: {kill['gap_ms']:.0f} ms gap"
+        axes.annotate(text, (kill["at_s"], 0.97), xycoords=("data", "axes fraction"), fontsize=8, color=COLOURS[1], va="top")
+    axes.set(yscale="log", xlabel="when the document was sent, s", ylabel="latency, ms (log)")
+    cell = row["cell"]
+    what = f"{cell['guarantee']}, epochs every {cell['interval']}, {cell['standby']} standby, {cell['rate']:g} documents/s"
+    axes.set_title(f"{row['system']} through kills of a worker ({what})", fontsize=10)
+    axes.margins(y=0.2)
+    return figure
+
+
+def distribution(rows: list[Row]) -> "plt.Figure | None":
+    """Shares of documents that are faster; all rounds together; with checkpoints, at the longest interval."""
+    found = cases(rows, "latency")
+    longest = max((case.interval_ms for case in found if case.interval_ms is not None), default=None)
+    shown = sorted((case for case in found if case.interval_ms in (None, longest)), key=_order)
+    if not shown:
+        return None
+    figure, axes = plt.subplots(figsize=(8, 4.2))
+    for case in shown:
+        latencies = sorted(latency for row in found[case] for latency in row["latencies_ms"])
+        shares = [(i + 1) / len(latencies) for i in range(len(latencies))]
+        axes.plot(latencies, shares, DASHES[case.guarantee], color=_colour(case, rows), linewidth=1.4, label=str(case))
+    axes.set(xscale="log", xlabel="latency, ms (log)", ylabel="share of documents", ylim=(0, 1.01))
+    axes.set_title("Distribution of latencies")
+    axes.legend(fontsize=7.5, frameon=False)
+    axes.grid(alpha=0.25)
+    return figure
+
+
+def throughput(rows: list[Row]) -> "plt.Figure | None":
+    """A bar a case."""
+    found = cases(rows, "throughput")
+    if not found:
+        return None
+    shown = sorted(found, key=_order, reverse=True)
+    spread = [over_rounds(found[case], lambda row: row["result"]["steady_per_s"]) for case in shown]
+    figure, axes = plt.subplots(figsize=(8, 0.5 + 0.36 * len(shown)))
+    for at, (case, (middle, least, most)) in enumerate(zip(shown, spread, strict=True)):
+        axes.barh(at, middle, 0.7, color=_colour(case, rows), alpha=SHADES[case.guarantee], xerr=[[middle - least], [most - middle]])
+        axes.annotate(f" {middle / 1000:,.0f}k", (most, at), va="center", fontsize=8)
+    axes.set(yticks=range(len(shown)), yticklabels=[str(case) for case in shown], xlabel="change records a second")
+    axes.margins(x=0.12)
+    axes.tick_params(labelsize=8)
+    return figure
+
+
+DRAW = {
+    "fig9": through_failures, "fig10": by_interval(0), "fig11": by_interval(1), "fig12": by_interval(2), "fig13": distribution,
+    "throughput": throughput,
+}  # fmt: skip
+
+
+def caption(rows: list[Row]) -> str:
+    """Where and how busy."""
+    machine, loads = rows[-1]["machine"], [row["noise"]["load"] for row in rows]
+    where = f"{machine['processor']}, {machine['cores']} cores, {rows[-1]['when'][:10]}"
+    return f"{where}; load before runs: median {statistics.median(loads):.1f}, most {max(loads):.1f}"
+
+
+def _order(case: Case) -> tuple[int, str, int]:
+    place = BESIDE.index(case.system) if case.system in BESIDE else len(BESIDE)
+    return place, case.system, list(SHADES).index(case.guarantee)
+
+
+def _colour(case: Case, rows: list[Row]) -> str:
+    others = sorted({row["system"] for row in rows} - set(BESIDE))
+    return COLOURS[[*BESIDE, *others].index(case.system) % len(COLOURS)]
+
+
+def main() -> None:
+    results, out, wanted = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:] if sys.argv[3:] != [""] else FIGURES
+    mpl.use("Agg")
+    mpl.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "flamestream"})
+    rows = load(results)
+    for name in wanted:
+        figure = DRAW[name](rows)
+        if figure is None:
+            print(f"{name}: nothing measured for it yet", file=sys.stderr)
+            continue
+        figure.text(0.01, 0.005, caption(rows), fontsize=6.5, color="#555555")
+        figure.tight_layout(rect=(0, 0.03, 1, 1))
+        for form in ("png", "svg"):
+            figure.savefig(out / f"{name}.{form}", dpi=150)
+        print(out / f"{name}.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Instructions a record of the core's hot paths, counted by valgrind: a slowdown is seen where a busy machine hides it from clocks.
+
+    python benchmarks/instructions.py                  # count again, beside benchmarks/instructions.json; 1 if a path got dearer
+    python benchmarks/instructions.py --keep           # after a change that is meant: write the file
+    python benchmarks/instructions.py --paths native
+
+Each path is core.py, run for some documents and for twice as many; the difference is what the second half cost, without the start of the
+interpreter. Some minutes in all. Needs valgrind; the machine's load does not matter, the interpreter's version does, so it is kept too.
+
+Keeps: the same work in every count (the corpus is seeded, hashes are fixed). Does not: see waiting, sockets or caches.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+from corpus import documents
+
+HERE = Path(__file__).resolve().parent
+KEPT = HERE / "instructions.json"
+DOCUMENTS = 40
+TOLERANCE = 1.02
+"""A path may cost this much more before it counts: counts of the same code differ by less than 1%."""
+PATHS = {
+    "native": ["--epoch", "1000000"],
+    "native, an epoch every 10 documents": ["--epoch", "10"],
+    "native, counting words": ["--epoch", "1000000", "--job", "counts"],
+    "python": ["--epoch", "1000000", "--reference"],
+}
+
+
+def count(arguments: list[str]) -> int:
+    """Of a whole process."""
+    valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(HERE.parent / "runtime")}
+    done = subprocess.run([*valgrind, sys.executable, *arguments], capture_output=True, text=True, env=environment, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(arguments)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    return total(done.stderr)
+
+
+def total(said: str) -> int:
+    """What cachegrind says at its end."""
+    found = re.search(r"I\s+refs:\s+([\d,]+)", said)
+    if found is None:
+        raise SystemExit(f"no count in what valgrind said:\n{said[-2000:]}")
+    return int(found[1].replace(",", ""))
+
+
+def a_record(path: str) -> int:
+    """Instructions of one."""
+    command = [str(HERE / "core.py"), *PATHS[path]]
+    some, twice = (count([*command, "--documents", str(each), "--step", str(each)]) for each in (DOCUMENTS, 2 * DOCUMENTS))
+    records = sum(len(set(line.partition("\t")[2].split())) for line in islice(documents(2 * DOCUMENTS), DOCUMENTS, None))
+    return round((twice - some) / records)
+
+
+def dearer(kept: dict[str, int], found: dict[str, int]) -> dict[str, float]:
+    """Paths that cost more than they may, with the ratio."""
+    ratios = {path: instructions / kept[path] for path, instructions in found.items() if path in kept}
+    return {path: ratio for path, ratio in ratios.items() if ratio > TOLERANCE}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keep", action="store_true", help="write the file")
+    parser.add_argument("--paths", nargs="+", default=list(PATHS), choices=list(PATHS))
+    options = parser.parse_args()
+    before = json.loads(KEPT.read_text()) if KEPT.exists() else {"python": "", "instructions_a_record": {}}
+    if before["python"] not in ("", platform.python_version()):
+        print(f"the file is of Python {before['python']}, this is {platform.python_version()}: ratios mean little", file=sys.stderr)
+    kept, found = before["instructions_a_record"], {}
+    for path in options.paths:
+        found[path] = a_record(path)
+        ratio = f"  {found[path] / kept[path]:.3f} of what is kept" if path in kept else ""
+        print(f"{path}: {found[path]:,} instructions a record{ratio}", flush=True)
+    if options.keep:
+        rows = {"python": platform.python_version(), "machine": platform.machine(), "instructions_a_record": kept | found}
+        KEPT.write_text(json.dumps(rows, indent=2) + "\n")
+        return 0
+    for path, ratio in (bad := dearer(kept, found)).items():
+        print(f"{path} costs {ratio:.3f} of what is kept; if that is meant: --keep", file=sys.stderr)
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

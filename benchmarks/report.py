@@ -1,0 +1,172 @@
+"""Tables (Markdown) and figures (PNG and SVG) of what suite.py wrote.
+
+    python benchmarks/report.py                                # all there is, from .cache/bench/results.jsonl into .cache/bench/report
+    python benchmarks/report.py --figure fig12 --results mine.jsonl --out docs/figures
+
+A percentile is taken of each run, and the median of the rounds is shown: a round on a busy machine does not move it. In brackets: the
+least and the most of the rounds. The figures are drawn by figures.py in an environment of its own (requirements/bench-report.in).
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+CACHE = HERE.parent / ".cache" / "bench"
+PERCENTILES = (50, 75, 95, 99)
+FIGURES = ("fig9", "fig10", "fig11", "fig12", "fig13", "throughput")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Case:
+    """What was measured, without the round."""
+
+    system: str
+    guarantee: str
+    interval_ms: int | None
+    """None without checkpoints."""
+
+    def __str__(self) -> str:
+        every = "" if self.interval_ms is None else f", every {self.interval_ms} ms"
+        return f"{self.system}, {self.guarantee}{every}"
+
+
+def load(file: Path) -> list[Row]:
+    """All lines."""
+    return [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
+
+
+def percentile(values: Iterable[float], q: float) -> float:
+    """The smallest value that at least `q` hundredths of all do not exceed.
+
+    >>> percentile([4, 1, 3, 2], 50), percentile([4, 1, 3, 2], 99)
+    (2, 4)
+    """
+    ordered = sorted(values)
+    return ordered[max(0, -int(-q * len(ordered) // 100) - 1)]
+
+
+def cases(rows: Iterable[Row], kind: str) -> dict[Case, list[Row]]:
+    """The rounds of each case, in the order in which the first came."""
+    found: dict[Case, list[Row]] = {}
+    for row in rows:
+        if row["kind"] == kind:
+            cell = row["cell"]
+            interval = None if cell["guarantee"] == "none" else int(cell["interval_ms"])
+            found.setdefault(Case(row["system"], cell["guarantee"], interval), []).append(row)
+    return found
+
+
+def over_rounds(rounds: list[Row], figure: Callable[[Row], float]) -> tuple[float, float, float]:
+    """Median, least, most."""
+    values = [figure(row) for row in rounds]
+    return statistics.median(values), min(values), max(values)
+
+
+def quantile(q: float) -> Callable[[Row], float]:
+    """Of a run's latencies, ms."""
+    return lambda row: percentile(row["latencies_ms"], q)
+
+
+def latency_table(rows: list[Row]) -> str:
+    """By system, guarantee and interval."""
+    head = ["system", "guarantee", "interval", *(f"p{q}, ms" for q in PERCENTILES), "lost, doubled, disorder", "rounds", "load"]
+    lines = []
+    for case, rounds in sorted(cases(rows, "latency").items(), key=lambda entry: (entry[0].interval_ms or 0, entry[0].system)):
+        every = "-" if case.interval_ms is None else f"{case.interval_ms} ms"
+        shown = [_spread(over_rounds(rounds, quantile(q))) for q in PERCENTILES]
+        lines.append([case.system, case.guarantee, every, *shown, _faults(rounds), str(len(rounds)), _load(rounds)])
+    return _markdown(head, lines)
+
+
+def throughput_table(rows: list[Row]) -> str:
+    """Change records a second, behind the first quarter of the documents, which warms up."""
+    lines = []
+    for case, rounds in cases(rows, "throughput").items():
+        middle, least, most = over_rounds(rounds, lambda row: row["result"]["steady_per_s"])
+        shown = f"{middle:,.0f} ({least:,.0f}-{most:,.0f})"
+        lines.append([str(case), shown, _faults(rounds), str(len(rounds)), _load(rounds)])
+    return _markdown(["case", "records/s", "lost, doubled, disorder", "rounds", "load"], lines)
+
+
+def failures_table(rows: list[Row]) -> str:
+    """A line a kill."""
+    lines = [
+        [row["kind_of_kill"], kill["victim"], f"{kill['at_s']:.1f} s", f"{kill['gap_ms']:.0f} ms", f"{kill['recovery_ms']:.0f} ms"]
+        for row in rows
+        if row["kind"] == "failures"
+        for kill in row["kills"]
+    ]
+    return _markdown(["kill", "victim", "at", "output gap", "of it recovery"], lines)
+
+
+def settings_list(rows: list[Row]) -> str:
+    """Versions and settings of every system, with the reasons; a setting that differs from case to case is shown with all its values."""
+    text = []
+    for system in dict.fromkeys(row["system"] for row in rows if "settings" in row):
+        its = [row for row in rows if row["system"] == system and "settings" in row]
+        versions = ", ".join(f"{name} {version}" for name, version in its[-1]["versions"].items())
+        text.append(f"**{system}** ({versions})\n")
+        found: dict[tuple[str, str], list[str]] = {}
+        for setting in (setting for row in its for setting in row["settings"]):
+            values = found.setdefault((setting["name"], setting["reason"]), [])
+            if setting["value"] not in values:
+                values.append(setting["value"])
+        text += [f"- `{name}` = {', '.join(f'`{value}`' for value in values)}: {reason}" for (name, reason), values in found.items()]
+        text.append("")
+    return "\n".join(text)
+
+
+def markdown(rows: list[Row]) -> str:
+    """The whole report."""
+    machines = {f"{m['processor']}, {m['cores']} cores, {m['memory_gb']} GB, Linux {m['kernel']}" for m in (row["machine"] for row in rows)}
+    days = sorted({row["when"][:10] for row in rows})
+    parts = [f"# Benchmarks\n\nMachine: {'; '.join(sorted(machines))}. Taken: {', '.join(days)}. Load: 1-minute average before a run.\n"]
+    tables = [("Latency", "latency", latency_table), ("Throughput", "throughput", throughput_table), ("Kills", "failures", failures_table)]
+    for title, kind, table in tables:
+        if any(row["kind"] == kind for row in rows):
+            parts.append(f"## {title}\n\n{table(rows)}\n")
+    return "\n".join([*parts, "## Versions and settings\n", settings_list(rows)])
+
+
+def _spread(values: tuple[float, float, float]) -> str:
+    middle, least, most = values
+    return f"{middle:.1f}" if least == most else f"{middle:.1f} ({least:.1f}-{most:.1f})"
+
+
+def _faults(rounds: list[Row]) -> str:
+    return ", ".join(str(sum(row["result"][name] for row in rounds)) for name in ("lost", "doubled", "disorder"))
+
+
+def _load(rounds: list[Row]) -> str:
+    loads = [row["noise"]["load"] for row in rounds]
+    return f"{min(loads):.1f}" if len(set(loads)) == 1 else f"{min(loads):.1f}-{max(loads):.1f}"
+
+
+def _markdown(head: list[str], lines: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *lines])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=CACHE / "results.jsonl")
+    parser.add_argument("--out", type=Path, default=CACHE / "report")
+    parser.add_argument("--figure", choices=FIGURES, default="", help="only this one")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    if not options.figure:
+        (options.out / "report.md").write_text(markdown(load(options.results)))
+        print(options.out / "report.md")
+    from systems.environments import make
+
+    subprocess.run([make("report"), str(HERE / "figures.py"), str(options.results), str(options.out), options.figure], check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""Runs the systems, in turns, and writes what came out as lines of JSON; report.py makes tables and figures of them.
+
+    python benchmarks/suite.py                                    # all, as `make bench`: hours on a quiet machine
+    python benchmarks/suite.py latency --systems flamestream,flink --intervals 50,1000 --documents 600 --rounds 1
+    python benchmarks/suite.py throughput --full 8000
+    python benchmarks/suite.py failures                           # ours, three kills: Fig. 9
+    python benchmarks/suite.py list                               # what there is: systems, versions, settings with reasons
+
+A round measures every cell once; each round begins with another one, so that a busy machine is busy for all. A system that cannot run
+here is left out, and says why.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from drive import drive, noise, record
+from systems import SYSTEMS
+from systems.base import NONE, Cell, Failed, NotHere, System
+
+OUT = Path(__file__).resolve().parent.parent / ".cache" / "bench" / "results.jsonl"
+MINUTE = 60.0
+
+
+def rotated(cells: list[Any], turn: int) -> list[Any]:
+    """The same, beginning with another one."""
+    at = turn % len(cells) if cells else 0
+    return cells[at:] + cells[:at]
+
+
+def cells(options: argparse.Namespace, systems: list[System]) -> list[tuple[System, Cell]]:
+    """What a round measures. Without a guarantee there are no checkpoints, so no intervals."""
+    wanted = options.guarantees.split(",") if options.guarantees else None
+    found = []
+    for system in systems:
+        for guarantee in system.guarantees:
+            for interval in [int(each) for each in options.intervals.split(",")][: 1 if guarantee == NONE else None]:
+                if wanted is None or guarantee in wanted:
+                    found.append((system, Cell(guarantee, interval, *load(options, system), workers=options.workers)))
+    return found
+
+
+def load(options: argparse.Namespace, system: System) -> tuple[int, int, float]:
+    """Documents, those to warm up, rate: less for a system that would never end; tables show it."""
+    if system.pace is None:
+        return options.documents, options.warm_up, options.rate
+    documents = min(options.documents, int(system.pace * MINUTE))
+    return documents, min(options.warm_up, documents // 3), min(options.rate, system.pace)
+
+
+def measure(kind: str, options: argparse.Namespace) -> None:
+    """All rounds."""
+    todo = cells(options, ready(options.systems.split(",")))
+    for turn in range(options.rounds):
+        for system, cell in rotated(todo, turn):
+            before = noise()
+            try:
+                outcome = drive(system, cell, options.deadline)
+            except Failed as reason:
+                print(f"{system.name}, {cell.guarantee}: no result: {reason}", file=sys.stderr)
+                continue
+            keep(options.out, {"kind": kind, "round": turn} | record(system, cell, outcome, before))
+            print(_line(system, cell, outcome.row() | before), flush=True)
+
+
+def ready(names: list[str]) -> list[System]:
+    """Those that can run here."""
+    found = []
+    for name in names:
+        try:
+            SYSTEMS[name].prepare()
+            found.append(SYSTEMS[name])
+        except NotHere as reason:
+            print(f"{name} is left out: {reason}", file=sys.stderr)
+    return found
+
+
+def failures(options: argparse.Namespace) -> None:
+    """Fig. 9: latency over time through kills of a worker, with the gap of each."""
+    from failing import failing
+
+    before = noise()
+    row = failing(options.kills, options.rate, options.standby, options.seed)
+    keep(options.out, {"kind": "failures", "round": 0, "noise": before} | row)
+    print(json.dumps({key: value for key, value in row.items() if key not in ("points", "settings")}), flush=True)
+
+
+def keep(file: Path, row: dict[str, Any]) -> None:
+    """At once: a run that dies keeps what it has."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a") as out:
+        out.write(json.dumps(row) + "\n")
+
+
+def listed() -> None:
+    """Markdown, for docs/benchmarks.md and for readers."""
+    for system in SYSTEMS.values():
+        print(f"**{system.name}** ({', '.join(system.guarantees)}): {', '.join(f'{k} {v}' for k, v in system.versions().items())}\n")
+        for setting in system.settings(Cell()):
+            print(f"- `{setting.name}` = `{setting.value}`: {setting.reason}")
+        print()
+
+
+def _line(system: System, cell: Cell, row: dict[str, Any]) -> str:
+    head = f"{system.name}, {cell.guarantee}{'' if cell.guarantee == NONE else f', every {cell.interval_ms} ms'}"
+    return head + "  " + "  ".join(f"{key}={value}" for key, value in row.items())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", default="all", choices=["all", "latency", "throughput", "failures", "list"])
+    parser.add_argument("--systems", default=",".join(SYSTEMS))
+    parser.add_argument("--guarantees", default="", help="all that a system has, if not said")
+    parser.add_argument("--intervals", default="50,500,1000", help="between checkpoints, in ms")
+    parser.add_argument("--documents", type=int, default=1500)
+    parser.add_argument("--warm-up", type=int, default=500, help="documents at the beginning that do not count")
+    parser.add_argument("--rate", type=float, default=50.0, help="documents a second, for latency")
+    parser.add_argument("--full", type=int, default=20000, help="documents of a throughput run, the first quarter to warm up")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--standby", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--deadline", type=float, default=300.0, help="seconds of a run")
+    parser.add_argument("--out", type=Path, default=OUT, help="lines are added to it")
+    options = parser.parse_args()
+    if options.what == "list":
+        return listed()
+    if options.what in ("all", "latency"):
+        measure("latency", options)
+    if options.what in ("all", "throughput"):
+        full = {"intervals": options.intervals.split(",")[-1], "rate": 0.0, "documents": options.full, "warm_up": options.full // 4}
+        measure("throughput", argparse.Namespace(**vars(options) | full))
+    if options.what in ("all", "failures"):
+        failures(options)
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Bytewax: its keyed exchange between processes of Python (peers/bytewax_job.py)."""
+
+from systems import environments
+from systems.base import AT_LEAST_ONCE, NONE, Cell, Command, Places, Setting
+from systems.plain import PEERS
+
+
+class Bytewax:
+    """With recovery it promises at least once: what was sent since the last epoch is sent again."""
+
+    name = "bytewax"
+    form = "lines"
+    guarantees = (NONE, AT_LEAST_ONCE)
+    pace = None
+
+    def prepare(self) -> None:
+        """Its packages."""
+        environments.make("bytewax")
+
+    def versions(self) -> dict[str, str]:
+        return {"bytewax": environments.pinned("bytewax", "bytewax")}
+
+    def settings(self, cell: Cell) -> list[Setting]:
+        settings = [Setting("processes", str(cell.workers), "one worker each: threads of one process would share an interpreter's lock")]
+        if cell.guarantee == NONE:
+            return settings
+        return [
+            *settings,
+            Setting("epoch_interval", f"{cell.interval_ms} ms", "asked for by the cell: what changed is kept at the end of an epoch"),
+            Setting("recovery partitions", str(cell.workers), "one a process, as documented"),
+        ]
+
+    def command(self, cell: Cell, places: Places) -> Command:
+        recovery = [] if cell.guarantee == NONE else [str(places.folder / "recovery")]
+        # Without recovery an epoch is only bookkeeping, so its default length will do.
+        epoch = "10000" if cell.guarantee == NONE else str(cell.interval_ms)
+        job = [places.source, places.sink, str(cell.workers), epoch]
+        return Command([environments.python_of("bytewax"), str(PEERS / "bytewax_job.py"), *job, *recovery])

@@ -1,0 +1,87 @@
+"""Flink in Java: a local cluster in one JVM, its jars from Maven Central, its output released when a checkpoint is complete."""
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from systems.base import AT_LEAST_ONCE, EXACTLY_ONCE, NONE, Cell, Command, NotHere, Places, Setting
+from systems.environments import CACHE
+
+SOURCE = Path(__file__).resolve().parent.parent / "peers" / "flink"
+BUILT = CACHE / "flink"
+# As in Flink's own configuration for Java 17.
+OPENED = ("java.lang", "java.lang.invoke", "java.net", "java.nio", "java.text", "java.time", "java.util", "java.util.concurrent")
+
+
+class Flink:
+    """One task manager; a slot a core. Everything in one JVM, so an exchange between slots costs no serialized network hop: in its favour."""
+
+    name = "flink"
+    form = "lines"
+    guarantees = (NONE, AT_LEAST_ONCE, EXACTLY_ONCE)
+    pace = None
+
+    def prepare(self) -> None:
+        """Build the job and copy what it runs with: half a minute, once."""
+        stamp, wanted = BUILT / ".made-from", _fingerprint()
+        if stamp.exists() and stamp.read_text() == wanted:
+            return
+        if shutil.which("mvn") is None or shutil.which("javac") is None:
+            raise NotHere("it needs Maven and a Java development kit >= 17 (Debian: maven, openjdk-17-jdk-headless)")
+        print(f"benchmarks: fetching and building Flink in {BUILT}", file=sys.stderr)
+        goals = ["package", "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={BUILT}", f"-Dout={BUILT}"]
+        done = subprocess.run(["mvn", "-q", "-B", "-f", str(SOURCE / "pom.xml"), *goals], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise NotHere(f"Maven failed:\n{done.stdout[-2000:]}")
+        stamp.write_text(wanted)
+
+    def versions(self) -> dict[str, str]:
+        found = re.search("<flink.version>(.*)<", (SOURCE / "pom.xml").read_text())
+        java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr if shutil.which("java") else "none"
+        return {"flink": found[1] if found else "?", "java": java.partition('"')[2].partition('"')[0]}
+
+    def settings(self, cell: Cell) -> list[Setting]:
+        settings = [
+            Setting("taskmanager.numberOfTaskSlots", str(cell.workers), "the machine's cores"),
+            Setting("execution.buffer-timeout.interval", f"{_buffer_timeout(cell)} ms", _BUFFER_REASON),
+            Setting("pipeline.object-reuse", "true", "no copies between chained operators: safe here, and asked for by the tuning guide"),
+            Setting("state.backend.type", "hashmap", "the fastest for state that fits in memory"),
+            Setting("restart-strategy.type", "disable", "a failure ends the run"),
+        ]
+        if cell.guarantee == NONE:
+            return settings
+        mode = "EXACTLY_ONCE" if cell.guarantee == EXACTLY_ONCE else "AT_LEAST_ONCE"
+        return [
+            *settings,
+            Setting("execution.checkpointing.interval", f"{cell.interval_ms} ms", "asked for by the cell"),
+            Setting("execution.checkpointing.mode", mode, "asked for by the cell"),
+            Setting("execution.checkpointing.min-pause", "0 ms", "else short intervals are stretched"),
+            Setting("execution.checkpointing.storage", "filesystem", "as a job that is to survive"),
+        ]
+
+    def command(self, cell: Cell, places: Places) -> Command:
+        files = [setting for setting in self.settings(cell) if "." in setting.name]
+        given = [f"{setting.name}={setting.value}" for setting in files]
+        if cell.guarantee != NONE:
+            given.append(f"execution.checkpointing.dir=file://{places.folder}/checkpoints")
+        opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
+        flush = "5" if not cell.rate else "0"
+        job = [places.source, places.sink, cell.guarantee, str(cell.workers), flush, str(places.folder / "pending")]
+        return Command(["java", "-Xms1g", "-Xmx4g", *opened, "-cp", f"{BUILT}/*", "peer.InvertedIndex", *job, *given])
+
+
+_BUFFER_REASON = "0: every record leaves at once, which the documentation names for the least latency; 100 (its default) for throughput"
+
+
+def _buffer_timeout(cell: Cell) -> int:
+    return 0 if cell.rate else 100
+
+
+def _fingerprint() -> str:
+    digest = hashlib.sha256()
+    for file in [SOURCE / "pom.xml", *sorted(SOURCE.rglob("*.java"))]:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

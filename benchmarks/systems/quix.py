@@ -1,0 +1,39 @@
+"""Quix Streams: Python between Kafka topics, with Kafka's transactions for exactly once (peers/quix_job.py)."""
+
+from systems import environments
+from systems.base import AT_LEAST_ONCE, EXACTLY_ONCE, Cell, Command, Places, Setting
+from systems.plain import PEERS
+
+
+class Quix:
+    """Its figures hold Kafka's own time: three topics on the way, and the broker on the same cores."""
+
+    name = "quix"
+    form = "kafka"
+    guarantees = (AT_LEAST_ONCE, EXACTLY_ONCE)
+    pace = None
+
+    def prepare(self) -> None:
+        """Its packages; the broker comes with the run (topics.py)."""
+        environments.make("quix")
+
+    def versions(self) -> dict[str, str]:
+        return {"quixstreams": environments.pinned("quix", "quixstreams"), "broker": "4.3.1"}
+
+    def settings(self, cell: Cell) -> list[Setting]:
+        return [
+            Setting("processing_guarantee", cell.guarantee, "asked for by the cell"),
+            Setting("commit_interval", f"{cell.interval_ms / 1000:g} s", "asked for by the cell; of a transaction, with exactly-once"),
+            Setting("processes", str(cell.workers), "one a partition and core"),
+            Setting("linger.ms", _linger(cell), "nothing waits for company, for latency; the client's default at full rate"),
+            Setting("fetch.wait.max.ms", "10", "a short wait for a first record"),
+            Setting("state", "an entry a posting", "a list would be written whole for each posting"),
+        ]
+
+    def command(self, cell: Cell, places: Places) -> Command:
+        job = [places.brokers, places.source, places.sink, places.group, cell.guarantee, f"{cell.interval_ms / 1000:g}", str(cell.workers)]
+        return Command([environments.python_of("quix"), str(PEERS / "quix_job.py"), *job, str(places.folder), _linger(cell)])
+
+
+def _linger(cell: Cell) -> str:
+    return "0" if cell.rate else "5"

@@ -1,0 +1,89 @@
+"""The outside of a run between Kafka topics, for peers that need them (kafka_outside.py has its two processes).
+
+The broker is the one that FLAMESTREAM_BENCH_KAFKA names, or one of its own for each run, from Maven's jars as in the tests
+(tests/support/kafka_broker). The producer begins when the system's consumer group is stable, so that no run begins with a backlog.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from job import HERE, _end, _environment
+from kafka import _broker, topic
+from systems.base import Cell, Failed, Places, Running
+
+READY_WITHIN = 90.0
+
+
+class Topics:
+    """The producer and the consumer of one run, and its broker."""
+
+    def __init__(self, cell: Cell, folder: Path) -> None:
+        self._folder, self._stack, self._done = folder, contextlib.ExitStack(), threading.Event()
+        self._members = cell.workers
+        brokers = self._stack.enter_context(_broker(os.environ.get("FLAMESTREAM_BENCH_KAFKA", "")))
+        source, sink = topic(brokers, cell.workers), topic(brokers, cell.workers)
+        self.places = Places(source, sink, folder, brokers, f"bench-{sink}")
+        amount = ["--documents", str(cell.documents), "--rate", str(cell.rate), "--mean", str(cell.mean)]
+        self._producer, said = self._outside("producer", source, "sent", *amount)
+        isolation = "read_committed" if cell.guarantee == "exactly-once" else "read_uncommitted"
+        self._consumer, _ = self._outside("consumer", sink, "received", "--isolation", isolation, "--lines", "--expect", said.split()[-1])
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def await_end(self, running: Running, deadline: float) -> None:
+        """Until all has come."""
+        self._await_group(running)
+        assert self._producer.stdin is not None
+        self._producer.stdin.write(b"go\n")
+        self._producer.stdin.flush()
+        while not self._done.wait(0.05):
+            if running.process.poll() is not None:
+                raise Failed(f"the system ended with {running.process.returncode}:\n{running.tail()}")
+            if time.monotonic() > deadline:
+                print(f"not all results came before the deadline:\n{running.tail()}", file=sys.stderr)
+                return
+
+    def reports(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What both saw."""
+        self._producer.wait(120)
+        self._consumer.terminate()
+        self._consumer.wait(120)
+        return json.loads((self._folder / "sent.json").read_text()), json.loads((self._folder / "received.json").read_text())
+
+    def end(self) -> None:
+        for process in (self._producer, self._consumer):
+            _end(process)
+        self._stack.close()
+
+    def _await_group(self, running: Running) -> None:
+        from confluent_kafka import ConsumerGroupState, KafkaException
+        from confluent_kafka.admin import AdminClient
+
+        admin, deadline = AdminClient({"bootstrap.servers": self.places.brokers, "log_level": 0}), time.monotonic() + READY_WITHIN
+        while time.monotonic() < deadline and running.process.poll() is None:
+            with contextlib.suppress(KafkaException):  # the group has no coordinator yet
+                group = admin.describe_consumer_groups([self.places.group])[self.places.group].result()
+                if group.state == ConsumerGroupState.STABLE and len(group.members) >= self._members:
+                    return
+            time.sleep(0.1)
+        raise Failed(f"the system's consumers were not there in time:\n{running.tail()}")
+
+    def _outside(self, role: str, name: str, report: str, *more: str) -> tuple["subprocess.Popen[bytes]", str]:
+        command = [sys.executable, str(HERE / "kafka_outside.py"), role, "--brokers", self.places.brokers, "--topic", name]
+        command += ["--report", str(self._folder / f"{report}.json"), *more]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment())
+        assert process.stdout is not None
+        said = process.stdout.readline().decode()
+        assert said.startswith("ready"), f"the {role} did not start"
+        return process, said
+
+    def _listen(self) -> None:
+        assert self._consumer.stdout is not None
+        if self._consumer.stdout.readline() == b"done\n":
+            self._done.set()

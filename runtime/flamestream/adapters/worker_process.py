@@ -43,8 +43,6 @@ from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.time import FrontId
 from flamestream.ports import Consumer, Journal, Producer
 
-"""How a journal is named that is kept in ZooKeeper."""
-
 log = logging.getLogger(__name__)
 
 

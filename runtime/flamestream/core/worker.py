@@ -78,7 +78,7 @@ class Worker:
     def step(self, now: Timestamp, events: Sequence[ev.Event]) -> list[Action]:
         """Take one pass of events; what must be done, in order."""
         self._now = now
-        if self._told_all:
+        if self._told_all and not self._halted:
             self._try(self._hear_own)
         for event in events:
             self._try(self._take, event)  # each by itself: behind one that halts this attempt may stand the next one's Recover

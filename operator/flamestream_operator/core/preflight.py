@@ -22,6 +22,7 @@ from flamestream_operator.core.wanted import Wanted
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object
 from flamestream_operator.objects.pods import build_preflight_pod
+from flamestream_operator.objects.rights import build_service_account
 from flamestream_operator.objects.small import build_config
 
 WITHIN = 120.0
@@ -57,6 +58,8 @@ def trial_of(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan) ->
     if trial.state == "Running" and pod is None and plan.code == trial.code and status.run.stage != "Ended":
         launch = launch_of(seen, status, want, plan, application="a", number=0, tasks=1)
         key = f"aside/{trial.pod}"
+        if not plan.spec.pods.service_account_name:
+            yield do.Ensure(build_service_account(seen.job), key)  # before the first launch there is none yet
         if want.app_digest and plan.spec.application.config_map:
             yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)
         yield do.Create(build_config(seen.job, trial.pod, files_of(seen, launch, want) | _savepoint(seen, status)), key)

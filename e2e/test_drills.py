@@ -42,6 +42,7 @@ def test_a_drill_strikes_a_worker_and_audits(job: FolderJob, report: Report, tar
 def test_a_drill_pauses_a_worker_into_a_zombie(job: FolderJob, report: Report) -> None:
     status = job.drill("worker", action="pause", pauseFor="5s")
     checked(status)
+    assert status["faults"][0]["recoveredMs"] >= 5000 and status["faults"][0]["recoveryMs"] > 0, "others took over meanwhile"
     report("drill pause", faults=status["faults"], audit=status["audit"])
 
 

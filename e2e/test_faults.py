@@ -1,5 +1,6 @@
 """Every part of a running job is taken away, one after another; after each the output is still a prefix of the reference, byte for byte."""
 
+import os
 import time
 from collections.abc import Callable
 
@@ -30,7 +31,7 @@ def broken(stream: Stream, report: Report, what: str, fault: Callable[[], None],
     return float(gap["gap_ms"])
 
 
-@pytest.mark.parametrize("again", [pytest.param(0, marks=pytest.mark.ci), 1, 2])
+@pytest.mark.parametrize("again", [pytest.param(0, marks=pytest.mark.ci), *range(1, int(os.environ.get("E2E_KILLS", "3")))])
 def test_a_killed_worker_process_costs_no_item(stream: Stream, report: Report, again: int) -> None:
     broken(stream, report, f"worker process killed ({again + 1})", lambda: faults.kill_worker(stream))
 

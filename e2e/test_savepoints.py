@@ -55,6 +55,25 @@ def test_a_job_waits_for_its_snapshot_and_says_so(installation: Installation, ku
     job.delete()
 
 
+def test_a_snapshot_of_another_graph_is_refused_before_anything_is_restored(installation: Installation, kube: Kube) -> None:
+    first = FolderJob(kube, installation, fresh(), replicas=1, standby=0)
+    first.start()
+    until("it has saved something", lambda: first.status().get("epoch"), 60, 0.5)
+    name, status = taken(kube, first.name)
+    code = first.application()["data"]["inverted_index.py"]
+    other = FolderJob(kube, installation, fresh(), replicas=1, standby=0, docs=first.name, extra={"restoreFrom": {"snapshot": name}})
+    kube.apply(other.application(code + '\nindex.sink("second", key=word_of)\n'))
+    kube.apply(other.manifest(sinks={sink: {"files": {"path": other.folder(other.name) + sink}} for sink in ("index", "second")}))
+    told = other.wait_condition("Failed")
+    assert f"epoch {status['epoch']} has graph" in told["message"], told
+    kube.apply(other.application())
+    kube.apply(other.manifest())
+    other.wait_ready()
+    other.delete()
+    first.delete()
+    kube.run("delete", "flamestreamsnapshot", name, "--timeout=60s")
+
+
 def test_savepoints_by_the_clock_are_taken_and_the_newest_are_kept(installation: Installation, kube: Kube) -> None:
     job = FolderJob(kube, installation, fresh(), standby=0, replicas=1, extra={"savepoints": {"every": "10s", "keep": 2}})
     job.start()

@@ -3,6 +3,8 @@
 `python3 -m flamestream_operator.preflight_main`. The verdict is JSON, on stdout and as the container's termination message:
 {"ok": true, "graph": ...} or {"ok": false, "reason": ..., "message": ...}.
 
+Before a restore into a job without state it is the savepoint that must fit.
+
 Keeps: changes nothing anywhere. Does not: know Kubernetes.
 """
 
@@ -41,7 +43,7 @@ def verdict(folder: Path = CONFIG) -> dict[str, Any]:
         checked = checked_job(read_job(folder))
         application = next(folder.glob("driver-*.json")).stem.removeprefix("driver-")
         config = read_driver_config(application, folder)
-        fits(checked, _committed(checked, config.job, config.zookeeper))
+        fits(checked, _committed(checked, config.job, config.zookeeper) or _savepoint(folder))
     except FlameStreamError as error:
         passing = error.category == "retryable"
         return {"ok": False, "reason": type(error).__name__, "message": str(error)[:LONGEST], "passing": passing}
@@ -70,6 +72,15 @@ def _committed(checked: CheckedJob, job: str, zookeeper: str) -> Manifest | None
         return newest(ZooKeeperJobRecords(state, job), store)
     finally:
         state.close()
+
+
+def _savepoint(folder: Path) -> Manifest | None:
+    """What a job without state is about to be given."""
+    file = folder / "savepoint.json"
+    if not file.exists():
+        return None
+    told = json.loads(file.read_text())
+    return read_manifest(store_from(told["store"]), told["manifest"], told["hash"])
 
 
 def newest(records: JobRecords, store: ObjectStore) -> Manifest | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters.journal_zookeeper import LARGEST, ZooKeeperJournal
+from flamestream.adapters.journal_zookeeper import LARGEST, ZooKeeperJournal, everything
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.zookeeper import ClusterState
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
@@ -79,6 +79,15 @@ def test_what_was_reported_is_what_the_next_attempt_gets(loop: EpollReactor, sha
     second.append(40)
     second.reported(40)
     assert [time for time, _ in Worker(loop, shared.address, job, 3).seal()] == [10, 20, 30, 40]
+
+
+def test_an_audit_reads_all_that_counts_whatever_attempt_wrote_it(loop: EpollReactor, shared: EmbeddedZooKeeper, job: str) -> None:
+    for attempt, times in ((1, (10, 20)), (2, (30,))):
+        worker = Worker(loop, shared.address, job, attempt)
+        worker.seal()
+        worker.append(*times)
+        worker.reported(times[-1])
+    assert [entry.time for entry in everything(worker.state, job, FRONT)] == [10, 20, 30]
 
 
 def test_a_zombies_entry_never_counts(loop: EpollReactor, shared: EmbeddedZooKeeper, job: str) -> None:

@@ -81,6 +81,9 @@ class FakeKubernetes:
         if refusal is not None:
             raise refusal
         meta = thing["metadata"]
+        account = thing.get("spec", {}).get("serviceAccountName") if thing["kind"] == "Pod" else None
+        if account and ("ServiceAccount", meta["namespace"], account) not in self.things:
+            raise ApiProblem(403, "Forbidden", f"pods {meta['name']!r} is forbidden: serviceaccount {account!r} not found")
         key = (thing["kind"], meta["namespace"], meta["name"])
         if key in self.things:
             raise ApiProblem(409, "AlreadyExists", f"{key} already exists")

@@ -101,6 +101,9 @@ def is_whole(seen: DrillSeen) -> bool:
 def _struck(seen: DrillSeen) -> Step:
     """Until it is whole again, with a new attempt if workers were struck."""
     status = seen.status
+    paused = float(seen.spec.fault.pause_for) if seen.spec.fault.action == "pause" else 0.0
+    if seen.now - moment(status.struck_at) < paused:
+        return Step(status)  # it is over when the zombie has come back, and changed nothing
     hit = seen.spec.fault.target in ("worker", "daemon", "executor", "driver") and seen.spec.fault.action != "pause"
     recovered = is_whole(seen) and seen.told is not None and (seen.told.attempt > status.attempt or not hit) and seen.replaced
     if not recovered:

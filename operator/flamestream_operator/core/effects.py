@@ -16,7 +16,7 @@ from flamestream_operator.core import actions as do
 from flamestream_operator.core.clock import moment
 from flamestream_operator.core.launching import files_of, launch_of
 from flamestream_operator.core.plan import Plan
-from flamestream_operator.core.preflight import trial_of
+from flamestream_operator.core.preflight import may_restore, trial_of
 from flamestream_operator.core.scheduled import kept
 from flamestream_operator.core.seen import Seen, ip_of, is_going, node_of, phase_of
 from flamestream_operator.core.settings import JobSettings
@@ -37,8 +37,9 @@ def effects(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.
     yield from _operations(seen, status, want)
     if want.plan is not None and status.run.stage in ("Starting", "Running"):
         yield from _drivers(seen, status, want, want.plan)
-        yield from trial_of(seen, status, want, want.plan)
         yield from kept(seen, status, want.plan)
+    if want.plan is not None and status.run.stage in ("Starting", "Running", "Restoring", "Ended"):
+        yield from trial_of(seen, status, want, want.plan)
     yield from _strays(seen, status)
     yield from _workers(seen, status)
 
@@ -75,8 +76,9 @@ def _fronts(spec: Spec) -> int:
 
 def _operations(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.Action]:
     run = status.run
-    if run.stage == "Restoring" and want.plan is not None and want.plan.spec.restore_from is not None and seen.token:
-        arguments = {"snapshot": want.plan.spec.restore_from.snapshot, "settings": settings_of(seen, status, want.plan)}
+    restore = want.plan.spec.restore_from if want.plan is not None else None
+    if run.stage == "Restoring" and want.plan is not None and restore is not None and seen.token and may_restore(seen, status):
+        arguments = {"snapshot": restore.snapshot, "settings": settings_of(seen, status, want.plan)}
         yield do.Begin(f"restoring/{run.number}", "restore", arguments)
     if run.stage == "Forgetting" and want.plan is not None and seen.token:
         yield do.Begin(f"forgetting/{run.number}", "forget", {"settings": settings_of(seen, status, want.plan)})

@@ -1,7 +1,9 @@
 """New code is tried in a pod beside the running stream before the stream is stopped for it: it must load, and the committed snapshot must
 fit its graph. What fails here has cost the stream nothing.
 
-Keeps: one trial of one code; its pod is named by the code. Does not: try what nothing runs for (a start that fails says so itself).
+A savepoint is tried the same way before it is restored into a new job, which would have its state from then on.
+
+Keeps: one trial of one code; its pod is named by code and run. Does not: try what nothing runs for (a start that fails says so itself).
 """
 
 import json
@@ -20,6 +22,7 @@ from flamestream_operator.core.wanted import Wanted
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object
 from flamestream_operator.objects.pods import build_preflight_pod
+from flamestream_operator.objects.rights import build_service_account
 from flamestream_operator.objects.small import build_config
 
 WITHIN = 120.0
@@ -30,7 +33,7 @@ def tried(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatu
     """Begin the trial of the plan's code, or take its verdict."""
     trial = status.preflight
     if trial is None or trial.code != plan.code:
-        pod = names.preflight(seen.name, plan.code)
+        pod = names.preflight(seen.name, plan.code, status.run.number)
         begun = PreflightStatus(code=plan.code, generation=seen.generation, pod=pod, state="Running", since=written(seen.now))
         return replace(status, preflight=begun, intent=replace(status.intent, key=f"preflight/{plan.code}", generation=seen.generation))
     if trial.state != "Running":
@@ -52,15 +55,37 @@ def trial_of(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan) ->
     if trial is None:
         return
     pod = seen.pod(trial.pod)
-    if trial.state == "Running" and pod is None and plan.code == trial.code:
+    if trial.state == "Running" and pod is None and plan.code == trial.code and status.run.stage != "Ended":
         launch = launch_of(seen, status, want, plan, application="a", number=0, tasks=1)
         key = f"aside/{trial.pod}"
+        if not plan.spec.pods.service_account_name:
+            yield do.Ensure(build_service_account(seen.job), key)  # before the first launch there is none yet
         if want.app_digest and plan.spec.application.config_map:
             yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)
-        yield do.Create(build_config(seen.job, trial.pod, files_of(seen, launch, want)), key)
+        yield do.Create(build_config(seen.job, trial.pod, files_of(seen, launch, want) | _savepoint(seen, status)), key)
         yield do.Create(build_preflight_pod(launch, trial.pod), key)
     elif trial.state != "Running" and pod is not None:
         yield do.DeletePod(trial.pod, pod["metadata"]["uid"])
+
+
+def taken_snapshot(seen: Seen) -> Object | None:
+    """The status of the complete FlameStreamSnapshot that `restoreFrom` names."""
+    status: Object = (seen.snapshot or {}).get("status") or {}
+    return status if status.get("phase") == "Completed" else None
+
+
+def may_restore(seen: Seen, status: JobResourceStatus) -> bool:
+    """Whether what is restored has been tried, or is not there to be tried (whoever restores it says so)."""
+    passed = status.preflight is not None and status.preflight.state == "Passed"
+    return passed or taken_snapshot(seen) is None
+
+
+def _savepoint(seen: Seen, status: JobResourceStatus) -> dict[str, Object]:
+    """For preflight_main.py: what it shall try if the job has no state of its own."""
+    taken = taken_snapshot(seen)
+    if status.run.stage != "Restoring" or taken is None:
+        return {}
+    return {"savepoint.json": {"store": taken["store"], "manifest": taken["manifest"], "hash": taken["manifestHash"]}}
 
 
 def _said(seen: Seen, trial: PreflightStatus) -> dict[str, Any] | None:

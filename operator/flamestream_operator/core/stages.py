@@ -18,7 +18,7 @@ from flamestream_operator.core.clock import moment, written
 from flamestream_operator.core.drivers import ending_that_is_final
 from flamestream_operator.core.failures import failed, gives_up
 from flamestream_operator.core.plan import Plan
-from flamestream_operator.core.preflight import tried
+from flamestream_operator.core.preflight import taken_snapshot, tried
 from flamestream_operator.core.seen import Seen
 from flamestream_operator.core.wanted import Wanted
 
@@ -187,7 +187,7 @@ def _begun(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan) -> J
         return status
     if run.stage == "Ended" and (run.cause == "Completed" or run.generation == seen.generation):
         return status
-    if run.stage == "None" and plan.spec.restore_from is not None:
+    if run.stage in ("None", "Ended") and plan.spec.restore_from is not None and not status.attempt:
         return _waits(seen, status, "Restoring", plan, want)
     fresh = plan.spec.upgrade is not None and plan.spec.upgrade.strategy == "Fresh"
     if run.stage in ("Stopped", "Ended") and fresh and plan.code != run.code:
@@ -198,10 +198,19 @@ def _begun(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan) -> J
 def _waits(seen: Seen, status: JobResourceStatus, stage: str, plan: Plan, want: Wanted) -> JobResourceStatus:
     run = RunStatus(number=status.run.number + 1, generation=seen.generation, code=plan.code, application=want.app_digest, stage=stage)  # type: ignore[arg-type]  # both are stages
     intent = IntentStatus(key=f"{stage.lower()}/{run.number}", generation=seen.generation)
-    return replace(status, run=run, intent=intent)
+    return replace(status, run=run, intent=intent, preflight=None, finished_at="")
 
 
 def _prepared(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
+    if status.run.stage == "Restoring" and taken_snapshot(seen) is not None:
+        fits = tried(seen, status, plan)
+        if fits.preflight is not None and fits.preflight.state == "Failed":
+            why = fits.failures
+            status = failed(replace(status, preflight=fits.preflight), plan.spec, seen.now, why.reason, why.last)
+            return _ended(seen, status, "Failed")  # nothing was restored: the next spec is tried like the first
+        if fits.preflight is None or fits.preflight.state == "Running":
+            return fits
+        status = fits
     operation = seen.operations.get(f"{status.run.stage.lower()}/{status.run.number}")
     if operation is None or not operation.done:
         return status

@@ -70,9 +70,9 @@ def trial(job: str, launch: int) -> str:
     return fitted(job, f"-trial-{launch}")
 
 
-def preflight(job: str, code: str) -> str:
-    """The trial of one code."""
-    return fitted(job, f"-preflight-{code[:10]}")
+def preflight(job: str, code: str, run: int) -> str:
+    """The trial of one code beside, or before, one run."""
+    return fitted(job, f"-preflight-{code[:10]}-{run}")
 
 
 def audit(drill: str) -> str:

@@ -8,11 +8,13 @@ import pytest
 
 from flamestream.adapters.sinks.fences import FencedFolder
 from flamestream.adapters.sinks.files_sink import Writing
+from flamestream.cli.audit import audited
 from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.main import main
 from flamestream.cli.recorded import recorded_runs
 from flamestream.cli.validation import checked
 from flamestream.core.actions import Bundle, Deliver, OpenSink
+from flamestream.model.errors import UserError
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta
 from flamestream.model.payload import encode, encode_items
@@ -116,3 +118,9 @@ def test_an_audit_finds_doubled_and_foreign_items(job: JobFolder, capsys: pytest
     assert run("audit", job.manifest, "--json") == ExitCode.DIFFERENCE
     verdict = json.loads(capsys.readouterr().out)["verdict"]
     assert (verdict["lost"], verdict["doubled"], verdict["foreign"]) == (0, 1, 1)
+
+
+def test_a_restored_job_is_not_audited_as_if_it_had_begun_empty(job: JobFolder) -> None:
+    manifest = job.write(restoreFrom="{snapshot: before}")
+    with pytest.raises(UserError, match="restored cannot be audited"):
+        audited(checked(manifest), complete=False)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from flamestream.adapters.status_file import JobStatus, LastRecovery, WorkerFigures
+from flamestream.cli.manifest_parts import Seconds
 from flamestream_operator.api.drill import DrillSpec, DrillStatus, Fault
 from flamestream_operator.core.drill import DrillSeen, Step, step
 
@@ -87,3 +88,11 @@ def test_a_target_that_the_operator_may_not_see_is_an_error_that_says_so() -> No
     status = look(look(DrillStatus()).status, out_of_reach="the operator may not see the target's pods: forbidden").status
     assert status.phase == "Error"
     assert "forbidden" in status.message
+
+
+def test_a_pause_is_not_over_before_the_worker_goes_on() -> None:
+    spec = DrillSpec(job="j", fault=Fault(target="worker", action="pause", pause_for=Seconds(5)), seed=1)
+    waiting = look(look(DrillStatus(), spec=spec).status, spec=spec).status
+    strike = look(waiting, now=1010.0, spec=spec).status
+    assert look(strike, now=1012.0, told=told(2), spec=spec).status.done == 0
+    assert look(strike, now=1015.5, told=told(2), spec=spec).status.done == 1

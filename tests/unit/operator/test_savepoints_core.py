@@ -32,9 +32,12 @@ def test_a_new_job_begins_where_the_savepoint_was_taken() -> None:
     async def play(world: World) -> None:
         world.snapshot("before", "other", **TAKEN)
         world.apply(restoreFrom={"snapshot": "before"})
-        await world.calm(3)
+        for _ in range(20):
+            await world.calm(1)
+            if "default.job" in world.fleet.records:
+                break
+            assert world.pods("driver") == [], "no driver before the state is there"
         assert world.fleet.records["default.job"].epoch == 42
-        assert world.pods("driver") == [], "no driver before the state is there"
         await world.calm()
         assert world.status.phase == "Running"
         assert world.status.epoch.number > 42
@@ -131,5 +134,23 @@ def test_scheduled_savepoints_are_really_taken_and_the_newest_are_kept() -> None
         await world.calm(300)
         there = world.kubernetes.of("FlameStreamSnapshot")
         assert [thing["status"]["phase"] for thing in there] == ["Completed", "Completed"]
+
+    played(play)
+
+
+def test_a_snapshot_that_does_not_fit_restores_nothing_and_the_next_spec_is_tried_anew() -> None:
+    async def play(world: World) -> None:
+        world.snapshot("before", "other", **TAKEN)
+        world.fleet.broken_digest = world.edit_code("another graph")
+        world.apply(restoreFrom={"snapshot": "before"})
+        await world.calm()
+        assert (world.status.phase, world.pods("driver"), world.pods("preflight")) == ("Failed", [], [])
+        assert "no such module" in world.condition("Failed").message
+        assert world.fleet.records == {}, "the job has no state"
+        world.edit_code("the right graph")
+        world.apply(workers={"replicas": 1})
+        await world.calm()
+        assert world.status.phase == "Running"
+        assert world.status.epoch.number > 42
 
     played(play)

@@ -13,6 +13,7 @@ from flamestream.cli.kubectl.cluster import JOB, ROLE, Cluster, Object, driver_o
 from flamestream.model.errors import Retryable
 
 STARTS_WITHIN: Final = 120.0
+ENDS_WITHIN: Final = 30.0
 POLL: Final = 0.5
 _KEPT: Final = ("env", "envFrom", "image", "imagePullPolicy", "securityContext", "volumeMounts")
 
@@ -49,6 +50,17 @@ def beside(cluster: Cluster, name: str, command: list[str]) -> Iterator[str]:
         yield pod
     finally:
         cluster.run("delete", "pod", pod, "--wait=false", "--grace-period=0", "--force", "--ignore-not-found")
+
+
+def exit_code(cluster: Cluster, pod: str) -> int:
+    """Of a pod whose log has ended. Raises Retryable if nobody says."""
+    deadline = time.monotonic() + ENDS_WITHIN
+    while time.monotonic() < deadline:
+        for container in cluster.get("pod", pod)["status"].get("containerStatuses") or ():
+            if ended := (container.get("state") or {}).get("terminated"):
+                return int(ended["exitCode"])
+        time.sleep(POLL)
+    raise Retryable(f"pod {pod} does not end within {ENDS_WITHIN:g} s: try again")
 
 
 def _await_start(cluster: Cluster, pod: str) -> None:

@@ -17,11 +17,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from flamestream.cli.exit_codes import ExitCode, code_of
-from flamestream.cli.kubectl.beside import beside
+from flamestream.cli.kubectl.beside import beside, exit_code
 from flamestream.cli.kubectl.cluster import Cluster, Object, condition
 from flamestream.cli.kubectl.screen import lines, row, table
 from flamestream.cli.output import Json, as_json, say, say_error
-from flamestream.model.errors import FlameStreamError, Retryable, UserError
+from flamestream.model.errors import FlameStreamError, ManifestError, Retryable, UserError
 
 app = typer.Typer(
     name="kubectl flamestream", help="FlameStreamJobs in a cluster.", no_args_is_help=True, add_completion=False,
@@ -235,9 +235,18 @@ def cat(
     Example: [bold]kubectl flamestream cat index inverted-index | tail -1[/bold]
     """
     cluster = Cluster(namespace, context)
+    sinks = cluster.job(job)["spec"]["sinks"]
+    if sink not in sinks:
+        raise ManifestError(f"job {job!r} has no sink {sink!r}; it has {', '.join(sinks)}")
     with beside(cluster, job, ["python3", "-m", "flamestream_operator.cat_main", sink, str(limit)]) as pod:
+        before = ""
         for line in cluster.follow("logs", "-f", pod):
-            sys.stdout.write(line + "\n")
+            if before:
+                sys.stdout.write(before + "\n")
+            before = line
+        if exit_code(cluster, pod):  # then its last line says why
+            raise UserError(before.removeprefix("error: ") or f"reading sink {sink!r} ended without a word: try again")
+        sys.stdout.write(before + "\n" if before else "")
 
 
 @app.command()

@@ -122,8 +122,15 @@ class _Ends:
         return json.loads((self._folder / "sent.json").read_text()), json.loads((self._folder / "received.json").read_text())
 
     def end(self) -> None:
-        for process in (self._producer, self._consumer):
-            _end(process)
+        hang_up(self._producer, self._consumer)
+
+
+def hang_up(*processes: "subprocess.Popen[bytes]") -> None:
+    """End them, and what is left of talking to them."""
+    for process in processes:
+        _end(process)
+        for pipe in filter(None, (process.stdin, process.stdout)):
+            pipe.close()
 
 
 @contextlib.contextmanager

@@ -20,6 +20,10 @@ HERE = Path(__file__).resolve().parent
 CACHE = HERE.parent / ".cache" / "bench"
 PERCENTILES = (50, 75, 95, 99)
 FIGURES = ("fig9", "fig10", "fig11", "fig12", "fig13", "throughput")
+PAPER_INTERVALS = {"fig10": 50, "fig11": 500, "fig12": 1000}
+"""Milliseconds between checkpoints, a figure each."""
+BESIDE = ("flamestream", "flink")
+"""The systems of those figures."""
 Row = dict[str, Any]
 
 
@@ -76,12 +80,23 @@ def quantile(q: float) -> Callable[[Row], float]:
 
 def latency_table(rows: list[Row]) -> str:
     """By system, guarantee and interval."""
-    head = ["system", "guarantee", "interval", *(f"p{q}, ms" for q in PERCENTILES), "lost, doubled, disorder", "rounds", "load"]
+    head = [
+        "system",
+        "guarantee",
+        "interval",
+        "documents/s",
+        *(f"p{q}, ms" for q in PERCENTILES),
+        "lost, doubled, disorder",
+        "rounds",
+        "load",
+    ]
     lines = []
     for case, rounds in sorted(cases(rows, "latency").items(), key=lambda entry: (entry[0].interval_ms or 0, entry[0].system)):
         every = "-" if case.interval_ms is None else f"{case.interval_ms} ms"
-        shown = [_spread(over_rounds(rounds, quantile(q))) for q in PERCENTILES]
-        lines.append([case.system, case.guarantee, every, *shown, _faults(rounds), str(len(rounds)), _load(rounds)])
+        whole = [row for row in rounds if row["latencies_ms"]]
+        shown = [_spread(over_rounds(whole, quantile(q))) if whole else "-" for q in PERCENTILES]
+        rate = f"{rounds[0]['cell']['rate']:g}"
+        lines.append([case.system, case.guarantee, every, rate, *shown, _faults(rounds), str(len(rounds)), _load(rounds)])
     return _markdown(head, lines)
 
 

@@ -14,7 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from job import HERE, _end, _environment
+from drive import hang_up
+from job import HERE, _environment
 from kafka import _broker, topic
 from systems.base import Cell, Failed, Places, Running
 
@@ -57,8 +58,7 @@ class Topics:
         return json.loads((self._folder / "sent.json").read_text()), json.loads((self._folder / "received.json").read_text())
 
     def end(self) -> None:
-        for process in (self._producer, self._consumer):
-            _end(process)
+        hang_up(self._producer, self._consumer)
         self._stack.close()
 
     def _await_group(self, running: Running) -> None:

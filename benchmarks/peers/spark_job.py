@@ -1,6 +1,6 @@
 """Spark Structured Streaming in Python: a Python data source reads the socket, transformWithState keeps the lists, a foreach writer sends.
 
-    python benchmarks/peers/spark_job.py SOURCE SINK CHECKPOINT PARTITIONS TRIGGER_MS
+python benchmarks/peers/spark_job.py SOURCE SINK CHECKPOINT PARTITIONS TRIGGER_MS
 """
 
 import sys

@@ -17,7 +17,7 @@ OPENED = ("java.lang", "java.lang.invoke", "java.net", "java.nio", "java.text", 
 
 
 class Flink:
-    """One task manager; a slot a core. Everything in one JVM, so an exchange between slots costs no serialized network hop: in its favour."""
+    """One task manager in one JVM, a slot a core: an exchange between slots crosses no socket, which is in its favour."""
 
     name = "flink"
     form = "lines"

@@ -11,7 +11,7 @@ class Pathway:
     name = "pathway"
     form = "lines"
     guarantees = (NONE,)
-    pace = None
+    pace = 100.0
 
     def prepare(self) -> None:
         """Its packages."""

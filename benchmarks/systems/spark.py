@@ -30,7 +30,7 @@ class Spark:
             Setting("stateStore.providerClass", "RocksDB", "what transformWithState needs"),
             Setting("rocksdb.changelogCheckpointing.enabled", "true", "a batch then writes what changed, as the tuning guide advises"),
             Setting("noDataMicroBatches.enabled", "false", "no batch without input"),
-            Setting("sink", "foreach writer, a connection a partition and batch", "a real one would drop repeated (partition, epoch) pairs"),
+            Setting("sink", "foreach writer, a connection a partition and batch", "a real one would drop repeated batches"),
         ]
 
     def command(self, cell: Cell, places: Places) -> Command:

@@ -156,7 +156,8 @@ def _spread(values: tuple[float, float, float]) -> str:
 
 
 def _faults(rounds: list[Row]) -> str:
-    return ", ".join(str(sum(row["result"][name] for row in rounds)) for name in ("lost", "doubled", "disorder"))
+    counts = ", ".join(str(sum(row["result"][name] for row in rounds)) for name in ("lost", "doubled", "disorder"))
+    return f"{counts} (unfinished)" if any(row["result"].get("unfinished") for row in rounds) else counts
 
 
 def _load(rounds: list[Row]) -> str:

@@ -27,6 +27,7 @@ class Topics:
 
     def __init__(self, cell: Cell, folder: Path) -> None:
         self._folder, self._stack, self._done = folder, contextlib.ExitStack(), threading.Event()
+        self.finished = True
         self._members = cell.workers
         brokers = self._stack.enter_context(_broker(os.environ.get("FLAMESTREAM_BENCH_KAFKA", "")))
         source, sink = topic(brokers, cell.workers), topic(brokers, cell.workers)
@@ -47,7 +48,7 @@ class Topics:
             if running.process.poll() is not None:
                 raise Failed(f"the system ended with {running.process.returncode}:\n{running.tail()}")
             if time.monotonic() > deadline:
-                print(f"not all results came before the deadline:\n{running.tail()}", file=sys.stderr)
+                self.finished = False
                 return
 
     def reports(self) -> tuple[dict[str, Any], dict[str, Any]]:

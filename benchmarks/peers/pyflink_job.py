@@ -1,6 +1,6 @@
 """PyFlink: the job's functions in Python, its source and sinks those of the Java job (peers/flink).
 
-    python benchmarks/peers/pyflink_job.py JAR SOURCE SINK GUARANTEE PARALLELISM FLUSH_MS PENDING [SETTING=VALUE ...]
+python benchmarks/peers/pyflink_job.py JAR SOURCE SINK GUARANTEE PARALLELISM FLUSH_MS PENDING [SETTING=VALUE ...]
 """
 
 import sys

@@ -27,6 +27,11 @@ def test_a_record_of_a_run_says_what_ran_where_and_how():
     assert row["versions"] and row["settings"][0]["reason"] and row["machine"]["cores"] and row["cell"]["documents"] == 12
 
 
+def test_a_run_that_passes_its_deadline_is_unfinished_not_whole():
+    outcome = drive(SYSTEMS["plain loop"], CELL.__class__("none", documents=500, warm_up=1, rate=5.0, mean=30), 2)
+    assert outcome.row()["unfinished"] and outcome.lost > 0
+
+
 def test_a_system_that_ends_is_a_failed_run_with_its_last_words():
     with pytest.raises(Failed, match="it is broken"):
         drive(Broken(), CELL, 60)

@@ -65,6 +65,10 @@ def test_a_run_that_delivered_nothing_is_a_line_without_figures():
     assert "| - | - | - | - | 9, 0, 0 |" in latency_table([row(latencies=[], result={"lost": 9})])
 
 
+def test_what_was_not_there_before_the_deadline_is_told_from_what_was_lost():
+    assert "| 5, 0, 0 (unfinished) |" in latency_table([row(result={"lost": 5, "unfinished": True})])
+
+
 def test_throughput_is_the_rate_behind_the_warm_up():
     rows = [row(kind="throughput", result={"steady_per_s": each}) for each in (1000, 3000, 2000)]
     assert "| flink, exactly-once, every 500 ms | 2,000 (1,000-3,000) |" in throughput_table(rows)

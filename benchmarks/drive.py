@@ -41,7 +41,10 @@ def drive(system: System, cell: Cell, deadline: float, during: Callable[[Path], 
             threading.Thread(target=during, args=(folder / "run",), daemon=True).start()
         ends.await_end(running, time.monotonic() + deadline)
         stop(running)
-        outcome = measured(*ends.reports(), cell.warm_up)
+        sent, received = ends.reports()
+        if not sent["sent"]:
+            raise Failed(f"the system never asked for a document:\n{running.tail()}")
+        outcome = measured(sent, received, cell.warm_up)
         outcome.extra["unfinished"] = not ends.finished
         return outcome
 

@@ -47,9 +47,10 @@ def cells(options: argparse.Namespace, systems: list[System]) -> list[tuple[Syst
 
 
 def load(options: argparse.Namespace, system: System) -> tuple[int, int, float]:
-    """Documents, those to warm up, rate: less for a system that would never end; tables show it."""
+    """Documents, those to warm up, rate: less for a system that would never end (tables show it), a longer warm-up for a slow start."""
     if system.pace is None:
-        return options.documents, options.warm_up, options.rate
+        more = max(0, int(system.settles * options.rate) - options.warm_up)
+        return options.documents + more, options.warm_up + more, options.rate
     documents = min(options.documents, int(system.pace * MINUTE))
     return documents, min(options.warm_up, documents // 3), min(options.rate, system.pace)
 

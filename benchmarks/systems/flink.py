@@ -23,6 +23,7 @@ class Flink:
     form = "lines"
     guarantees = (NONE, AT_LEAST_ONCE, EXACTLY_ONCE)
     pace = None
+    settles = 0.0
 
     def prepare(self) -> None:
         """Build the job and copy what it runs with: half a minute, once."""

@@ -12,6 +12,7 @@ class Pathway:
     form = "lines"
     guarantees = (NONE,)
     pace = 100.0
+    settles = 0.0
 
     def prepare(self) -> None:
         """Its packages."""

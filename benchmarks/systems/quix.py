@@ -12,6 +12,7 @@ class Quix:
     form = "kafka"
     guarantees = (AT_LEAST_ONCE, EXACTLY_ONCE)
     pace = 50.0
+    settles = 0.0
 
     def prepare(self) -> None:
         """Its packages; the broker comes with the run (topics.py)."""

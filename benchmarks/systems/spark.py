@@ -14,6 +14,7 @@ class Spark:
     form = "lines"
     guarantees = (EXACTLY_ONCE,)
     pace = None
+    settles = 45.0
 
     def prepare(self) -> None:
         """Its packages."""

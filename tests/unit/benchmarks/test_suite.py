@@ -12,6 +12,7 @@ class Fake:
     name: str = "fake"
     guarantees: tuple[str, ...] = (NONE, EXACTLY_ONCE)
     pace: float | None = None
+    settles: float = 0.0
 
 
 def options(**more):
@@ -38,6 +39,12 @@ def test_a_slow_system_gets_less_so_that_it_ends():
     assert suite.load(options(), Fake(pace=2.0)) == (120, 40, 2.0)
     assert suite.load(options(rate=0.0), Fake(pace=2.0)) == (120, 40, 0.0)
     assert suite.load(options(), Fake()) == (1500, 300, 50.0)
+
+
+def test_a_slow_start_makes_the_warm_up_longer_and_not_the_measurement_shorter():
+    assert suite.load(options(), Fake(settles=10.0)) == (1700, 500, 50.0)
+    assert suite.load(options(), Fake(settles=2.0)) == (1500, 300, 50.0)
+    assert suite.load(options(rate=0.0), Fake(settles=10.0)) == (1500, 300, 0.0)
 
 
 def test_a_figure_of_the_paper_is_ours_beside_flink_at_its_interval():

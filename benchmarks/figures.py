@@ -13,7 +13,7 @@ from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
-from report import BESIDE, FIGURES, PAPER_INTERVALS, PERCENTILES, Case, Row, cases, load, over_rounds, quantile
+from report import BESIDE, FIGURES, PAPER_INTERVALS, PERCENTILES, Case, Row, cases, load, over_rounds, pace, quantile
 
 COLOURS = ["#1f5fa8", "#c8501e", "#4d4d4d", "#2e8b57", "#8a5ca8", "#b8860b", "#5aa0c8", "#a83a5a"]
 SHADES = {"none": 0.35, "at-least-once": 0.65, "exactly-once": 1.0}
@@ -100,7 +100,7 @@ def throughput(rows: list[Row]) -> "plt.Figure | None":
     if not found:
         return None
     shown = sorted(found, key=_order, reverse=True)
-    spread = [over_rounds(found[case], lambda row: row["result"]["steady_per_s"]) for case in shown]
+    spread = [over_rounds(found[case], pace) for case in shown]
     figure, axes = plt.subplots(figsize=(8, 0.5 + 0.36 * len(shown)))
     for at, (case, (middle, least, most)) in enumerate(zip(shown, spread, strict=True)):
         axes.barh(at, middle, 0.7, color=_colour(case, rows), alpha=SHADES[case.guarantee], xerr=[[middle - least], [most - middle]])

@@ -78,6 +78,11 @@ def quantile(q: float) -> Callable[[Row], float]:
     return lambda row: percentile(row["latencies_ms"], q)
 
 
+def pace(row: Row) -> float:
+    """Change records a second behind the warm-up; of the whole run, where all came in one piece."""
+    return float(row["result"]["steady_per_s"] or row["result"]["records_per_s"])
+
+
 def latency_table(rows: list[Row]) -> str:
     """By system, guarantee and interval."""
     head = [
@@ -104,7 +109,7 @@ def throughput_table(rows: list[Row]) -> str:
     """Change records a second, behind the first quarter of the documents, which warms up."""
     lines = []
     for case, rounds in cases(rows, "throughput").items():
-        middle, least, most = over_rounds(rounds, lambda row: row["result"]["steady_per_s"])
+        middle, least, most = over_rounds(rounds, pace)
         shown = f"{middle:,.0f} ({least:,.0f}-{most:,.0f})"
         lines.append([str(case), shown, _faults(rounds), str(len(rounds)), _load(rounds)])
     return _markdown(["case", "records/s", "lost, doubled, disorder", "rounds", "load"], lines)

@@ -35,7 +35,7 @@ class PyFlink:
             Setting(
                 "python.execution-mode",
                 "thread",
-                "in the JVM: in a process of its own, every access to state waits for a call (100 records/s)",
+                "in the JVM; a process of its own is called for each access to state: 100 records a second",
             ),
         ]
 

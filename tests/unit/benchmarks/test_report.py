@@ -74,6 +74,10 @@ def test_throughput_is_the_rate_behind_the_warm_up():
     assert "| flink, exactly-once, every 500 ms | 2,000 (1,000-3,000) |" in throughput_table(rows)
 
 
+def test_what_came_in_one_piece_has_the_rate_of_the_whole_run():
+    assert "| 70 (70-70) |" in throughput_table([row(kind="throughput", result={"steady_per_s": 0, "records_per_s": 70})])
+
+
 def test_every_kill_is_a_line():
     kills = [
         {"victim": "w1", "at_s": 4.0, "gap_ms": 99.6, "recovery_ms": 20.2},

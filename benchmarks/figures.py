@@ -80,7 +80,7 @@ def distribution(rows: list[Row]) -> "plt.Figure | None":
     shown = sorted((case for case in found if case.interval_ms in (None, longest)), key=_order)
     if not shown:
         return None
-    figure, axes = plt.subplots(figsize=(8, 4.2))
+    figure, axes = plt.subplots(figsize=(9.5, 4.2))
     for case in shown:
         latencies = sorted(latency for row in found[case] for latency in row["latencies_ms"])
         if not latencies:
@@ -89,7 +89,7 @@ def distribution(rows: list[Row]) -> "plt.Figure | None":
         axes.plot(latencies, shares, DASHES[case.guarantee], color=_colour(case, rows), linewidth=1.4, label=str(case))
     axes.set(xscale="log", xlabel="latency, ms (log)", ylabel="share of documents", ylim=(0, 1.01))
     axes.set_title("Distribution of latencies")
-    axes.legend(fontsize=7.5, frameon=False)
+    axes.legend(fontsize=7.5, frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
     axes.grid(alpha=0.25)
     return figure
 

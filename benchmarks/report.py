@@ -100,7 +100,7 @@ def latency_table(rows: list[Row]) -> str:
         every = "-" if case.interval_ms is None else f"{case.interval_ms} ms"
         whole = [row for row in rounds if row["latencies_ms"]]
         shown = [_spread(over_rounds(whole, quantile(q))) if whole else "-" for q in PERCENTILES]
-        rate = f"{rounds[0]['cell']['rate']:g}"
+        rate = ", ".join(f"{each:g}" for each in sorted({row["cell"]["rate"] for row in rounds}))
         lines.append([case.system, case.guarantee, every, rate, *shown, _faults(rounds), str(len(rounds)), _load(rounds)])
     return _markdown(head, lines)
 

@@ -16,7 +16,7 @@ help:
 	@echo "make test-long     the slow tests: many kills, many seeds"
 	@echo "make lint          ruff, mypy --strict, import layers"
 	@echo "make format        let ruff rewrite what it can"
-	@echo "make bench         latency and throughput, as in docs/performance.md"
+	@echo "make bench         latency, throughput and failures, beside other systems: docs/benchmarks.md; BENCH_ARGS=fig12 for one figure"
 	@echo "make image         the container image, with docker or buildah"
 	@echo "make e2e           a Kubernetes cluster (kind, or KUBECONFIG), the chart, a job, faults (needs kubectl, helm)"
 	@echo "make requirements  pin requirements/*.in again, by hash"
@@ -49,7 +49,7 @@ demo: setup
 	$(BIN)/python -m flamestream.cli.demo $(DEMO_ARGS)
 
 bench: setup
-	$(BIN)/python benchmarks/latency.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/suite.py $(BENCH_ARGS)
 
 # BASE is the image below: it has apt, or Python 3.11, Java 17 and tini already.
 IMAGE ?= flamestream:0.1.0
@@ -64,7 +64,7 @@ e2e: setup
 
 # No registry's address gets into the files: whoever installs uses the one configured there.
 requirements: setup
-	@for name in tools build run test; do \
+	@for name in tools build run test bench-report bench-spark bench-bytewax bench-pathway bench-quix bench-pyflink; do \
 	  PATH="$$PWD/.venv-tools/bin:$$PATH" uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-header --upgrade requirements/$$name.in --output-file requirements/$$name.txt || exit 1; done
 	@PATH="$$PWD/.venv-tools/bin:$$PATH" uv pip compile --quiet --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \

@@ -146,7 +146,8 @@ def _steady(last: dict[int, float], expected: list[int], warm_up: int) -> int:
         return 0
     begun = max(last.get(i, 0.0) for i in range(warm_up))
     ended = max(last.values())
-    return round(sum(expected[warm_up:]) / (ended - begun)) if ended > begun else 0
+    # What came in one piece has no rate.
+    return round(sum(expected[warm_up:]) / (ended - begun)) if ended - begun > 0.2 else 0
 
 
 def noise() -> dict[str, Any]:

@@ -12,6 +12,7 @@ Keeps: the same corpus, schedule, clock and report as outside.py. Does not: ackn
 """
 
 import argparse
+import contextlib
 import json
 import selectors
 import signal
@@ -147,10 +148,8 @@ def main() -> None:
     else:
         outside = Consumer(options.port, options.expect)
         print("ready", flush=True)
-    try:
+    with contextlib.suppress(Stopped):
         outside.serve()
-    except Stopped:
-        pass
     if isinstance(outside, Producer):
         options.report.write_text(json.dumps({"sent": outside.sent, "expected": outside.expected}))
     else:

@@ -20,6 +20,10 @@ HERE = Path(__file__).resolve().parent
 CACHE = HERE.parent / ".cache" / "bench"
 PERCENTILES = (50, 75, 95, 99)
 FIGURES = ("fig9", "fig10", "fig11", "fig12", "fig13", "throughput")
+PAPER_INTERVALS = {"fig10": 50, "fig11": 500, "fig12": 1000}
+"""Milliseconds between checkpoints, a figure each."""
+BESIDE = ("flamestream", "flink")
+"""The systems of those figures."""
 Row = dict[str, Any]
 
 
@@ -74,14 +78,30 @@ def quantile(q: float) -> Callable[[Row], float]:
     return lambda row: percentile(row["latencies_ms"], q)
 
 
+def pace(row: Row) -> float:
+    """Change records a second behind the warm-up; of the whole run, where all came in one piece."""
+    return float(row["result"]["steady_per_s"] or row["result"]["records_per_s"])
+
+
 def latency_table(rows: list[Row]) -> str:
     """By system, guarantee and interval."""
-    head = ["system", "guarantee", "interval", *(f"p{q}, ms" for q in PERCENTILES), "lost, doubled, disorder", "rounds", "load"]
+    head = [
+        "system",
+        "guarantee",
+        "interval",
+        "documents/s",
+        *(f"p{q}, ms" for q in PERCENTILES),
+        "lost, doubled, disorder",
+        "rounds",
+        "load",
+    ]
     lines = []
     for case, rounds in sorted(cases(rows, "latency").items(), key=lambda entry: (entry[0].interval_ms or 0, entry[0].system)):
         every = "-" if case.interval_ms is None else f"{case.interval_ms} ms"
-        shown = [_spread(over_rounds(rounds, quantile(q))) for q in PERCENTILES]
-        lines.append([case.system, case.guarantee, every, *shown, _faults(rounds), str(len(rounds)), _load(rounds)])
+        whole = [row for row in rounds if row["latencies_ms"]]
+        shown = [_spread(over_rounds(whole, quantile(q))) if whole else "-" for q in PERCENTILES]
+        rate = ", ".join(f"{each:g}" for each in sorted({row["cell"]["rate"] for row in rounds}))
+        lines.append([case.system, case.guarantee, every, rate, *shown, _faults(rounds), str(len(rounds)), _load(rounds)])
     return _markdown(head, lines)
 
 
@@ -89,7 +109,7 @@ def throughput_table(rows: list[Row]) -> str:
     """Change records a second, behind the first quarter of the documents, which warms up."""
     lines = []
     for case, rounds in cases(rows, "throughput").items():
-        middle, least, most = over_rounds(rounds, lambda row: row["result"]["steady_per_s"])
+        middle, least, most = over_rounds(rounds, pace)
         shown = f"{middle:,.0f} ({least:,.0f}-{most:,.0f})"
         lines.append([str(case), shown, _faults(rounds), str(len(rounds)), _load(rounds)])
     return _markdown(["case", "records/s", "lost, doubled, disorder", "rounds", "load"], lines)
@@ -141,7 +161,8 @@ def _spread(values: tuple[float, float, float]) -> str:
 
 
 def _faults(rounds: list[Row]) -> str:
-    return ", ".join(str(sum(row["result"][name] for row in rounds)) for name in ("lost", "doubled", "disorder"))
+    counts = ", ".join(str(sum(row["result"][name] for row in rounds)) for name in ("lost", "doubled", "disorder"))
+    return f"{counts} (unfinished)" if any(row["result"].get("unfinished") for row in rounds) else counts
 
 
 def _load(rounds: list[Row]) -> str:

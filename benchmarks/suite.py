@@ -1,10 +1,9 @@
 """Runs the systems, in turns, and writes what came out as lines of JSON; report.py makes tables and figures of them.
 
-    python benchmarks/suite.py                                    # all, as `make bench`: hours on a quiet machine
-    python benchmarks/suite.py latency --systems flamestream,flink --intervals 50,1000 --documents 600 --rounds 1
-    python benchmarks/suite.py throughput --full 8000
-    python benchmarks/suite.py failures                           # ours, three kills: Fig. 9
-    python benchmarks/suite.py list                               # what there is: systems, versions, settings with reasons
+    python benchmarks/suite.py                     # all, as `make bench`: about two hours; figures and tables at its end
+    python benchmarks/suite.py fig12               # what one figure needs, and that figure: fig9 to fig13, throughput
+    python benchmarks/suite.py latency --systems flamestream,flink --intervals 50,1000 --documents 600 --rounds 1 --add
+    python benchmarks/suite.py list                # systems, versions, settings with reasons
 
 A round measures every cell once; each round begins with another one, so that a busy machine is busy for all. A system that cannot run
 here is left out, and says why.
@@ -12,15 +11,19 @@ here is left out, and says why.
 
 import argparse
 import json
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from drive import drive, noise, record
+from report import BESIDE, FIGURES, PAPER_INTERVALS
 from systems import SYSTEMS
 from systems.base import NONE, Cell, Failed, NotHere, System
 
-OUT = Path(__file__).resolve().parent.parent / ".cache" / "bench" / "results.jsonl"
+HERE = Path(__file__).resolve().parent
+OUT = HERE.parent / ".cache" / "bench" / "results.jsonl"
 MINUTE = 60.0
 
 
@@ -36,16 +39,18 @@ def cells(options: argparse.Namespace, systems: list[System]) -> list[tuple[Syst
     found = []
     for system in systems:
         for guarantee in system.guarantees:
-            for interval in [int(each) for each in options.intervals.split(",")][: 1 if guarantee == NONE else None]:
-                if wanted is None or guarantee in wanted:
-                    found.append((system, Cell(guarantee, interval, *load(options, system), workers=options.workers)))
+            if wanted is None or guarantee in wanted:
+                intervals = [int(each) for each in options.intervals.split(",")][: 1 if guarantee == NONE else None]
+                made = [Cell(guarantee, interval, *load(options, system), workers=options.workers) for interval in intervals]
+                found += [(system, cell) for cell in made]
     return found
 
 
 def load(options: argparse.Namespace, system: System) -> tuple[int, int, float]:
-    """Documents, those to warm up, rate: less for a system that would never end; tables show it."""
+    """Documents, those to warm up, rate: less for a system that would never end (tables show it), a longer warm-up for a slow start."""
     if system.pace is None:
-        return options.documents, options.warm_up, options.rate
+        more = max(0, int(system.settles * options.rate) - options.warm_up)
+        return options.documents + more, options.warm_up + more, options.rate
     documents = min(options.documents, int(system.pace * MINUTE))
     return documents, min(options.warm_up, documents // 3), min(options.rate, system.pace)
 
@@ -108,12 +113,12 @@ def _line(system: System, cell: Cell, row: dict[str, Any]) -> str:
     return head + "  " + "  ".join(f"{key}={value}" for key, value in row.items())
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", default="all", choices=["all", "latency", "throughput", "failures", "list"])
-    parser.add_argument("--systems", default=",".join(SYSTEMS))
+    parser.add_argument("what", nargs="?", default="all", choices=["all", "latency", "throughput", "failures", "list", *FIGURES])
+    parser.add_argument("--systems", default="", help="all, or those of the figure, if not said")
     parser.add_argument("--guarantees", default="", help="all that a system has, if not said")
-    parser.add_argument("--intervals", default="50,500,1000", help="between checkpoints, in ms")
+    parser.add_argument("--intervals", default="", help="between checkpoints, in ms; 50,500,1000, or the figure's, if not said")
     parser.add_argument("--documents", type=int, default=1500)
     parser.add_argument("--warm-up", type=int, default=500, help="documents at the beginning that do not count")
     parser.add_argument("--rate", type=float, default=50.0, help="documents a second, for latency")
@@ -124,19 +129,45 @@ def main() -> None:
     parser.add_argument("--standby", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--deadline", type=float, default=300.0, help="seconds of a run")
-    parser.add_argument("--out", type=Path, default=OUT, help="lines are added to it")
+    parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON; an older file is set aside")
+    parser.add_argument("--add", action="store_true", help="add to an older file")
     options = parser.parse_args()
     if options.what == "list":
-        return listed()
-    if options.what in ("all", "latency"):
+        listed()
+        return 0
+    if not options.add:
+        set_aside(options.out)
+    narrow(options)
+    run(options)
+    figure = ["--figure", options.what] if options.what in FIGURES else []
+    report = [sys.executable, str(HERE / "report.py"), "--results", str(options.out), "--out", str(options.out.parent / "report")]
+    return subprocess.run([*report, *figure], check=False).returncode
+
+
+def narrow(options: argparse.Namespace) -> None:
+    """To what the wanted figure shows, where the command line does not say otherwise."""
+    both = ",".join(BESIDE) if options.what in PAPER_INTERVALS else ",".join(SYSTEMS)
+    interval = {**{name: str(each) for name, each in PAPER_INTERVALS.items()}, "fig13": "1000", "throughput": "1000"}
+    options.systems = options.systems or both
+    options.intervals = options.intervals or interval.get(options.what, "50,500,1000")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Every kind of measurement that is wanted."""
+    if options.what in ("all", "latency", "fig13", *PAPER_INTERVALS):
         measure("latency", options)
     if options.what in ("all", "throughput"):
         full = {"intervals": options.intervals.split(",")[-1], "rate": 0.0, "documents": options.full, "warm_up": options.full // 4}
         measure("throughput", argparse.Namespace(**vars(options) | full))
-    if options.what in ("all", "failures"):
+    if options.what in ("all", "failures", "fig9"):
         failures(options)
-    return None
+
+
+def set_aside(file: Path) -> None:
+    """Under a name with its time; figures of several days, or of several versions, do not mix."""
+    if file.exists():
+        file.rename(file.with_stem(f"{file.stem}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime(file.stat().st_mtime))}"))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

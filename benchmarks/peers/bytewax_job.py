@@ -1,6 +1,6 @@
 """Bytewax: the job on a cluster of processes on this machine.
 
-    python benchmarks/peers/bytewax_job.py SOURCE SINK PROCESSES EPOCH_MS [RECOVERY_FOLDER]
+python benchmarks/peers/bytewax_job.py SOURCE SINK PROCESSES EPOCH_MS [RECOVERY_FOLDER]
 """
 
 import multiprocessing

@@ -1,6 +1,6 @@
 """Pathway: the job as a stateful reducer, in one process.
 
-    python benchmarks/peers/pathway_job.py SOURCE SINK COMMIT_MS
+python benchmarks/peers/pathway_job.py SOURCE SINK COMMIT_MS
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Quix Streams: the job between topics, one process a partition.
 
-    python benchmarks/peers/quix_job.py BROKERS SOURCE SINK GROUP GUARANTEE COMMIT_SECONDS PROCESSES FOLDER LINGER_MS
+python benchmarks/peers/quix_job.py BROKERS SOURCE SINK GROUP GUARANTEE COMMIT_SECONDS PROCESSES FOLDER LINGER_MS
 """
 
 import multiprocessing

@@ -73,6 +73,8 @@ class System(Protocol):
     """What it can promise for this job, and is measured with."""
     pace: float | None
     """Documents a second that it carries on a small machine, if that is less than others are measured at."""
+    settles: float
+    """Seconds from its first document until it is as fast as it will be, if that is longer than others take."""
 
     def prepare(self) -> None:
         """Fetch and build what it needs; quick when that is done."""

@@ -12,6 +12,7 @@ class Bytewax:
     form = "lines"
     guarantees = (NONE, AT_LEAST_ONCE)
     pace = None
+    settles = 0.0
 
     def prepare(self) -> None:
         """Its packages."""

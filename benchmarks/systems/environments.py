@@ -28,6 +28,12 @@ def make(name: str) -> str:
     return python_of(name)
 
 
+def packages_of(name: str) -> str:
+    """The folder of its packages, for an interpreter that is embedded elsewhere."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return str(CACHE / name / "lib" / version / "site-packages")
+
+
 def pinned(name: str, package: str) -> str:
     """The version of a package that the environment `name` gets."""
     for line in (ROOT / "requirements" / f"bench-{name}.txt").read_text().splitlines():

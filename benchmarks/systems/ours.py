@@ -19,6 +19,7 @@ class Ours:
     form = "wire"
     guarantees = (NONE, EXACTLY_ONCE)
     pace = None
+    settles = 0.0
 
     def prepare(self) -> None:
         """`make setup` did it."""

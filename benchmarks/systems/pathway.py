@@ -11,7 +11,8 @@ class Pathway:
     name = "pathway"
     form = "lines"
     guarantees = (NONE,)
-    pace = None
+    pace = 100.0
+    settles = 0.0
 
     def prepare(self) -> None:
         """Its packages."""

@@ -16,6 +16,7 @@ class Plain:
     form = "lines"
     guarantees = (NONE,)
     pace = None
+    settles = 0.0
 
     def prepare(self) -> None:
         """Nothing: the standard library only."""

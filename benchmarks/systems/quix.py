@@ -11,7 +11,8 @@ class Quix:
     name = "quix"
     form = "kafka"
     guarantees = (AT_LEAST_ONCE, EXACTLY_ONCE)
-    pace = None
+    pace = 50.0
+    settles = 0.0
 
     def prepare(self) -> None:
         """Its packages; the broker comes with the run (topics.py)."""

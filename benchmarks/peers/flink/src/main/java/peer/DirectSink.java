@@ -9,11 +9,11 @@ import org.apache.flink.api.connector.sink2.SinkWriter;
 import org.apache.flink.api.connector.sink2.WriterInitContext;
 
 /** Sends each change as it comes (or what has come, every so many milliseconds): no guarantee, or at least once. */
-final class DirectSink implements Sink<byte[]> {
+public final class DirectSink implements Sink<byte[]> {
     private final String address;
     private final long flushMillis;
 
-    DirectSink(String address, long flushMillis) {
+    public DirectSink(String address, long flushMillis) {
         this.address = address;
         this.flushMillis = flushMillis;
     }

@@ -22,15 +22,15 @@ import org.apache.flink.core.io.InputStatus;
 import org.apache.flink.core.io.SimpleVersionedSerializer;
 
 /** The producer's lines, replayable: one split, whose place is the number of the next document. */
-final class SocketSource implements Source<String, SocketSource.Place, SocketSource.Place> {
+public final class SocketSource implements Source<String, SocketSource.Place, SocketSource.Place> {
     private final String address;
 
-    SocketSource(String address) {
+    public SocketSource(String address) {
         this.address = address;
     }
 
     /** The next document to read. As the enumerator's state: below zero once a reader has the split. */
-    record Place(long next) implements SourceSplit {
+    public record Place(long next) implements SourceSplit {
         @Override
         public String splitId() {
             return "docs";

@@ -22,11 +22,11 @@ import org.apache.flink.core.io.SimpleVersionedSerializer;
  *
  * <p>Cheaper than a real transaction (Kafka's), so in Flink's favour: opening costs nothing, and nobody else votes.
  */
-final class TransactionalSink implements Sink<byte[]>, SupportsCommitter<String> {
+public final class TransactionalSink implements Sink<byte[]>, SupportsCommitter<String> {
     private final String address;
     private final String folder;
 
-    TransactionalSink(String address, String folder) {
+    public TransactionalSink(String address, String folder) {
         this.address = address;
         this.folder = folder;
     }

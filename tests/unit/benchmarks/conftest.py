@@ -1,0 +1,6 @@
+"""The benchmarks' modules are scripts beside each other: they are found by their folder, behind everything else."""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))

@@ -1,0 +1,97 @@
+"""The report's arithmetic."""
+
+import pytest
+from report import Case, cases, failures_table, latency_table, markdown, over_rounds, percentile, quantile, settings_list, throughput_table
+
+
+def row(system="flink", guarantee="exactly-once", interval=500, latencies=(1.0, 2.0, 3.0, 4.0), kind="latency", **more):
+    return {
+        "kind": kind,
+        "system": system,
+        "cell": {"guarantee": guarantee, "interval_ms": interval, "rate": 50.0},
+        "latencies_ms": list(latencies),
+        "result": {"lost": 0, "doubled": 0, "disorder": 0, "steady_per_s": 1000} | more.pop("result", {}),
+        "noise": {"load": 1.0},
+        "versions": {"it": "1"},
+        "settings": more.pop("settings", []),
+        "machine": {"processor": "P", "cores": 2, "memory_gb": 8, "kernel": "6"},
+        "when": "2026-01-02T03:04:05Z",
+    } | more
+
+
+@pytest.mark.parametrize(
+    ("q", "expected"),
+    [(0, 1), (25, 1), (26, 2), (50, 2), (75, 3), (99, 4), (100, 4)],
+)
+def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(q, expected):
+    assert percentile([3, 1, 4, 2], q) == expected
+
+
+def test_the_99th_percentile_of_a_hundred_is_the_second_largest():
+    assert percentile(range(1, 101), 99) == 99
+
+
+def test_rounds_give_the_median_of_their_percentiles_not_the_percentile_of_all():
+    rounds = [row(latencies=[1, 1, 1]), row(latencies=[2, 2, 2]), row(latencies=[900, 900, 900])]
+    assert over_rounds(rounds, quantile(50)) == (2, 1, 900)
+
+
+def test_runs_without_checkpoints_are_one_case_whatever_their_interval():
+    rows = [row(guarantee="none", interval=50), row(guarantee="none", interval=1000), row(interval=50), row(interval=1000)]
+    assert {case: len(rounds) for case, rounds in cases(rows, "latency").items()} == {
+        Case("flink", "none", None): 2,
+        Case("flink", "exactly-once", 50): 1,
+        Case("flink", "exactly-once", 1000): 1,
+    }
+
+
+def test_kinds_of_measurement_do_not_mix():
+    assert list(cases([row(kind="throughput"), row(system="ours")], "latency")) == [Case("ours", "exactly-once", 500)]
+
+
+def test_the_latency_table_has_a_line_a_case_with_the_spread_of_the_rounds():
+    table = latency_table([row(latencies=[1, 2]), row(latencies=[3, 4])]).splitlines()
+    assert (
+        table[2]
+        == "| flink | exactly-once | 500 ms | 50 | 2.0 (1.0-3.0) | 3.0 (2.0-4.0) | 3.0 (2.0-4.0) | 3.0 (2.0-4.0) | 0, 0, 0 | 2 | 1.0 |"
+    )
+
+
+def test_the_latency_table_shows_what_was_lost_over_all_rounds():
+    assert "| 3, 0, 1 | 2 |" in latency_table([row(result={"lost": 1}), row(result={"lost": 2, "disorder": 1})])
+
+
+def test_a_run_that_delivered_nothing_is_a_line_without_figures():
+    assert "| - | - | - | - | 9, 0, 0 |" in latency_table([row(latencies=[], result={"lost": 9})])
+
+
+def test_what_was_not_there_before_the_deadline_is_told_from_what_was_lost():
+    assert "| 5, 0, 0 (unfinished) |" in latency_table([row(result={"lost": 5, "unfinished": True})])
+
+
+def test_throughput_is_the_rate_behind_the_warm_up():
+    rows = [row(kind="throughput", result={"steady_per_s": each}) for each in (1000, 3000, 2000)]
+    assert "| flink, exactly-once, every 500 ms | 2,000 (1,000-3,000) |" in throughput_table(rows)
+
+
+def test_what_came_in_one_piece_has_the_rate_of_the_whole_run():
+    assert "| 70 (70-70) |" in throughput_table([row(kind="throughput", result={"steady_per_s": 0, "records_per_s": 70})])
+
+
+def test_every_kill_is_a_line():
+    kills = [
+        {"victim": "w1", "at_s": 4.0, "gap_ms": 99.6, "recovery_ms": 20.2},
+        {"victim": "w2", "at_s": 9, "gap_ms": 50, "recovery_ms": 9},
+    ]
+    table = failures_table([row(kind="failures", kind_of_kill="standby", kills=kills)])
+    assert table.splitlines()[2:] == ["| standby | w1 | 4.0 s | 100 ms | 20 ms |", "| standby | w2 | 9.0 s | 50 ms | 9 ms |"]
+
+
+def test_a_setting_is_listed_once_with_all_values_that_it_had():
+    rows = [row(settings=[{"name": "interval", "value": value, "reason": "asked for"}]) for value in ("50 ms", "1 s", "50 ms")]
+    assert settings_list(rows).splitlines()[2:] == ["- `interval` = `50 ms`, `1 s`: asked for"]
+
+
+def test_the_report_has_no_heading_for_what_was_not_measured():
+    text = markdown([row()])
+    assert "## Latency" in text and "## Throughput" not in text and "P, 2 cores, 8 GB" in text

@@ -155,7 +155,8 @@ class Server:
                 told = [part.decode() for part in self.call("CONFIG", "GET", pattern)]
             except UserError as error:
                 raise UserError(
-                    f"{error}; whether the server keeps what it acknowledges is asked with CONFIG GET: allow it (ACL `+config|get`), {_INSTEAD}"
+                    f"{error}; whether the server keeps what it acknowledges is asked with CONFIG GET: allow it (ACL `+config|get`) "
+                    f"{_INSTEAD}"
                 ) from error
             found |= dict(zip(told[::2], told[1::2], strict=True))
         return found

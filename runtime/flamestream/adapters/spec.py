@@ -101,12 +101,13 @@ def hash_tag(key: str) -> str:
     >>> hash_tag("postings"), hash_tag("{shop}:postings")
     ('postings', 'shop')
     """
-    before, brace, rest = key.partition("{")
+    _, brace, rest = key.partition("{")
     tag, end, _ = rest.partition("}")
     found = tag if brace and end else key
     if not found or "}" in found:
         raise ValueError(
-            f"`key` is {key!r}, which has no hash tag that the sink's own keys could have too: write one, as in {{shop}}:postings, or no braces"
+            f"`key` is {key!r}, which has no hash tag that the sink's own keys could have too: write one, as in {{shop}}:postings, "
+            "or no braces"
         )
     return found
 

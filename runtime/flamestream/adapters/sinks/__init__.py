@@ -118,8 +118,8 @@ class RedisSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     form: Literal["hash", "stream"]
     key: str
     """Name of the hash or stream."""
-    field: str | None = None
-    """Of a hash: what names an entry, a field of the payload or one of $payload, $meta, $time, $slot, $bundle, $sink."""
+    field: str | list[str] = []
+    """Of a hash: what names an entry, fields of the payload or any of $payload, $meta, $time, $slot, $bundle, $sink; colons between."""
     value: str = "$payload"
     """Of a hash: what an entry holds."""
     fields: list[str] | dict[str, str] = msgspec.field(default_factory=lambda: {"meta": "$meta", "payload": "$payload"})
@@ -133,11 +133,11 @@ class RedisSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     password_file: str | None = None
 
     def __post_init__(self) -> None:
-        if (self.form == "hash") != (self.field is not None):
+        if (self.form == "hash") != bool(self.names):
             raise ValueError("`form: hash` needs `field`, which names an entry, and `form: stream` has none")
         if not self.sources:
             raise ValueError("`fields` needs at least one field")
-        if strange := [source for source in (self.field, *self.sources.values()) if source and source[0] == "$" and source not in SPECIAL]:
+        if strange := [source for source in (*self.names, *self.sources.values()) if source.startswith("$") and source not in SPECIAL]:
             raise ValueError(f"there is no {', '.join(strange)}; choose a field, or one of {', '.join(SPECIAL)}")
         if self.max_length is not None and (self.form == "hash" or self.max_length < 1):
             raise ValueError("`max_length` is of a stream, and at least 1")
@@ -145,6 +145,11 @@ class RedisSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             raise ValueError("`history` needs `durable`")
         check_redis(self.url)
         hash_tag(self.key)
+
+    @property
+    def names(self) -> list[str]:
+        """What names an entry of a hash."""
+        return [self.field] if isinstance(self.field, str) else self.field
 
     @property
     def sources(self) -> dict[str, str]:
@@ -342,7 +347,7 @@ def _redis(spec: RedisSpec, sink: SinkName, job: str, post: Post, reactor: React
 
     server = Server(spec.url, spec.password_file, f"flamestream-{job}/{sink}", durable=spec.durable)
     place = RedisPlace(spec.form, spec.key, spec.max_length, spec.history, spec.durable)
-    return BlockingConsumer(RedisWriting(server, place, EntryMaker(spec.field, spec.sources, sink), job, sink), sink, post, reactor)
+    return BlockingConsumer(RedisWriting(server, place, EntryMaker(spec.names, spec.sources, sink), job, sink), sink, post, reactor)
 
 
 def _read_redis(spec: RedisSpec, history: str) -> Iterator[Item]:

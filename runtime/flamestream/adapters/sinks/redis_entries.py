@@ -9,7 +9,7 @@ Sources are those of a PostgreSQL sink's columns: a field of the payload, a path
 Keeps: entries in the order of the items. Does not: know the server.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -31,11 +31,14 @@ def text(value: Any) -> bytes:
 
 
 class EntryMaker:
-    """`fields`: each field's source. With `field` (its source) entries are those of a hash, and `fields` has one."""
+    """`fields`: each field's source. With `names` entries are those of a hash, and `fields` has one.
 
-    def __init__(self, field: str | None, fields: Mapping[str, str], sink: SinkName) -> None:
+    `names` are sources too; an entry is named by what they give, with colons between.
+    """
+
+    def __init__(self, names: Sequence[str], fields: Mapping[str, str], sink: SinkName) -> None:
         self._sink = sink
-        self._field = None if field is None else self._reader(field)
+        self._names = [self._reader(source) for source in names]
         self._fields = [(name.encode(), self._reader(source)) for name, source in fields.items()]
 
     def entries(self, bundle: Bundle, seen: dict[bytes, Slot]) -> list[Any]:
@@ -46,10 +49,10 @@ class EntryMaker:
         made: list[Any] = []
         for meta, value in decode_items(bundle.items):
             place = (meta, bundle.slot, bundle.sequence)
-            if self._field is None:
+            if not self._names:
                 made.append([part for name, read in self._fields for part in (name, read(value, place))])
             else:
-                name = self._field(value, place)
+                name = b":".join(read(value, place) for read in self._names)
                 if seen.setdefault(name, bundle.slot) != bundle.slot:
                     raise UserError(self._two_slots(name, seen[name], bundle.slot))
                 made += (name, *(read(value, place) for _, read in self._fields))

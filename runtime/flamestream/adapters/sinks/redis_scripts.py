@@ -25,19 +25,21 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """Its source, and the name that the server knows it by."""
+    """What the server runs."""
 
     source: str
 
     @property
     def digest(self) -> str:
+        """The name that the server knows it by."""
         return hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
 
 
 _FENCE: Final = """
 local attempt, layout = tonumber(ARGV[1]), tonumber(ARGV[2])
 local function read(slot)
-    local had = redis.call('HMGET', KEYS[1], slot .. ':attempt', slot .. ':layout', slot .. ':sequence', slot .. ':t_last', slot .. ':items')
+    local fields = {slot .. ':attempt', slot .. ':layout', slot .. ':sequence', slot .. ':t_last', slot .. ':items'}
+    local had = redis.call('HMGET', KEYS[1], unpack(fields))
     local a, l = tonumber(had[1] or 0), tonumber(had[2] or 0)
     return had, a > attempt or (a == attempt and l > layout), a == attempt and l == layout
 end
@@ -115,7 +117,8 @@ for _, bundle in ipairs(fresh) do
         redis.call('SADD', KEYS[3], slot)
         redis.call('RPUSH', bundle[6], bundle[4])
     end
-    redis.call('HSET', KEYS[1], slot .. ':sequence', string.format('%d', bundle[2]), slot .. ':t_last', bundle[3], slot .. ':items', bundle[4])
+    local sequence = string.format('%d', bundle[2])
+    redis.call('HSET', KEYS[1], slot .. ':sequence', sequence, slot .. ':t_last', bundle[3], slot .. ':items', bundle[4])
 end
 """
 _TAKEN: Final = "return {'taken', #fresh}\n"
@@ -123,7 +126,10 @@ _TAKEN: Final = "return {'taken', #fresh}\n"
 OPEN: Final = Script(_FENCE + _OPEN)
 """KEYS: state. ARGV: attempt, layout, slots."""
 DELIVER: Final = Script(_FENCE + _BUNDLES + _CHECK + _WRITE + _NOTE + _TAKEN)
-"""KEYS: state, entries' key; if there is a history the set of its slots, and the list of each bundle's slot. ARGV: attempt, layout, form, longest stream or "",
-bundles as msgpack: [slot, sequence, t_last, items, entries]; entries of a hash are name, value, name, value; of a stream one such list each."""
+"""KEYS: state, entries' key; if there is a history the set of its slots, and the list of each bundle's slot.
+
+ARGV: attempt, layout, form, longest stream or "", bundles as msgpack: [slot, sequence, t_last, items, entries]. Entries of a hash are
+name, value, name, value; of a stream one such list each.
+"""
 WRITE: Final = Script(_BUNDLES + _WRITE + _TAKEN)
 """As DELIVER."""

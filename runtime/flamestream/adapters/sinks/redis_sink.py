@@ -97,9 +97,9 @@ class RedisWriting:
         told, *rest = self._run(OPEN, [self._state], *self._slots)
         if told == b"fenced":
             raise self._fenced(rest)
-        self._ledger = Ledger({
-            Slot(int(slot)): LastBundle(SequenceNumber(int(sequence)), t_last, items) for slot, sequence, t_last, items in rest[0]
-        })
+        self._ledger = Ledger(
+            {Slot(int(slot)): LastBundle(SequenceNumber(int(sequence)), t_last, items) for slot, sequence, t_last, items in rest[0]}
+        )
         now = self._ledger.last(self._acknowledged)
         for slot, sequence in self._acknowledged.items():
             had = now[slot].sequence if slot in now else 0
@@ -140,7 +140,9 @@ class RedisWriting:
             case "fenced", _:
                 return self._fenced(rest)
             case "lost", [slot]:
-                return Corrupt(f"{where}: {state} has lost slot {slot}, which was open under {self._fence}; it belongs to FlameStream alone")
+                return Corrupt(
+                    f"{where}: {state} has lost slot {slot}, which was open under {self._fence}; it belongs to FlameStream alone"
+                )
             case "order", [slot, sequence, had]:
                 bundle = Bundle(Slot(int(slot)), SequenceNumber(int(sequence)), b"", b"")
                 return Bug(f"{where}: {refusal(bundle, int(had))}")
@@ -148,8 +150,8 @@ class RedisWriting:
                 return UserError(f"{where}: {key} holds a {holds}; this sink needs a key of its own (`form: {self._place.form}`)")
             case "history", [slot, length]:
                 return UserError(
-                    f"{where}: history {self._place.history} has {length} bundles of slot {slot}, and not what was delivered: `history` can "
-                    "only be set from a job's beginning, for one sink"
+                    f"{where}: history {self._place.history} has {length} bundles of slot {slot}, and not what was delivered: `history` "
+                    "can only be set from a job's beginning, for one sink"
                 )
         return Bug(f"{where}: a script answered {told} {rest}")
 

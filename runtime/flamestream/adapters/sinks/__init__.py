@@ -224,7 +224,7 @@ _KINDS: Final[dict[str, type[SinkSpec]]] = {
 }
 _CANNOT_FENCE: Final = (
     "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get items twice. "
-    "Choose a `files`, `rolling`, `socket`, `kafka` or `postgres` sink, or `guarantee: at-least-once`"
+    "Choose a `files`, `rolling`, `socket`, `kafka`, `postgres` or `redis` sink, or `guarantee: at-least-once`"
 )
 _IDEMPOTENT: Final = (
     "a server that only drops repeated ids cannot keep out a worker that was replaced and wakes up again. Let it keep the contract "

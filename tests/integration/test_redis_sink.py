@@ -1,9 +1,12 @@
 """The Redis sink against a real server, which is killed in between."""
 
 import os
+import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -25,7 +28,10 @@ from flamestream.testing.consumer_kills import check_killed_at_any_moment
 from flamestream.testing.consumer_outages import CONSUMER_OUTAGE_CHECKS, StoppableOutside
 from flamestream.testing.port_driver import PortDriver
 from support.eventually import eventually
+from support.ports import free_port
 from support.redis import RedisServer, redis_server
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "redis.md"
 
 
 @pytest.fixture(scope="module")
@@ -370,6 +376,55 @@ def test_the_right_password_lets_in(driver: PortDriver, tmp_path: Any, by: str, 
         assert len(place.stream()) == 1
 
 
+def test_the_rights_that_are_documented_will_do(driver: PortDriver, tmp_path: Any) -> None:
+    rights = (
+        "+client|setname +config|get +eval +evalsha +hmget +hset +type +xadd +sadd +rpush +llen +smembers +lrange ~orders ~flamestream:*"
+    )
+    assert rights.partition(" +xadd")[0] in " ".join(DOCUMENT.read_text().split())
+    (tmp_path / "password").write_text("right")
+    with redis_server() as server:
+        server.call("ACL", "SETUSER", "writer", "on", ">right", *rights.split())
+        place = Key(
+            server, form="stream", key="orders", history="h", url=f"redis://writer@127.0.0.1:{server.port}",
+            password_file=str(tmp_path / "password"),
+        )  # fmt: skip
+        opened(place, driver, 0).deliver(fence(1), things(0, 1, "a"))
+        assert [value for _, _, _, value in sinks.read(place.spec)] == ["a"]
+        place.spec["redis"]["key"] = "elsewhere"
+        late = Worker(place, "w2", driver)
+        late.open(fence(2), 0)
+        late.send(fence(2), things(0, 1, "b"))
+        failed = driver.take(SinkFailed)
+        assert (failed.category, "permission" in failed.message.lower()) == ("user", True)
+
+
+def test_over_a_unix_socket(driver: PortDriver, tmp_path: Any) -> None:
+    with redis_server(unixsocket=str(tmp_path / "s")) as server:
+        place = Key(server, form="stream", url=f"unix://{tmp_path / 's'}")
+        opened(place, driver, 0).deliver(fence(1), things(0, 1, "a"))
+        assert len(place.stream()) == 1
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
+def test_over_tls(driver: PortDriver, tmp_path: Any) -> None:
+    """Only with the right certificate."""
+    names = ["-subj", "/CN=redis", "-addext", "subjectAltName=IP:127.0.0.1"]
+    for name in ("its", "other"):
+        files = ["-keyout", f"{tmp_path / name}.key", "-out", f"{tmp_path / name}.crt"]
+        make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files]
+        subprocess.run(make, check=True, capture_output=True, timeout=60)
+    its, port = f"{tmp_path / 'its'}", free_port()
+    files = {"tls_cert_file": f"{its}.crt", "tls_key_file": f"{its}.key", "tls_ca_cert_file": f"{its}.crt"}
+    with redis_server(tls_port=str(port), tls_auth_clients="no", **files) as server:
+        place = Key(server, form="stream", url=f"rediss://127.0.0.1:{port}?ssl_ca_certs={its}.crt")
+        opened(place, driver, 0).deliver(fence(1), things(0, 1, "a"))
+        assert len(place.stream()) == 1
+        place.spec["redis"]["url"] = f"rediss://127.0.0.1:{port}?ssl_ca_certs={tmp_path / 'other'}.crt"
+        other = Worker(place, "w2", driver)
+        other.send_open(fence(2), 0)
+        driver.until(lambda: "certificate" in getattr(other.consumer, "problem", "").lower(), "a `problem` that says so")
+
+
 def test_a_key_that_holds_something_else_is_named(server: RedisServer, driver: PortDriver) -> None:
     place = Key(server, form="stream")
     server.call("SET", place.name, "mine")
@@ -418,7 +473,8 @@ def test_state_that_somebody_changed_is_noticed(server: RedisServer, driver: Por
     worker = opened(place, driver, 0)
     server.call("HSET", place.state, "0:sequence", 5)
     worker.send(fence(1), things(0, 1, "a"))
-    assert "bundle 1 cannot follow 5" in driver.take(SinkFailed).message
+    failed = driver.take(SinkFailed)
+    assert (failed.category, "bundle 1 cannot follow 5" in failed.message) == ("corrupt", True)
     assert place.stream() == []
 
 
@@ -454,6 +510,21 @@ def test_what_a_lost_connection_still_brings_is_taken_once(
     driver.take(BundlesAcknowledged)
     worker.deliver(fence(1), things(0, 2, "b"))
     assert [entry["payload"] for entry in place.stream()] == ["a", "b"]
+
+
+def test_the_server_itself_knows_a_repeat(server: RedisServer, driver: PortDriver) -> None:
+    """As when a call whose answer was given up arrives behind the opening that followed it."""
+    place = Key(server, form="stream", history=f"h{uuid4().hex}")
+    first, second, third = (Worker(place, writer, driver) for writer in ("w1", "w2", "w3"))
+    for worker in (first, second, third):
+        worker.open(fence(1), 0, 1)
+    first.deliver(fence(1), things(0, 1, "a"))
+    second.deliver(fence(1), things(0, 1, "a"), things(1, 1, "b"))
+    third.send(fence(1), things(0, 1, "changed"), things(1, 2, "c"))
+    failed = driver.take(SinkFailed)
+    assert (failed.category, "bundle 1 came again with other bytes" in failed.message) == ("corrupt", True)
+    assert [entry["payload"] for entry in place.stream()] == ["a", "b"]
+    assert [value for _, _, _, value in sinks.read(place.spec)] == ["a", "b"]
 
 
 def test_a_zombie_behind_a_restart_of_the_server_is_fenced(server: RedisServer, driver: PortDriver) -> None:

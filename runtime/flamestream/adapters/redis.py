@@ -112,6 +112,8 @@ class Server:
         kind = given.pop("connection_class", Connection)
         if self._moved is not None:
             given["host"], given["port"] = self._moved
+            if given.pop("path", None) is not None:
+                kind = Connection
         if password := self._password():
             given["password"] = password
         if "path" not in given:

@@ -144,8 +144,8 @@ class RedisWriting:
                     f"{where}: {state} has lost slot {slot}, which was open under {self._fence}; it belongs to FlameStream alone"
                 )
             case "order", [slot, sequence, had]:
-                bundle = Bundle(Slot(int(slot)), SequenceNumber(int(sequence)), b"", b"")
-                return Bug(f"{where}: {refusal(bundle, int(had))}")
+                told = refusal(Bundle(Slot(int(slot)), SequenceNumber(int(sequence)), b"", b""), int(had))
+                return Corrupt(f"{where}: {told}, so {state} was changed by somebody else; it belongs to FlameStream alone")
             case "type", [key, holds]:
                 return UserError(f"{where}: {key} holds a {holds}; this sink needs a key of its own (`form: {self._place.form}`)")
             case "history", [slot, length]:

@@ -520,7 +520,7 @@ def test_the_server_itself_knows_a_repeat(server: RedisServer, driver: PortDrive
         worker.open(fence(1), 0, 1)
     first.deliver(fence(1), things(0, 1, "a"))
     second.deliver(fence(1), things(0, 1, "a"), things(1, 1, "b"))
-    third.send(fence(1), things(0, 1, "changed"), things(1, 2, "c"))
+    third.send(fence(1), things(1, 1, "b"), things(0, 1, "changed"))
     failed = driver.take(SinkFailed)
     assert (failed.category, "bundle 1 came again with other bytes" in failed.message) == ("corrupt", True)
     assert [entry["payload"] for entry in place.stream()] == ["a", "b"]

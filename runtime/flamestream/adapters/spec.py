@@ -87,6 +87,31 @@ def check_dsn(dsn: str) -> None:
         )
 
 
+def check_redis(url: str) -> None:
+    """Raises ValueError unless redis-py understands it, or if it is not installed."""
+    need("redis", "redis")
+    from flamestream.adapters.redis import parameters  # it is an extra
+
+    parameters(url)
+
+
+def hash_tag(key: str) -> str:
+    """The part of a key of Redis that says where in a cluster it is; another key with it in braces is there too. Raises ValueError.
+
+    >>> hash_tag("postings"), hash_tag("{shop}:postings")
+    ('postings', 'shop')
+    """
+    _, brace, rest = key.partition("{")
+    tag, end, _ = rest.partition("}")
+    found = tag if brace and end else key
+    if not found or "}" in found:
+        raise ValueError(
+            f"`key` is {key!r}, which has no hash tag that the sink's own keys could have too: write one, as in {{shop}}:postings, "
+            "or no braces"
+        )
+    return found
+
+
 def need(package: str, extra: str) -> None:
     """Raises ValueError unless `package` is installed."""
     if importlib.util.find_spec(package) is None:

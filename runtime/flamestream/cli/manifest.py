@@ -30,6 +30,7 @@ _PATHS: Final = {
     "rolling": ("path",),
     "parquet": ("path",),
     "postgres": ("password_file",),
+    "redis": ("password_file",),
     "http": ("keys", "token_file"),
     "events": ("path",),
 }

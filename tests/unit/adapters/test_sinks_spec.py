@@ -49,7 +49,7 @@ def test_only_sinks_that_keep_last_bundles_can_fence() -> None:
         traits = sinks.describe(spec, "spec.sinks.out")
         assert not traits.fences
         assert traits.refusal.startswith("spec.sinks.out: a ")
-        assert "Choose a `files`, `rolling`, `socket`, `kafka` or `postgres` sink" in traits.refusal
+        assert "Choose a `files`, `rolling`, `socket`, `kafka`, `postgres` or `redis` sink" in traits.refusal
 
 
 def test_only_files_can_be_read_back() -> None:

@@ -12,6 +12,7 @@
 | http     | if the far end says so        | servers of any kind                        |
 | events   | yes: a shared folder          | browsers                                   |
 | postgres | yes: a table beside the rows  | rows that anybody can query                |
+| redis    | yes: a hash beside the entries| a hash to look up in, a stream to follow   |
 
 >>> describe({"discard": {}}).fences
 False
@@ -43,7 +44,7 @@ from flamestream.adapters.sinks.rolling.consumer import RollingConsumer
 from flamestream.adapters.sinks.rolling.parts import part_format
 from flamestream.adapters.sinks.rolling.settings import Rolling
 from flamestream.adapters.sinks.socket_sink import SocketConsumer
-from flamestream.adapters.spec import address_of, check_dsn, function_of, need, one_of, secret_of
+from flamestream.adapters.spec import address_of, check_dsn, check_redis, function_of, hash_tag, need, one_of, secret_of
 from flamestream.adapters.stores import store_from
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
@@ -110,6 +111,54 @@ class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         return self.columns if isinstance(self.columns, dict) else {column: column for column in self.columns}
 
 
+class RedisSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A hash or a stream; see docs/redis.md."""
+
+    url: str
+    form: Literal["hash", "stream"]
+    key: str
+    """Name of the hash or stream."""
+    field: str | list[str] = []
+    """Of a hash: what names an entry, fields of the payload or any of $payload, $meta, $time, $slot, $bundle, $sink; colons between."""
+    value: str = "$payload"
+    """Of a hash: what an entry holds."""
+    fields: list[str] | dict[str, str] = msgspec.field(default_factory=lambda: {"meta": "$meta", "payload": "$payload"})
+    """Of a stream: an entry's fields, and what goes there."""
+    max_length: int | None = None
+    """Of a stream: about so many of the newest entries stay."""
+    history: str | None = None
+    """A name, of this sink alone, under which every bundle is kept, for `cat` and `audit`."""
+    durable: bool = True
+    """False: for a server that may forget, which needs `guarantee: at-least-once`."""
+    password_file: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.form == "hash") != bool(self.names):
+            raise ValueError("`form: hash` needs `field`, which names an entry, and `form: stream` has none")
+        if not self.sources:
+            raise ValueError("`fields` needs at least one field")
+        if strange := [source for source in (*self.names, *self.sources.values()) if source.startswith("$") and source not in SPECIAL]:
+            raise ValueError(f"there is no {', '.join(strange)}; choose a field, or one of {', '.join(SPECIAL)}")
+        if self.max_length is not None and (self.form == "hash" or self.max_length < 1):
+            raise ValueError("`max_length` is of a stream, and at least 1")
+        if self.history is not None and not self.durable:
+            raise ValueError("`history` needs `durable`")
+        check_redis(self.url)
+        hash_tag(self.key)
+
+    @property
+    def names(self) -> list[str]:
+        """What names an entry of a hash."""
+        return [self.field] if isinstance(self.field, str) else self.field
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """What goes into each field."""
+        if self.form == "hash":
+            return {"value": self.value}
+        return self.fields if isinstance(self.fields, dict) else {field: field for field in self.fields}
+
+
 class EventsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Server-sent events for browsers, over a folder as of a files sink; see docs/http.md."""
 
@@ -147,7 +196,19 @@ class HttpSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             raise ValueError("`timeout_ms` and `batch` have to be at least 1")
 
 
-SinkSpec = FilesSpec | Rolling | SocketSpec | Connector | CallbackSpec | DiscardSpec | KafkaSinkSpec | PostgresSpec | EventsSpec | HttpSpec
+SinkSpec = (
+    FilesSpec
+    | Rolling
+    | SocketSpec
+    | Connector
+    | CallbackSpec
+    | DiscardSpec
+    | KafkaSinkSpec
+    | PostgresSpec
+    | EventsSpec
+    | HttpSpec
+    | RedisSpec
+)
 _KINDS: Final[dict[str, type[SinkSpec]]] = {
     "files": FilesSpec,
     "socket": SocketSpec,
@@ -159,14 +220,21 @@ _KINDS: Final[dict[str, type[SinkSpec]]] = {
     "connector": Connector,
     "events": EventsSpec,
     "http": HttpSpec,
+    "redis": RedisSpec,
 }
 _CANNOT_FENCE: Final = (
     "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get items twice. "
-    "Choose a `files`, `rolling`, `socket`, `kafka` or `postgres` sink, or `guarantee: at-least-once`"
+    "Choose a `files`, `rolling`, `socket`, `kafka`, `postgres` or `redis` sink, or `guarantee: at-least-once`"
 )
 _IDEMPOTENT: Final = (
     "a server that only drops repeated ids cannot keep out a worker that was replaced and wakes up again. Let it keep the contract "
     "`fenced` (docs/http.md, examples/http_consumer.py), or choose `guarantee: at-least-once`"
+)
+
+
+_FORGETS: Final = (
+    "with `durable: false` the server may forget what it acknowledged, and nothing is fenced. Leave it out (the server then needs "
+    "`appendonly yes` and `appendfsync always`), or choose `guarantee: at-least-once`"
 )
 
 
@@ -191,6 +259,8 @@ def describe(spec: object, where: str = "sink") -> SinkTraits:
             return SinkTraits(False, f"{where}: {_CANNOT_FENCE.format('discard')}")
         case HttpSpec(contract="idempotent"):
             return SinkTraits(False, f"{where}: {_IDEMPOTENT}")
+        case RedisSpec(durable=False):
+            return SinkTraits(False, f"{where}: {_FORGETS}")
         case KafkaSinkSpec():
             require_package(where)
             return SinkTraits(True)
@@ -228,6 +298,8 @@ def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, 
             return CallbackConsumer(None, sink, post, reactor)
         case PostgresSpec() as postgres:
             return _postgres(postgres, sink, job, post, reactor)
+        case RedisSpec() as redis:
+            return _redis(redis, sink, job, post, reactor)
         case HttpSpec() as http:
             return _http(http, sink, writer, job, post, reactor)
         case EventsSpec() as events:
@@ -246,10 +318,16 @@ def read(spec: object, where: str = "sink") -> Iterator[Item]:
             return read_history(postgres.dsn, postgres.password_file, history)
         case PostgresSpec(table=table):
             raise UserError(f"{where}: table {table} has rows, not what was delivered in which order; set `history` to keep that as well")
+        case RedisSpec(history=history) as redis:
+            if history is None:
+                raise UserError(
+                    f"{where}: {redis.key} has entries, not what was delivered in which order; set `history` to keep that as well"
+                )
+            return _read_redis(redis, history)
         case Rolling(path=path):
             return _read_rolling(store_from(path, setting=f"{where}.rolling.path"), f"{where}.rolling")
         case _:
-            kinds = "a `files` or `rolling` sink, or a `postgres` one with a `history`,"
+            kinds = "a `files` or `rolling` sink, or a `postgres` or `redis` one with a `history`,"
             raise UserError(f"{where}: only {kinds} can be read back; what others got is with whom they delivered to")
 
 
@@ -260,6 +338,24 @@ def _postgres(spec: PostgresSpec, sink: SinkName, job: str, post: Post, reactor:
     place = PostgresPlace(spec.table, spec.sources, spec.key, spec.state, spec.history)
     writing = PostgresWriting(Server(spec.dsn, spec.password_file, "flamestream"), place, job, sink)
     return BlockingConsumer(writing, sink, post, reactor)
+
+
+def _redis(spec: RedisSpec, sink: SinkName, job: str, post: Post, reactor: Reactor) -> Consumer:
+    from flamestream.adapters.redis import Server  # only if it is used, like redis itself
+    from flamestream.adapters.sinks.redis_entries import EntryMaker
+    from flamestream.adapters.sinks.redis_sink import RedisPlace, RedisWriting
+
+    server = Server(spec.url, spec.password_file, f"flamestream-{job}/{sink}", durable=spec.durable)
+    place = RedisPlace(spec.form, spec.key, spec.max_length, spec.history, spec.durable)
+    return BlockingConsumer(RedisWriting(server, place, EntryMaker(spec.names, spec.sources, sink), job, sink), sink, post, reactor)
+
+
+def _read_redis(spec: RedisSpec, history: str) -> Iterator[Item]:
+    from flamestream.adapters.redis import Server
+    from flamestream.adapters.sinks.redis_reading import read_history
+    from flamestream.adapters.sinks.redis_sink import history_key
+
+    return read_history(Server(spec.url, spec.password_file, "flamestream-cat"), history_key(spec.key, history))
 
 
 def _events(spec: EventsSpec, files: BlockingConsumer, reactor: Reactor) -> Consumer:

@@ -69,7 +69,7 @@ class RowMaker:
 
     def __init__(self, columns: Mapping[str, str], key: Sequence[str], sink: SinkName) -> None:
         self._sink = sink
-        self._getters = [(f"c{number}", column, path, _getter(path, sink)) for number, (column, path) in enumerate(columns.items())]
+        self._getters = [(f"c{number}", column, path, getter(path, sink)) for number, (column, path) in enumerate(columns.items())]
         self._key = [f"c{number}" for number, column in enumerate(columns) if column in key]
 
     def rows(self, bundles: Sequence[Bundle]) -> list[Row]:
@@ -115,8 +115,8 @@ def where(place: Place) -> str:
     return f"the item of the run at time {time_of_meta(Meta(meta))} (slot {slot}, bundle {sequence})"
 
 
-def _getter(path: str, sink: SinkName) -> Getter | None:
-    """None: the field of this name."""
+def getter(path: str, sink: SinkName) -> Getter | None:
+    """How a source is read from an item; None: the field of this name."""
     special: dict[str, Getter] = {
         "$payload": lambda value, place: value,
         "$meta": lambda value, place: place[0],

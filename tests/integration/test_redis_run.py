@@ -1,0 +1,107 @@
+"""`flamestream run` from a socket to Redis, with workers, the coordinator and the server killed.
+
+Each change is there once, as the reference says, and the history of deliveries passes the audit.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("redis")  # an extra
+
+from redis.exceptions import RedisError
+
+from flamestream.adapters.application import load
+from flamestream.model.time import FrontId, Timestamp, time_of
+from flamestream.testing.reference import interpret
+from support.cli_job import REPOSITORY, CliJob, explained
+from support.documents import SocketServer, texts
+from support.eventually import eventually
+from support.kills import Killer, Role
+from support.redis import RedisServer, redis_server
+
+LINES = REPOSITORY / "benchmarks" / "workload.py"
+FIELDS = ["word", "document", "positions", "documents"]
+SERVER = "server"
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    with redis_server() as made:
+        yield made
+
+
+class RedisJob(CliJob):
+    """Whose output is a stream or a hash, with its history."""
+
+    def __init__(self, folder: Path, server: RedisServer, producer: SocketServer, form: dict[str, Any]) -> None:
+        self.server = server
+        self.stream = form["form"] == "stream"
+        self.seen = 0
+        spec = {
+            "sources": {"docs": {"socket": {"address": producer.address}}},
+            "sinks": {"index": {"redis": {"url": server.url, "key": "{shop}:postings", "history": "bundles", **form}}},
+            "journal": {"folder": str(folder / "journal"), "fsync": False, "keep": True},
+            "workers": {"replicas": 2, "standby": 1, "slots": 64},
+        }
+        super().__init__(folder, LINES, spec, spark=False)
+
+    def output_bytes(self) -> int:
+        """Entries that are there; while the server is away, those that were there before."""
+        with contextlib.suppress(RedisError):
+            self.seen = self.server.call("XLEN" if self.stream else "HLEN", "{shop}:postings")
+        return self.seen
+
+    def entries(self) -> list[list[str]]:
+        """Each entry's fields as text, in the order of the words."""
+        if self.stream:
+            found = [dict(entry) for entry in self.server.call("XRANGE", "{shop}:postings", "-", "+") for entry in [pairs(entry[1])]]
+        else:
+            found = [{key: text(v) for key, v in json.loads(e).items()} for e in self.server.call("HVALS", "{shop}:postings")]
+        return sorted([entry[field] for field in FIELDS] for entry in found)
+
+
+def pairs(fields: Any) -> list[tuple[str, str]]:
+    """An entry's fields, however the client gives them."""
+    return list(fields.items()) if isinstance(fields, dict) else list(zip(fields[::2], fields[1::2], strict=True))
+
+
+def text(value: Any) -> str:
+    """As the sink writes it."""
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def expected(lines: Sequence[str]) -> list[list[str]]:
+    """The reference's entries for these documents in this order."""
+    runs = [(time_of(Timestamp(1 + number), FrontId(0)), [line]) for number, line in enumerate(lines)]
+    changes = [change for _, change in interpret(load(LINES, "graph"), runs)["index"]]
+    return sorted([text(getattr(change, field)) for field in FIELDS] for change in changes)
+
+
+FORMS: list[dict[str, Any]] = [{"form": "stream", "fields": FIELDS}, {"form": "hash", "field": ["word", "document"]}]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form["form"])
+def test_with_kills_of_workers_and_of_the_server(tmp_path: Path, server: RedisServer, form: dict[str, Any]) -> None:
+    lines = [f"{number}\t{words}" for number, words in enumerate(texts(400))]
+    plan = [(0.05, SERVER), (0.2, Role.WORKER), (0.35, SERVER), (0.5, Role.COORDINATOR), (0.65, Role.WORKER), (0.75, SERVER)]
+    wanted = expected(lines)
+    with SocketServer([line.encode() for line in lines]) as producer, contextlib.closing(RedisJob(tmp_path, server, producer, form)) as job:
+        killer = Killer(job, [], len(wanted), 1)
+        with explained(job, killer):
+            job.start()
+            for part, victim in plan:
+                if isinstance(victim, Role):
+                    killer.plan = [(part, victim)]
+                    killer.run()
+                else:
+                    eventually(lambda part=part: job.output_bytes() >= part * len(wanted), f"{part} of the output", within=120)  # type: ignore[misc]
+                    server.restart()
+            assert job.end()[1]["outcome"] == "completed"
+            assert job.entries() == wanted
+            audit = job.audit()
+            assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (True, len(lines), len(wanted)), audit

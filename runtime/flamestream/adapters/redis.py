@@ -26,7 +26,7 @@ from flamestream.model.errors import UserError
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 15.0
 """A server that does not answer for so long is away."""
-_AWAY: Final = ("BUSY", "MISCONF", "NOREPLICAS", "UNBLOCKED", "MASTERDOWN", "CLUSTERDOWN")
+_AWAY: Final = ("BUSY", "MISCONF", "NOREPLICAS", "UNBLOCKED", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "ASK ")
 _OF_URL: Final = frozenset({"host", "port", "db", "username", "path", "connection_class"})
 _OF_TLS: Final = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname"})
 
@@ -173,8 +173,9 @@ class Server:
         if isinstance(error, e.NoScriptError):
             return UserError(message)  # the connection stays
         self.hang_up()
-        if isinstance(error, e.MovedError):
-            self._moved = (error.host or str(self._given.get("host", "localhost")), error.port)
+        if isinstance(error, e.MovedError) or str(error).startswith("MOVED "):  # older redis-py has it as a text
+            host, _, port = str(error).rpartition(" ")[2].rpartition(":")
+            self._moved = (host or str(self._given.get("host", "localhost")), int(port))
             return ServerAway(f"{self.where}: the keys are at {self._moved[0]}:{self._moved[1]}")
         if isinstance(error, (e.AuthenticationError, e.AuthorizationError)):
             if self._proved:

@@ -88,8 +88,10 @@ def _superseded(pa: Any, compute: Any, table: Any) -> Any:
     first = pa.concat_arrays([_column([False], pa.bool_()), compute.or_(compute.or_(*differs[:2]), differs[2])])
     number = compute.cumulative_sum(first.cast(pa.int64()))  # 0 for the rows of the first key, 1 for those of the second, and so on
     ends = compute.indices_nonzero(pa.concat_arrays([first.slice(1), _column([True], pa.bool_())]))
-    zero = _column([0], pa.int64())[0]  # if no row is full so far: row 0 is newer than none of its key
-    last_full = compute.cumulative_max(compute.if_else(full, _column(range(rows), pa.int64()), zero))
+    zero, one = _column([0, 1], pa.int64())
+    ones = compute.equal(slot, slot).cast(pa.int64())
+    at = compute.subtract(compute.cumulative_sum(ones), one)  # not made from a range, which would keep the interpreter to itself
+    last_full = compute.cumulative_max(compute.if_else(full, at, zero))  # none so far: row 0 is newer than none of its key
     candidate = last_full.take(ends).take(number)
     return compute.and_(compute.equal(number.take(candidate), number), compute.greater(epoch.take(candidate), epoch))
 

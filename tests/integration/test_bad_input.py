@@ -351,14 +351,15 @@ def test_a_damaged_missing_or_foreign_snapshot_is_named_and_never_taken_for_an_e
     there = len(job.delivered("out"))
     assert 0 < there < 6000
     store, whole = tmp_path / "snapshots", tmp_path / "whole"
-    manifest, segment = newest_parts(job)
+    manifests, segments = newest_parts(job)
     shutil.copytree(store, whole)
-    for name, damage in [(manifest, foreign), (segment, flip), (segment, Path.unlink)]:
-        (store / name).chmod(0o600)
-        damage(store / name)
+    for names, damage in [(manifests, foreign), (segments, flip), (segments, Path.unlink)]:
+        for name in names:
+            (store / name).chmod(0o600)
+            damage(store / name)
         job.start()
         message = check(job, "failed", ExitCode.CORRUPT)
-        assert name in message, f"{damage.__name__}: {message}"
+        assert any(name in message for name in names), f"{damage.__name__}: {message}"
         assert len(job.delivered("out")) == there, "something was delivered from a state that is none"
         shutil.rmtree(store)
         shutil.copytree(whole, store)
@@ -367,13 +368,17 @@ def test_a_damaged_missing_or_foreign_snapshot_is_named_and_never_taken_for_an_e
     assert canonical(job.delivered("out")) == reference(application, range(6000))["out"]
 
 
-def newest_parts(job: CliJob) -> tuple[str, str]:
-    """Names of the manifest that counts, and of a segment that it lists."""
+def newest_parts(job: CliJob) -> tuple[list[str], list[str]]:
+    """Names of the manifest that counts, or may count if its commit was under way at the stop, and of the segments that these list."""
     status = job.status()
     assert status is not None
-    (manifest,) = [found["name"] for found in snapshots(job) if found["epoch"] == status.epoch]
-    _, said = job.ask("snapshots", "show", str(job.manifest), str(status.epoch))
-    return str(manifest), str(said["segments"][0]["name"])
+    found = [each for each in snapshots(job) if each["epoch"] >= status.epoch]
+    assert found, "the newest committed snapshot is there"
+    segments: set[str] = set()
+    for each in found:
+        _, said = job.ask("snapshots", "show", str(job.manifest), str(each["epoch"]))
+        segments.update(segment["name"] for segment in said["segments"])
+    return [str(each["name"]) for each in found], sorted(segments)
 
 
 def snapshots(job: CliJob) -> list[dict[str, Any]]:

@@ -16,17 +16,15 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from flamestream.cli.exit_codes import ExitCode, code_of
+from flamestream.cli import frame
+from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.kubectl.beside import beside, exit_code
 from flamestream.cli.kubectl.cluster import Cluster, Object, condition
 from flamestream.cli.kubectl.screen import lines, row, table
-from flamestream.cli.output import Json, as_json, say, say_error
-from flamestream.model.errors import FlameStreamError, ManifestError, Retryable, UserError
+from flamestream.cli.output import Json, as_json, say
+from flamestream.model.errors import ManifestError, Retryable, UserError
 
-app = typer.Typer(
-    name="kubectl flamestream", help="FlameStreamJobs in a cluster.", no_args_is_help=True, add_completion=False,
-    pretty_exceptions_enable=False, rich_markup_mode="rich", context_settings={"help_option_names": ["-h", "--help"]},
-)  # fmt: skip
+app = frame.command_line("kubectl flamestream", "FlameStreamJobs in a cluster.")
 JobName = Annotated[str, typer.Argument(help="Name of the FlameStreamJob.", show_default=False)]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Default: the context's.", show_default=False)]
 Context = Annotated[str, typer.Option("--context", help="Default: kubectl's.", show_default=False)]
@@ -296,15 +294,7 @@ def _follow(cluster: Cluster, names: Sequence[str], commands: Sequence[list[str]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point. Leaves with one of `ExitCode`."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        app(given)
-    except FlameStreamError as error:
-        say_error(error, json="--json" in given)
-        sys.exit(code_of(error))
-    except KeyboardInterrupt:
-        sys.exit(128 + 2)
-    sys.exit(ExitCode.OK)
+    frame.run(app, arguments)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The Kafka sink against a real broker: the consumer's contract in both forms, and what only Kafka can do wrong."""
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -52,10 +53,20 @@ class Topic:
         return found
 
     def taken(self) -> Sequence[tuple[int, int, bytes]]:
-        items: dict[tuple[int, int], list[tuple[bytes, Any]]] = {}
-        for place, message in self.records():
-            items.setdefault((place.slot, place.sequence), []).append((place.meta, decode(message.value() or b"")))
-        return [(slot, sequence, encode_items(sorted(of))) for (slot, sequence), of in sorted(items.items())]
+        """In the order of the metas: what a delivery that was cut off lacks is written later, in another partition."""
+        records = self.records()
+        self._check_order(records)
+        items = sorted((place.slot, place.meta, place.sequence, decode(message.value() or b"")) for place, message in records)
+        bundles = groupby(items, lambda item: (item[0], item[2]))
+        return [(slot, sequence, encode_items([(meta, value) for _, meta, _, value in of])) for (slot, sequence), of in bundles]
+
+    def _check_order(self, records: Sequence[tuple[Place, Message]]) -> None:
+        """The promise of docs/kafka.md: each partition has the items of a slot in their order, each once."""
+        metas: dict[tuple[int, int], list[bytes]] = {}
+        for place, message in sorted(records, key=lambda record: record[1].offset() or 0):
+            metas.setdefault((message.partition() or 0, place.slot), []).append(place.meta)
+        for (partition, slot), found in metas.items():
+            assert found == sorted(set(found)), f"partition {partition}, slot {slot}: not in order, or twice: {found}"
 
     def stop(self) -> None:
         self.broker.kill()
@@ -117,6 +128,22 @@ def test_keys_values_and_partitions_are_the_users(broker: Broker) -> None:
     assert [(message.partition(), message.value(), message.key()) for _, message in topic.records()] == [
         (slot, f"text {slot}".encode(), (str.__doc__ or "").encode()) for slot in range(3)
     ]
+
+
+@pytest.mark.parametrize("partitioner", ["random", "murmur2_random"])
+def test_an_item_without_a_key_has_one_partition(broker: Broker, partitioner: str) -> None:
+    def places() -> dict[bytes, int | None]:
+        topic = Topic(broker, "low-latency", partitioner=partitioner)
+        with PortDriver() as driver:
+            worker = Worker(topic, "w1", driver)
+            worker.open(fence(1), 0)
+            for sequence in range(1, 30):
+                worker.deliver(fence(1), bundle(0, sequence))
+        return {place.meta: message.partition() for place, message in topic.records()}
+
+    first = places()
+    assert set(first.values()) == {0, 1, 2}
+    assert places() == first
 
 
 @pytest.mark.parametrize("form", FORMS)

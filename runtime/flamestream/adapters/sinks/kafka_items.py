@@ -7,10 +7,14 @@ meta, and a hash of the bundle. Metas sort in the total order of items, so a con
 >>> place_in([(HEADER, encode_place(place))]) == place
 True
 
-Keeps: the same item always gives the same key and value. Does not: write (kafka_writing.py).
+Where chance would choose the partition, for want of a key, the meta does: a recovery that writes the rest of a delivery writes each item
+where it would have been, so that no partition has the items of a slot out of order.
+
+Keeps: the same item always gives the same key, value and (while the topic has as many) partition. Does not: write (kafka_writing.py).
 """
 
 import hashlib
+import zlib
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, Final
@@ -24,6 +28,10 @@ from flamestream.model.errors import UserError
 
 HEADER: Final = "flamestream"
 DIGEST_BYTES: Final = 8
+KEYLESS_BY_CHANCE: Final[dict[str, tuple[bytes | None, ...] | None]] = {
+    "random": None, "consistent_random": (None, b""), "murmur2_random": (None,), "fnv1a_random": (None,),
+}  # fmt: skip
+"""The keys that librdkafka's partitioners give to a partition by chance; None: all of them."""
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True):
@@ -74,22 +82,23 @@ class Records:
         self._key = _key_of(key, where)
         self._partition = function_of(partitioner, f"{where}.partitioner") if ":" in partitioner else None
         self._by_slot = partitioner == "slot"
+        self._by_chance = KEYLESS_BY_CHANCE.get(partitioner, ())
 
-    def of(self, payload: Any, slot: int, partitions: int) -> tuple[bytes | None, bytes | None, int]:
+    def of(self, payload: Any, meta: bytes, slot: int, partitions: int) -> tuple[bytes | None, bytes | None, int]:
         """Key, value and partition (-1: librdkafka's partitioner chooses). Raises UserError for a payload that has none."""
         try:
             key = self._key_bytes(payload)
             value = None if payload is None else self._value(payload)
         except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
             raise UserError(f"{self._where}: {payload!r:.200} cannot be written: {error}") from error
-        return key, value, self._place(key, payload, slot, partitions)
-
-    def _place(self, key: bytes | None, payload: Any, slot: int, partitions: int) -> int:
         if self._by_slot:
-            return slot % partitions
-        if self._partition is None:
-            return -1
-        chosen = self._partition(key, payload, partitions)
+            return key, value, slot % partitions
+        if self._by_chance is None or key in self._by_chance:
+            return key, value, zlib.crc32(meta) % partitions
+        return key, value, -1 if self._partition is None else self._chosen(self._partition, key, payload, partitions)
+
+    def _chosen(self, function: Callable[..., Any], key: bytes | None, payload: Any, partitions: int) -> int:
+        chosen = function(key, payload, partitions)
         if not isinstance(chosen, int) or not 0 <= chosen < partitions:
             raise UserError(f"{self._where}: the partitioner gave {chosen!r}: it must give a number from 0 to {partitions - 1}")
         return chosen

@@ -204,7 +204,7 @@ class KafkaWriting:
         """Meta, key, value and partition of each item that is not in the output yet. All are made before any is written."""
         there = self._ledger.present.get(bundle.slot, ())
         records = self._output.records
-        return [(meta, *records.of(payload, bundle.slot, self._partitions)) for meta, payload in items if meta not in there]
+        return [(meta, *records.of(payload, meta, bundle.slot, self._partitions)) for meta, payload in items if meta not in there]
 
     def _begin(self) -> None:
         """Have a transaction, and where its records begin in the control topic."""

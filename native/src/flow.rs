@@ -119,59 +119,6 @@ pub struct Flow {
     annihilated: HashSet<u64>,
 }
 
-/// A key as it stands in a row, hashed by its bytes.
-struct RowKey<'py>(Bound<'py, PyBytes>);
-
-impl<'py> RowKey<'py> {
-    fn as_bytes(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-
-    fn into_inner(self) -> Bound<'py, PyBytes> {
-        self.0
-    }
-}
-
-impl PartialEq for RowKey<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_bytes() == other.as_bytes()
-    }
-}
-impl Eq for RowKey<'_> {}
-impl std::hash::Hash for RowKey<'_> {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.as_bytes().hash(state);
-    }
-}
-
-/// A key's newest full row and the changes behind it.
-struct Chain<'py> {
-    slot: u16,
-    full: bool,
-    states: Vec<Bound<'py, PyBytes>>,
-}
-
-/// The mirror of `keyed.chains_of`.
-fn chains_of(rows: Vec<Bound<'_, PyTuple>>) -> PyResult<hashbrown::HashMap<RowKey<'_>, Chain<'_>>> {
-    let mut numbered = Vec::with_capacity(rows.len());
-    for row in rows {
-        numbered.push((row.get_item(3)?.extract::<u64>()?, row));
-    }
-    numbered.sort_by_key(|(epoch, _)| *epoch);
-    let mut chains: hashbrown::HashMap<RowKey<'_>, Chain<'_>> = hashbrown::HashMap::new();
-    for (_, row) in numbered {
-        let key = RowKey(row.get_item(2)?.cast_into()?);
-        let (slot, full, state) = (row.get_item(1)?.extract()?, row.get_item(4)?.extract::<bool>()?, row.get_item(5)?.cast_into()?);
-        match chains.get_mut(&key) {
-            Some(chain) if !full => chain.states.push(state),
-            _ => {
-                chains.insert(key, Chain { slot, full, states: vec![state] });
-            }
-        }
-    }
-    Ok(chains)
-}
-
 fn optional(dict: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<Py<PyAny>>> {
     Ok(dict.get_item(name)?.filter(|value| !value.is_none()).map(Bound::unbind))
 }
@@ -368,13 +315,18 @@ impl Flow {
         Ok(())
     }
 
-    /// Take the state of whole slots from the rows of all segments. The key of a change without what it changes, if there is one.
-    fn load<'py>(&mut self, py: Python<'py>, operation: usize, rows: Vec<Bound<'py, PyTuple>>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        for (key, chain) in chains_of(rows)? {
-            if !chain.full {
-                return Ok(Some(key.into_inner()));
+    /// Take the state of whole slots from `chain.Chain`s. The first one whose first state is not a whole one, if there is one.
+    fn load<'py>(&mut self, operation: usize, chains: &Bound<'py, PyList>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        match self.state_mut(operation)? {
+            State::Grouping(state) => state.table.reserve(chains.len()),
+            State::Reduce(state) => state.table.reserve(chains.len()),
+        }
+        for chain in chains.iter() {
+            let chain = chain.cast_into::<PyTuple>()?;
+            if !chain.get_item(4)?.is_truthy()? {
+                return Ok(Some(chain));
             }
-            self.restore(py, operation, chain.slot, key.as_bytes(), chain.states)?;
+            self.restore(operation, &chain)?;
         }
         Ok(None)
     }
@@ -504,26 +456,28 @@ fn reduce_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<Reduce> {
 }
 
 impl Flow {
-    /// Restore one bucket: its newest full state and the changes behind it.
-    fn restore(&mut self, py: Python<'_>, operation: usize, slot: u16, key: &[u8], states: Vec<Bound<'_, PyBytes>>) -> PyResult<()> {
+    /// Restore one bucket from its chain.
+    fn restore(&mut self, operation: usize, chain: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let py = chain.py();
+        let slot: u16 = chain.get_item(1)?.extract()?;
+        let (key, states) = (chain.get_item(2)?.cast_into::<PyBytes>()?, chain.get_item(5)?.cast_into::<PyTuple>()?);
+        let mut sizes = Vec::with_capacity(states.len());
+        for state in states.iter() {
+            sizes.push(state.cast::<PyBytes>()?.as_bytes().len());
+        }
+        let (full, behind) = (sizes[0], sizes[1..].iter().sum());
         match self.state_mut(operation)? {
             State::Grouping(state) => {
-                let newest = states.last().expect("a chain has a row").as_bytes();
-                let mut items = Vec::new();
-                for item in decode_items(py, newest)? {
-                    items.push(item);
-                }
-                let bucket = state.table.made(key, slot);
-                bucket.full = states[0].as_bytes().len();
-                bucket.chain = states[1..].iter().map(|state| state.as_bytes().len()).sum();
+                let items = decode_items(py, states.get_item(states.len() - 1)?.cast::<PyBytes>()?.as_bytes())?;
+                let bucket = state.table.made(key.as_bytes(), slot);
+                (bucket.full, bucket.chain) = (full, behind);
                 bucket.content.items = items;
             }
             State::Reduce(state) => {
-                let stored = PyTuple::new(py, &states)?.into_any().unbind();
-                let bucket = state.table.made(key, slot);
-                bucket.full = states[0].as_bytes().len();
-                bucket.chain = states[1..].iter().map(|state| state.as_bytes().len()).sum();
-                bucket.content.0 = vec![Entry { meta: Meta::from_slice(&[0; 8]), payload: None, accumulator: Accumulator::Stored(stored), result: None }];
+                let bucket = state.table.made(key.as_bytes(), slot);
+                (bucket.full, bucket.chain) = (full, behind);
+                let stored = Accumulator::Stored(states.into_any().unbind());
+                bucket.content.0 = vec![Entry { meta: Meta::from_slice(&[0; 8]), payload: None, accumulator: stored, result: None }];
             }
         }
         Ok(())

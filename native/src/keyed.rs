@@ -57,6 +57,13 @@ impl<C: Content> Table<C> {
         self.by_key.find(self.hasher.hash_one(key), |at| *buckets[*at as usize].as_ref().expect("indexed buckets exist").key == *key).copied()
     }
 
+    /// Room for so many more buckets.
+    pub fn reserve(&mut self, more: usize) {
+        let (buckets, hasher) = (&self.buckets, &self.hasher);
+        self.by_key.reserve(more, |at| hasher.hash_one(&*buckets[*at as usize].as_ref().expect("indexed buckets exist").key));
+        self.buckets.reserve(more);
+    }
+
     fn add(&mut self, key: &[u8], slot: u16) -> u32 {
         let bucket = Box::new(Bucket { key: key.into(), slot, dirty: false, full: 0, chain: 0, content: C::default() });
         let at = match self.free.pop() {

@@ -15,6 +15,7 @@ from typing import Any
 from flamestream.core import actions as act
 from flamestream.core import events as ev
 from flamestream.core import messages as msg
+from flamestream.core.chain import Row, chains_of
 from flamestream.core.epochs import PendingEpoch, next_manifest
 from flamestream.core.settings import ERRORS, FrontSettings, WorkerSettings
 from flamestream.core.worker import Worker
@@ -59,7 +60,7 @@ class CoreCluster(Outcome):
         self.journals: dict[FrontId, list[ev.Entry]] = {front.front: [] for front in self.settings.fronts}
         sinks = [SinkName(vertex.name) for vertex in graph.sinks]
         self.sinks = {name: Sink() for name in (sinks if self.settings.dead_letter is None else [*sinks, self.settings.dead_letter])}
-        self.segments: dict[str, Sequence[ev.Row]] = {}
+        self.segments: dict[str, Sequence[Row]] = {}
         self.manifest: msg.Manifest | None = None
         self.epoch = Epoch(0)
         self.now = Timestamp(1_000)
@@ -293,7 +294,7 @@ class CoreCluster(Outcome):
                 self._post(name, ev.Uploaded(action.fence, action.epoch, [stored], replaced))
             case act.Load():
                 rows = [row for ref in action.segments for row in self.segments[ref.name] if row.slot in action.slots]
-                self._post(name, ev.Loaded(action.fence, rows))
+                self._post(name, ev.Loaded(action.fence, chains_of(rows)))
             case _:
                 self._answer_of_a_sink(name, action)
 

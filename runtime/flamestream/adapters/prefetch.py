@@ -1,69 +1,84 @@
-"""Prefetch: a standby has the committed snapshot at hand, so that taking over reads nothing.
+"""Prefetch: a standby has the committed snapshot at hand, as chains, so that taking over reads nothing and puts nothing together.
 
-The coordinator names the segments of each commit to workers without slots. Segments are immutable and checked, so this is a cache of
-named objects and changes nothing but time: whatever is not here is read when it is needed. One segment at a time, in a helper thread;
-what the newest commit does not name is forgotten.
+The coordinator names the segments of each commit to workers without slots. A job's commits are one line, no epoch number comes twice, and
+a key has one row an epoch: so whatever a commit adds to the one before is in the segments that are new, in rows of newer epochs, and the
+rest of those (a merge carries old rows along) is at hand. What cannot be read now is read with the next commit, or at the takeover.
 
-Keeps: memory bounded by the rows of one committed snapshot. Does not: fail; a segment that cannot be read now is read at the takeover,
-whose error then counts.
+Keeps: what is at hand is one whole committed snapshot, and `chains` is of the segments asked for and of no others; memory is bounded by
+that snapshot. Does not: fail; an error counts when `chains` meets it.
 """
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from flamestream.core.events import Row
+from flamestream.core.chain import Chain
 from flamestream.core.messages import SegmentRef
 from flamestream.model.ids import Slot
 from flamestream.ports import Reactor
 
 log = logging.getLogger(__name__)
-Rows = dict[Slot, list[Row]]
 
 
 class Prefetched:
-    """Decoded segments by name. `read` gives the rows of one; it is called in a helper thread."""
+    """`read` gives the chains of some segments' rows of epochs above a number; it is called in a helper thread, as is `chains`."""
 
-    def __init__(self, reactor: Reactor, read: Callable[[SegmentRef], list[Row]]) -> None:
+    def __init__(self, reactor: Reactor, read: Callable[[Sequence[SegmentRef], int], list[Chain]]) -> None:
         self._reactor = reactor
         self._read = read
-        self._rows: dict[str, Rows] = {}
-        self._wanted: dict[str, SegmentRef] = {}
+        self._wanted: Sequence[SegmentRef] = ()
         self._reading = False
+        self._lock = threading.Lock()
+        """Of what follows: the snapshot at hand."""
+        self._names: frozenset[str] = frozenset()
+        self._newest = -1
+        """The newest epoch that a row at hand is of."""
+        self._chains: dict[Slot, dict[tuple[int, bytes], Chain]] = {}
 
     def want(self, segments: Sequence[SegmentRef]) -> None:
-        """These are the committed ones now."""
-        self._wanted = {ref.name: ref for ref in segments}
-        self._rows = {name: rows for name, rows in self._rows.items() if name in self._wanted}
+        """These are the committed ones now; none: forget everything."""
+        self._wanted = segments
         self._go_on()
-
-    def rows(self, ref: SegmentRef, slots: frozenset[Slot]) -> list[Row] | None:
-        """Those of `slots`; None if the segment is not at hand."""
-        found = self._rows.get(ref.name)
-        return None if found is None else [row for slot in sorted(slots & found.keys()) for row in found[slot]]
 
     @property
-    def missing(self) -> list[str]:
-        """Segments that are wanted and not at hand yet."""
-        return [name for name in self._wanted if name not in self._rows]
+    def at_rest(self) -> bool:
+        """Nothing is being read."""
+        return not self._reading
+
+    def chains(self, segments: Sequence[SegmentRef], slots: Sequence[Slot]) -> list[Chain] | None:
+        """Of these slots in the snapshot of these segments; None if nothing is at hand. Raises what reading raises."""
+        with self._lock:
+            if not self._names:
+                return None
+            self._advance(segments)
+            return [chain for slot in slots for chain in self._chains.get(slot, {}).values()]
 
     def _go_on(self) -> None:
-        if not self._reading and (missing := self.missing):
+        if not self._reading:
             self._reading = True
-            ref = self._wanted[missing[0]]
-            self._reactor.background(partial(self._by_slot, ref), partial(self._done, ref))
+            self._reactor.background(partial(self._have, self._wanted), partial(self._done, self._wanted))
 
-    def _by_slot(self, ref: SegmentRef) -> Rows:
-        rows: Rows = {}
-        for row in self._read(ref):
-            rows.setdefault(row.slot, []).append(row)
-        return rows
+    def _have(self, segments: Sequence[SegmentRef]) -> None:
+        with self._lock:
+            if segments:
+                self._advance(segments)
+            else:
+                self._names, self._newest, self._chains = frozenset(), -1, {}
 
-    def _done(self, ref: SegmentRef, result: Rows | Exception) -> None:
+    def _advance(self, segments: Sequence[SegmentRef]) -> None:
+        """From the snapshot at hand to a newer one. Reads first, so that a failure changes nothing."""
+        fresh = [ref for ref in segments if ref.name not in self._names]
+        for chain in self._read(fresh, self._newest) if fresh else ():
+            of_slot = self._chains.setdefault(chain.slot, {})
+            key = chain.operation, chain.key
+            of_slot[key] = chain.behind(of_slot.get(key))
+            self._newest = max(self._newest, chain.epoch)
+        self._names = frozenset(ref.name for ref in segments)
+
+    def _done(self, segments: Sequence[SegmentRef], result: Exception | None) -> None:
         self._reading = False
         if isinstance(result, Exception):
-            log.info("segment %s is not at hand: %s", ref.name, result)
-            self._wanted.pop(ref.name, None)  # the takeover reads it, or the next commit names it again
-        elif ref.name in self._wanted:
-            self._rows[ref.name] = result
-        self._go_on()
+            log.info("the committed snapshot is not at hand: %s", result)
+        if self._wanted is not segments:
+            self._go_on()

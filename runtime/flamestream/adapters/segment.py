@@ -2,7 +2,7 @@
 
 One row group, six plain columns, sorted by (operation, slot, key, epoch), so that the rows of a key stand together and merging needs
 no look at a state. Pages carry checksums; the whole file's SHA-256 is in the manifest (snapshots.py). Encoding runs in a helper
-thread: what needs the interpreter is cut into slices of `SLICE` rows with a pause between them, the rest (sort, encode, compress,
+thread: what needs the interpreter is cut into slices of `SLICE` rows or chains with a pause between them, the rest (sort, encode, compress,
 merge) is Arrow's and lets the interpreter go.
 
 >>> row = Row(operation=1, slot=7, key=b"k", epoch=3, full=True, state=b"s")
@@ -15,16 +15,16 @@ Format: docs/formats.md.
 
 import time
 from array import array
-from collections.abc import Callable, Collection, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
-from flamestream.core.events import Row
+from flamestream.core.chain import Chain, Row
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Slot
 
 SLICE: Final = 512
-"""Rows handled between two offers of the interpreter to other threads: 0.2 ms of encoding, 0.5 ms of decoding."""
+"""Rows encoded, or chains decoded, between two offers of the interpreter to other threads: 0.2 and 0.5 ms."""
 COLUMNS: Final = ("operation", "slot", "key", "epoch", "full", "state")
 ORDER: Final = [(name, "ascending") for name in ("operation", "slot", "key", "epoch")]
 
@@ -42,25 +42,49 @@ def encode_segment(rows: Sequence[Row], between: Callable[[], None] = lambda: ti
     return _written(pa.Table.from_batches(batches, schema).sort_by(ORDER))
 
 
-def decode_segment(
-    data: bytes, name: str = "segment", slots: Collection[Slot] | None = None, between: Callable[[], None] = lambda: time.sleep(0)
-) -> list[Row]:
-    """Its rows, sorted, of `slots` only if given. Raises Corrupt that names `name`."""
-    table = _read(data, name)
-    if slots is not None:
-        compute = _compute()
-        wanted = _column(sorted(slots), table.schema.field("slot").type)
-        table = table.filter(compute.is_in(table["slot"], value_set=wanted))
-    rows: list[Row] = []
-    for batch in table.to_batches(max_chunksize=SLICE):
-        rows += map(Row, *(column.to_pylist() for column in batch.columns))
-        between()
-    return rows
+def decode_segment(data: bytes, name: str = "segment") -> list[Row]:
+    """Its rows, sorted. Raises Corrupt that names `name`."""
+    return list(map(Row, *(column.to_pylist() for column in read_segment(data, name).columns)))
 
 
 def read_segment(data: bytes, name: str = "segment") -> Any:
     """Its rows as an Arrow table. Raises Corrupt that names `name`."""
     return _read(data, name)
+
+
+def chains_in(
+    tables: Sequence[Any], slots: Collection[Slot] | None = None, after: int = -1, between: Callable[[], None] = lambda: time.sleep(0)
+) -> list[Chain]:
+    """What `chain.chains_of` says of all rows of some segments (`read_segment`), of `slots` only if given, and of epochs above `after`."""
+    pa, compute = _arrow(), _compute()
+    parts = [_chosen(compute, table, slots, after) for table in tables]
+    table = pa.concat_tables([pa.Table.from_batches([], _schema(pa)), *parts]).sort_by(ORDER).combine_chunks()
+    if table.num_rows == 0:
+        return []
+    table = table.filter(compute.invert(_superseded(pa, compute, table))).combine_chunks()
+    starts = compute.indices_nonzero(_firsts(pa, compute, table)).to_pylist()
+    chains: list[Chain] = []
+    for first in range(0, len(starts), SLICE):
+        chains += _chains(table, [*starts[first : first + SLICE + 1], table.num_rows][: SLICE + 1])
+        between()
+    return chains
+
+
+def _chosen(compute: Any, table: Any, slots: Collection[Slot] | None, after: int) -> Any:
+    if after >= 0:
+        table = table.filter(compute.greater(table["epoch"], _column([after], table.schema.field("epoch").type)[0]))
+    if slots is not None:
+        wanted = _column(sorted(slots), table.schema.field("slot").type)
+        table = table.filter(compute.is_in(table["slot"], value_set=wanted))
+    return table
+
+
+def _chains(table: Any, bounds: Sequence[int]) -> Iterator[Chain]:
+    """Of sorted rows, those of one key from each bound to the next."""
+    base = bounds[0]
+    operation, slot, key, epoch, full, state = (column.to_pylist() for column in table.slice(base, bounds[-1] - base).columns)
+    for start, end in pairwise(bound - base for bound in bounds):
+        yield Chain(operation[start], slot[start], key[start], epoch[end - 1], full[start], tuple(state[start:end]))
 
 
 def merge_segments(segments: Sequence[bytes], names: Sequence[str] = ()) -> bytes:
@@ -82,18 +106,23 @@ def count_rows(data: bytes, name: str = "segment") -> tuple[int, tuple[Slot, ...
 
 def _superseded(pa: Any, compute: Any, table: Any) -> Any:
     """Whether each row of a sorted table stands before a newer full row of its key."""
-    rows = table.num_rows
-    operation, slot, key, epoch, full = (table[c].chunk(0) for c in ("operation", "slot", "key", "epoch", "full"))
-    differs = [compute.not_equal(c.slice(1), c.slice(0, rows - 1)) for c in (operation, slot, key)]
-    first = pa.concat_arrays([_column([False], pa.bool_()), compute.or_(compute.or_(*differs[:2]), differs[2])])
-    number = compute.cumulative_sum(first.cast(pa.int64()))  # 0 for the rows of the first key, 1 for those of the second, and so on
+    slot, epoch, full = (table[c].chunk(0) for c in ("slot", "epoch", "full"))
+    first = _firsts(pa, compute, table)
     ends = compute.indices_nonzero(pa.concat_arrays([first.slice(1), _column([True], pa.bool_())]))
     zero, one = _column([0, 1], pa.int64())
+    number = compute.subtract(compute.cumulative_sum(first.cast(pa.int64())), one)  # 0 for the rows of the first key, and so on
     ones = compute.equal(slot, slot).cast(pa.int64())
     at = compute.subtract(compute.cumulative_sum(ones), one)  # not made from a range, which would keep the interpreter to itself
     last_full = compute.cumulative_max(compute.if_else(full, at, zero))  # none so far: row 0 is newer than none of its key
     candidate = last_full.take(ends).take(number)
     return compute.and_(compute.equal(number.take(candidate), number), compute.greater(epoch.take(candidate), epoch))
+
+
+def _firsts(pa: Any, compute: Any, table: Any) -> Any:
+    """Whether each row of a sorted table is the first one of its key."""
+    columns = [table[name].chunk(0) for name in ("operation", "slot", "key")]
+    operation, slot, key = (compute.not_equal(c.slice(1), c.slice(0, table.num_rows - 1)) for c in columns)
+    return pa.concat_arrays([_column([True], pa.bool_()), compute.or_(compute.or_(operation, slot), key)])
 
 
 def _written(table: Any) -> bytes:

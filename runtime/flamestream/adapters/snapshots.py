@@ -7,7 +7,7 @@ An upload writes the rows of an epoch as one segment (several if big). Segments 
 the result replaces them. After "exists" or a lost answer the object is read back and compared; a nonce in the name keeps two writers
 apart in the first place.
 
-Keeps: Uploaded only names objects that are durable; Loaded only has rows whose segment has the size and checksum that the manifest
+Keeps: Uploaded only names objects that are durable; Loaded only has states whose segment has the size and checksum that the manifest
 says (invariant 4). Does not: decide what to compact or delete, or retry longer than the store does (the epoch aborts instead).
 Format: docs/formats.md.
 """
@@ -17,13 +17,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from flamestream.adapters.object_names import plain
 from flamestream.adapters.prefetch import Prefetched
-from flamestream.adapters.segment import count_rows, decode_segment, encode_segment, merge_segments
+from flamestream.adapters.segment import chains_in, count_rows, encode_segment, merge_segments, read_segment
 from flamestream.core.actions import Load, Prefetch, Upload
-from flamestream.core.events import Event, Loaded, LoadFailed, Row, Uploaded, UploadFailed
+from flamestream.core.chain import Row
+from flamestream.core.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
 from flamestream.core.messages import SegmentRef
 from flamestream.model.errors import Corrupt, FlameStreamError, StoreUnavailable
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, WorkerId
@@ -50,7 +51,7 @@ class StoreSnapshots:
         self._newest = NO_FENCE
         self._under_way = False
         self._waiting: deque[Upload | Load] = deque()
-        self.prefetched = Prefetched(reactor, lambda ref: decode_segment(self._get(ref), ref.name))
+        self.prefetched = Prefetched(reactor, lambda segments, after: chains_in([self._table(ref) for ref in segments], after=after))
 
     def upload(self, action: Upload) -> None:
         """Answer: Uploaded or UploadFailed."""
@@ -118,15 +119,17 @@ class StoreSnapshots:
         return SegmentRef(name, len(part.data), checksum_of(part.data), part.rows, part.slots)
 
     def _load(self, action: Load) -> Event:
-        slots = frozenset(action.slots)
-        rows: list[Row] = []
-        for ref in action.segments:
-            self._between(action.fence)
-            at_hand = self.prefetched.rows(ref, slots)
-            if at_hand is None:
-                at_hand = decode_segment(self._get(ref), ref.name, slots, partial(self._between, action.fence))
-            rows += at_hand
-        return Loaded(action.fence, rows)
+        chains = self.prefetched.chains(action.segments, action.slots)
+        if chains is None:
+            between, tables = partial(self._between, action.fence), []
+            for ref in action.segments:
+                between()
+                tables.append(self._table(ref))
+            chains = chains_in(tables, action.slots, between=between)
+        return Loaded(action.fence, chains)
+
+    def _table(self, ref: SegmentRef) -> Any:
+        return read_segment(self._get(ref), ref.name)
 
     def _get(self, ref: SegmentRef) -> bytes:
         data = self._store.get(ref.name)

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from flamestream.core.events import Entry, Row
+from flamestream.core.chain import Row
+from flamestream.core.events import Entry
 from flamestream.core.messages import Frame, SegmentRef, ToCoordinator
 from flamestream.model.ids import Epoch, Fence, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.time import FrontId, Time
@@ -131,7 +132,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Read `segments`, check them, give the rows of `slots`."""
+    """Read `segments`, check them, give the chains of `slots`."""
 
     fence: Fence
     segments: Sequence[SegmentRef]

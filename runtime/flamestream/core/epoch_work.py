@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from flamestream.core.actions import Action, ToldCoordinator, Upload, Wake
-from flamestream.core.events import Row, Uploaded, UploadFailed
+from flamestream.core.chain import Row
+from flamestream.core.events import Uploaded, UploadFailed
 from flamestream.core.keyed import KeyedState
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.messages import FrontPosition, Refused, SegmentRef, SlotOutput

@@ -6,8 +6,8 @@ recognised and dropped.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from flamestream.core.chain import Chain
 from flamestream.core.messages import Frame, SegmentRef, ToWorker
 from flamestream.model.ids import Epoch, Fence, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.time import FrontId, Time, Timestamp
@@ -32,20 +32,6 @@ class Entry:
     def next(self) -> Offset:
         """The offset that the partition's next run begins at, or above if offsets have gaps."""
         return Offset(self.first + self.count) if self.end is None else self.end
-
-
-class Row(NamedTuple):
-    """One change of one key in a snapshot; a tuple, because an epoch makes thousands.
-
-    The newest `full` row of a key and the deltas behind it (by epoch) are its state.
-    """
-
-    operation: int
-    slot: Slot
-    key: bytes
-    epoch: Epoch
-    full: bool
-    state: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +186,10 @@ class UploadFailed:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Rows of the slots asked for, of all segments asked for, in any order."""
+    """The chains of the slots asked for, of all segments asked for, in any order."""
 
     fence: Fence
-    rows: Sequence[Row]
+    chains: Sequence[Chain]
 
 
 @dataclass(frozen=True, slots=True)

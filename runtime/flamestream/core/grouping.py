@@ -13,9 +13,10 @@ Source: EDBT 2018, section 3.2 (optimistic grouping, drifting state).
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import Any
 
-from flamestream.core.events import Row
+from flamestream.core.chain import Row
 from flamestream.core.keyed import Bucket, KeyedState
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.model import payload as codec
@@ -111,8 +112,8 @@ class Grouping(KeyedState[Window]):
         )
         return Row(self.operation, bucket.slot, bucket.key, epoch, True, state)
 
-    def restore(self, bucket: Window, rows: list[Row]) -> None:
-        for meta, payload in codec.decode_items(rows[-1].state):
+    def restore(self, bucket: Window, states: Sequence[bytes]) -> None:
+        for meta, payload in codec.decode_items(states[-1]):
             bucket.metas.append(Meta(meta))
             bucket.payloads.append(payload)
 

@@ -7,12 +7,11 @@ Keeps: `dirty` names every bucket with an item at or above the committed cut, so
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
-from flamestream.core.events import Row
+from flamestream.core.chain import Chain, Row, incomplete
 from flamestream.core.live_cuts import LiveCuts
-from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor
 from flamestream.model.time import Time
@@ -69,8 +68,8 @@ class KeyedState(ABC, Generic[B]):
         """What changed between two cuts; None if nothing did."""
 
     @abstractmethod
-    def restore(self, bucket: B, rows: list[Row]) -> None:
-        """Take the state from a full row and its deltas, in order."""
+    def restore(self, bucket: B, states: Sequence[bytes]) -> None:
+        """Take the state from a full one and the changes behind it."""
 
     def bucket(self, key: bytes, slot: Slot) -> B:
         """The bucket of `key`, marked as changed."""
@@ -116,30 +115,11 @@ class KeyedState(ABC, Generic[B]):
         self.buckets = {key: bucket for key, bucket in self.buckets.items() if bucket.slot in kept}
         self._dirty = [bucket for bucket in self._dirty if bucket.slot in kept]
 
-    def load(self, rows: Iterable[Row]) -> None:
-        """Take the state of whole slots, which have no buckets yet, from the rows of all segments. Raises Corrupt if rows are missing."""
-        for key, chain in chains_of(self.operation, rows).items():
-            bucket = self.buckets[key] = self.make(key, chain[0].slot)
-            bucket.full, bucket.chain = len(chain[0].state), sum(len(row.state) for row in chain[1:])
-            self.restore(bucket, chain)
-
-
-def chains_of(operation: int, rows: Iterable[Row]) -> dict[bytes, list[Row]]:
-    """By key, the newest full row and the changes behind it. Raises Corrupt if rows are missing."""
-    chains: dict[bytes, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: row.epoch):
-        if row.full:
-            chains[row.key] = [row]
-        elif row.key in chains:
-            chains[row.key].append(row)
-        else:
-            chains[row.key] = [row]  # superseded: its full row was compacted away because a newer one exists
-    for key, chain in chains.items():
-        if not chain[0].full:
-            raise incomplete(operation, key)
-    return chains
-
-
-def incomplete(operation: int, key: bytes) -> Corrupt:
-    """A change without what it changes."""
-    return Corrupt(f"the snapshot has changes of key {key!r} of operation {operation}, but not what they change")
+    def load(self, chains: Iterable[Chain]) -> None:
+        """Take the state of whole slots, which have no buckets yet. Raises Corrupt if rows are missing."""
+        for chain in chains:
+            if not chain.full:
+                raise incomplete(chain)
+            bucket = self.buckets[chain.key] = self.make(chain.key, chain.slot)
+            bucket.full, bucket.chain = len(chain.states[0]), sum(map(len, chain.states[1:]))
+            self.restore(bucket, chain.states)

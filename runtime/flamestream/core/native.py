@@ -11,10 +11,10 @@ from typing import Any
 
 from flamestream.core import reduce, user_code
 from flamestream.core.actions import Bundle
+from flamestream.core.chain import Chain, Row, incomplete
 from flamestream.core.dataflow import KEYED, Output, Work, too_often
 from flamestream.core.delivery import NOT_AGAIN, NOT_BEFORE, changed, difference
-from flamestream.core.events import LastBundle, Row
-from flamestream.core.keyed import incomplete
+from flamestream.core.events import LastBundle
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.messages import Data, SlotOutput
 from flamestream.core.outbox import Gathered
@@ -167,10 +167,10 @@ class NativeState:
         """Forget every other slot."""
         self._flow.keep(self.operation, set(slots))
 
-    def load(self, rows: Iterable[Row]) -> None:
-        """Take the state of whole slots, which have no buckets yet, from the rows of all segments. Raises Corrupt if rows are missing."""
-        if (key := self._flow.load(self.operation, list(rows))) is not None:
-            raise incomplete(self.operation, key)
+    def load(self, chains: Sequence[Chain]) -> None:
+        """Take the state of whole slots, which have no buckets yet. Raises Corrupt if rows are missing."""
+        if (chain := self._flow.load(self.operation, chains)) is not None:
+            raise incomplete(chain)
 
     def keys(self) -> list[tuple[bytes, Slot]]:
         """Every key with its slot."""

@@ -16,10 +16,11 @@ Source: EDBT 2018, section 3.2 and Fig. 5; the fusion is ours.
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from flamestream.core.events import Row
+from flamestream.core.chain import Row
 from flamestream.core.grouping import Change
 from flamestream.core.keyed import Bucket, KeyedState
 from flamestream.core.live_cuts import LiveCuts
@@ -150,8 +151,8 @@ class Reduce(KeyedState[Accumulation]):
         bucket.full, bucket.chain = len(state), 0
         return Row(self.operation, bucket.slot, bucket.key, epoch, True, state)
 
-    def restore(self, bucket: Accumulation, rows: list[Row]) -> None:
-        bucket.entries.append((floor(Time(0)), None, _Stored(row.state for row in rows), None))
+    def restore(self, bucket: Accumulation, states: Sequence[bytes]) -> None:
+        bucket.entries.append((floor(Time(0)), None, _Stored(states), None))
 
     def state_at(self, key: bytes, cut: Time) -> Any:
         """The accumulator at a live cut: for tests and tools. Raises KeyError if there is none."""

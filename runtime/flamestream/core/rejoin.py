@@ -16,7 +16,8 @@ from enum import IntEnum
 from typing import Any
 
 from flamestream.core.actions import Action, LinkPeers, Load, OpenSink
-from flamestream.core.events import LastBundle, Row
+from flamestream.core.chain import Chain
+from flamestream.core.events import LastBundle
 from flamestream.core.keyed import KeyedState
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.messages import Opened, Recover, Sealed, SlotOutput, ToCoordinator
@@ -93,11 +94,11 @@ class Rejoin:
         self._unopened.discard(sink)
         self._t_last = max([self._t_last, newest, *(bundle.t_last for bundle in last.values())])
 
-    def loaded(self, rows: Sequence[Row]) -> None:
-        """The state of the slots that were not at hand."""
-        by_operation: dict[int, list[Row]] = {}
-        for row in rows:
-            by_operation.setdefault(row.operation, []).append(row)
+    def loaded(self, chains: Sequence[Chain]) -> None:
+        """The state of the slots that were not at hand. Raises Corrupt if rows are missing."""
+        by_operation: dict[int, list[Chain]] = {}
+        for chain in chains:
+            by_operation.setdefault(chain.operation, []).append(chain)
         for operation, its in by_operation.items():
             self._states[operation].load(its)
         self._have |= self._loading

@@ -10,7 +10,7 @@ Keeps: invariants 4 and 5. Does not: decide anything (core/epochs.py does); rele
 
 from collections.abc import Iterator, Sequence
 
-from flamestream.core.events import Row
+from flamestream.core.chain import Row
 from flamestream.core.messages import Accepted, FrontPosition, SegmentRef, SlotOutput
 from flamestream.model.ids import Epoch, Fence
 from flamestream.model.time import Time

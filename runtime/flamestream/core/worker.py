@@ -248,7 +248,7 @@ class Worker:
             case ev.JournalSealed():
                 self._fronts.sealed(event.front, event.entries)
             case ev.Loaded():
-                self._rejoin.loaded(event.rows)
+                self._rejoin.loaded(event.chains)
             case ev.LoadFailed():
                 self._halt(event.category, event.message)
             case _:

@@ -20,7 +20,8 @@ from typing import Any
 import msgspec
 
 from flamestream.core.actions import Bundle
-from flamestream.core.events import Entry, Row
+from flamestream.core.chain import Row
+from flamestream.core.events import Entry
 from flamestream.core.job_record import JobRecord
 from flamestream.core.messages import Data, Frame, Manifest
 from flamestream.core.worker import Worker

@@ -14,7 +14,8 @@ from hashlib import sha256
 import msgspec
 
 from flamestream.core.actions import Load, Upload
-from flamestream.core.events import Event, Loaded, LoadFailed, Row, Uploaded, UploadFailed
+from flamestream.core.chain import Row, chains_of
+from flamestream.core.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
 from flamestream.core.messages import SegmentRef
 from flamestream.model.ids import Slot
 from flamestream.testing.faults import Fault
@@ -192,14 +193,14 @@ class SnapshotPort:
             self._write(action, list(action.rows), [])
 
     def load(self, action: Load) -> None:
-        """Rows of the slots asked for, checked."""
+        """Chains of the slots asked for, checked."""
 
         def done(result: list[Row] | StoreError) -> None:
             if isinstance(result, StoreError):
                 self._say(LoadFailed(action.fence, "corrupt" if result.corrupt else "retryable", result.message))
             else:
                 slots = set(action.slots)
-                self._say(Loaded(action.fence, [row for row in result if row.slot in slots]))
+                self._say(Loaded(action.fence, chains_of(row for row in result if row.slot in slots)))
 
         self._read(action.segments, done)
 

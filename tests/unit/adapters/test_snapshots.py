@@ -14,7 +14,8 @@ from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.segment import decode_segment, encode_segment
 from flamestream.adapters.snapshots import StoreSnapshots
 from flamestream.core.actions import Load, Prefetch, Upload
-from flamestream.core.events import Event, Loaded, LoadFailed, Row, Uploaded, UploadFailed
+from flamestream.core.chain import Row, chains_of
+from flamestream.core.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
 from flamestream.core.messages import FrontPosition, Manifest, SegmentRef, SlotOutput
 from flamestream.model.errors import Corrupt, StoreUnavailable
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
@@ -108,8 +109,8 @@ def test_what_was_uploaded_is_loaded(port: Port) -> None:
     assert [ref.name for ref in segments] == ["job/segments/000000000007-4-host_1-n0.parquet"]
     assert segments[0].rows == 3
     assert segments[0].slots == (0, 3, 5)
-    assert port.load(segments, [0, 3, 5]) == Loaded(FENCE, rows)
-    assert port.load(segments, [3]) == Loaded(FENCE, [rows[1]])
+    assert port.load(segments, [0, 3, 5]) == Loaded(FENCE, chains_of(rows))
+    assert port.load(segments, [3]) == Loaded(FENCE, chains_of([rows[1]]))
     assert port.load([], [3]) == Loaded(FENCE, [])
 
 
@@ -124,7 +125,7 @@ def test_a_big_upload_is_cut_into_several_segments(port: Port, monkeypatch: pyte
     segments = port.uploaded(rows)
     assert len(segments) > 1
     assert sum(ref.rows for ref in segments) == 9
-    assert port.load(segments, [0]) == Loaded(FENCE, rows)
+    assert port.load(segments, [0]) == Loaded(FENCE, chains_of(rows))
 
 
 def test_segments_to_compact_are_merged_into_the_upload(port: Port, store: Faulty) -> None:
@@ -149,7 +150,7 @@ def test_an_upload_whose_answer_was_lost_counts_if_it_is_there(port: Port, store
     store.fault = "answer lost"
     segments = port.uploaded([row(1)])
     store.fault = ""
-    assert port.load(segments, [0]) == Loaded(FENCE, [row(1)])
+    assert port.load(segments, [0]) == Loaded(FENCE, chains_of([row(1)]))
 
 
 def test_a_store_that_is_away_fails_the_epoch_and_the_next_one_works(port: Port, store: Faulty) -> None:
@@ -275,20 +276,21 @@ def test_what_was_prefetched_is_loaded_without_the_store(port: Port, store: Faul
     segments = port.uploaded([row(1), row(2, slot=3)]) + port.uploaded([row(4, epoch=8, slot=3)], epoch=8)
     store.calls.clear()
     port.port.prefetch(Prefetch(segments))
-    turn_until(port.loop, lambda: not port.port.prefetched.missing, "the segments to be at hand")
+    turn_until(port.loop, lambda: port.port.prefetched.at_rest, "the segments to be at hand")
     store.fault = "away"
-    assert port.load(segments, [3]) == Loaded(FENCE, [row(2, slot=3), row(4, epoch=8, slot=3)])
+    assert port.load(segments, [3]) == Loaded(FENCE, chains_of([row(2, slot=3), row(4, epoch=8, slot=3)]))
     assert store.calls == ["get", "get"]
 
 
 def test_a_newer_commit_replaces_what_is_at_hand_and_reads_only_what_is_new(port: Port, store: Faulty) -> None:
-    first, second = port.uploaded([row(1)]), port.uploaded([row(2)], epoch=8)
-    merged = port.uploaded([], compact=first, epoch=9)
+    first, second = port.uploaded([row(1)]), port.uploaded([row(2, 8), row(1, 8, full=False)], epoch=8)
+    merged = port.uploaded([row(1, 9, full=False)], compact=first, epoch=9)
     for segments in (first, first + second, merged + second):
         port.port.prefetch(Prefetch(segments))
-        turn_until(port.loop, lambda: not port.port.prefetched.missing, "the segments to be at hand")
+        turn_until(port.loop, lambda: port.port.prefetched.at_rest, "the segments to be at hand")
     store.calls.clear()
-    assert port.load(merged + second, [0]) == Loaded(FENCE, [row(1), row(2)])
+    rows = [row(1), row(1, 8, full=False), row(1, 9, full=False), row(2, 8)]
+    assert port.load(merged + second, [0]) == Loaded(FENCE, chains_of(rows))
     assert store.calls == []
     assert isinstance(port.load(first, [0]), Loaded)
     assert store.calls == ["get"], "what was superseded is not kept"
@@ -298,6 +300,6 @@ def test_what_cannot_be_prefetched_is_read_when_it_is_loaded(port: Port, store: 
     segments = port.uploaded([row(1)])
     store.fault = "away"
     port.port.prefetch(Prefetch(segments))
-    turn_until(port.loop, lambda: not port.port.prefetched.missing, "the prefetch to give up")
+    turn_until(port.loop, lambda: port.port.prefetched.at_rest, "the prefetch to give up")
     store.fault = ""
-    assert port.load(segments, [0]) == Loaded(FENCE, [row(1)])
+    assert port.load(segments, [0]) == Loaded(FENCE, chains_of([row(1)]))

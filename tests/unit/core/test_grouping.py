@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import flamestream as fs
-from flamestream.core.events import Row
+from flamestream.core.chain import Row, chains_of
 from flamestream.core.grouping import Grouping
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.reduce import Reduce
@@ -188,7 +188,7 @@ def test_rows_of_several_epochs_restore_the_state_at_the_last_cut(kind: str) -> 
                 pass
     restored = make(LiveCuts(cuts.committed))
     random.Random(1).shuffle(rows)
-    restored.load(rows)
+    restored.load(chains_of(rows))
     for key in operation.buckets:
         assert restored.state_at(key, cuts.committed) == operation.state_at(key, cuts.committed)
 
@@ -236,10 +236,10 @@ def test_a_change_whose_base_was_compacted_away_is_superseded() -> None:
     delta = delta_state(vector, vector.append(3))
     assert delta is not None
     restored = _reduce()
-    restored.load([_row(2, False, delta), _row(3, True, encode_state("newest"))])
+    restored.load(chains_of([_row(2, False, delta), _row(3, True, encode_state("newest"))]))
     assert restored.state_at(b"k", Time(9)) == "newest"
 
 
 def test_changes_without_what_they_change_are_corrupt() -> None:
     with pytest.raises(Corrupt, match="not what they change"):
-        _reduce().load([_row(2, False, b"")])
+        _reduce().load(chains_of([_row(2, False, b"")]))

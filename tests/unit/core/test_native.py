@@ -8,6 +8,7 @@ import pytest
 
 import flamestream as fs
 from flamestream.core import actions, events, messages
+from flamestream.core.chain import Row, chains_of
 from flamestream.core.native import native
 from flamestream.core.parts import REFERENCE, Parts
 from flamestream.core.settings import FrontSettings, WorkerSettings
@@ -48,7 +49,7 @@ class Life:
         fronts = (FrontSettings(FRONT, SourceName("docs"), timed=False),)
         self.worker = Worker(ME, graph.validated(), WorkerSettings("j", 16, fronts, dead_letter=SinkName("dead"), debug=debug), parts)
         self.done: list[actions.Action] = []
-        self.rows: list[events.Row] = []
+        self.rows: list[Row] = []
         self._answers: list[events.Event] = []
         self._now = 0
         assignment = Assignment(FENCE, Layout(LayoutVersion(1), (ME,) * 16, (ME,), ME))
@@ -115,7 +116,7 @@ def test_what_was_snapshot_by_one_is_restored_by_the_other() -> None:
     states = [life.worker.flow.states[1] for life in lives]
     cut = lives[0].worker.cuts.committed
     for state, rows in zip([Life(graph, parts, False).worker.flow.states[1] for parts in (native(kernel), REFERENCE)], [0, 1], strict=True):
-        state.load(lives[rows].rows)
+        state.load(chains_of(lives[rows].rows))
         for key in states[0].buckets:
             assert state.state_at(key, cut) == states[0].state_at(key, cut) == states[1].state_at(key, cut)
 

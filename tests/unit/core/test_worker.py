@@ -8,6 +8,7 @@ import pytest
 from flamestream.core import actions as act
 from flamestream.core import events as ev
 from flamestream.core import messages as msg
+from flamestream.core.chain import Chain
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, MessageId, Offset, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.layout import Assignment
@@ -60,7 +61,7 @@ STALE: list[ev.Event] = [
     ev.BundlesAcknowledged(OLD, OUT, 1),
     ev.Uploaded(OLD, Epoch(1), [], []),
     ev.UploadFailed(OLD, Epoch(1), "full"),
-    ev.Loaded(OLD, [ev.Row(1, Slot(0), b"k", Epoch(1), True, b"")]),
+    ev.Loaded(OLD, [Chain(1, Slot(0), b"k", Epoch(1), True, (b"",))]),
     ev.LoadFailed(OLD, "corrupt", "damaged"),
     *(
         ev.FromCoordinator(message)

@@ -7,6 +7,7 @@ import pytest
 from flamestream.core import actions as act
 from flamestream.core import events as ev
 from flamestream.core import messages as msg
+from flamestream.core.chain import Row
 from flamestream.core.epoch_work import EpochWork
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.snapshot import PendingSnapshot
@@ -311,8 +312,8 @@ def test_a_slice_is_bounded_and_asks_for_the_next_pass() -> None:
 FENCE = Fence(*NO_FENCE)
 
 
-def _row(operation: int) -> ev.Row:
-    return ev.Row(operation, Slot(0), b"k", Epoch(1), True, b"")
+def _row(operation: int) -> Row:
+    return Row(operation, Slot(0), b"k", Epoch(1), True, b"")
 
 
 def test_a_snapshot_is_encoded_slice_by_slice_without_what_did_not_change() -> None:

@@ -22,7 +22,7 @@ from flamestream.adapters.object_names import plain
 from flamestream.adapters.segment import count_rows, encode_segment, merge_segments, read_segment
 from flamestream.adapters.snapshots import checksum_of, put_and_compare, segment_name
 from flamestream.adapters.stores import store_from
-from flamestream.core.events import Row
+from flamestream.core.chain import Row
 from flamestream.core.messages import SegmentRef
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Slot

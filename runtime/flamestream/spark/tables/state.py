@@ -6,7 +6,6 @@ Keeps: what it reads has the size and checksum that the manifest says. Does not:
 the store forgets it.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,12 +13,12 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from flamestream.adapters.segment import decode_segment
+from flamestream.adapters.segment import chains_in, read_segment
 from flamestream.adapters.stores import store_from
-from flamestream.core.events import Row
+from flamestream.core.chain import Chain
 from flamestream.core.messages import Manifest, SegmentRef
+from flamestream.core.reduce import decoded
 from flamestream.model import payload as codec
-from flamestream.model import state as states
 from flamestream.model.graph import Graph, Kind
 from flamestream.model.ids import Slot
 from flamestream.spark.frames.kept_state import checked
@@ -54,7 +53,7 @@ class StateReader(DataSourceReader):
         from pyspark.sql.pandas.types import to_arrow_schema
 
         graph, schema = self._files.graph(), to_arrow_schema(self._schema)
-        rows: list[tuple[Row, Any]] = []
+        rows: list[tuple[Chain, Any]] = []
         for row, state in _states(self._files.store, partition.value, graph):
             rows.append((row, state))
             if len(rows) == BATCH:
@@ -78,32 +77,22 @@ def first_state(files: JobFiles, epoch: int | None) -> list[Any]:
     return [state for _, (_, state) in zip(range(1), _states(files.store, every, graph), strict=False)]
 
 
-def _states(store: str, part: _Slots, graph: Graph) -> Iterator[tuple[Row, Any]]:
-    """(newest row, state) of each key."""
+def _states(store: str, part: _Slots, graph: Graph) -> Iterator[tuple[Chain, Any]]:
+    """Each key's chain, and what it comes to."""
     objects = store_from(store)
-    chains: dict[tuple[int, bytes], list[Row]] = defaultdict(list)
-    wanted = [Slot(slot) for slot in part.slots]
-    rows = (row for ref in part.segments for row in decode_segment(checked(objects, ref), ref.name, wanted))
-    for row in sorted(rows, key=lambda row: row.epoch):
-        if row.full:
-            chains[row.operation, row.key] = [row]
-        else:
-            chains[row.operation, row.key].append(row)
-    for (operation, _), chain in sorted(chains.items()):
-        if chain[0].full:  # else its full row is in a segment that `first_state` did not look at
-            yield chain[-1], _state(graph.vertices[operation].kind, chain)
+    tables = [read_segment(checked(objects, ref), ref.name) for ref in part.segments]
+    for chain in sorted(chains_in(tables, [Slot(slot) for slot in part.slots]), key=lambda chain: (chain.operation, chain.key)):
+        if chain.full:  # else its full row is in a segment that `first_state` did not look at
+            yield chain, _state(graph.vertices[chain.operation].kind, chain.states)
 
 
-def _state(kind: Kind, chain: list[Row]) -> Any:
+def _state(kind: Kind, stored: tuple[bytes, ...]) -> Any:
     if kind is Kind.GROUPING:
-        return tuple(value for _, value in codec.decode_items(chain[-1].state))
-    state = states.decode_state(chain[0].state)
-    for row in chain[1:]:
-        state = states.apply_state_delta(state, row.state)
-    return state
+        return tuple(value for _, value in codec.decode_items(stored[-1]))
+    return decoded(stored)
 
 
-def _batch(rows: list[tuple[Row, Any]], graph: Graph, schema: Any) -> Any:
+def _batch(rows: list[tuple[Chain, Any]], graph: Graph, schema: Any) -> Any:
     fixed: dict[str, Callable[[], list[Any]]] = {
         "operation": lambda: [row.operation for row, _ in rows],
         "name": lambda: [graph.vertices[row.operation].name for row, _ in rows],

@@ -1,0 +1,60 @@
+"""Chain: the rows of one key that count, in a snapshot of many segments: its newest full state and the changes behind it.
+
+>>> rows = [Row(1, 7, b"k", epoch, full, state) for epoch, full, state in [(3, False, b"+c"), (1, True, b"a"), (2, True, b"b")]]
+>>> [chain] = chains_of(rows)
+>>> chain.full, chain.states, chain.epoch
+(True, (b'b', b'+c'), 3)
+
+A key has at most one row an epoch, so the chain of a whole snapshot is that of an older one, joined with that of the rows since.
+
+Keeps: rows that a newer full row supersedes have no part in it, wherever they are. Does not: look into states (grouping.py, reduce.py).
+"""
+
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import NamedTuple
+
+from flamestream.model.errors import Corrupt
+from flamestream.model.ids import Epoch, Slot
+
+
+class Row(NamedTuple):
+    """One change of one key in a snapshot; a tuple, because an epoch makes thousands."""
+
+    operation: int
+    slot: Slot
+    key: bytes
+    epoch: Epoch
+    full: bool
+    state: bytes
+
+
+class Chain(NamedTuple):
+    """What some rows of one key come to."""
+
+    operation: int
+    slot: Slot
+    key: bytes
+    epoch: Epoch
+    """Of its newest row."""
+    full: bool
+    """Its first state is a whole one. False: what it changes is in older rows."""
+    states: tuple[bytes, ...]
+
+    def behind(self, older: "Chain | None") -> "Chain":
+        """Joined with the chain of all rows of older epochs."""
+        return self if self.full or older is None else older._replace(epoch=self.epoch, states=older.states + self.states)
+
+
+def chains_of(rows: Iterable[Row]) -> list[Chain]:
+    """One a key, of rows in any order."""
+    chains: dict[tuple[int, bytes], Chain] = {}
+    for operation, slot, key, epoch, full, state in sorted(rows, key=attrgetter("epoch")):
+        of = operation, key
+        chains[of] = Chain(operation, slot, key, epoch, full, (state,)).behind(chains.get(of))
+    return list(chains.values())
+
+
+def incomplete(chain: Chain) -> Corrupt:
+    """A whole snapshot has a change without what it changes."""
+    return Corrupt(f"the snapshot has changes of key {chain.key!r} of operation {chain.operation}, but not what they change")

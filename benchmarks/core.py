@@ -27,6 +27,7 @@ from flamestream.core.parts import REFERENCE, Parts
 from flamestream.core.settings import FrontSettings, WorkerSettings
 from flamestream.core.worker import Worker
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SourceName, WorkerId
+from flamestream.model.kernel import kernel
 from flamestream.model.layout import Assignment, Layout
 from flamestream.model.time import START, FrontId, Timestamp
 
@@ -121,6 +122,8 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     lines = documents(options.documents, options.mean)
     rows, number = [], 0
     gc.disable()
+    if kernel is not None:
+        kernel.huge_arenas()  # as a worker process has them
     while number < options.documents:
         chunk = [next(lines) for _ in range(min(options.step, options.documents - number))]
         records = sum(len(set(line.partition("\t")[2].split())) for line in chunk)

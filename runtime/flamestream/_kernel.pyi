@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+def huge_arenas() -> None: ...
 def register(plan: object, direct: bool) -> None: ...
 def refer_to(
     *,

@@ -40,6 +40,7 @@ from flamestream.core.settings import WorkerSettings
 from flamestream.core.worker import Worker
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import SinkName, WorkerId
+from flamestream.model.kernel import kernel
 from flamestream.model.time import FrontId
 from flamestream.ports import Consumer, Journal, Producer
 
@@ -87,6 +88,8 @@ def run(config: WorkerProcessConfig) -> int:
     process_shell.begin(config.parent, job=config.settings.job, role="worker", worker=config.worker)
     if config.processors:
         keep_to(config.processors)
+    if kernel is not None:
+        kernel.huge_arenas()
     try:
         graph = load(Path(config.application), config.graph)
         process = _WorkerProcess(config, Worker(config.worker, graph, config.settings, FASTEST))

@@ -2,6 +2,7 @@
 
 use crate::encoding::Unsupported;
 use crate::slots;
+use crate::vector;
 use crate::plans::{self, Kind, Plan, MAX_DEPTH, TUPLE_TAG};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -54,6 +55,15 @@ impl<'a> Reader<'a> {
         };
         // Every element has a byte at least: memory stays proportional to what came.
         if size > self.data.len() - self.at { Err(Unsupported) } else { Ok(size) }
+    }
+
+    /// A whole number that is not negative.
+    pub fn number(&mut self) -> Result<u64, Unsupported> {
+        match self.byte()? {
+            small @ 0x00..=0x7f => Ok(small as u64),
+            first @ 0xcc..=0xcf => self.unsigned(1 << (first - 0xcc)),
+            _ => Err(Unsupported),
+        }
     }
 
     /// The bytes of a bin.
@@ -120,11 +130,7 @@ impl<'a> Reader<'a> {
         if size == 0 || room <= 0 {
             return Err(Unsupported);
         }
-        let tag = match self.byte()? {
-            tag @ 0x00..=0x7f => tag as u64,
-            tag @ 0xcc..=0xce => self.unsigned(1 << (tag - 0xcc))?,
-            _ => return Err(Unsupported),
-        };
+        let tag = self.number()?;
         if tag == TUPLE_TAG as u64 {
             let members = self.members(py, size - 1, room)?;
             return PyTuple::new(py, members).map(Bound::into_any).map_err(|_| Unsupported);
@@ -181,8 +187,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A collection: its Python plan reads the wire, tag included.
+    /// A collection: a Vector, or its Python plan reads the wire, tag included.
     fn collection<'py>(&mut self, py: Python<'py>, plan: &'static Plan, size: usize, room: i32) -> Value<'py> {
+        if vector::is_class(&plan.class) {
+            return vector::of_values(py, &self.members(py, size - 1, room)?);
+        }
         let wire = PyList::empty(py);
         wire.append(plan.tag).map_err(|_| Unsupported)?;
         for _ in 1..size {

@@ -40,5 +40,5 @@ mod _kernel {
     #[pymodule_export]
     use crate::reference::refer_to;
     #[pymodule_export]
-    use crate::vector::install_vector;
+    use crate::vector::{install_vector, restored};
 }

@@ -7,7 +7,7 @@ use crate::keyed::{Changed, Content, Table};
 use crate::meta::{Floor, Meta};
 use crate::plans::MAX_DEPTH;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyTuple};
 
 const TRIM_ABOVE: usize = 32;
 const FULL_ABOVE: usize = 1024;
@@ -153,7 +153,10 @@ impl Reduce {
             Accumulator::Absent => Ok(None),
             Accumulator::Value(value) => Ok(Some(value.bind(py).clone())),
             Accumulator::Stored(stored) => {
-                let value = self.decoded.bind(py).call1((stored,))?;
+                let value = match stored.bind(py).cast::<PyTuple>().ok().and_then(vector::restored) {
+                    Some(value) => value,
+                    None => self.decoded.bind(py).call1((stored,))?,
+                };
                 entry.accumulator = Accumulator::Value(value.clone().unbind());
                 Ok(Some(value))
             }

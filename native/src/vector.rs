@@ -1,18 +1,21 @@
 //! fs.Vector: its append, its encoding, and its deltas; the mirror of `model/collections/vector.py`, on the same Python objects.
 
+use crate::decoding::Reader;
 use crate::encoding::{self, Unsupported};
 use crate::plans::MAX_DEPTH;
 use crate::slots;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 use std::cell::UnsafeCell;
 
 type Object = *mut ffi::PyObject;
 
 const BITS: usize = 5;
 const WIDTH: usize = 1 << BITS;
+/// `vector.VECTOR_TAG`.
+const VECTOR_TAG: u64 = 1;
 
 struct Layout {
     class: Py<PyType>,
@@ -168,6 +171,91 @@ unsafe fn counted(py: Python<'_>, layout: &Layout, counts: Object, height: i32) 
         return Ok(made);
     }
     layout.with_height.bind(py).call1((Bound::from_borrowed_ptr(py, counts), height)).map(Bound::into_ptr)
+}
+
+/// A Vector of these values, as its constructor makes it; Unsupported if they do not fit.
+pub fn of_values<'py>(py: Python<'py>, values: &[Bound<'py, PyAny>]) -> Result<Bound<'py, PyAny>, Unsupported> {
+    let layout = layout().ok_or(Unsupported)?;
+    let mut counts: Vec<usize> = Vec::new();
+    for value in values {
+        let height = encoding::height(value, MAX_DEPTH - 1)? as usize;
+        if height > counts.len() {
+            counts.resize(height, 0);
+        }
+        if height > 0 {
+            counts[height - 1] += 1;
+        }
+    }
+    let in_trie = values.len() - in_tail(values.len());
+    let (level, root) = built(py, &values[..in_trie])?;
+    let failed = |_| Unsupported;
+    let size = values.len().into_pyobject(py).map_err(|_| Unsupported)?;
+    let level = level.into_pyobject(py).map_err(|_| Unsupported)?;
+    let tail = PyList::new(py, &values[in_trie..]).map_err(failed)?;
+    let counts = PyTuple::new(py, counts).map_err(failed)?;
+    // SAFETY: a Vector has no `__new__` of its own, and its empty slots are filled with what its constructor puts there.
+    unsafe {
+        let made = ffi::PyType_GenericAlloc(layout.class.as_ptr() as *mut ffi::PyTypeObject, 0);
+        if made.is_null() {
+            ffi::PyErr_Clear();
+            return Err(Unsupported);
+        }
+        slots::fill(made, layout.size, size.into_ptr());
+        slots::fill(made, layout.level, level.into_ptr());
+        slots::fill(made, layout.root, root.into_ptr());
+        slots::fill(made, layout.tail, tail.into_ptr());
+        slots::fill(made, layout.counts, counts.into_ptr());
+        Ok(Bound::from_owned_ptr(py, made))
+    }
+}
+
+/// `trie.built` of full leaves.
+fn built<'py>(py: Python<'py>, values: &[Bound<'py, PyAny>]) -> Result<(usize, Bound<'py, PyTuple>), Unsupported> {
+    let tuples = |objects: &[Bound<'py, PyAny>]| -> Result<Vec<Bound<'py, PyAny>>, Unsupported> {
+        objects.chunks(WIDTH).map(|part| PyTuple::new(py, part).map(Bound::into_any).map_err(|_| Unsupported)).collect()
+    };
+    let (mut nodes, mut level) = (tuples(values)?, 1);
+    while nodes.len() > WIDTH {
+        (nodes, level) = (tuples(&nodes)?, level + 1);
+    }
+    Ok((level, PyTuple::new(py, nodes).map_err(|_| Unsupported)?))
+}
+
+/// Is this the class of Vectors?
+pub fn is_class(class: &Py<PyType>) -> bool {
+    layout().is_some_and(|layout| class.as_ptr() == layout.class.as_ptr())
+}
+
+/// The Vector of a full state and deltas that all append, as `reduce.decoded` gives it; None for whatever is not that.
+#[pyfunction]
+pub fn restored<'py>(stored: &Bound<'py, PyTuple>) -> Option<Bound<'py, PyAny>> {
+    let py = stored.py();
+    let mut values = Vec::new();
+    for (place, part) in stored.iter().enumerate() {
+        let mut reader = Reader::new(part.cast::<PyBytes>().ok()?.as_bytes());
+        let count = if place == 0 { whole(&mut reader) } else { appending(&mut reader, values.len()) }.ok()?;
+        for _ in 0..count {
+            values.push(reader.value(py, MAX_DEPTH - 1).ok()?);
+        }
+        if !reader.at_end() {
+            return None;
+        }
+    }
+    of_values(py, &values).ok()
+}
+
+/// How many values stand behind the header of a Vector.
+fn whole(reader: &mut Reader<'_>) -> Result<usize, Unsupported> {
+    let size = reader.array()?;
+    if size > 0 && reader.number()? == VECTOR_TAG { Ok(size - 1) } else { Err(Unsupported) }
+}
+
+/// How many values stand behind the header of a delta that appends to a Vector of `before` (see `reduce::appended`).
+fn appending(reader: &mut Reader<'_>, before: usize) -> Result<usize, Unsupported> {
+    let shape = reader.array()? == 6 && reader.number()? == 1 && reader.number()? == before as u64;
+    let after = reader.number()?;
+    let count = if shape && reader.array()? == 0 && reader.array()? == 0 { reader.array()? } else { return Err(Unsupported) };
+    if after == (before + count) as u64 { Ok(count) } else { Err(Unsupported) }
 }
 
 /// How deep a Vector nests, if it fits `room`.

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flamestream.core.reduce import decoded
 from flamestream.model import codec, payload_codec, state
 from flamestream.model.collections import Vector
 from flamestream.model.collections.vector import append_in_python
@@ -100,3 +101,35 @@ def test_an_accumulator_s_change_is_the_delta_that_the_reference_writes(before: 
             new = new.append(str(step))
     assert kernel is not None
     assert kernel.delta(old, new) in (None, state.delta_state(old, new))
+
+
+def shape(vector: Any) -> list[Any]:
+    """All that a Vector is made of."""
+    return [vector._size, vector._level, vector._counts, codec.encode(vector._root), codec.encode(tuple(vector._tail))]
+
+
+@given(st.one_of(st.integers(0, 1200).map(lambda size: list(range(size))), st.lists(PAYLOADS, max_size=80)))
+def test_a_vector_is_read_as_its_constructor_makes_it(values: list[Any]) -> None:
+    assert shape(codec.decode(codec.encode(Vector(values)))) == shape(Vector(values))
+
+
+@given(st.integers(0, 100), st.lists(st.one_of(st.integers(0, 60), st.sampled_from(["pop", "set", "lost"])), max_size=6), st.data())
+def test_a_stored_chain_is_restored_as_the_reference_does(before: int, steps: list[Any], data: st.DataObject) -> None:
+    """Of deltas that append the kernel makes the Vector itself; any other chain it leaves to the reference."""
+    assert kernel is not None
+    vector = Vector(range(before))
+    stored = [codec.encode(vector)]
+    for step in steps:
+        newer = vector
+        if isinstance(step, int):
+            newer = vector.extend([data.draw(PAYLOADS) for _ in range(step % 7)] + ["more"] * (step // 2))
+        elif len(vector):
+            newer = vector.pop() if step == "pop" else vector.set(0, "changed")
+        if step != "lost" and (change := state.delta_state(vector, newer)) is not None:
+            stored.append(change)
+        vector = newer
+    native = kernel.restored(tuple(stored))
+    if native is None:
+        assert not all(isinstance(step, int) for step in steps)
+    else:
+        assert shape(native) == shape(decoded(tuple(stored)))

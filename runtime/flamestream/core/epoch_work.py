@@ -63,6 +63,10 @@ class EpochWork:
         self._chores = [state.committed(cut) for state in self._states.values()]
         return True
 
+    def forget(self) -> None:
+        """There are no epochs (guarantee `none`), so no recovery goes back to a cut: nothing needs what minimal time has passed."""
+        self.committed(Epoch(0), self._cuts.minimal)
+
     def aborted(self, epoch: Epoch) -> None:
         """There is nothing left to do for `epoch`, or for any before it."""
         self._decided(epoch)

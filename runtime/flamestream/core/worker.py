@@ -132,6 +132,8 @@ class Worker:
         if self._now - self._probed >= self._settings.probe and self._rejoin.running:
             self._probed = self._now
             self._outbox.probe(self._peers)
+            if not self._settings.durable:
+                self._epochs.forget()
         self._fronts.pull()
         self._actions += [*self._outbox.frames(), *calls, *self._epochs.actions, *self._fronts.actions]
         self._epochs.actions, self._fronts.actions = [], []

@@ -14,7 +14,7 @@ from flamestream.core.snapshot import PendingSnapshot
 from flamestream.model.collections import Vector
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, Slot, WorkerId
-from flamestream.model.time import START, FrontId, Time
+from flamestream.model.time import START, FrontId, Time, Timestamp
 from support.core_cluster import CoreCluster
 
 ONE = WorkerId("w0")
@@ -344,3 +344,23 @@ def test_the_word_on_an_epoch_is_a_word_on_all_before() -> None:
     assert cuts.announced == (4, START) and work.actions == []
     work.announced(Epoch(4), [])
     assert cuts.announced == (4, START), "the announcement of the epoch itself may come behind its cut"
+
+
+def test_without_epochs_nothing_is_kept_that_minimal_time_has_passed() -> None:
+    """Guarantee `none`: no recovery goes back to a cut, so memory must not grow with what has been seen."""
+    cluster = CoreCluster(_graph(), 2, 1, durable=False, probe=1_000_000).recover()
+    held = []
+    for _ in range(4):
+        cluster.feed(0, *[f"{key}{number}" for key in "abcd" for number in range(5)])
+        cluster.run()
+        cluster.now = Timestamp(cluster.now + 1_000_000)
+        for name in list(cluster.workers):  # the probe, then a pass for each slice of the chore
+            for _ in range(4):
+                cluster.step(name, ev.Woken())
+        cluster.run()
+        states = [worker.flow.states[operation] for worker in cluster.workers.values() for operation in worker.flow.states]
+        held.append(sum(len(getattr(bucket, "entries", [])) for state in states for bucket in state.buckets.values()))
+    assert held == [4, 4, 4, 4], "one accumulator a key"
+    cluster.end()
+    cluster.run()
+    assert cluster.complete

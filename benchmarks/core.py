@@ -3,6 +3,7 @@
     python benchmarks/core.py                                   # 2,000 documents
     python benchmarks/core.py --documents 100000 --step 10000   # does a record cost the same when the posting lists are long?
     python benchmarks/core.py --job counts --documents 30000    # bounded keys: memory must stop growing
+    python benchmarks/core.py --job hot --documents 10000       # half of all items belong to one key
 
 CPU seconds of this process, so a busy machine disturbs it less than a wall clock would. Epochs are taken every `--epoch` documents, as
 often as in a run at 50 documents a second with 1 s epochs. `--floor` measures the same job as a plain loop over dicts and lists.
@@ -13,6 +14,7 @@ import gc
 import json
 import resource
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,21 @@ def counts() -> fs.Graph:
     counted = graph.source("docs").flat_map(workload.words).reduce(key=workload.word_of, initial=int, combine=lambda n, _: n + 1)
     counted.sink("index")
     return graph
+
+
+def hot() -> fs.Graph:
+    """The index, but half of all items go to one key, whatever their word."""
+
+    def key(item: workload.Posting) -> str:
+        return "the hot one" if zlib.crc32(f"{item.word} {item.document}".encode()) & 1 else item.word
+
+    graph = fs.Graph("hot")
+    grown = graph.source("docs").flat_map(workload.words)
+    grown.reduce(key=key, initial=fs.Vector, combine=workload.appended, emit=workload.change).sink("index", key=workload.word_of)
+    return graph
+
+
+JOBS: dict[str, Callable[[], fs.Graph]] = {"index": lambda: workload.graph, "counts": counts, "hot": hot}
 
 
 class Alone:
@@ -118,7 +135,7 @@ def plain_loop(lines: Sequence[str]) -> Callable[[], int]:
 
 def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     """A row a step of documents."""
-    alone = Alone(workload.graph if options.job == "index" else counts(), REFERENCE if options.reference else FASTEST)
+    alone = Alone(JOBS[options.job](), REFERENCE if options.reference else FASTEST)
     lines = documents(options.documents, options.mean)
     rows, number = [], 0
     gc.disable()
@@ -159,7 +176,7 @@ def main() -> None:
     parser.add_argument("--mean", type=int, default=250)
     parser.add_argument("--step", type=int, default=1000, help="documents a row")
     parser.add_argument("--epoch", type=int, default=50, help="documents an epoch")
-    parser.add_argument("--job", choices=["index", "counts"], default="index")
+    parser.add_argument("--job", choices=sorted(JOBS), default="index")
     parser.add_argument("--reference", action="store_true", help="the Python parts instead of the native ones")
     parser.add_argument("--floor", action="store_true", help="also the plain loop, in the same run")
     measure(parser.parse_args())

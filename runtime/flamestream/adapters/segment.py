@@ -58,14 +58,22 @@ def chains_in(
     """What `chain.chains_of` says of all rows of some segments (`read_segment`), of `slots` only if given, and of epochs above `after`."""
     pa, compute = _arrow(), _compute()
     parts = [_chosen(compute, table, slots, after) for table in tables]
-    table = pa.concat_tables([pa.Table.from_batches([], _schema(pa)), *parts]).sort_by(ORDER).combine_chunks()
+    table = pa.concat_tables([pa.Table.from_batches([], _schema(pa)), *parts])
     if table.num_rows == 0:
         return []
-    table = table.filter(compute.invert(_superseded(pa, compute, table))).combine_chunks()
-    starts = compute.indices_nonzero(_firsts(pa, compute, table)).to_pylist()
+    rows = table.drop_columns("state").combine_chunks()  # states are most of the bytes: they are copied once, when they become Python's
+    order = compute.sort_indices(rows, sort_keys=ORDER)
+    rows = rows.take(order).combine_chunks()
+    stays = compute.invert(_superseded(pa, compute, rows))
+    rows, order = rows.filter(stays).combine_chunks(), order.filter(stays)
+    states: list[bytes] = []
+    for batch in table.select(["state"]).to_batches(max_chunksize=SLICE):
+        states += batch.column(0).to_pylist()
+        between()
+    starts = compute.indices_nonzero(_firsts(pa, compute, rows)).to_pylist()
     chains: list[Chain] = []
     for first in range(0, len(starts), SLICE):
-        chains += _chains(table, [*starts[first : first + SLICE + 1], table.num_rows][: SLICE + 1])
+        chains += _chains(rows, order, states, [*starts[first : first + SLICE + 1], rows.num_rows][: SLICE + 1])
         between()
     return chains
 
@@ -79,12 +87,13 @@ def _chosen(compute: Any, table: Any, slots: Collection[Slot] | None, after: int
     return table
 
 
-def _chains(table: Any, bounds: Sequence[int]) -> Iterator[Chain]:
-    """Of sorted rows, those of one key from each bound to the next."""
-    base = bounds[0]
-    operation, slot, key, epoch, full, state = (column.to_pylist() for column in table.slice(base, bounds[-1] - base).columns)
+def _chains(rows: Any, order: Any, states: Sequence[bytes], bounds: Sequence[int]) -> Iterator[Chain]:
+    """Of sorted rows, those of one key from each bound to the next; `order` says where the state of each is."""
+    base, count = bounds[0], bounds[-1] - bounds[0]
+    operation, slot, key, epoch, full = (column.to_pylist() for column in rows.slice(base, count).columns)
+    its = [states[place] for place in order.slice(base, count).to_pylist()]
     for start, end in pairwise(bound - base for bound in bounds):
-        yield Chain(operation[start], slot[start], key[start], epoch[end - 1], full[start], tuple(state[start:end]))
+        yield Chain(operation[start], slot[start], key[start], epoch[end - 1], full[start], tuple(its[start:end]))
 
 
 def merge_segments(segments: Sequence[bytes], names: Sequence[str] = ()) -> bytes:

@@ -22,7 +22,7 @@ PERCENTILES = (50, 75, 95, 99)
 FIGURES = ("fig9", "fig10", "fig11", "fig12", "fig13", "throughput")
 PAPER_INTERVALS = {"fig10": 50, "fig11": 500, "fig12": 1000}
 """Milliseconds between checkpoints, a figure each."""
-BESIDE = ("flamestream", "flink")
+BESIDE = ("flamestream", "flink", "flink 1 ms")
 """The systems of those figures."""
 Row = dict[str, Any]
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from drive import drive, noise, record
 from report import BESIDE, FIGURES, PAPER_INTERVALS
-from systems import SYSTEMS
+from systems import SAME_AT_FULL_RATE, SYSTEMS
 from systems.base import NONE, Cell, Failed, NotHere, System
 
 HERE = Path(__file__).resolve().parent
@@ -158,7 +158,8 @@ def run(options: argparse.Namespace) -> None:
         measure("latency", options)
     if options.what in ("all", "throughput"):
         full = {"intervals": options.intervals.split(",")[-1], "rate": 0.0, "documents": options.full, "warm_up": options.full // 4}
-        measure("throughput", argparse.Namespace(**vars(options) | full))
+        systems = ",".join(name for name in options.systems.split(",") if name not in SAME_AT_FULL_RATE)
+        measure("throughput", argparse.Namespace(**vars(options) | full | {"systems": systems}))
     if options.what in ("all", "failures", "fig9"):
         failures(options)
 

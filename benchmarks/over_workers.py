@@ -18,8 +18,8 @@ from systems.base import Cell, Failed, System
 
 CORE_DOCUMENTS = 1500
 """For the costs of the core."""
-FITTED = 200
-"""Documents behind the warm-up in each modelled run that looks for the delay."""
+FITTED = 120
+"""Documents in each modelled run that looks for the delay."""
 
 
 def rows(system: System, cell: Cell, rounds: int, deadline: float, seed: int = 0) -> Iterator[dict[str, Any]]:
@@ -44,18 +44,17 @@ def rows(system: System, cell: Cell, rounds: int, deadline: float, seed: int = 0
 
 def _modelled(system: System, cell: Cell, fitted: Sequence[list[float]], seed: int) -> Iterator[dict[str, Any]]:
     """For every number of workers, with costs fitted to the runs of one."""
-    lines = list(documents(cell.documents, cell.mean))
-    sizes = [len(set(line.partition("\t")[2].split())) for line in lines[cell.warm_up :]]
+    lines = list(documents(cell.documents, cell.mean))[cell.warm_up :]
+    sizes = [len(set(line.partition("\t")[2].split())) for line in lines]
     middle = [statistics.median(latencies) for latencies in zip(*fitted, strict=True)]
 
     def once(costs: Costs, workers: int, count: int) -> list[float]:
-        return modelled(costs, workers, lines[:count], cell.rate, cell.interval_ms, cell.warm_up, seed)
+        return modelled(costs, workers, lines[:count], cell.rate, cell.interval_ms, seed)
 
     before = noise()
-    few = min(cell.documents, cell.warm_up + FITTED)
-    costs = with_shell(core_costs(CORE_DOCUMENTS, cell.mean), sizes, middle, lambda costs: once(costs, 1, few))
+    costs = with_shell(core_costs(CORE_DOCUMENTS, cell.mean), sizes, middle, lambda costs: once(costs, 1, FITTED))
     for count in WORKERS:
-        latencies = once(costs, count, cell.documents)
+        latencies = once(costs, count, len(lines))
         yield {
             "kind": "workers", "round": 0, "modelled": True, "system": system.name, "cell": asdict(replace(cell, workers=count)),
             "result": {f"p{q}": round(statistics.quantiles(latencies, n=100)[q - 1], 2) for q in (50, 75, 95, 99)},

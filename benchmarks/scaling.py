@@ -140,7 +140,7 @@ class _Timed(Alone):
 
 
 def with_shell(costs: Costs, sizes: Sequence[int], latencies: Sequence[float], run: Callable[[Costs], Sequence[float]]) -> Costs:
-    """With what the shell adds, from documents and their latencies (ms) in a measured run with one worker; `run` models the first of them."""
+    """With what the shell adds, from documents and their latencies (ms), measured with one worker; `run` models the first of them."""
     measured, _ = slope(sizes, [latency * 1e3 for latency in latencies])
     costs = replace(costs, deliver=max(0.0, measured - costs.enter - costs.reduce))
     low, high = LEAST_DELAY, MOST_DELAY

@@ -1,6 +1,6 @@
 """Runs the systems, in turns, and writes what came out as lines of JSON; report.py makes tables and figures of them.
 
-    python benchmarks/suite.py                     # all, as `make bench`: about two hours; figures and tables at its end
+    python benchmarks/suite.py                     # all, as `make bench`: some three hours; figures and tables at its end
     python benchmarks/suite.py fig12               # what one figure needs, and that figure: fig9 to fig13, throughput, workers
     python benchmarks/suite.py latency --systems flamestream,flink --intervals 50,1000 --documents 600 --rounds 1 --add
     python benchmarks/suite.py list                # systems, versions, settings with reasons

@@ -122,7 +122,7 @@ def over_workers(rows: list[Row]) -> "plt.Figure | None":
     for axes, title, shown in zip(panels, ("Median", "Tail"), ((50,), (95, 99)), strict=True):
         for modelled in (False, True):
             counts = sorted(count for count, how in found if how is modelled)
-            for i, q in enumerate(shown):
+            for i, q in enumerate(shown if counts else ()):
                 spread = [over_rounds(found[count, modelled], quantile(q)) for count in counts]
                 middle = [each[0] for each in spread]
                 bounds = [[each[0] - each[1] for each in spread], [each[2] - each[0] for each in spread]]
@@ -131,7 +131,8 @@ def over_workers(rows: list[Row]) -> "plt.Figure | None":
                 axes.errorbar(counts, middle, bounds, color=COLOURS[i + len(shown) - 1], capsize=3, label=label, **form)
         ticks = sorted({count for count, _ in found})
         axes.set_xscale("log", base=2)
-        axes.set(xlabel="workers", ylabel="latency, ms", ylim=(0, None), xticks=ticks, xticklabels=ticks, title=title)
+        axes.set(xlabel="workers", ylabel="latency, ms", xticks=ticks, xticklabels=ticks, title=title)
+        axes.set_ylim(0, axes.get_ylim()[1] * 1.25)
         axes.legend(fontsize=8, frameon=False)
         axes.margins(x=0.1)
     figure.text(0.01, 0.03, _measured_or_modelled(found), fontsize=7)

@@ -18,7 +18,9 @@ from systems.base import Cell, Failed, System
 
 CORE_DOCUMENTS = 1500
 """For the costs of the core."""
-FITTED = 120
+MODELLED = 1000
+"""Documents at most: a simulated run has a limit of steps, and eight workers take some 280 a document."""
+FITTED = 300
 """Documents in each modelled run that looks for the delay."""
 
 
@@ -44,9 +46,9 @@ def rows(system: System, cell: Cell, rounds: int, deadline: float, seed: int = 0
 
 def _modelled(system: System, cell: Cell, fitted: Sequence[list[float]], seed: int) -> Iterator[dict[str, Any]]:
     """For every number of workers, with costs fitted to the runs of one."""
-    lines = list(documents(cell.documents, cell.mean))[cell.warm_up :]
+    lines = list(documents(cell.documents, cell.mean))[cell.warm_up :][:MODELLED]
     sizes = [len(set(line.partition("\t")[2].split())) for line in lines]
-    middle = [statistics.median(latencies) for latencies in zip(*fitted, strict=True)]
+    middle = [statistics.median(latencies) for latencies in zip(*fitted, strict=True)][:MODELLED]
 
     def once(costs: Costs, workers: int, count: int) -> list[float]:
         return modelled(costs, workers, lines[:count], cell.rate, cell.interval_ms, seed)

@@ -4,6 +4,7 @@ fig10, fig11, fig12   p50, p75, p95, p99 by guarantee, ours beside Flink, at 50,
 fig9                  latency over time through kills of a worker, with the gap of each
 fig13                 the distribution of latencies, all systems
 throughput            change records a second, all systems
+workers               median and tail over 1, 2, 4, 8 workers, measured and modelled
 """
 
 import statistics
@@ -13,7 +14,7 @@ from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
-from report import BESIDE, FIGURES, PAPER_INTERVALS, PERCENTILES, Case, Row, cases, load, over_rounds, pace, quantile
+from report import BESIDE, FIGURES, PAPER_INTERVALS, PERCENTILES, Case, Row, by_workers, cases, load, over_rounds, pace, quantile
 
 COLOURS = ["#1f5fa8", "#c8501e", "#4d4d4d", "#2e8b57", "#8a5ca8", "#b8860b", "#5aa0c8", "#a83a5a"]
 SHADES = {"none": 0.35, "at-least-once": 0.65, "exactly-once": 1.0}
@@ -112,11 +113,50 @@ def throughput(rows: list[Row]) -> "plt.Figure | None":
     return figure
 
 
+def over_workers(rows: list[Row]) -> "plt.Figure | None":
+    """EDBT Fig. 11 and 12: a panel each."""
+    found = by_workers(rows)
+    if not found:
+        return None
+    figure, panels = plt.subplots(1, 2, figsize=(9.5, 4.4))
+    for axes, title, shown in zip(panels, ("Median", "Tail"), ((50,), (95, 99)), strict=True):
+        for modelled in (False, True):
+            counts = sorted(count for count, how in found if how is modelled)
+            for i, q in enumerate(shown if counts else ()):
+                spread = [over_rounds(found[count, modelled], quantile(q)) for count in counts]
+                middle = [each[0] for each in spread]
+                bounds = [[each[0] - each[1] for each in spread], [each[2] - each[0] for each in spread]]
+                form = {"fmt": "s--", "mfc": "white"} if modelled else {"fmt": "o-"}
+                label = f"p{q}, {'modelled' if modelled else 'measured'}"
+                axes.errorbar(counts, middle, bounds, color=COLOURS[i + len(shown) - 1], capsize=3, label=label, **form)
+        ticks = sorted({count for count, _ in found})
+        axes.set_xscale("log", base=2)
+        axes.set(xlabel="workers", ylabel="latency, ms", xticks=ticks, xticklabels=ticks, title=title)
+        axes.set_ylim(0, axes.get_ylim()[1] * 1.25)
+        axes.legend(fontsize=8, frameon=False)
+        axes.margins(x=0.1)
+    figure.text(0.01, 0.03, _measured_or_modelled(found), fontsize=7)
+    return figure
+
+
+def _measured_or_modelled(found: dict[tuple[int, bool], list[Row]]) -> str:
+    measured = ", ".join(str(count) for count, modelled in sorted(found) if not modelled)
+    only = " and ".join(str(count) for count, modelled in sorted(found) if modelled and (count, False) not in found)
+    row = next(iter(found.values()))[0]
+    cores = row["machine"]["cores"]
+    return (
+        f"{row['cell']['guarantee']}, {row['cell']['rate']:g} documents/s. Workers {measured or 'none'} measured on {cores} cores, which"
+        f" the producer and the consumer share. {only or 'None'} modelled only: the simulator's\nvirtual time with costs measured an item,"
+        " fitted at one worker; a core for each worker, no noise of a machine (so tails are too good), no network between machines."
+    )
+
+
 DRAW = {
     "fig9": through_failures,
     **{name: by_interval(interval) for name, interval in PAPER_INTERVALS.items()},
     "fig13": distribution,
     "throughput": throughput,
+    "workers": over_workers,
 }
 
 
@@ -152,7 +192,7 @@ def main() -> None:
             print(f"{name}: nothing measured for it yet", file=sys.stderr)
             continue
         figure.text(0.01, 0.005, caption(rows), fontsize=6.5, color="#555555")
-        figure.tight_layout(rect=(0, 0.03, 1, 1))
+        figure.tight_layout(rect=(0, 0.09 if name == "workers" else 0.03, 1, 1))
         for form in ("png", "svg"):
             figure.savefig(out / f"{name}.{form}", dpi=150)
         print(out / f"{name}.png")

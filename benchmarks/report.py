@@ -19,10 +19,10 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parent / ".cache" / "bench"
 PERCENTILES = (50, 75, 95, 99)
-FIGURES = ("fig9", "fig10", "fig11", "fig12", "fig13", "throughput")
+FIGURES = ("fig9", "fig10", "fig11", "fig12", "fig13", "throughput", "workers")
 PAPER_INTERVALS = {"fig10": 50, "fig11": 500, "fig12": 1000}
 """Milliseconds between checkpoints, a figure each."""
-BESIDE = ("flamestream", "flink")
+BESIDE = ("flamestream", "flink", "flink 1 ms")
 """The systems of those figures."""
 Row = dict[str, Any]
 
@@ -126,6 +126,27 @@ def failures_table(rows: list[Row]) -> str:
     return _markdown(["kill", "victim", "at", "output gap", "of it recovery"], lines)
 
 
+def workers_table(rows: list[Row]) -> str:
+    """Measured and modelled beside each other."""
+    lines = []
+    for (count, modelled), rounds in sorted(by_workers(rows).items()):
+        shown = [_spread(over_rounds(rounds, quantile(q))) for q in PERCENTILES]
+        lines.append([str(count), "modelled" if modelled else "measured", *shown, str(len(rounds)), _load(rounds)])
+    costs = [row["costs"] for row in rows if row["kind"] == "workers" and row["modelled"]]
+    model = ", ".join(f"{name} {value:.3g}" for name, value in costs[-1].items()) if costs else "none"
+    table = _markdown(["workers", "", *(f"p{q}, ms" for q in PERCENTILES), "rounds", "load"], lines)
+    return f"{table}\n\nModel: {model} (us; `benchmarks/scaling.py` says of what). One worker is fitted, two are its test.\n"
+
+
+def by_workers(rows: Iterable[Row]) -> dict[tuple[int, bool], list[Row]]:
+    """By number of workers, and whether they are modelled: those that came to their end."""
+    found: dict[tuple[int, bool], list[Row]] = {}
+    for row in rows:
+        if row["kind"] == "workers" and row["latencies_ms"]:
+            found.setdefault((row["cell"]["workers"], row["modelled"]), []).append(row)
+    return found
+
+
 def settings_list(rows: list[Row]) -> str:
     """Versions and settings of every system, with the reasons; a setting that differs from case to case is shown with all its values."""
     text = []
@@ -148,7 +169,12 @@ def markdown(rows: list[Row]) -> str:
     machines = {f"{m['processor']}, {m['cores']} cores, {m['memory_gb']} GB, Linux {m['kernel']}" for m in (row["machine"] for row in rows)}
     days = sorted({row["when"][:10] for row in rows})
     parts = [f"# Benchmarks\n\nMachine: {'; '.join(sorted(machines))}. Taken: {', '.join(days)}. Load: 1-minute average before a run.\n"]
-    tables = [("Latency", "latency", latency_table), ("Throughput", "throughput", throughput_table), ("Kills", "failures", failures_table)]
+    tables = [
+        ("Latency", "latency", latency_table),
+        ("Throughput", "throughput", throughput_table),
+        ("Kills", "failures", failures_table),
+        ("Workers", "workers", workers_table),
+    ]
     for title, kind, table in tables:
         if any(row["kind"] == kind for row in rows):
             parts.append(f"## {title}\n\n{table(rows)}\n")

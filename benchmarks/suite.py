@@ -1,7 +1,7 @@
 """Runs the systems, in turns, and writes what came out as lines of JSON; report.py makes tables and figures of them.
 
-    python benchmarks/suite.py                     # all, as `make bench`: about two hours; figures and tables at its end
-    python benchmarks/suite.py fig12               # what one figure needs, and that figure: fig9 to fig13, throughput
+    python benchmarks/suite.py                     # all, as `make bench`: some three hours; figures and tables at its end
+    python benchmarks/suite.py fig12               # what one figure needs, and that figure: fig9 to fig13, throughput, workers
     python benchmarks/suite.py latency --systems flamestream,flink --intervals 50,1000 --documents 600 --rounds 1 --add
     python benchmarks/suite.py list                # systems, versions, settings with reasons
 
@@ -19,7 +19,7 @@ from typing import Any
 
 from drive import drive, noise, record
 from report import BESIDE, FIGURES, PAPER_INTERVALS
-from systems import SYSTEMS
+from systems import SAME_AT_FULL_RATE, SYSTEMS
 from systems.base import NONE, Cell, Failed, NotHere, System
 
 HERE = Path(__file__).resolve().parent
@@ -92,6 +92,24 @@ def failures(options: argparse.Namespace) -> None:
     print(json.dumps({key: value for key, value in row.items() if key not in ("points", "settings")}), flush=True)
 
 
+def workers(options: argparse.Namespace) -> None:
+    """EDBT Fig. 11 and 12: median and tail over 1, 2, 4, 8 workers, measured as far as cores carry, and modelled."""
+    from over_workers import rows
+
+    (system,) = ready(["flamestream"])
+    interval = int(options.intervals.split(",")[-1])
+    for row in rows(
+        system,
+        Cell(interval_ms=interval, documents=options.documents, warm_up=options.warm_up, rate=options.rate),
+        options.rounds,
+        options.deadline,
+        options.seed,
+    ):
+        keep(options.out, row)
+        shown = {"workers": row["cell"]["workers"], "modelled": row["modelled"], **row["result"], "load": row["noise"]["load"]}
+        print("  ".join(f"{key}={value}" for key, value in shown.items()), flush=True)
+
+
 def keep(file: Path, row: dict[str, Any]) -> None:
     """At once: a run that dies keeps what it has."""
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -147,7 +165,7 @@ def main() -> int:
 def narrow(options: argparse.Namespace) -> None:
     """To what the wanted figure shows, where the command line does not say otherwise."""
     both = ",".join(BESIDE) if options.what in PAPER_INTERVALS else ",".join(SYSTEMS)
-    interval = {**{name: str(each) for name, each in PAPER_INTERVALS.items()}, "fig13": "1000", "throughput": "1000"}
+    interval = {**{name: str(each) for name, each in PAPER_INTERVALS.items()}, "fig13": "1000", "throughput": "1000", "workers": "1000"}
     options.systems = options.systems or both
     options.intervals = options.intervals or interval.get(options.what, "50,500,1000")
 
@@ -158,9 +176,12 @@ def run(options: argparse.Namespace) -> None:
         measure("latency", options)
     if options.what in ("all", "throughput"):
         full = {"intervals": options.intervals.split(",")[-1], "rate": 0.0, "documents": options.full, "warm_up": options.full // 4}
-        measure("throughput", argparse.Namespace(**vars(options) | full))
+        systems = ",".join(name for name in options.systems.split(",") if name not in SAME_AT_FULL_RATE)
+        measure("throughput", argparse.Namespace(**vars(options) | full | {"systems": systems}))
     if options.what in ("all", "failures", "fig9"):
         failures(options)
+    if options.what in ("all", "workers"):
+        workers(options)
 
 
 def set_aside(file: Path) -> None:

@@ -2,13 +2,15 @@
 
 from systems.base import System
 from systems.bytewax import Bytewax
-from systems.flink import Flink
+from systems.flink import Flink, FlinkTail
 from systems.ours import Ours
 from systems.pathway import Pathway
-from systems.plain import Plain
+from systems.plain import Columns, Plain
 from systems.pyflink import PyFlink
 from systems.quix import Quix
 from systems.spark import Spark
 
-_ALL: tuple[System, ...] = (Ours(), Flink(), Plain(), Spark(), Bytewax(), Pathway(), Quix(), PyFlink())
+_ALL: tuple[System, ...] = (Ours(), Flink(), FlinkTail(), Plain(), Columns(), Spark(), Bytewax(), Pathway(), Quix(), PyFlink())
 SYSTEMS = {system.name: system for system in _ALL}
+SAME_AT_FULL_RATE = frozenset({FlinkTail.name})
+"""Those that differ from another one in settings for latency only."""

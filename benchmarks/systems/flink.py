@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from systems.base import AT_LEAST_ONCE, EXACTLY_ONCE, NONE, Cell, Command, NotHere, Places, Setting
@@ -21,7 +22,7 @@ class Flink:
 
     name = "flink"
     form = "lines"
-    guarantees = (NONE, AT_LEAST_ONCE, EXACTLY_ONCE)
+    guarantees: Sequence[str] = (NONE, AT_LEAST_ONCE, EXACTLY_ONCE)
     pace = None
     settles = 0.0
 
@@ -47,7 +48,7 @@ class Flink:
     def settings(self, cell: Cell) -> list[Setting]:
         settings = [
             Setting("taskmanager.numberOfTaskSlots", str(cell.workers), "the machine's cores"),
-            Setting("execution.buffer-timeout.interval", f"{_buffer_timeout(cell)} ms", _BUFFER_REASON),
+            self._buffer_timeout(cell),
             Setting("pipeline.object-reuse", "true", "no copies between chained operators: safe here, and asked for by the tuning guide"),
             Setting("state.backend.type", "hashmap", "the fastest for state that fits in memory"),
             Setting("restart-strategy.type", "disable", "a failure ends the run"),
@@ -73,12 +74,29 @@ class Flink:
         job = [places.source, places.sink, cell.guarantee, str(cell.workers), flush, str(places.folder / "pending")]
         return Command(["java", "-Xms1g", "-Xmx4g", *opened, "-cp", f"{BUILT}/*", "peer.InvertedIndex", *job, *given])
 
+    def _buffer_timeout(self, cell: Cell) -> Setting:
+        reason = "0: every record leaves at once, which the documentation names for the least latency; 100 (its default) for throughput"
+        return Setting("execution.buffer-timeout.interval", f"{0 if cell.rate else 100} ms", reason)
 
-_BUFFER_REASON = "0: every record leaves at once, which the documentation names for the least latency; 100 (its default) for throughput"
 
+class FlinkTail(Flink):
+    """The same with its best settings for the tail, and for noticing failures. At full rate it is the other one."""
 
-def _buffer_timeout(cell: Cell) -> int:
-    return 0 if cell.rate else 100
+    name = "flink 1 ms"
+    guarantees = (NONE, EXACTLY_ONCE)
+
+    def settings(self, cell: Cell) -> list[Setting]:
+        return [
+            *super().settings(cell),
+            Setting(
+                "heartbeat.interval", "500 ms", "20 times the default's pace, for noticing a failure soon; here it shows what that costs"
+            ),
+            Setting("heartbeat.timeout", "2500 ms", "five intervals, as the default"),
+        ]
+
+    def _buffer_timeout(self, cell: Cell) -> Setting:
+        reason = "1: fewer, larger buffers; of 0, 1 and 5 ms it had the least p99, and 0 the least median (docs/benchmarks.md)"
+        return Setting("execution.buffer-timeout.interval", f"{1 if cell.rate else 100} ms", reason)
 
 
 def _fingerprint() -> str:

@@ -4,6 +4,7 @@
 |--------------------------------------------------------|--------------------------------------------------|
 | know what a graph means                                | `reference.interpret(graph, runs)`               |
 | run a whole job in a false world, with faults, by seed | `simulate(seed)`, `swarm(seeds, processes)`      |
+| know its latency there, by what passes cost            | `simulate(seed, timing=Timing(charge, taken))`   |
 | judge a recorded history                               | `audit`                                          |
 | prove a sink or a source of one's own                  | `consumer_contract`, `producer_contract`, and    |
 |                                                        | their outages (docs/connectors.md)               |
@@ -11,7 +12,7 @@
 What is imported here is the simulator's face; the rest is imported by module.
 """
 
-from flamestream.testing.simulator import Result, SimulationFailure, Variant, simulate
+from flamestream.testing.simulator import Charge, Result, SimulationFailure, Timing, Variant, simulate
 from flamestream.testing.swarm import SwarmResult, swarm
 
-__all__ = ["Result", "SimulationFailure", "SwarmResult", "Variant", "simulate", "swarm"]
+__all__ = ["Charge", "Result", "SimulationFailure", "SwarmResult", "Timing", "Variant", "simulate", "swarm"]

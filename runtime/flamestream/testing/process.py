@@ -2,10 +2,12 @@
 
 A turn hands everything in the inbox (or, now and then, only a part of it) to the core as one pass and carries out the actions in
 their order. A paused process keeps its inbox growing and wakes up as a zombie.
+
+A pass takes no time, unless the process has a `charge`: then its actions are carried out when the time charged has passed, and events wait.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flamestream.model.time import Timestamp
@@ -13,6 +15,8 @@ from flamestream.testing.faults import Fault
 from flamestream.testing.world import SimulationFailure, World
 
 MAX_INBOX = 20_000
+Charge = Callable[[Sequence[Any], Sequence[Any]], int]
+"""How many microseconds of a core's time a pass takes, by its events and actions."""
 
 
 class Process(ABC):
@@ -26,9 +30,11 @@ class Process(ABC):
         self.alive = True
         self.skew = 0
         self.paused_until = 0
+        self.charge: Charge | None = None
         self._turn_time = turn
         self._inbox: list[Any] = []
         self._due = False
+        self._busy = False
 
     @abstractmethod
     def step(self, now: Timestamp, events: Sequence[Any]) -> Sequence[Any]:
@@ -69,7 +75,7 @@ class Process(ABC):
 
     def _turn(self) -> None:
         self._due = False
-        if not self.alive or not self._inbox:
+        if not self.alive or not self._inbox or self._busy:
             return
         if self.world.now < self.paused_until:
             self._wake(0)
@@ -85,6 +91,25 @@ class Process(ABC):
             raise
         except Exception as error:  # a core raises nothing but assertions of its own; either is a finding
             raise self.world.fail("core", f"{self.name}: {type(error).__name__}: {error}") from error
+        cost = self.charge(events, actions) if self.charge is not None else 0
+        if cost:
+            self._busy = True
+            self.world.after(cost, self._finish, actions)
+        else:
+            self._carry_out_all(actions)
+
+    def _finish(self, actions: Sequence[Any]) -> None:
+        """The time of a pass is over; a pause makes it longer."""
+        if self.alive and self.world.now < self.paused_until:
+            self.world.after(self.paused_until - self.world.now, self._finish, actions)
+            return
+        self._busy = False
+        if self.alive:
+            self._carry_out_all(actions)
+        if self._inbox:
+            self._wake(1)
+
+    def _carry_out_all(self, actions: Sequence[Any]) -> None:
         last = self.world.between(0, len(actions)) if actions and self.world.hits(self.crash_in_step) else None
         for number, action in enumerate(actions):
             if number == last:

@@ -17,7 +17,7 @@ from random import Random
 from flamestream.core import actions as a
 from flamestream.core.events import Event, FromPeer, RunRead
 from flamestream.core.parts import REFERENCE, Parts
-from flamestream.model.ids import SinkName, WorkerId
+from flamestream.model.ids import Fence, SinkName, WorkerId
 from flamestream.model.time import Timestamp
 from flamestream.testing.cluster import Cluster
 from flamestream.testing.consumers import ConsumerSite
@@ -28,6 +28,7 @@ from flamestream.testing.journals import Journals
 from flamestream.testing.network import Network
 from flamestream.testing.oracle import Oracle
 from flamestream.testing.outside import Outside
+from flamestream.testing.process import Charge
 from flamestream.testing.records import Records
 from flamestream.testing.settings import LIVENESS_LIMIT, MS, Plan, drawn_plan
 from flamestream.testing.stores import Store
@@ -40,7 +41,7 @@ Variant = Callable[[], AbstractContextManager[None]]
 MAX_STEPS = 400_000
 DAMAGE_LIMIT = 3_000 * MS
 """Virtual time after healing: a job that has not ended by then may be stopped by a damaged object."""
-__all__ = ["Result", "SimulationFailure", "Variant", "simulate"]
+__all__ = ["Charge", "Result", "SimulationFailure", "Timing", "Variant", "simulate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +61,25 @@ class Result:
     lines: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What passes cost, and who looks at when results come: a model of latency."""
+
+    charge: Charge
+    taken: Callable[[int, SinkName, a.Bundle], None] = lambda now, sink, bundle: None
+    """Is shown each bundle that a consumer takes, with the microseconds of virtual time."""
+
+
 def simulate(
     seed: int, *, broken: Variant | None = None, trace: bool = False, show: Callable[[str], None] | None = None,
     adjust: "Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]] | None" = None, job: SimJob | None = None,
-    parts: Parts = REFERENCE,
+    parts: Parts = REFERENCE, timing: Timing | None = None,
 ) -> Result:  # fmt: skip
-    """One run. `trace` keeps (and `show` prints) a line an event; `adjust` and `job` direct it; workers are made of `parts`."""
+    """One run. `trace` keeps (and `show` prints) a line an event; `adjust` and `job` direct it; workers are made of `parts`.
+
+    With a `timing`, passes of workers take virtual time, and latency can be measured in it."""
     with broken() if broken is not None else nullcontext():
-        return _Run(seed, Trace(trace, show), adjust, job, parts).run()
+        return _Run(seed, Trace(trace, show), adjust, job, parts, timing).run()
 
 
 class _Run:
@@ -75,9 +87,9 @@ class _Run:
 
     def __init__(
         self, seed: int, trace: Trace, adjust: "Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]] | None", job: SimJob | None,
-        parts: Parts,
+        parts: Parts, timing: Timing | None,
     ) -> None:  # fmt: skip
-        self._parts = parts
+        self._parts, self._timing = parts, timing
         rng = Random(seed)
         plan = drawn_plan(rng, job)
         faults = drawn_faults(rng, trace, EPOCH_START, plan.heal_at)
@@ -170,11 +182,18 @@ class _Run:
         outside.records.written = invariants.record_written
         outside.store.deleting = invariants.deleting
         for site in outside.consumers.values():
-            site.taken = invariants.bundle_taken
+            site.taken = self._bundle_taken
             site.opened = invariants.opened
 
+    def _bundle_taken(self, sink: SinkName, fence: Fence, bundle: a.Bundle) -> None:
+        self.invariants.bundle_taken(sink, fence, bundle)
+        if self._timing is not None:
+            self._timing.taken(self.world.now, sink, bundle)
+
     def _make_worker(self, me: WorkerId, ended: Callable[[WorkerNode], None]) -> WorkerNode:
-        return _WatchedWorker(self.world, me, self.plan, self.outside, ended, self._parts, self.invariants)
+        node = _WatchedWorker(self.world, me, self.plan, self.outside, ended, self._parts, self.invariants)
+        node.charge = None if self._timing is None else self._timing.charge
+        return node
 
 
 class _WatchedWorker(WorkerNode):

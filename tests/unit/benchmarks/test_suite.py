@@ -50,7 +50,7 @@ def test_a_slow_start_makes_the_warm_up_longer_and_not_the_measurement_shorter()
 def test_a_figure_of_the_paper_is_ours_beside_flink_at_its_interval():
     wanted = options(what="fig11", systems="", intervals="")
     suite.narrow(wanted)
-    assert (wanted.systems, wanted.intervals) == ("flamestream,flink", "500")
+    assert (wanted.systems, wanted.intervals) == ("flamestream,flink,flink 1 ms", "500")
 
 
 def test_the_command_line_wins_over_the_figure():

@@ -80,3 +80,9 @@ def test_pins_of_peers_name_no_index_and_have_hashes():
         text = file.read_text()
         assert "://" not in text, file.name
         assert len(re.findall(r"^\S+==", text, re.MULTILINE)) <= text.count("--hash="), file.name
+
+
+def test_flink_for_the_tail_differs_in_buffers_and_heartbeats_only(places):
+    median, tail = (set(command_of(name, Cell(NONE), places)) for name in ("flink", "flink 1 ms"))
+    assert median - tail == {"execution.buffer-timeout.interval=0 ms"}
+    assert tail - median == {"execution.buffer-timeout.interval=1 ms", "heartbeat.interval=500 ms", "heartbeat.timeout=2500 ms"}

@@ -246,10 +246,11 @@ class KafkaWriting:
     def _delivered(self, error: "KafkaError | None", message: "Message") -> None:
         if error is not None:
             self._failed = self._failed or error
-        elif message.topic() == self._output.topic:
-            number, offset = message.partition(), message.offset()
-            assert number is not None and offset is not None, "what is in the log has a place"
-            self._offsets[number] = max(self._offsets.get(number, 0), offset + 1)
+        else:  # as short as can be: it is called for every record. A partition's records are reported in their order
+            self._offsets[message.partition()] = message.offset() + 1  # type: ignore[index,operator]  # what is in the log has a place
+
+    def _stored(self, error: "KafkaError | None", _: "Message") -> None:
+        self._failed = self._failed or error
 
     # --- committing -----------------------------------------------------------------------------------------------------------------
 
@@ -275,7 +276,7 @@ class KafkaWriting:
             present = {slot: sorted(metas) for slot, metas in self._ledger.present.items()}
             offsets = dict(self._offsets) if self._output.low_latency else {}
             state = WriterState(FORMAT, self._fence, me, offsets, self._ledger.states, present)
-            self._control.store(self._producer, state)
+            self._control.store(self._producer, state, self._stored)
             self._patiently(self._producer.commit_transaction)
             self.open_transaction = False
             self._offsets_at = time.monotonic()

@@ -1,6 +1,5 @@
 """The Kafka sink against a real broker: the consumer's contract in both forms, and what only Kafka can do wrong."""
 
-import time
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
@@ -9,7 +8,6 @@ import pytest
 from confluent_kafka import Message
 
 from flamestream.adapters import sinks
-from flamestream.adapters.sinks import kafka_sink
 from flamestream.adapters.sinks.kafka_items import Place, place_in
 from flamestream.core.events import SinkFailed
 from flamestream.model.ids import SinkName, WorkerId
@@ -119,19 +117,6 @@ def test_readers_of_committed_records_see_low_latency_output_behind_its_commit(b
         worker.deliver(fence(1), bundle(0, 1))
         assert len(topic.records()) == 1, "at once for those who read uncommitted records"
         driver.until(lambda: len(broker.read(topic.name, committed=True)) == 1, "the commit")
-
-
-def test_a_commit_that_is_due_soon_follows_a_delivery(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_sink, "EARLY", 0.0)
-    topic = Topic(broker, "low-latency", commitSeconds=10)
-    with PortDriver() as driver:
-        worker = Worker(topic, "w1", driver)
-        worker.open(fence(1), 0)
-        worker.deliver(fence(1), bundle(0, 1))
-        worker.deliver(fence(1), bundle(0, 2))
-        began = time.monotonic()
-        driver.until(lambda: len(broker.read(topic.name, committed=True)) == 2, "the commit")
-        assert time.monotonic() - began < 8, "it waited for commitSeconds"
 
 
 def test_keys_values_and_partitions_are_the_users(broker: Broker) -> None:

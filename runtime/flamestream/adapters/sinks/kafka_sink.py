@@ -11,7 +11,6 @@ why).
 Keeps: one delivery is under way, by a thread of the sink's own. Does not: create the topic, or know what items are.
 """
 
-import time
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
@@ -31,9 +30,6 @@ from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
 from flamestream.ports import Post, Reactor, Timer
 
 PARTITIONERS: Final = ("consistent_random", "consistent", "murmur2_random", "murmur2", "fnv1a_random", "fnv1a", "random")
-
-EARLY: Final = 0.75
-"""Of `commitSeconds`. A commit takes as long as several deliveries: right behind one it is least likely that the next waits for it."""
 
 
 class KafkaSinkSpec(KafkaAccess, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -78,8 +74,6 @@ class KafkaConsumer:
         self._calls = Serial(self._thread)
         self._fence: Fence = NO_FENCE
         self._timer: Timer | None = None
-        self._commit_early = 0.0
-        """When it is running: from then on a commit follows the delivery at hand."""
 
     @property
     def problem(self) -> str:
@@ -108,17 +102,10 @@ class KafkaConsumer:
 
     def _told(self, action: Deliver, result: Any) -> None:
         self._tell(action.fence, result, lambda: BundlesAcknowledged(action.fence, self._sink, action.number))
-        if not self._writing.open_transaction:
-            return
-        if self._timer is None:
+        if self._writing.open_transaction and self._timer is None:
             self._timer = self._thread.later(self._commit_seconds, self._commit)
-            self._commit_early = time.monotonic() + self._commit_seconds * EARLY
-        elif time.monotonic() >= self._commit_early:
-            self._commit()
 
     def _commit(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         self._timer = None
         fence = self._fence
         self._calls.run(self._writing.commit, lambda result: self._tell(fence, result, None))

@@ -1,9 +1,12 @@
 """A Kafka sink's records and what it keeps of bundles, without a broker."""
 
+from typing import Any, NamedTuple
+
 import pytest
 
 from flamestream.adapters.sinks.kafka_items import Place, Places, Records, digest_of, pack
 from flamestream.adapters.sinks.kafka_ledger import KafkaLedger
+from flamestream.adapters.sinks.kafka_writing import KafkaWriting
 from flamestream.core.actions import Bundle
 from flamestream.model.collections import Map
 from flamestream.model.errors import UserError
@@ -50,3 +53,24 @@ def test_another_key_is_an_error_that_says_so(payload: object) -> None:
     records = Records("payload", "word", "murmur2_random", "sink")
     with pytest.raises(UserError, match="a key is text, bytes, a whole number or None"):
         records.of([(b"m", Map({"word": payload}))], 0, 1)
+
+
+class Report(NamedTuple):
+    """What a delivery report says of a record."""
+
+    where: int
+    at: int | None
+
+    def partition(self) -> int:
+        return self.where
+
+    def offset(self) -> int | None:
+        return self.at
+
+
+def test_a_record_that_was_sent_twice_has_no_offset_and_moves_none() -> None:
+    nothing: Any = None
+    writing = KafkaWriting(nothing, nothing, "w1")
+    for report in (Report(0, 7), Report(1, 3), Report(0, None), Report(1, 4)):
+        writing._delivered(None, report)  # type: ignore[arg-type]
+    assert writing._offsets == {0: 8, 1: 5}

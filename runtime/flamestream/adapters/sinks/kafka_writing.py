@@ -94,7 +94,7 @@ class KafkaWriting:
         self._ledger = KafkaLedger({}, {})
         self._partitions = 0
         self._offsets: dict[int, int] = {}
-        """Behind everything of this writer that is acknowledged."""
+        """What this writer writes next lies at or above them."""
         self._offsets_at = 0.0
         """When a record of the control topic last said where the tail begins."""
         self._failed: KafkaError | None = None
@@ -246,8 +246,8 @@ class KafkaWriting:
     def _delivered(self, error: "KafkaError | None", message: "Message") -> None:
         if error is not None:
             self._failed = self._failed or error
-        else:  # as short as can be: it is called for every record. A partition's records are reported in their order
-            self._offsets[message.partition()] = message.offset() + 1  # type: ignore[index,operator]  # what is in the log has a place
+        elif (offset := message.offset()) is not None:  # a record that was there already when it was sent again has no offset
+            self._offsets[message.partition()] = offset + 1  # type: ignore[index]  # what is in the log has a partition
 
     def _stored(self, error: "KafkaError | None", _: "Message") -> None:
         self._failed = self._failed or error

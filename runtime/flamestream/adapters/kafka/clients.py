@@ -119,10 +119,11 @@ class Clients:
         self.problem = ""
 
     def producer(self, **settings: Any) -> "Producer":
-        """A producer that sends at once; idempotent unless `settings` say that repeats do no harm."""
+        """A producer for callers that flush; idempotent unless `settings` say that repeats do no harm."""
         from confluent_kafka import Producer  # an extra
 
-        usual = {"linger.ms": 0, "socket.nagle.disable": True, "queue.buffering.max.messages": 1_000_000}
+        # A flush sends at once, whatever the linger: until then records gather, so that a delivery is one request a partition.
+        usual = {"linger.ms": 5, "socket.nagle.disable": True, "queue.buffering.max.messages": 1_000_000}
         with failure_of(self._name):
             return Producer(self._settings(usual, (), {"enable.idempotence": True, "acks": "all", **settings}))
 

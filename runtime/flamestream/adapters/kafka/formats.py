@@ -59,7 +59,7 @@ def encoder_of(form: Format) -> Encode:
     """To bytes."""
     if isinstance(form, AvroFormat):
         return AvroEncoder(form.avro).encode
-    encoders: dict[str, Encode] = {"text": _as_text, "bytes": _as_bytes, "json": _as_json, "payload": codec.encode}
+    encoders: dict[str, Encode] = {"text": _as_text, "bytes": _as_bytes, "json": _to_json, "payload": codec.encode}
     return encoders[form]
 
 
@@ -94,7 +94,3 @@ def _as_bytes(value: Any) -> bytes:
     if not isinstance(value, bytes):
         raise ValueError(f"a {type(value).__name__} is not bytes: give the sink bytes payloads, or use value: json")
     return value
-
-
-def _as_json(value: Any) -> bytes:
-    return _to_json(value)

@@ -8,7 +8,7 @@ The order of the announcements is what fencing rests on (kafka_writing.py): one 
 Keeps: what was acknowledged is read by whoever reads later. Does not: decide anything.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -20,7 +20,7 @@ from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Fence
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
-    from confluent_kafka import Consumer, Message, Producer
+    from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 FORMAT: Final = 1
 ANNOUNCEMENTS: Final = 0
@@ -142,9 +142,9 @@ class ControlTopic:
             self._producer = None
             raise judged(errors[0], f"{self._where}: control topic {self.name!r}")
 
-    def store(self, producer: "Producer", state: WriterState) -> None:
-        """Into the transaction that `producer` has open."""
-        producer.produce(self.name, _encode(state), self._key(state.writer), STATES)
+    def store(self, producer: "Producer", state: WriterState, told: "Callable[[KafkaError | None, Message], None]") -> None:
+        """Into the transaction that `producer` has open. `told` gets the delivery report."""
+        producer.produce(self.name, _encode(state), self._key(state.writer), STATES, on_delivery=told)
 
     def _key(self, writer: str) -> bytes:
         return (self._prefix + writer).encode()

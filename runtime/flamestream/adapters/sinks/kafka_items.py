@@ -4,7 +4,8 @@ The header `flamestream` is a MessagePack array: tag (job and sink), attempt, la
 meta, and a hash of the bundle. Metas sort in the total order of items, so a consumer of several partitions can restore it.
 
 >>> place = Place(tag_of("job", "out"), 1, 1, 7, 3, 2, b"meta", b"hash")
->>> place_in([(HEADER, encode_place(place))]) == place
+>>> before, after = Places(place.tag, 1, 1).around(7, 3, 2, b"hash")
+>>> place_in([(HEADER, before + pack(b"meta") + after)]) == place
 True
 
 Where chance would choose the partition, for want of a key, the meta does: a recovery that writes the rest of a delivery writes each item
@@ -15,7 +16,7 @@ Keeps: the same item always gives the same key, value and (while the topic has a
 
 import hashlib
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -33,6 +34,9 @@ KEYLESS_BY_CHANCE: Final[dict[str, tuple[bytes | None, ...] | None]] = {
 }  # fmt: skip
 """The keys that librdkafka's partitioners give to a partition by chance; None: all of them."""
 
+Record = tuple[bytes, bytes | None, bytes | None, int]
+"""Meta, key, value and partition."""
+
 
 class Place(msgspec.Struct, frozen=True, array_like=True):
     """Which item a record is."""
@@ -49,8 +53,20 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
     """Of the bundle's items."""
 
 
-encode_place: Final = msgspec.msgpack.Encoder().encode
+pack: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Place).decode
+
+
+class Places:
+    """The headers of one attempt: what its bundles, and a bundle's items, have in common is encoded once."""
+
+    def __init__(self, tag: bytes, attempt: int, layout: int) -> None:
+        whole = pack(Place(tag, attempt, layout, 0, 0, 0, b"", b""))
+        self._before = whole[: -len(pack([0, 0, 0, b"", b""])) + 1]
+
+    def around(self, slot: int, sequence: int, count: int, digest: bytes) -> tuple[bytes, bytes]:
+        """What the header of each item of a bundle has before and behind its packed meta."""
+        return self._before + pack(slot) + pack(sequence) + pack(count), pack(digest)
 
 
 def tag_of(job: str, sink: str) -> bytes:
@@ -84,18 +100,29 @@ class Records:
         self._by_slot = partitioner == "slot"
         self._by_chance = KEYLESS_BY_CHANCE.get(partitioner, ())
 
-    def of(self, payload: Any, meta: bytes, slot: int, partitions: int) -> tuple[bytes | None, bytes | None, int]:
-        """Key, value and partition (-1: librdkafka's partitioner chooses). Raises UserError for a payload that has none."""
+    def of(self, items: Iterable[tuple[bytes, Any]], slot: int, partitions: int) -> list[Record]:
+        """Of each item; partition -1: librdkafka's partitioner chooses. Raises UserError for a payload that has none."""
+        made: list[Record] = []
+        payload: Any = None
         try:
-            key = self._key_bytes(payload)
-            value = None if payload is None else self._value(payload)
+            for meta, payload in items:
+                key = None if self._key is None else self._key(payload)
+                if type(key) is str:
+                    key = key.encode()
+                elif key is not None and type(key) is not bytes:
+                    key = _key_bytes(key)
+                value = None if payload is None else self._value(payload)
+                made.append((meta, key, value, self._partition_of(meta, key, payload, slot, partitions)))
         except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
             raise UserError(f"{self._where}: {payload!r:.200} cannot be written: {error}") from error
+        return made
+
+    def _partition_of(self, meta: bytes, key: bytes | None, payload: Any, slot: int, partitions: int) -> int:
         if self._by_slot:
-            return key, value, slot % partitions
+            return slot % partitions
         if self._by_chance is None or key in self._by_chance:
-            return key, value, zlib.crc32(meta) % partitions
-        return key, value, -1 if self._partition is None else self._chosen(self._partition, key, payload, partitions)
+            return zlib.crc32(meta) % partitions
+        return -1 if self._partition is None else self._chosen(self._partition, key, payload, partitions)
 
     def _chosen(self, function: Callable[..., Any], key: bytes | None, payload: Any, partitions: int) -> int:
         chosen = function(key, payload, partitions)
@@ -103,18 +130,17 @@ class Records:
             raise UserError(f"{self._where}: the partitioner gave {chosen!r}: it must give a number from 0 to {partitions - 1}")
         return chosen
 
-    def _key_bytes(self, payload: Any) -> bytes | None:
-        key = None if self._key is None else self._key(payload)
-        match key:
-            case None | bytes():
-                return key
-            case str():
-                return key.encode()
-            case bool() | float() | tuple():
-                raise ValueError(f"its key {key!r} is a {type(key).__name__}: a key is text, bytes, a whole number or None")
-            case int():
-                return b"%d" % key
-        raise ValueError(f"its key is a {type(key).__name__}: a key is text, bytes, a whole number or None")
+
+def _key_bytes(key: Any) -> bytes:
+    """Of a key that is neither text nor bytes as they are."""
+    match key:
+        case bytes() | str():
+            return key if isinstance(key, bytes) else key.encode()
+        case bool() | float() | tuple():
+            raise ValueError(f"its key {key!r} is a {type(key).__name__}: a key is text, bytes, a whole number or None")
+        case int():
+            return b"%d" % key
+    raise ValueError(f"its key is a {type(key).__name__}: a key is text, bytes, a whole number or None")
 
 
 def _key_of(key: str | None, where: str) -> Callable[[Any], Any] | None:
@@ -124,4 +150,5 @@ def _key_of(key: str | None, where: str) -> Callable[[Any], Any] | None:
     if ":" in key:
         return function_of(key, f"{where}.key")
     field = attrgetter(key)
-    return lambda payload: payload[key] if isinstance(payload, Map) else field(payload)
+    # Not isinstance, which costs as much as the JSON (Map is an abstract base's): payloads have the very type.
+    return lambda payload: payload[key] if type(payload) is Map else field(payload)

@@ -13,6 +13,8 @@ Keeps: each slot's bundles are taken once, in the order of their numbers. Does n
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from flamestream.adapters.sinks.kafka_control import SlotState
 from flamestream.adapters.sinks.kafka_items import digest_of
 from flamestream.adapters.sinks.kafka_tail import kept_item
@@ -32,11 +34,14 @@ class KafkaLedger:
 
     def __init__(self, states: Mapping[int, SlotState], present: Mapping[int, set[bytes]]) -> None:
         self._states = dict(states)
+        self._lasts: dict[int, tuple[bytes, Items]] = {}
+        """Of states that lack it: the last item, encoded if that is at hand. Most are replaced before anybody asks."""
         self.present = {slot: set(metas) for slot, metas in present.items()}
 
     @property
     def states(self) -> list[SlotState]:
         """Of every slot that has one."""
+        self._complete()
         return list(self._states.values())
 
     @property
@@ -47,6 +52,7 @@ class KafkaLedger:
 
     def last(self, slots: Iterable[Slot]) -> dict[Slot, LastBundle]:
         """Of each of `slots` that has one."""
+        self._complete()
         found = ((slot, self._states.get(slot)) for slot in slots)
         return {slot: LastBundle(SequenceNumber(s.sequence), s.t_last, s.last or _NO_ITEMS) for slot, s in found if s is not None}
 
@@ -67,9 +73,15 @@ class KafkaLedger:
     def take(self, fresh: Iterable[tuple[Bundle, Items, bytes]]) -> None:
         """Remember bundles that `fresh` gave, with their items and hash."""
         for bundle, items, digest in fresh:
-            item = kept_item(bundle.items, items)
-            self._states[bundle.slot] = SlotState(bundle.slot, bundle.sequence, bundle.t_last, digest, item)
+            self._states[bundle.slot] = SlotState(bundle.slot, bundle.sequence, bundle.t_last, digest, b"")
+            self._lasts[bundle.slot] = (bundle.items if len(items) == 1 else b"", items[-1:])
             if (metas := self.present.get(bundle.slot)) is not None:
                 self.present[bundle.slot] = {meta for meta in metas if meta > bundle.t_last}
                 if not self.present[bundle.slot]:
                     del self.present[bundle.slot]
+
+    def _complete(self) -> None:
+        """Every state has the last item that it keeps."""
+        for slot, (encoded, items) in self._lasts.items():
+            self._states[slot] = msgspec.structs.replace(self._states[slot], last=kept_item(encoded or codec.encode_items(items)))
+        self._lasts.clear()

@@ -10,7 +10,7 @@ many its bundle consists.
 Keeps: an item that is in the log is never written twice, one that is not is never left out. Does not: read (kafka_writing.py).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from flamestream.adapters.sinks.kafka_control import SlotState
@@ -73,13 +73,11 @@ class Tail:
         if not self._canonical:
             return b""
         try:
-            items = [(meta, None if value is None else codec.decode(value))]
-            return kept_item(codec.encode_items(items), items)
+            return kept_item(codec.encode_items([(meta, None if value is None else codec.decode(value))]))
         except Corrupt:
             return b""
 
 
-def kept_item(encoded: bytes, items: Sequence[tuple[bytes, Any]]) -> bytes:
-    """A bundle's last item, to be compared at a replay; b"" if it is long. `encoded` is the bundle, most of which have one item."""
-    item = encoded if len(items) == 1 else codec.encode_items(items[-1:])
+def kept_item(item: bytes) -> bytes:
+    """A bundle's last item as `encode_items` gives it, to be compared at a replay; b"" if it is long."""
     return item if len(item) <= LONGEST_LAST else b""

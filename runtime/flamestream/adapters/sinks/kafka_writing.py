@@ -34,7 +34,7 @@ from flamestream.adapters.kafka.clients import Clients
 from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
 from flamestream.adapters.kafka.reading import bounds_of, read_to
 from flamestream.adapters.sinks.kafka_control import FORMAT, Announcement, ControlTopic, WriterState, newest_states, obsolete
-from flamestream.adapters.sinks.kafka_items import HEADER, Place, Records, digest_of, encode_place, tag_of
+from flamestream.adapters.sinks.kafka_items import HEADER, Places, Record, Records, digest_of, pack, tag_of
 from flamestream.adapters.sinks.kafka_ledger import Items, KafkaLedger
 from flamestream.adapters.sinks.kafka_tail import Tail
 from flamestream.core.actions import Bundle, Deliver, OpenSink
@@ -87,13 +87,14 @@ class KafkaWriting:
         self._fence: Fence = NO_FENCE
         self._slots: Sequence[Slot] = ()
         self._producer: Producer | None = None
+        self._places: Places | None = None
         self._reader: Consumer | None = None
         self._broken = True
         """What was written last is not known: open anew before anything else."""
         self._ledger = KafkaLedger({}, {})
         self._partitions = 0
         self._offsets: dict[int, int] = {}
-        """Behind everything of this writer that is acknowledged."""
+        """What this writer writes next lies at or above them."""
         self._offsets_at = 0.0
         """When a record of the control topic last said where the tail begins."""
         self._failed: KafkaError | None = None
@@ -116,6 +117,7 @@ class KafkaWriting:
         if self._output.low_latency:
             self._control.refuse_compacted(self._output.topic)
         self._producer = self._initialised(me)
+        self._places = Places(self._output.tag, *self._fence)
         self.open_transaction = False
         self._control.announce(Announcement(FORMAT, self._fence, me, {}))
         self._reader = self._reader or self._output.clients.reader("read_uncommitted")
@@ -200,11 +202,11 @@ class KafkaWriting:
             if skipped or not self._output.low_latency:
                 self._commit()
 
-    def _made(self, bundle: Bundle, items: Items) -> list[tuple[bytes, bytes | None, bytes | None, int]]:
-        """Meta, key, value and partition of each item that is not in the output yet. All are made before any is written."""
-        there = self._ledger.present.get(bundle.slot, ())
-        records = self._output.records
-        return [(meta, *records.of(payload, meta, bundle.slot, self._partitions)) for meta, payload in items if meta not in there]
+    def _made(self, bundle: Bundle, items: Items) -> list[Record]:
+        """Of each item that is not in the output yet. All are made before any is written."""
+        if there := self._ledger.present.get(bundle.slot):
+            items = [item for item in items if item[0] not in there]
+        return self._output.records.of(items, bundle.slot, self._partitions)
 
     def _begin(self) -> None:
         """Have a transaction, and where its records begin in the control topic."""
@@ -218,15 +220,15 @@ class KafkaWriting:
         self._producer.begin_transaction()
         self.open_transaction = True
 
-    def _produce(self, bundle: Bundle, digest: bytes, records: Sequence[tuple[bytes, bytes | None, bytes | None, int]]) -> None:
-        assert self._producer is not None, "open comes first"
-        produce, topic, tag, count = self._producer.produce, self._output.topic, self._output.tag, len(records)
-        attempt, layout = self._fence
+    def _produce(self, bundle: Bundle, digest: bytes, records: Sequence[Record]) -> None:
+        assert self._producer is not None and self._places is not None, "open comes first"
+        produce, topic = self._producer.produce, self._output.topic
+        before, after = self._places.around(bundle.slot, bundle.sequence, len(records), digest)
         for meta, key, value, partition in records:
-            place = Place(tag, attempt, layout, bundle.slot, bundle.sequence, count, meta, digest)
+            headers: Any = [(HEADER, before + pack(meta) + after)]
             while True:
                 try:
-                    produce(topic, value, key, partition, headers=[(HEADER, encode_place(place))])
+                    produce(topic, value, key, partition, headers=headers)
                     break
                 except BufferError:
                     self._producer.poll(PATIENCE_SECONDS)
@@ -244,10 +246,11 @@ class KafkaWriting:
     def _delivered(self, error: "KafkaError | None", message: "Message") -> None:
         if error is not None:
             self._failed = self._failed or error
-        elif message.topic() == self._output.topic:
-            number, offset = message.partition(), message.offset()
-            assert number is not None and offset is not None, "what is in the log has a place"
-            self._offsets[number] = max(self._offsets.get(number, 0), offset + 1)
+        elif (offset := message.offset()) is not None:  # a record that was there already when it was sent again has no offset
+            self._offsets[message.partition()] = offset + 1  # type: ignore[index]  # what is in the log has a partition
+
+    def _stored(self, error: "KafkaError | None", _: "Message") -> None:
+        self._failed = self._failed or error
 
     # --- committing -----------------------------------------------------------------------------------------------------------------
 
@@ -273,7 +276,7 @@ class KafkaWriting:
             present = {slot: sorted(metas) for slot, metas in self._ledger.present.items()}
             offsets = dict(self._offsets) if self._output.low_latency else {}
             state = WriterState(FORMAT, self._fence, me, offsets, self._ledger.states, present)
-            self._control.store(self._producer, state)
+            self._control.store(self._producer, state, self._stored)
             self._patiently(self._producer.commit_transaction)
             self.open_transaction = False
             self._offsets_at = time.monotonic()

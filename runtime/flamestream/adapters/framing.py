@@ -75,6 +75,11 @@ class FrameConnection:
         if frames and self.open:
             self._on_frames(frames)
 
+    def unanswered_for(self, seconds: float) -> None:
+        """End it once the peer's machine has not even received for so long what was sent. For one that is sent something all the time."""
+        if self._socket.family in (socket.AF_INET, socket.AF_INET6):
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(seconds * 1000))
+
     def send(self, frame: bytes) -> None:
         """Send, or buffer. On a connection that has ended it does nothing: `on_closed` tells."""
         if not self.open:

@@ -14,9 +14,9 @@ from e2e.test_faults import broken
 Report = Callable[..., None]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def pair(installation: Installation, kube: Kube) -> Iterator[Stream]:
-    """Two workers and two standbys in two applications."""
+    """Two workers and two standbys in two applications. A job a test: after a lost node both applications are on the other one."""
     made = Stream(kube, installation, words=60, standby=2, high_availability=True, name=fresh())
     made.prepare()
     made.apply()

@@ -212,4 +212,5 @@ def test_a_machine_that_receives_nothing_for_two_seconds_is_given_up(loop: Epoll
     loops.turn_until(loop, lambda: coordinator.heard, "Hello")
     link = client.control._connection
     assert link is not None
-    assert link._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 2000
+    options = (socket.TCP_USER_TIMEOUT, socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL)
+    assert [link._socket.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [2000, 1, 1], "a standby sends no heartbeats"

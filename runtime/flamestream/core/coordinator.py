@@ -275,7 +275,7 @@ class Coordinator:
         if not desk.running and not (self._healing.recovery and self._healing.recovery.told):
             return  # who has not been told to recover has nothing to report
         heard = {worker: desk.members[worker].heard for worker in desk.workers if worker in desk.members}
-        if not any([desk.time.due_in(last, limit) for last in heard.values()]):
+        if not [last for last in heard.values() if desk.time.due_in(last, limit)]:  # all are asked: each must wake us
             return
         for worker, last in heard.items():
             silence = desk.time.now - last

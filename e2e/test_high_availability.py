@@ -14,9 +14,9 @@ from e2e.test_faults import broken
 Report = Callable[..., None]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def pair(installation: Installation, kube: Kube) -> Iterator[Stream]:
-    """Two workers and two standbys in two applications."""
+    """Two workers and two standbys in two applications. A job a test: after a lost node both applications are on the other one."""
     made = Stream(kube, installation, words=60, standby=2, high_availability=True, name=fresh())
     made.prepare()
     made.apply()
@@ -33,15 +33,23 @@ def test_a_killed_driver_takes_its_own_workers_only(pair: Stream, report: Report
 
 
 @pytest.mark.skipif(not faults.can_break_nodes(), reason="E2E_NODE_COMMAND does not say how to crash a node")
+@pytest.mark.parametrize("leader", ["beside", "lost with it"])
 @pytest.mark.parametrize(("verb", "back"), [("cut", "heal"), ("crash", "start")])
-def test_a_lost_node_takes_one_application_only(pair: Stream, report: Report, verb: str, back: str) -> None:
+def test_a_lost_node_takes_one_application_only(pair: Stream, report: Report, verb: str, back: str, leader: str) -> None:
     pair.wait_ready(300)
     until("all workers are there", lambda: len(pair.workers()) >= 4, 300, 0.5)
     elsewhere = [pod["spec"]["nodeName"] for pod in pair.workers() if pod["spec"]["nodeName"] != pair.installation.node]
     if not elsewhere:
         pytest.skip("every worker is beside ZooKeeper: there is no other node to lose")
+    faults.lead_from(pair.installation, elsewhere[0] if leader == "lost with it" else pair.installation.node)
     try:
-        broken(pair, report, f"node {verb} (two applications)", lambda: faults.break_node(verb, elsewhere[0]), wait=25)
+        broken(
+            pair,
+            report,
+            f"node {verb} (two applications), the operator's leader {leader}",
+            lambda: faults.break_node(verb, elsewhere[0]),
+            wait=25,
+        )
     finally:
         faults.break_node(back, elsewhere[0])
         faults.wait_node(elsewhere[0], ready=True)

@@ -68,6 +68,20 @@ def kill_leader(stream: Stream) -> None:
     signal_process(stream.installation.system, stream.installation.leader(), "operator")
 
 
+def lead_from(installation: Installation, node: str) -> None:
+    """Until the operator that leads is on `node`: there is one on each."""
+    system = installation.system
+
+    def leads() -> bool:
+        pod = system.get("pod", installation.leader())
+        if pod is not None and pod["spec"]["nodeName"] != node and "deletionTimestamp" not in pod["metadata"]:
+            system.run("delete", "pod", pod["metadata"]["name"], "--grace-period=1")
+        return pod is not None and pod["spec"]["nodeName"] == node
+
+    until(f"the leader is on {node}", leads, 120, 2)
+    system.run("rollout", "status", f"deployment/{RELEASE}-operator", "--timeout=120s")
+
+
 def away(installation: Installation, what: str, seconds: float) -> None:
     """ZooKeeper, or S3, is not there for so long."""
     system = installation.system

@@ -205,3 +205,12 @@ def test_what_waits_for_a_coordinator_is_bounded_and_the_newest_is_kept(loop: Ep
     assert len(coordinator.heard) == 1 + 1024
     worker.control.close(0)
     coordinator.server.close(0)
+
+
+def test_a_machine_that_receives_nothing_for_two_seconds_is_given_up(loop: EpollReactor, coordinator: Coordinator, client: Client) -> None:
+    """A black hole needs a network of its own (e2e cuts a node); here, what the kernel was told."""
+    loops.turn_until(loop, lambda: coordinator.heard, "Hello")
+    link = client.control._connection
+    assert link is not None
+    options = (socket.TCP_USER_TIMEOUT, socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL)
+    assert [link._socket.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [2000, 1, 1], "a standby sends no heartbeats"

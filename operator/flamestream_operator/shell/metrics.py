@@ -32,6 +32,10 @@ epoch_age = Gauge("flamestream_job_epoch_age_seconds", "Time since the last comm
 attempt = Gauge("flamestream_job_attempt", "The fencing number.", ["job"])
 workers = Gauge("flamestream_job_workers", "Connected workers.", ["job", "role"])
 items = Gauge("flamestream_job_items", "Items since the workers began.", ["job", "direction"])
+runs = Gauge("flamestream_job_runs", "Runs since the workers began.", ["job"])
+bundles = Gauge("flamestream_job_acknowledged_bundles", "Bundles that consumers have acknowledged since the workers began.", ["job"])
+in_flight = Gauge("flamestream_job_in_flight_items", "Items that have entered and whose results are not all acknowledged.", ["job"])
+memory_bytes = Gauge("flamestream_job_memory_bytes", "Resident memory of the workers' processes, the standbys' apart.", ["job"])
 snapshot_bytes = Gauge("flamestream_job_snapshot_bytes", "Size of the committed snapshot.", ["job"])
 lag = Gauge("flamestream_job_minimal_time_lag_seconds", "How far minimal time is behind the clock, of a source with clock times.", ["job"])
 recoveries = Counter("flamestream_job_recoveries_total", "Recoveries, by what caused them.", ["job", "cause"])
@@ -42,6 +46,9 @@ recovery_seconds = Histogram(
     "flamestream_job_recovery_seconds", "From a recovery's cause to its replay.", ["job"], buckets=(0.03, 0.1, 0.3, 1, 3, 10, 30)
 )
 
+_GAUGES = (epoch_age, attempt, workers, items, runs, bundles, in_flight, memory_bytes, snapshot_bytes, lag)
+"""By job."""
+
 
 def observe(job: str, status: JobStatus, age: float) -> None:
     """A coordinator's word."""
@@ -51,6 +58,10 @@ def observe(job: str, status: JobStatus, age: float) -> None:
     workers.labels(job, "standby").set(len(status.standbys))
     items.labels(job, "in").set(sum(worker.items_in for worker in status.workers))
     items.labels(job, "out").set(sum(worker.items_out for worker in status.workers))
+    runs.labels(job).set(sum(worker.runs for worker in status.workers))
+    bundles.labels(job).set(sum(worker.bundles for worker in status.workers))
+    in_flight.labels(job).set(sum(worker.in_flight for worker in status.workers))
+    memory_bytes.labels(job).set(sum(worker.memory for worker in status.workers))
     if status.snapshot_size:
         snapshot_bytes.labels(job).set(status.snapshot_size)
     if status.latency is not None:
@@ -76,7 +87,7 @@ def count_phases(phases: Iterable[str]) -> None:
 def forget(job: str) -> None:
     """A job that is gone has no figures."""
     latencies.pop(job, None)
-    for metric in (epochs, epoch_age, attempt, workers, items, snapshot_bytes, lag, recoveries, recovery_seconds, recovery_step_seconds):
+    for metric in (*_GAUGES, epochs, recoveries, recovery_seconds, recovery_step_seconds):
         _remove(metric, job)
 
 

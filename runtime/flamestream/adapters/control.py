@@ -30,6 +30,9 @@ PROTOCOL: Final = "flamestream-control/1"
 LIMITS: Final = Limits(max_frame=64 << 20, max_unsent=256 << 20)
 MAX_WAITING: Final = 1024
 LONGEST_PAUSE: Final = 1.0
+UNANSWERED_SECONDS: Final = 2
+"""A machine that has received nothing for so long is gone, and the coordinator with it: heartbeats leave all the time, a standby's kernel
+asks. The next coordinator can recover nobody before the workers dial."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _to_coordinator: Final[msgspec.msgpack.Decoder[ToCoordinator]] = msgspec.msgpack.Decoder(ToCoordinator)
@@ -72,6 +75,7 @@ class ControlClient:
 
     def _established(self, connection: FrameConnection) -> None:
         self._connection = connection
+        connection.unanswered_for(UNANSWERED_SECONDS)
         connection.handle(self._received, self._lost, LIMITS.max_frame)
         connection.send(_encode(self._hello()))
         while self._waiting:

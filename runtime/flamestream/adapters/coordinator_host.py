@@ -297,6 +297,7 @@ class CoordinatorHost:
         return WorkerFigures(
             worker=worker, connected=True, items_in=said.items_in, items_out=said.items_out,
             minimal=timestamp_of(said.minimal), settled=timestamp_of(said.settled), problem=said.problem,
+            runs=said.runs, bundles=said.bundles, in_flight=said.in_flight, memory=said.memory,
         )  # fmt: skip
 
 

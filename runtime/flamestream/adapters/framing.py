@@ -75,6 +75,13 @@ class FrameConnection:
         if frames and self.open:
             self._on_frames(frames)
 
+    def unanswered_for(self, seconds: int) -> None:
+        """End it once the peer's machine has not even received for so long what was sent; where nothing is sent, the kernel asks."""
+        if self._socket.family in (socket.AF_INET, socket.AF_INET6):
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, seconds * 1000)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, max(1, seconds // 2))
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, seconds // 2))
+
     def send(self, frame: bytes) -> None:
         """Send, or buffer. On a connection that has ended it does nothing: `on_closed` tells."""
         if not self.open:

@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from flamestream.adapters.collector import Collector
+from flamestream.adapters.process_identity import resident_bytes
 from flamestream.core import actions, events, messages
 from flamestream.core.actions import Action
 from flamestream.core.events import Event
@@ -139,9 +140,9 @@ class WorkerHost:
 
     def _tell(self, action: actions.ToldCoordinator) -> None:
         message = action.message
-        if type(message) is messages.Progress and (problems := list(self._outside.problems())):
-            told = "; ".join(filter(None, [message.problem, *problems]))
-            action = actions.ToldCoordinator(msgspec.structs.replace(message, problem=told))
+        if type(message) is messages.Progress:
+            told = "; ".join(filter(None, [message.problem, *self._outside.problems()]))
+            action = actions.ToldCoordinator(msgspec.structs.replace(message, problem=told, memory=resident_bytes()))
         self._outside.control.tell(action)
 
     def _wake(self, _: actions.Wake) -> None:

@@ -8,9 +8,11 @@ import os
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 import msgspec
+
+_PAGE: Final = os.sysconf("SC_PAGESIZE")
 
 
 class ProcessIdentity(msgspec.Struct, frozen=True):
@@ -51,3 +53,8 @@ def _start_ticks(pid: int) -> int:
     except (FileNotFoundError, ProcessLookupError):
         return 0
     return 0 if fields[0] in "ZX" else int(fields[19])
+
+
+def resident_bytes() -> int:
+    """Memory that this process has in RAM now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE

@@ -28,6 +28,13 @@ class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Microseconds."""
     settled: int = 0
     problem: str = ""
+    runs: int = 0
+    bundles: int = 0
+    """Acknowledged by consumers."""
+    in_flight: int = 0
+    """Items whose results are not all acknowledged."""
+    memory: int = 0
+    """Bytes of its process."""
 
 
 class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):

@@ -274,10 +274,14 @@ class Coordinator:
         limit = desk.settings.heartbeat_us
         if not desk.running and not (self._healing.recovery and self._healing.recovery.told):
             return  # who has not been told to recover has nothing to report
-        for worker in desk.workers:
-            if worker in desk.members and desk.time.due_in(desk.members[worker].heard, limit):
+        heard = {worker: desk.members[worker].heard for worker in desk.workers if worker in desk.members}
+        if not [last for last in heard.values() if desk.time.due_in(last, limit)]:  # all are asked: each must wake us
+            return
+        for worker, last in heard.items():
+            silence = desk.time.now - last
+            if silence >= limit // 2:  # went with the first: a recovery with it would wait for it as long again (!)
                 desk.members.leave(worker, desk.time.now)
-                desk.instructions.add(Disconnect(worker, f"nothing was heard of it for {limit / 1e6:g} s"))
+                desk.instructions.add(Disconnect(worker, f"nothing was heard of it for {silence / 1e6:.3g} s"))
 
     def _begin_running(self) -> None:
         desk = self._desk

@@ -24,8 +24,10 @@ class Credit:
     def __init__(self, runs: int, size: int) -> None:
         self._runs = runs
         self._size = size
-        self._taken: deque[tuple[Time, int]] = deque()
+        self._taken: deque[tuple[Time, int, int]] = deque()
         self._taken_size = 0
+        self.items = 0
+        """In flight: of the runs that took credit and have not given it back."""
 
     @property
     def left(self) -> tuple[int, int]:
@@ -33,12 +35,15 @@ class Credit:
         runs, size = self._runs - len(self._taken), self._size - self._taken_size
         return (runs, size) if runs > 0 and size > 0 else (0, 0)
 
-    def take(self, time: Time, size: int) -> None:
+    def take(self, time: Time, size: int, items: int = 0) -> None:
         """The run at `time` enters."""
-        self._taken.append((time, size))
+        self._taken.append((time, size, items))
         self._taken_size += size
+        self.items += items
 
     def settled(self, time: Time) -> None:
         """Every run below `time` is out of the system."""
         while self._taken and self._taken[0][0] < time:
-            self._taken_size -= self._taken.popleft()[1]
+            _, size, items = self._taken.popleft()
+            self._taken_size -= size
+            self.items -= items

@@ -142,7 +142,7 @@ class Fronts:
 
     def _entered(self, front: Front, entry: Entry, payloads: Sequence[object], size: int) -> None:
         self._room -= size
-        self._credit[front.id].take(entry.time, size)
+        self._credit[front.id].take(entry.time, size, len(payloads))
         self._enter(self._settings[front.id].source, entry, payloads)
 
     def advance(self, now: Timestamp) -> None:
@@ -235,6 +235,11 @@ class Fronts:
         """All output below `time` is with its consumers."""
         for credit in self._credit.values():
             credit.settled(time)
+
+    @property
+    def in_flight(self) -> int:
+        """Items that have entered here and whose results are not all with their consumers."""
+        return sum(credit.items for credit in self._credit.values())
 
     def pull(self) -> None:
         """Tell producers how much may come, where that changed."""

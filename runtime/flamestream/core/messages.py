@@ -226,6 +226,14 @@ class Progress(_Message, frozen=True):
     """Calls to consumers since I began, by how long their oldest result took (latency.py)."""
     latency_us: int = 0
     """The sum of them."""
+    runs: int = 0
+    """That have entered at my fronts since I began."""
+    bundles: int = 0
+    """That consumers have acknowledged to me since I began."""
+    in_flight: int = 0
+    """Items that have entered at my fronts and whose results are not all acknowledged."""
+    memory: int = 0
+    """Bytes of my process, told by its host."""
 
 
 class Failed(_Message, frozen=True):

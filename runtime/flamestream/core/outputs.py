@@ -23,17 +23,20 @@ class Outputs:
         self.deliveries = {number: parts.delivery(name, cut, most_items) for number, name in sinks.items()}
         self._fence = fence
         self._by_name = {delivery.sink: delivery for delivery in self.deliveries.values()}
+        self._bundles: dict[SinkName, int] = {}
+        """Of the newest call of each sink."""
 
     def opened(self, event: SinkOpened, *, compare: bool) -> None:
         """A consumer says what it remembers."""
         self._by_name[event.sink].opened(event.last, compare)
 
-    def acknowledged(self, event: BundlesAcknowledged) -> Time:
-        """A call is durable at its consumer: the time of its oldest result, END if it is known already."""
+    def acknowledged(self, event: BundlesAcknowledged) -> tuple[Time, int]:
+        """A call is durable at its consumer: the time of its oldest result and its bundles; END and 0 if no news."""
         delivery = self._by_name[event.sink]
-        oldest = delivery.settled if event.number == delivery.number else END
+        known = event.number != delivery.number
+        news = (END, 0) if known else (delivery.settled, self._bundles.pop(event.sink, 0))
         delivery.acknowledged(event.number)
-        return oldest
+        return news
 
     def release(self, minimal: Time) -> int:
         """What is below minimal time is final. How many results that are."""
@@ -47,7 +50,9 @@ class Outputs:
     def calls(self) -> list[Deliver]:
         """What consumers can be given now, one call in flight a sink."""
         calls = [(delivery, delivery.next_call()) for delivery in self.deliveries.values()]
-        return [Deliver(self._fence, delivery.sink, delivery.number, bundles) for delivery, bundles in calls if bundles is not None]
+        made = [Deliver(self._fence, delivery.sink, delivery.number, bundles) for delivery, bundles in calls if bundles is not None]
+        self._bundles.update((call.sink, len(call.bundles)) for call in made)
+        return made
 
     def settled(self, minimal: Time) -> Time:
         """All output below it is acknowledged: minimal time, or less."""

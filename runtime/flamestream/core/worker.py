@@ -57,7 +57,7 @@ class Worker:
         self._rejoin = Rejoin(me, settings, self.cuts, self.flow.states)
         self._actions: list[Action] = []
         self._reported = self._probed = Timestamp(0)
-        self._items_in = self._items_out = 0
+        self._items_in = self._items_out = self._runs_in = self._bundles = 0
         self._latency = Latency()
         self._clocked = frozenset(front.front for front in settings.fronts if not front.timed)
         """Fronts whose stamps are the clock's."""
@@ -221,7 +221,7 @@ class Worker:
             case ev.RecordsArrived():
                 self._fronts.records(event)
             case ev.BundlesAcknowledged():
-                self._observe(self._outputs.acknowledged(event))
+                self._observe(*self._outputs.acknowledged(event))
             case ev.JournalAppended():
                 self._fronts.durable(event.front, event.time)
             case ev.JournalFailed():
@@ -273,6 +273,7 @@ class Worker:
     def _enter(self, source: SourceName, entry: ev.Entry, payloads: Sequence[object]) -> None:
         """A run of a front of this worker enters."""
         self._items_in += len(payloads)
+        self._runs_in += 1
         number = self._sources[source]
         for position, payload in enumerate(payloads):
             meta = meta_of(entry.time, position)
@@ -381,8 +382,9 @@ class Worker:
         """All output of this worker below it is acknowledged."""
         return self._outputs.settled(self._minimal)
 
-    def _observe(self, stamped: Time) -> None:
-        """A call with results of that time is acknowledged."""
+    def _observe(self, stamped: Time, bundles: int) -> None:
+        """A call of so many bundles, with results of that time, is acknowledged."""
+        self._bundles += bundles
         if stamped != END and front_of(stamped) in self._clocked:
             self._latency.observe(self._now - timestamp_of(stamped))
 
@@ -401,7 +403,7 @@ class Worker:
         latency = self._latency
         progress = msg.Progress(
             self.fence, self._minimal, self._settled, oldest, self._items_in, self._items_out, problem, ended,
-            list(latency.counts), latency.total,
+            list(latency.counts), latency.total, self._runs_in, self._bundles, self._fronts.in_flight,
         )  # fmt: skip
         self._actions.append(ToldCoordinator(progress))
         self._actions += [ToldCoordinator(msg.PeerLost(self.fence, peer, reason)) for peer, reason in self._broken.items()]

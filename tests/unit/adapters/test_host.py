@@ -12,7 +12,7 @@ from flamestream.adapters.reactor import EpollReactor
 from flamestream.core import actions
 from flamestream.core.actions import Action
 from flamestream.core.events import BundlesAcknowledged, Entry, Event, FromCoordinator, JournalAppended, Woken
-from flamestream.core.messages import Frame, Progress, Recover
+from flamestream.core.messages import Failed, Frame, Progress, Recover
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SinkName, WorkerId
 from flamestream.model.layout import Assignment, Layout
 from flamestream.model.time import FrontId, Time, Timestamp
@@ -95,7 +95,7 @@ def test_all_events_of_a_turn_are_one_step_in_their_order(loop: EpollReactor) ->
 
 
 def test_each_action_goes_to_its_port_in_order(loop: EpollReactor) -> None:
-    told = Progress(FENCE, Time(0), Time(0), Time(0), 0, 0)
+    told = Failed(FENCE, "user", "why")
     asked: list[tuple[str, Action]] = [
         ("control.tell", actions.ToldCoordinator(told)),
         ("links.send", actions.ToPeer(WorkerId("b"), Frame(FENCE, 1, []))),
@@ -245,3 +245,16 @@ def test_lasting_troubles_of_the_ports_travel_with_the_heartbeat(loop: EpollReac
     assert isinstance(sent, actions.ToldCoordinator)
     assert isinstance(sent.message, Progress)
     assert sent.message.problem == "journal full; sink out: not reachable"
+
+
+def test_a_heartbeat_says_what_memory_the_process_takes(loop: EpollReactor) -> None:
+    told = actions.ToldCoordinator(Progress(FENCE, Time(0), Time(0), Time(0), 0, 0))
+    hosted = Hosted(loop, [told], [told])
+    said, ballast = [], b""
+    for size in (0, 64 << 20):
+        ballast = b"x" * size
+        hosted.inbox.append(Woken())
+        hosted.host.turn()
+        _, sent = hosted.calls[-1]
+        said.append(sent.message.memory)  # type: ignore[attr-defined]
+    assert len(ballast) * 0.9 < said[1] - said[0] < len(ballast) * 1.5

@@ -104,6 +104,22 @@ def test_a_silent_worker_is_lost() -> None:
     assert bench.workers == ("a",)
 
 
+def test_two_workers_that_fall_silent_with_their_node_are_lost_together() -> None:
+    bench = running("a", "b", heartbeat_us=2 * SECOND).connect("c").connect("d")
+    bench.progress("a", 1, after_us=50 * MS).progress("b", 1, after_us=50 * MS).clear()
+    bench.sleep(2 * SECOND)
+    assert bench.workers == ("c", "d")
+    assert bench.record.attempt == 2
+
+
+def test_a_worker_that_missed_a_few_beats_is_not_lost_with_a_silent_one() -> None:
+    bench = running("a", "b", heartbeat_us=2 * SECOND).connect("c")
+    for _ in range(15):
+        bench.progress("a", 1, after_us=100 * MS)
+    bench.sleep(600 * MS)
+    assert bench.workers == ("a", "c")
+
+
 def test_a_coordinator_that_was_paused_does_not_blame_the_workers() -> None:
     bench = running("a", "b").run_for(SECOND, 1)
     bench.progress("a", 2, after_us=60 * SECOND).progress("b", 2).run_for(SECOND, 3)

@@ -282,6 +282,34 @@ def test_what_is_not_acknowledged_is_not_settled() -> None:
     assert before.settled <= progress.settled < progress.minimal
 
 
+def test_an_item_is_in_flight_until_its_bundle_is_acknowledged() -> None:
+    cluster = _cluster(workers=1, heartbeat=1)
+    before = cluster.heard(msg.Progress)[-1]
+    cluster.held.add(act.Deliver)
+    cluster.feed(0, "d", "e")
+    cluster.run()
+    (progress,) = _of(cluster.step(WorkerId("w0"), ev.Woken()), msg.Progress)
+    assert progress.in_flight == 2
+    assert progress.bundles == before.bundles
+    cluster.held.clear()
+    cluster.run()
+    (progress,) = _of(cluster.step(WorkerId("w0"), ev.Woken()), msg.Progress)
+    assert progress.in_flight == 0
+    assert progress.bundles > before.bundles
+
+
+def test_runs_and_acknowledged_bundles_are_counted_over_all_attempts() -> None:
+    cluster = _cluster(workers=1, heartbeat=1)
+    entered = sum(len(entries) for entries in cluster.journals.values())
+    cluster.recover()
+    cluster.feed(0, "d")
+    cluster.run()
+    (progress,) = _of(cluster.step(WorkerId("w0"), ev.Woken()), msg.Progress)
+    replayed = entered
+    assert progress.runs == entered + replayed + 1
+    assert progress.bundles == sum(len(action.bundles) for _, action in cluster.done if isinstance(action, act.Deliver))
+
+
 def test_a_record_that_could_not_be_read_is_an_error_item() -> None:
     cluster = CoreCluster(_graph(), 2, 3, dead_letter=DEAD).recover()
     cluster.feed(0, "a", ErrorValue("files", "UnicodeDecodeError", "x.txt is not UTF-8", "docs", 1), "b")

@@ -46,7 +46,11 @@ def told(recoveries: int = 0) -> JobStatus:
     classes[2] = 5
     return JobStatus(
         job="n.all", pid=1, updated=9_000_000, phase="running", attempt=2, epoch=3, snapshot_size=100, recoveries=recoveries,
-        workers=[WorkerFigures(worker="w", connected=True, items_in=3, minimal=8_000_000)], standbys=["s"],
+        workers=[
+            WorkerFigures(worker="w", connected=True, items_in=3, minimal=8_000_000, runs=2, bundles=5, in_flight=1, memory=1 << 20),
+            WorkerFigures(worker="x", connected=True, runs=1, bundles=4, in_flight=3, memory=1 << 20, minimal=8_000_000),
+        ],
+        standbys=["s"],
         last_recovery=LastRecovery(cause="lost w0", duration_ms=120.0, kind="lost", steps_ms={"decide": 3, "record": 10}),
         latency=LatencyFigures(p50_ms=3, p99_ms=3, calls=5, classes=classes, total_us=15_000),
     )  # fmt: skip
@@ -68,6 +72,14 @@ def test_latencies_are_a_histogram_of_the_workers_own_counts() -> None:
     assert 'flamestream_job_latency_seconds_bucket{job="n.all",le="0.003"} 5.0' in lines
     assert 'flamestream_job_latency_seconds_count{job="n.all"} 5.0' in lines
     assert 'flamestream_job_latency_seconds_sum{job="n.all"} 0.015' in lines
+    metrics.forget("n.all")
+
+
+def test_what_the_workers_count_is_summed_up() -> None:
+    metrics.observe("n.all", told(), 1.0)
+    figures = {"runs": 3, "acknowledged_bundles": 9, "in_flight_items": 4, "memory_bytes": 2 << 20}
+    for name, value in figures.items():
+        assert REGISTRY.get_sample_value(f"flamestream_job_{name}", {"job": "n.all"}) == value
     metrics.forget("n.all")
 
 

@@ -27,6 +27,7 @@ JARS = Path(__file__).parents[3] / ".cache" / "kafka-4.3.1"
 FETCH_SECONDS = 600
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 SETTINGS = {
+    "log.retention.ms": "-1",  # tests write records of 1970, which a cleaner may take for expired at any time
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",

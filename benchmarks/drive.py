@@ -90,20 +90,10 @@ class _Ends:
         self.places = Places(f"127.0.0.1:{source}", f"127.0.0.1:{sink}", folder)
         self._done = threading.Event()
         if not self._wire:
-            threading.Thread(target=self._listen, daemon=True).start()
+            listen(self._consumer, self._done)
 
     def _outside(self, role: str, port: int, report: str, *more: str) -> tuple["subprocess.Popen[bytes]", str]:
-        command = [sys.executable, str(HERE / self._script), role, "--port", str(port), "--report", str(self._folder / f"{report}.json")]
-        process = subprocess.Popen([*command, *more], stdout=subprocess.PIPE, env=_environment())
-        assert process.stdout is not None
-        said = process.stdout.readline().decode()
-        assert said.startswith("ready"), f"the {role} did not start"
-        return process, said
-
-    def _listen(self) -> None:
-        assert self._consumer.stdout is not None
-        if self._consumer.stdout.readline() == b"done\n":
-            self._done.set()
+        return outside(self._script, role, self._folder / f"{report}.json", "--port", str(port), *more)
 
     def await_end(self, running: Running, deadline: float) -> None:
         """Ours ends by itself once the producer has no more; a peer when all has come."""
@@ -128,6 +118,23 @@ class _Ends:
 
     def end(self) -> None:
         hang_up(self._producer, self._consumer)
+
+
+def outside(script: str, role: str, report: Path, *more: str, stdin: int | None = None) -> tuple["subprocess.Popen[bytes]", str]:
+    """One of the two processes outside, ready, and what it said then."""
+    command = [sys.executable, str(HERE / script), role, "--report", str(report), *more]
+    process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, env=_environment())
+    assert process.stdout is not None
+    said = process.stdout.readline().decode()
+    assert said.startswith("ready"), f"the {role} did not start"
+    return process, said
+
+
+def listen(consumer: "subprocess.Popen[bytes]", done: threading.Event) -> None:
+    """Set `done` when the consumer says that it is."""
+    assert consumer.stdout is not None
+    pipe = consumer.stdout
+    threading.Thread(target=lambda: done.set() if pipe.readline() == b"done\n" else None, daemon=True).start()
 
 
 def hang_up(*processes: "subprocess.Popen[bytes]") -> None:

@@ -8,14 +8,12 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
-from drive import hang_up
-from job import HERE, _environment
+from drive import hang_up, listen, outside
 from kafka import _broker, topic
 from systems.base import Cell, Failed, Places, Running
 
@@ -36,7 +34,7 @@ class Topics:
         self._producer, said = self._outside("producer", source, "sent", *amount)
         isolation = "read_committed" if cell.guarantee == "exactly-once" else "read_uncommitted"
         self._consumer, _ = self._outside("consumer", sink, "received", "--isolation", isolation, "--lines", "--expect", said.split()[-1])
-        threading.Thread(target=self._listen, daemon=True).start()
+        listen(self._consumer, self._done)
 
     def await_end(self, running: Running, deadline: float) -> None:
         """Until all has come."""
@@ -76,15 +74,5 @@ class Topics:
         raise Failed(f"the system's consumers were not there in time:\n{running.tail()}")
 
     def _outside(self, role: str, name: str, report: str, *more: str) -> tuple["subprocess.Popen[bytes]", str]:
-        command = [sys.executable, str(HERE / "kafka_outside.py"), role, "--brokers", self.places.brokers, "--topic", name]
-        command += ["--report", str(self._folder / f"{report}.json"), *more]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment())
-        assert process.stdout is not None
-        said = process.stdout.readline().decode()
-        assert said.startswith("ready"), f"the {role} did not start"
-        return process, said
-
-    def _listen(self) -> None:
-        assert self._consumer.stdout is not None
-        if self._consumer.stdout.readline() == b"done\n":
-            self._done.set()
+        more = ("--brokers", self.places.brokers, "--topic", name, *more)
+        return outside("kafka_outside.py", role, self._folder / f"{report}.json", *more, stdin=subprocess.PIPE)

@@ -6,8 +6,8 @@ thread: what needs the interpreter is cut into slices of `SLICE` rows or chains 
 merge) is Arrow's and lets the interpreter go.
 
 >>> row = Row(operation=1, slot=7, key=b"k", epoch=3, full=True, state=b"s")
->>> decode_segment(encode_segment([row])) == [row]
-True
+>>> chains_in([read_segment(encode_segment([row]))])[0].states
+(b's',)
 
 Keeps: the same rows give the same bytes; damaged or foreign bytes are Corrupt, never other rows. Does not: know what a state is.
 Format: docs/formats.md.
@@ -42,14 +42,21 @@ def encode_segment(rows: Sequence[Row], between: Callable[[], None] = lambda: ti
     return _written(pa.Table.from_batches(batches, schema).sort_by(ORDER))
 
 
-def decode_segment(data: bytes, name: str = "segment") -> list[Row]:
-    """Its rows, sorted. Raises Corrupt that names `name`."""
-    return list(map(Row, *(column.to_pylist() for column in read_segment(data, name).columns)))
-
-
 def read_segment(data: bytes, name: str = "segment") -> Any:
-    """Its rows as an Arrow table. Raises Corrupt that names `name`."""
-    return _read(data, name)
+    """Its rows as an Arrow table, as they were written: sorted. Raises Corrupt that names `name`."""
+    from pyarrow import parquet
+
+    pa = _arrow()
+    try:
+        file = parquet.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+        table = file.read(use_threads=False)
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        raise Corrupt(f"{name} is damaged: {str(error)[:200]}; restore it from a backup, or choose an older snapshot") from error
+    expected = _schema(pa)
+    if [(f.name, f.type) for f in table.schema] != [(f.name, f.type) for f in expected] or any(c.null_count for c in table.columns):
+        raise Corrupt(f"{name} is not a segment: its columns are {table.schema.names}, a segment's are {list(COLUMNS)}")
+    return table.cast(expected)
 
 
 def chains_in(
@@ -100,7 +107,7 @@ def merge_segments(segments: Sequence[bytes], names: Sequence[str] = ()) -> byte
     """One segment with the rows of all, without those that a newer full row of the same key supersedes. States are not looked at."""
     pa, compute = _arrow(), _compute()
     labels = [*names, *(f"segment {i}" for i in range(len(names), len(segments)))]
-    tables = [_read(data, label) for data, label in zip(segments, labels, strict=True)]
+    tables = [read_segment(data, label) for data, label in zip(segments, labels, strict=True)]
     table = pa.concat_tables([pa.Table.from_batches([], _schema(pa)), *tables]).sort_by(ORDER).combine_chunks()
     if table.num_rows == 0:
         return _written(table)
@@ -109,7 +116,7 @@ def merge_segments(segments: Sequence[bytes], names: Sequence[str] = ()) -> byte
 
 def count_rows(data: bytes, name: str = "segment") -> tuple[int, tuple[Slot, ...]]:
     """How many rows, and of which slots."""
-    table = _read(data, name)
+    table = read_segment(data, name)
     return table.num_rows, tuple(sorted(Slot(slot) for slot in table["slot"].unique().to_pylist()))
 
 
@@ -152,22 +159,6 @@ def _written(table: Any) -> bytes:
     )
     data: bytes = sink.getvalue().to_pybytes()
     return data
-
-
-def _read(data: bytes, name: str) -> Any:
-    from pyarrow import parquet
-
-    pa = _arrow()
-    try:
-        file = parquet.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
-        table = file.read(use_threads=False)
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-        raise Corrupt(f"{name} is damaged: {str(error)[:200]}; restore it from a backup, or choose an older snapshot") from error
-    expected = _schema(pa)
-    if [(f.name, f.type) for f in table.schema] != [(f.name, f.type) for f in expected] or any(c.null_count for c in table.columns):
-        raise Corrupt(f"{name} is not a segment: its columns are {table.schema.names}, a segment's are {list(COLUMNS)}")
-    return table.cast(expected)
 
 
 def _schema(pa: Any) -> Any:

@@ -86,10 +86,10 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
 def run(config: WorkerProcessConfig) -> int:
     """Live one life. The exit code."""
     process_shell.begin(config.parent, job=config.settings.job, role="worker", worker=config.worker)
+    if kernel is not None:
+        kernel.huge_arenas()  # its thread goes where it likes, so before the loop is kept to some processors
     if config.processors:
         keep_to(config.processors)
-    if kernel is not None:
-        kernel.huge_arenas()
     try:
         graph = load(Path(config.application), config.graph)
         process = _WorkerProcess(config, Worker(config.worker, graph, config.settings, FASTEST))

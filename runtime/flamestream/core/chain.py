@@ -43,7 +43,9 @@ class Chain(NamedTuple):
 
     def behind(self, older: "Chain | None") -> "Chain":
         """Joined with the chain of all rows of older epochs."""
-        return self if self.full or older is None else older._replace(epoch=self.epoch, states=older.states + self.states)
+        if self.full or older is None:
+            return self
+        return Chain(self.operation, self.slot, self.key, self.epoch, older.full, older.states + self.states)
 
 
 def chains_of(rows: Iterable[Row]) -> list[Chain]:

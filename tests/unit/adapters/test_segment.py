@@ -16,10 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamestream.adapters.segment import SLICE, chains_in, count_rows, decode_segment, encode_segment, merge_segments, read_segment
+from flamestream.adapters.segment import SLICE, chains_in, count_rows, encode_segment, merge_segments, read_segment
 from flamestream.core.chain import Row, chains_of
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Epoch, Slot
+from support.segment_rows import decode_segment
 
 ROWS = st.builds(
     Row,

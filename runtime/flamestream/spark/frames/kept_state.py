@@ -22,7 +22,7 @@ from flamestream.adapters.object_names import plain
 from flamestream.adapters.segment import count_rows, encode_segment, merge_segments, read_segment
 from flamestream.adapters.snapshots import checksum_of, put_and_compare, segment_name
 from flamestream.adapters.stores import store_from
-from flamestream.core.chain import Row
+from flamestream.core.chain import Chain, Row, chains_of, incomplete
 from flamestream.core.messages import SegmentRef
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Slot
@@ -32,9 +32,6 @@ CACHED_BYTES: Final = 512 << 20
 MERGE_ABOVE: Final = 8
 """Segments of one partition; more are merged into one."""
 MERGE_BYTES: Final = 256 << 20
-
-Chain = list[tuple[bool, bytes]]
-"""(is it full, state or change) of a key, oldest first."""
 
 
 @lru_cache(maxsize=4)
@@ -65,23 +62,17 @@ class EarlierState:
 
     def prepare(self, keys: Iterable[bytes]) -> None:
         """Look these keys up at once."""
-        self._found = {}
         wanted = pa.array(list(dict.fromkeys(keys)), pa.binary())
-        rows: list[tuple[int, int, bytes, bool, bytes]] = []
+        rows: list[Row] = []
         for table in self._tables:
-            hits = table.filter(pc.is_in(table["key"], value_set=wanted))
-            rows += zip(*(hits[name].to_pylist() for name in ("epoch", "operation", "key", "full", "state")), strict=True)
-        for _, operation, key, full, state in sorted(rows, key=lambda row: row[0]):
-            if full:
-                self._found[operation, key] = [(True, state)]
-            else:
-                self._found.setdefault((operation, key), []).append((False, state))
+            rows += map(Row, *(column.to_pylist() for column in table.filter(pc.is_in(table["key"], value_set=wanted)).columns))
+        self._found = {(chain.operation, chain.key): chain for chain in chains_of(rows)}
 
-    def of(self, operation: int, key: bytes) -> Chain:
-        """The key's chain, empty if it has no state. Raises Corrupt if its beginning is missing."""
-        chain = self._found.get((operation, key), [])
-        if chain and not chain[0][0]:
-            raise Corrupt(f"the snapshot has changes of key {key!r} of operation {operation}, but not what they change")
+    def of(self, operation: int, key: bytes) -> Chain | None:
+        """The key's chain, None if it has no state. Raises Corrupt if its beginning is missing."""
+        chain = self._found.get((operation, key))
+        if chain is not None and not chain.full:
+            raise incomplete(chain)
         return chain
 
 

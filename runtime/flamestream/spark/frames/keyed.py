@@ -16,13 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flamestream.core import user_code
+from flamestream.core.chain import Chain
+from flamestream.core.reduce import decoded
 from flamestream.model import payload as codec
 from flamestream.model import state as states
 from flamestream.model.errors import GraphError
 from flamestream.model.graph import Graph, Kind, Vertex, name_of
 from flamestream.model.meta import Meta
 from flamestream.model.payload import ErrorValue
-from flamestream.spark.frames.kept_state import Chain, EarlierState
+from flamestream.spark.frames.kept_state import EarlierState
 from flamestream.spark.frames.rows import CHANGE, FULL, state_row
 from flamestream.spark.frames.stages import Stages
 from flamestream.spark.frames.walk import Walk
@@ -61,12 +63,10 @@ class Operation:
     def restore(self, chain: Chain) -> None:
         """What the key's state was before these rows."""
         if self._fold is None:
-            self.items = codec.decode_items(chain[-1][1])
+            self.items = codec.decode_items(chain.states[-1])
             return
-        self.state = states.decode_state(chain[0][1])
-        for _, change in chain[1:]:
-            self.state = states.apply_state_delta(self.state, change)
-        self._before, self._full, self._changes = self.state, len(chain[0][1]), sum(len(change) for _, change in chain[1:])
+        self.state = self._before = decoded(chain.states)
+        self._full, self._changes = len(chain.states[0]), sum(map(len, chain.states[1:]))
 
     def stored(self) -> bytes | None:
         """The key's state now, or what changed of it (as a row has it); None if there is none to keep."""

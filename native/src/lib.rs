@@ -14,6 +14,7 @@ mod outgoing;
 mod plans;
 mod reduce;
 mod reference;
+mod rows;
 mod slots;
 mod vector;
 

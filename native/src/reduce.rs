@@ -96,7 +96,7 @@ type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 impl Fold {
     /// One step: the accumulator after it and its result, either of which may be what an error left or became.
-    fn step<'py>(&self, tools: &Tools, before: Option<Bound<'py, PyAny>>, payload: &Bound<'py, PyAny>) -> PyResult<Pair<'py>> {
+    pub fn step<'py>(&self, tools: &Tools, before: Option<Bound<'py, PyAny>>, payload: &Bound<'py, PyAny>) -> PyResult<Pair<'py>> {
         let py = payload.py();
         let nothing = self.nothing.bind(py);
         let (before, kept) = match before {

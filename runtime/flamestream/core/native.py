@@ -45,7 +45,7 @@ class NativeFlow:
         self._names: list[WorkerId] = [me]
         vertices = [*graph.vertices, Vertex(self.errors, Kind.SINK, ERRORS)]
         self._flow = kernel.Flow(
-            [_described(vertex, graph, settings.debug) for vertex in vertices],
+            [described(vertex, graph, settings.debug) for vertex in vertices],
             slots=settings.slots,
             me=0,
             dead_letter=settings.dead_letter is not None,
@@ -96,7 +96,7 @@ class NativeFlow:
             self._output.send_gathered(self._names[owner], cause, Gathered(*items))
 
 
-def _described(vertex: Vertex, graph: Graph, debug: bool) -> dict[str, Any]:
+def described(vertex: Vertex, graph: Graph, debug: bool) -> dict[str, Any]:
     """A vertex as the kernel takes it."""
     settle: Callable[[Any], Any] = user_code.as_it_is
     if vertex.kind in (Kind.FLAT_MAP, Kind.FILTER):

@@ -60,6 +60,7 @@ def _bootstrapped(job: CheckedJob, folder: RunFolder, paths: dict[str, Path]) ->
     from flamestream.spark.frames.commit import Committed
     from flamestream.spark.frames.inputs import Input
     from flamestream.spark.frames.raised import raised_in_tasks
+    from flamestream.spark.saved_input import saved_at
 
     frames = frame_job(job)
     unknown = sorted(paths.keys() - {each.name for each in frames.inputs})
@@ -67,7 +68,7 @@ def _bootstrapped(job: CheckedJob, folder: RunFolder, paths: dict[str, Path]) ->
         raise ManifestError(f"{job.job.document.file}: there is no source {unknown[0]!r}; it has {', '.join(job.job.spec.sources)}")
     history = []
     for each in (each for each in frames.inputs if each.name in paths):
-        spec = {"parquet": {"path": str(paths[each.name])}}
+        spec = {"files": saved_at(str(paths[each.name]))}
         traits = sources.describe(spec, each.name)
         front = replace(each.source.front, timed=True, run_length=traits.run_length, replayable=True)
         history.append(Input(each.vertex, RecordedSource(job.job.name, front, spec), bounded=True))

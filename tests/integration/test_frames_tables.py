@@ -9,7 +9,7 @@ import pytest
 
 from flamestream.adapters.sinks.chunks import chunks_of
 from flamestream.adapters.sinks.log import encode_record
-from flamestream.adapters.sources.cut_files import ALL, Reading, in_pieces
+from flamestream.adapters.sources.cut_files import ALL, Reading, in_pieces, saved_at
 from flamestream.adapters.sources.files_spec import FilesSpec
 from flamestream.adapters.sources.formats import Mark
 from flamestream.adapters.sources.pieces import Stamps
@@ -20,7 +20,7 @@ from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber,
 from flamestream.model.meta import child
 from flamestream.model.time import END, FrontId
 from flamestream.spark.history import Findings, audit_history
-from flamestream.spark.saved_input import save_input, saved_at
+from flamestream.spark.saved_input import save_input
 from flamestream.spark.tables import register
 from flamestream.testing import graphs
 from flamestream.testing.reference import Walk

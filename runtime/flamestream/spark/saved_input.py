@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flamestream.adapters.sources.cut_files import ALL, Reading
+from flamestream.adapters.sources.cut_files import ALL, Reading, saved_at
 from flamestream.adapters.sources.files_spec import FilesSpec
 from flamestream.adapters.sources.formats import Mark
 from flamestream.model.errors import UserError
@@ -28,8 +28,3 @@ def save_input(frame: Any, path: str, order_by: Sequence[Any]) -> int:
     frame.sort(*order_by).write.parquet(path)
     reading = Reading.of(FilesSpec(**saved_at(path)), "saved", "save_input")
     return sum(reading.skip(file, Mark(), ALL) for file in reading.place().listing(settled_only=True))
-
-
-def saved_at(path: str) -> dict[str, Any]:
-    """The fields of the `files` source that reads it."""
-    return {"path": path, "pattern": "**/*.parquet", "format": "parquet", "tuples": True}

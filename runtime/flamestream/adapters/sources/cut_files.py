@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -22,6 +22,11 @@ from flamestream.adapters.sources.listed import gone
 from flamestream.adapters.sources.pieces import PIECE_BYTES, PIECE_RECORDS, Runs, Stamps
 
 ALL: Final = 1 << 60
+
+
+def saved_at(path: str) -> dict[str, Any]:
+    """The fields of the `files` source that reads what `spark.save_input` wrote."""
+    return {"path": path, "pattern": "**/*.parquet", "format": "parquet", "tuples": True}
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.adapters.sources.windows import NumberWindow, Planner, RecordWindow, Window
 from flamestream.adapters.spec import convert, function_of
 from flamestream.model.errors import UserError
-from flamestream.model.time import Time
+from flamestream.model.time import START, Time
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,8 @@ def _pieces(spark: Any, each: Input, end: Time | None) -> Sequence[Piece]:
     where = f"spec.sources.{each.name}.{kind}"
     if not each.source.front.timed:
         return [_recorded(each, end)]
+    if each.source.behind > START:  # pieces are stamped from the beginning of time
+        return [Below(each.source, end)]
     if kind == "files":
         return _file_pieces(spark, each, convert(FilesSpec, fields, where))
     if kind == "generator":

@@ -4,17 +4,23 @@
 mod arenas;
 mod barrier;
 mod codec;
+mod columns;
 mod decoding;
+mod describe;
+mod doors;
 mod encoding;
 mod flow;
+mod flow_rows;
+mod folded;
 mod grouping;
 mod keyed;
 mod meta;
 mod outgoing;
 mod plans;
+mod ready;
 mod reduce;
 mod reference;
-mod rows;
+mod row;
 mod slots;
 mod vector;
 

@@ -33,7 +33,7 @@ class NativeWalk:
         vertices = [*graph.vertices, Vertex(len(graph.vertices), Kind.SINK, ERRORS)]
         self._slots, self._fail = slots, fail
         self._flow = kernel.Flow(
-            [described(vertex, graph, debug) for vertex in vertices],
+            [described(vertex, graph, debug, rows=False) for vertex in vertices],
             slots=slots,
             me=0,
             dead_letter=True,  # error items are rows here

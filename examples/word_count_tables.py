@@ -1,7 +1,7 @@
 """A job's state and output as Spark tables, cell by cell. Run the job first, then the cells (VS Code and Jupyter know `# %%`), or the file.
 
-    flamestream run examples/word_count.yaml
-    python examples/word_count_tables.py
+flamestream run examples/word_count.yaml
+python examples/word_count_tables.py
 """
 
 # %% a session that knows the format

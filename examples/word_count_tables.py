@@ -5,6 +5,8 @@ python examples/word_count_tables.py
 """
 
 # %% a session that knows the format
+import os
+import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -12,6 +14,7 @@ from pyspark.sql import functions as F
 
 from flamestream.spark.tables import register
 
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the Python of Spark's tasks is this one
 spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 spark.sparkContext.setLogLevel("ERROR")
 register(spark)

@@ -15,7 +15,7 @@ from flamestream.spark.frames import native
 from flamestream.spark.frames.rows import HALT, SCHEMA
 from flamestream.spark.frames.stages import stages_of
 from flamestream.spark.frames.tasks import Meaning, RunLevel, walked
-from flamestream.testing import graphs
+from flamestream.testing import graphs, ready_jobs
 from support.frame_jobs import graph_of, lines
 
 pytestmark = pytest.mark.skipif(not native.THERE, reason="the native kernel is not built")
@@ -56,10 +56,10 @@ def batch_of(rows: list[tuple[Any, ...]]) -> Any:
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), SCHEMA, strict=True)], schema=SCHEMA)
 
 
-def all_rows(meaning: Meaning, seed: int, size: int) -> list[list[tuple[Any, ...]]]:
+def all_rows(meaning: Meaning, given: list[tuple[int, Piece]], size: int) -> list[list[tuple[Any, ...]]]:
     """What each level gives, from the walk to the last."""
     stages = stages_of(meaning.graph.get())
-    rows = rows_of(walked(meaning, pieces(seed)))
+    rows = rows_of(walked(meaning, given))
     levels = [sorted(rows)]
     for level in range(1, stages.depth + 1):
         rows.sort(key=lambda row: (stages.of.get(row[0], row[0]), row[2], row[3]))
@@ -81,9 +81,9 @@ def drawn(seed: int) -> Graph:
 @pytest.mark.parametrize("fail", [False, True])
 def test_rows_are_those_of_the_reference(monkeypatch: pytest.MonkeyPatch, seed: int, fail: bool) -> None:
     meaning = Meaning(AsItIs(drawn(seed)), SLOTS, fail)
-    found = all_rows(meaning, seed, size=5 + seed)
+    found = all_rows(meaning, pieces(seed), size=5 + seed)
     monkeypatch.setattr(native, "THERE", False)
-    assert found == all_rows(meaning, seed, size=1000)
+    assert found == all_rows(meaning, pieces(seed), size=1000)
     assert any(row[0] == HALT for row in found[0]) == fail
 
 
@@ -93,6 +93,19 @@ def test_an_item_is_seen_by_several_doors(monkeypatch: pytest.MonkeyPatch) -> No
     stream.merge(graph.source("s1")).group(2, key=len).sink("windows")
     stream.reduce(key=str, initial=int, combine=lambda count, _: count + 1).sink("counts")
     meaning = Meaning(AsItIs(graph), SLOTS, fail=False)
-    found = all_rows(meaning, 1, size=3)
+    found = all_rows(meaning, pieces(1), size=3)
     monkeypatch.setattr(native, "THERE", False)
-    assert found == all_rows(meaning, 1, size=1000)
+    assert found == all_rows(meaning, pieces(1), size=1000)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ready_made_and_vectorised_functions_give_the_rows_of_the_reference(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    rng = Random(seed)
+    job = ready_jobs.ready_job(rng)
+    stamps, records = Stamps(FrontId(0), 7), [job.record(rng, number) for number in range(60)]
+    runs = [(time, tuple(some)) for time, _, some in stamps.cut(0, records)]
+    given: list[tuple[int, Piece]] = [(vertex.id, Given(runs)) for vertex in job.graph.sources[:1]]
+    meaning = Meaning(AsItIs(job.graph), SLOTS, fail=False)
+    found = all_rows(meaning, given, size=9)
+    monkeypatch.setattr(native, "THERE", False)
+    assert found == all_rows(meaning, given, size=1000) and found[0]

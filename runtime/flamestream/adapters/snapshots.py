@@ -110,7 +110,8 @@ class StoreSnapshots:
             parts = [self._get(ref) for ref in merge] + [part.data for part in encoded]
             encoded = [_Encoded(merge_segments(parts, [ref.name for ref in merge]))]
         segments = [self._put(action, part) for part in encoded]
-        return Uploaded(action.fence, action.epoch, segments, [ref.name for ref in merge])
+        held = [self._put(action, _Encoded(encode_segment(rows, between), rows)) for rows in _cut(action.held)]
+        return Uploaded(action.fence, action.epoch, segments, [ref.name for ref in merge], held)
 
     def _put(self, action: Upload, part: "_Encoded") -> SegmentRef:
         self._between(action.fence)
@@ -126,7 +127,8 @@ class StoreSnapshots:
                 between()
                 tables.append(self._table(ref))
             chains = chains_in(tables, action.slots, between=between)
-        return Loaded(action.fence, chains)
+        held = chains_in([self._table(ref) for ref in action.held]) if action.held else ()
+        return Loaded(action.fence, chains, held)
 
     def _table(self, ref: SegmentRef) -> Any:
         return read_segment(self._get(ref), ref.name)

@@ -22,7 +22,8 @@ def audit_with_spark(checked: CheckedJob, folder: RunFolder, complete: bool, *, 
     place = tempfile.TemporaryDirectory(dir=folder.made().path, prefix="audit-")  # the job itself may run, with a Spark of its own
     with place as scratch, spark_for(checked, RunFolder(Path(scratch))) as driver, raised_in_tasks():
         found = audit_history(session(driver), frame_job(checked), folders, complete=complete)
-    clean = not (found.lost or found.doubled or found.foreign or found.reordered)
+    repeats = checked.job.spec.guarantee != "at-least-once" and found.doubled
+    clean = not (found.lost or repeats or found.foreign or found.reordered)
     if json:
         as_json({"complete": complete, "verdict": asdict(found), "clean": clean})
     else:

@@ -68,6 +68,11 @@ class Settings:
     spark: bool = True
     master: str = ""
     mean: int = 250
+    application: str = "workload.py"
+    lines: Path | None = None
+    """Documents instead of the corpus; the first `fill` of them leave as fast as they are taken."""
+    fill: int = 0
+    deadline: float = DEADLINE
 
 
 def free_port() -> int:
@@ -79,7 +84,7 @@ def free_port() -> int:
 def manifest(settings: Settings, folder: Path, source: int, sink: int) -> str:
     """The job's YAML."""
     spec: dict[str, Any] = {
-        "application": {"file": str(HERE / "workload.py"), "graph": "graph"},
+        "application": {"file": str(HERE / settings.application), "graph": "graph"},
         "sources": {"docs": {"socket": {"address": f"127.0.0.1:{source}"}}},
         "sinks": {"index": {"socket": {"address": f"127.0.0.1:{sink}"}}},
         "guarantee": settings.guarantee,
@@ -98,7 +103,17 @@ def run(settings: Settings, during: Callable[[Path], None] | None = None) -> Out
         folder = Path(name)
         source, sink = free_port(), free_port()
         consumer = stack.enter_context(_outside("consumer", sink, folder / "received.json"))
-        documents = ["--documents", str(settings.documents), "--rate", str(settings.rate), "--mean", str(settings.mean)]
+        documents = [
+            "--documents",
+            str(settings.documents),
+            "--rate",
+            str(settings.rate),
+            "--mean",
+            str(settings.mean),
+            "--fill",
+            str(settings.fill),
+        ]
+        documents += ["--lines", str(settings.lines)] if settings.lines else []
         producer = stack.enter_context(_outside("producer", source, folder / "sent.json", *documents))
         (folder / "job.yaml").write_text(manifest(settings, folder, source, sink))
         command = [sys.executable, "-m", "flamestream.cli.main", "run", str(folder / "job.yaml"), "--run-folder", str(folder / "run")]
@@ -108,7 +123,7 @@ def run(settings: Settings, during: Callable[[Path], None] | None = None) -> Out
         helper = threading.Thread(target=during, args=(folder / "run",), daemon=True) if during else None
         if helper:
             helper.start()
-        if engine.wait(DEADLINE) != 0:
+        if engine.wait(settings.deadline) != 0:
             raise SystemExit(f"the job ended with {engine.returncode}:\n{(folder / 'engine.log').read_text()[-4000:]}")
         producer.wait(30)
         consumer.send_signal(signal.SIGTERM)

@@ -15,7 +15,7 @@ Format: docs/formats.md.
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
@@ -108,7 +108,8 @@ class StoreSnapshots:
     def _upload(self, action: Upload) -> Event:
         merge = list(action.compact) if sum(ref.size for ref in action.compact) <= MAX_MERGE else []
         between = partial(self._between, action.fence)
-        encoded = [_Encoded(encode_segment(rows, between), rows) for rows in _cut(action.rows)]
+        cut = _cut(action.rows)  # without a merge, one at a time is in memory
+        encoded: Iterable[_Encoded] = (_Encoded(encode_segment(rows, between), rows) for rows in cut)
         if merge:
             parts = [self._get(ref) for ref in merge] + [part.data for part in encoded]
             encoded = [_Encoded(merge_segments(parts, [ref.name for ref in merge]))]

@@ -34,11 +34,12 @@ Expected = dict[str, list[tuple[Meta, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An audit's outcome. `records` is the input, `complete` whether all of it had to be through."""
+    """An audit's outcome. `records` is the input, `complete` whether all of it had to be through, `kept` whether the job's guarantee is."""
 
     records: int
     complete: bool
     verdict: Verdict
+    kept: bool
 
 
 def command(
@@ -62,12 +63,11 @@ def command(
         clean = audit_with_spark(checked, folder, is_complete(folder), json=json)
         raise typer.Exit(ExitCode.OK if clean else ExitCode.DIFFERENCE)
     report = audited(checked, is_complete(folder))
-    kept = report.verdict.keeps(checked.job.spec.guarantee)
     if json:
-        as_json({**asdict(report), "clean": report.verdict.clean, "kept": kept})
+        as_json({**asdict(report), "clean": report.verdict.clean})
     else:
         say(sentence(report))
-    if not kept:
+    if not report.kept:
         raise typer.Exit(ExitCode.DIFFERENCE)
 
 
@@ -101,7 +101,8 @@ def audited(checked: CheckedJob, complete: bool, job: str = "", zookeeper: str =
     expected = _expected(checked, runs)
     if not complete:
         _without_what_is_under_way(checked, expected, delivered)
-    return Report(sum(len(records) for _, records in runs), complete, audit(expected, delivered))
+    verdict = audit(expected, delivered)
+    return Report(sum(len(records) for _, records in runs), complete, verdict, verdict.keeps(checked.job.spec.guarantee))
 
 
 def _expected(checked: CheckedJob, runs: Sequence[tuple[Time, Sequence[Any]]]) -> Expected:

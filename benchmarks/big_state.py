@@ -98,7 +98,7 @@ def measured(options: argparse.Namespace, seconds: float, during: Callable[[Watc
         file.write_text("\n".join(documents))
         os.environ["BENCH_VALUE"] = str(options.value)
         chosen = Settings(
-            rate=options.rate, workers=1, application="big_values.py", lines=file, fill=fill, warm_up=fill, documents=len(documents),
+            rate=options.rate, workers=1, functions="big values", lines=file, fill=fill, warm_up=fill, documents=len(documents),
             deadline=1800.0, **settings,
         )  # fmt: skip
         outcome = run(chosen, watch)

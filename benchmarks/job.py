@@ -19,6 +19,11 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 DEADLINE = 600.0
+FUNCTIONS = {
+    "rows": ("workload.py", "graph"), "ready-made": ("workload.py", "ready_made"), "columns": ("workload_columns.py", "graph"),
+    "big values": ("big_values.py", "graph"),
+}  # fmt: skip
+"""The job's functions: a user's own, with ready-made ones behind the words, with a vectorised one for the words too; of big_state.py."""
 
 
 @dataclass(slots=True)
@@ -68,7 +73,7 @@ class Settings:
     spark: bool = True
     master: str = ""
     mean: int = 250
-    application: str = "workload.py"
+    functions: str = "rows"
     lines: Path | None = None
     """Documents instead of the corpus; the first `fill` of them leave as fast as they are taken."""
     fill: int = 0
@@ -83,8 +88,9 @@ def free_port() -> int:
 
 def manifest(settings: Settings, folder: Path, source: int, sink: int) -> str:
     """The job's YAML."""
+    file, graph = FUNCTIONS[settings.functions]
     spec: dict[str, Any] = {
-        "application": {"file": str(HERE / settings.application), "graph": "graph"},
+        "application": {"file": str(HERE / file), "graph": graph},
         "sources": {"docs": {"socket": {"address": f"127.0.0.1:{source}"}}},
         "sinks": {"index": {"socket": {"address": f"127.0.0.1:{sink}"}}},
         "guarantee": settings.guarantee,

@@ -189,7 +189,7 @@ def main() -> None:
     )
     parser.add_argument("--encoding", type=float, default=2.0, help="seconds before the first segment that count as the snapshot's too")
     parser.add_argument("--epochs", type=float, default=15.0, help="seconds in which what epochs write is watched")
-    parser.add_argument("--saving", type=float, default=60.0, help="seconds at most to save what filled the state, and to recover")
+    parser.add_argument("--saving", type=float, default=180.0, help="seconds at most to save what filled the state, and to recover")
     parser.add_argument("--figures", default="killed,standby,snapshot")
     options = parser.parse_args()
     kinds = {"killed": lambda: killed(options, 0), "standby": lambda: killed(options, 1), "snapshot": lambda: snapshot(options)}

@@ -17,8 +17,8 @@ import matplotlib.pyplot as plt
 from report import BESIDE, FIGURES, PAPER_INTERVALS, PERCENTILES, Case, Row, by_workers, cases, load, over_rounds, pace, quantile
 
 COLOURS = ["#1f5fa8", "#c8501e", "#4d4d4d", "#2e8b57", "#8a5ca8", "#b8860b", "#5aa0c8", "#a83a5a"]
-SHADES = {"none": 0.35, "at-least-once": 0.65, "exactly-once": 1.0}
-DASHES = {"none": ":", "at-least-once": "--", "exactly-once": "-"}
+SHADES = {"none": 0.3, "at-least-once": 0.5, "exactly-once": 1.0, "exactly-once-2pc": 0.75}
+DASHES = {"none": ":", "at-least-once": "--", "exactly-once": "-", "exactly-once-2pc": "-."}
 
 
 def by_interval(interval: int) -> "Any":

@@ -19,8 +19,11 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 DEADLINE = 600.0
-FUNCTIONS = {"rows": ("workload.py", "graph"), "ready-made": ("workload.py", "ready_made"), "columns": ("workload_columns.py", "graph")}
-"""The job's functions: a user's own, with ready-made ones behind the words, and with a vectorised one for the words too."""
+FUNCTIONS = {
+    "rows": ("workload.py", "graph"), "ready-made": ("workload.py", "ready_made"), "columns": ("workload_columns.py", "graph"),
+    "big values": ("big_values.py", "graph"),
+}  # fmt: skip
+"""The job's functions: a user's own, with ready-made ones behind the words, with a vectorised one for the words too; of big_state.py."""
 
 
 @dataclass(slots=True)
@@ -71,6 +74,10 @@ class Settings:
     master: str = ""
     mean: int = 250
     functions: str = "rows"
+    lines: Path | None = None
+    """Documents instead of the corpus; the first `fill` of them leave as fast as they are taken."""
+    fill: int = 0
+    deadline: float = DEADLINE
 
 
 def free_port() -> int:
@@ -102,7 +109,17 @@ def run(settings: Settings, during: Callable[[Path], None] | None = None) -> Out
         folder = Path(name)
         source, sink = free_port(), free_port()
         consumer = stack.enter_context(_outside("consumer", sink, folder / "received.json"))
-        documents = ["--documents", str(settings.documents), "--rate", str(settings.rate), "--mean", str(settings.mean)]
+        documents = [
+            "--documents",
+            str(settings.documents),
+            "--rate",
+            str(settings.rate),
+            "--mean",
+            str(settings.mean),
+            "--fill",
+            str(settings.fill),
+        ]
+        documents += ["--lines", str(settings.lines)] if settings.lines else []
         producer = stack.enter_context(_outside("producer", source, folder / "sent.json", *documents))
         (folder / "job.yaml").write_text(manifest(settings, folder, source, sink))
         command = [sys.executable, "-m", "flamestream.cli.main", "run", str(folder / "job.yaml"), "--run-folder", str(folder / "run")]
@@ -112,7 +129,7 @@ def run(settings: Settings, during: Callable[[Path], None] | None = None) -> Out
         helper = threading.Thread(target=during, args=(folder / "run",), daemon=True) if during else None
         if helper:
             helper.start()
-        if engine.wait(DEADLINE) != 0:
+        if engine.wait(settings.deadline) != 0:
             raise SystemExit(f"the job ended with {engine.returncode}:\n{(folder / 'engine.log').read_text()[-4000:]}")
         producer.wait(30)
         consumer.send_signal(signal.SIGTERM)

@@ -15,6 +15,7 @@ import signal
 import socket
 import struct
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -65,9 +66,10 @@ class Peer:
 class Producer:
     """Serves the corpus on a schedule."""
 
-    def __init__(self, port: int, count: int, mean: int, rate: float) -> None:
-        self.lines = [line.encode() for line in documents(count, mean)]
-        self.rate = rate
+    def __init__(self, port: int, lines: Iterable[str], rate: float, fill: int = 0) -> None:
+        """The first `fill` of them leave as fast as they are taken."""
+        self.lines = [line.encode() for line in lines]
+        self.rate, self._fill, self._filled = rate, fill, 0.0
         self.sent: list[float] = []
         self._listener = listen(port)
 
@@ -78,7 +80,7 @@ class Producer:
         selector.register(self._listener, selectors.EVENT_READ)
         ended = False
         while True:
-            due = start + at / self.rate if self.rate else start
+            due = self._due(at, start)
             waiting = peer is not None and at < len(self.lines)
             for key, _ in selector.select(max(0.0, due - time.monotonic()) if waiting else 0.2):
                 if key.fileobj is self._listener:
@@ -101,8 +103,15 @@ class Producer:
                     ended = True
                     peer.send(b"")
 
+    def _due(self, at: int, start: float) -> float:
+        if not self.rate or at < self._fill:
+            return start
+        if self._fill and not self._filled:
+            self._filled = time.monotonic()
+        return (self._filled or start) + (at - self._fill) / self.rate
+
     def _send_due(self, peer: Peer, at: int, start: float) -> int:
-        while at < len(self.lines) and (not self.rate or start + at / self.rate <= time.monotonic()):
+        while at < len(self.lines) and self._due(at, start) <= time.monotonic():
             if at == len(self.sent):
                 self.sent.append(time.monotonic())
             try:
@@ -217,10 +226,13 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--mean", type=int, default=250)
     parser.add_argument("--rate", type=float, default=50.0, help="documents a second; 0: as fast as they are taken")
+    parser.add_argument("--lines", type=Path, help="a file of documents instead of the corpus")
+    parser.add_argument("--fill", type=int, default=0, help="so many leave as fast as they are taken, before the rate counts")
     parser.add_argument("--report", type=Path, required=True)
     options = parser.parse_args()
     if options.role == "producer":
-        producer = Producer(options.port, options.documents, options.mean, options.rate)
+        lines = options.lines.read_text().splitlines() if options.lines else documents(options.documents, options.mean)
+        producer = Producer(options.port, lines, options.rate, options.fill)
         print("ready", flush=True)
         producer.serve()
         expected = [len(set(line.decode().partition("\t")[2].split())) for line in producer.lines]

@@ -2,6 +2,7 @@
 
     python benchmarks/recovery.py                                  # the table of docs/performance.md
     python benchmarks/recovery.py --kills worker,standby --times 9
+    python benchmarks/recovery.py --kills worker --guarantee exactly-once-2pc
 
 The benchmark's job takes documents at a fixed rate between an outside producer and consumer. The gap of a kill is the longest time
 between two deliveries around it, seen by the consumer; without a kill it is one over the rate, and the table says how much more it was
@@ -161,10 +162,12 @@ def main() -> None:
     parser.add_argument("--kills", default="worker,standby,executor,coordinator")
     parser.add_argument("--times", type=int, default=7, help="kills of a kind")
     parser.add_argument("--rate", type=float, default=50.0, help="documents a second")
+    parser.add_argument("--guarantee", default="exactly-once")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     for kind in options.kills.split(","):
+        KINDS[kind].guarantee = options.guarantee
         row = measure(kind, options.times, options.rate, options.seed)
         print(json.dumps(row) if options.json else "  ".join(f"{key}={value}" for key, value in row.items()), flush=True)
 

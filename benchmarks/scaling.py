@@ -183,27 +183,28 @@ def modelled(costs: Costs, workers: int, lines: Sequence[str], rate: float, inte
 
     def adjust(_rng: Random, plan: Plan, faults: FaultPlan) -> tuple[Plan, FaultPlan]:
         faults.heal()
-        return _plan(plan, workers, records, interval_ms * MS, costs.delay), faults
+        return plan_of(plan, workers, records, interval_ms * MS, costs.delay), faults
 
     job = SimJob(workload.graph, None, lambda _rng, _number: lines[0], 1)  # what is drawn is replaced by `adjust`
     simulate(seed, adjust=adjust, job=job, parts=FASTEST, timing=Timing(charge(costs), taken))
     return [(last[int(line.partition("\t")[0])] - record.available) / 1e3 for line, record in zip(lines, records, strict=True)]
 
 
-def _plan(drawn: Plan, workers: int, records: list[SimRecord], interval: int, delay: int) -> Plan:
-    """Nothing by chance but delays: no faults, no timeout that a busy worker would meet."""
-    front, source = FrontId(0), SourceName("docs")
+def plan_of(drawn: Plan, workers: int, records: list[SimRecord], interval: int, delay: int, fronts: int = 1) -> Plan:
+    """Nothing by chance but delays: no faults, no timeout that a busy worker would meet. Fronts take the records in turns."""
+    source = SourceName("docs")
+    settings = tuple(FrontSettings(FrontId(number), source, timed=False, replayable=False) for number in range(fronts))
     worker = replace(
-        drawn.worker, slots=SLOTS, fronts=(FrontSettings(front, source, timed=False, replayable=False),), dead_letter=None,
+        drawn.worker, slots=SLOTS, fronts=settings, dead_letter=None,
         credit_runs=1024, credit_bytes=8 << 20, delivery_items=8192, heartbeat=100 * MS, slice_size=128, debug=False,
     )  # fmt: skip
     coordinator = replace(
-        drawn.coordinator, workers=workers, fronts=1, slots=SLOTS, interval_us=interval, epoch_timeout_us=60 * SECOND,
+        drawn.coordinator, workers=workers, fronts=fronts, slots=SLOTS, interval_us=interval, epoch_timeout_us=60 * SECOND,
         heartbeat_us=60 * SECOND, stuck_us=60 * SECOND, drain_us=60 * SECOND, last_epoch_us=3 * SECOND, graph=workload.graph.identity,
     )  # fmt: skip
-    site = SourceSite(front, False, False, {Partition(""): records})
+    sites = [SourceSite(front.front, False, False, {Partition(""): records[front.front :: fronts]}) for front in settings]
     return replace(
-        drawn, sites=[site], worker=worker, coordinator=coordinator, workers=workers, standbys=0, delay=delay, turn=2,
+        drawn, sites=sites, worker=worker, coordinator=coordinator, workers=workers, standbys=0, delay=delay, turn=2,
         heal_at=records[-1].available, encode=False, stop_at=None,
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 Form = Literal["wire", "lines", "kafka"]
-NONE, AT_LEAST_ONCE, EXACTLY_ONCE = "none", "at-least-once", "exactly-once"
+NONE, AT_LEAST_ONCE, EXACTLY_ONCE, TWO_PHASES = "none", "at-least-once", "exactly-once", "exactly-once-2pc"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import job
 
-from systems.base import EXACTLY_ONCE, NONE, Cell, Command, Places, Setting
+from systems.base import AT_LEAST_ONCE, EXACTLY_ONCE, NONE, TWO_PHASES, Cell, Command, Places, Setting
 
 
 class Ours:
     """Two workers in Spark's executors, local mode."""
 
     form = "wire"
-    guarantees = (NONE, EXACTLY_ONCE)
+    guarantees = (NONE, AT_LEAST_ONCE, EXACTLY_ONCE, TWO_PHASES)
     pace = None
     settles = 0.0
 

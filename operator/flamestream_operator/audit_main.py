@@ -29,7 +29,7 @@ def verdict(complete: bool) -> dict[str, object]:
         return {"error": str(error)[: LONGEST // 2], "category": error.category}
     found = report.verdict
     return {
-        "clean": found.clean,
+        "clean": report.kept,
         "records": report.records,
         "delivered": found.delivered,
         "lost": found.lost,

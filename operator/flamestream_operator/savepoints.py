@@ -50,11 +50,12 @@ def take(store: ObjectStore, url: str, record: JobRecord, job: str, name: str) -
     found = read_manifest(store, record.manifest, record.manifest_hash)
     folder = f"savepoints/{job}/{name}"
     copied = _copied(store, store, found.segments, lambda segment: f"{folder}/{PurePosixPath(segment.name).name}")
-    manifest = msgspec.structs.replace(found, segments=copied)
+    held = _copied(store, store, found.held, lambda segment: f"{folder}/{PurePosixPath(segment.name).name}")
+    manifest = msgspec.structs.replace(found, segments=copied, held=held)
     digest = write_manifest(store, f"{folder}/manifest.json", manifest)
     return Savepoint(
         job=job, name=name, store=url, epoch=found.epoch, cut=found.cut, manifest=f"{folder}/manifest.json", manifest_hash=digest,
-        graph=found.graph, size=sum(segment.size for segment in copied), objects=len(copied) + 1,
+        graph=found.graph, size=sum(segment.size for segment in copied + held), objects=len(copied + held) + 1,
     )  # fmt: skip
 
 
@@ -63,8 +64,9 @@ def restore(source: ObjectStore, savepoint: Savepoint, target: ObjectStore, job:
     found = read_manifest(source, savepoint.manifest, savepoint.manifest_hash)
     folder = f"{plain(job)}/restored/{savepoint.name}"
     copied = _copied(source, target, found.segments, lambda segment: f"{folder}/{PurePosixPath(segment.name).name}")
-    outputs = found.outputs if job == savepoint.job else ()  # another job's sinks have never had anything
-    manifest = msgspec.structs.replace(found, job=job, segments=copied, outputs=outputs)
+    outputs, held = (found.outputs, found.held) if job == savepoint.job else ((), ())  # another job's sinks have never had anything
+    held = _copied(source, target, held, lambda segment: f"{folder}/{PurePosixPath(segment.name).name}")
+    manifest = msgspec.structs.replace(found, job=job, segments=copied, outputs=outputs, held=held)
     name = f"{folder}/manifest.json"
     digest = write_manifest(target, name, manifest)
     layout = Layout(LayoutVersion(0), (NOBODY,) * found.slots, (NOBODY,) * fronts, NOBODY)

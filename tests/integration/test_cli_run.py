@@ -35,7 +35,7 @@ spec:
   application: {file: sums.py, graph: graph}
   sources: {numbers: {generator: GENERATOR}}
   sinks: {totals: {files: {path: out, fsync: false}}}
-  guarantee: exactly-once
+  guarantee: GUARANTEE
   workers: {replicas: 2, standby: 1, slots: 16}
   checkpoint: {interval: 100ms, store: snapshots}
   limits: {runs: 16}
@@ -50,9 +50,9 @@ class Site:
         self.options = () if spark else ("--no-spark",)
         self.runs: list[subprocess.Popen[str]] = []
 
-    def write(self, generator: str, fails_at: int = -1) -> None:
+    def write(self, generator: str, fails_at: int = -1, guarantee: str = "exactly-once") -> None:
         (self.path / "sums.py").write_text(APPLICATION.replace("FAILS_AT", str(fails_at)))
-        (self.path / "job.yaml").write_text(MANIFEST.replace("GENERATOR", generator))
+        (self.path / "job.yaml").write_text(MANIFEST.replace("GENERATOR", generator).replace("GUARANTEE", guarantee))
 
     def start(self, *options: str) -> subprocess.Popen[str]:
         command = self._command("run", "job.yaml", "--json", *self.options, *options)
@@ -118,8 +118,9 @@ def ended(run: subprocess.Popen[str]) -> tuple[int, dict[str, Any]]:
     return run.returncode, answer
 
 
-def test_a_bounded_job_completes_and_its_audit_is_clean(site: Site) -> None:
-    site.write("{count: 2000}")
+@pytest.mark.parametrize("guarantee", ["exactly-once", "exactly-once-2pc", "at-least-once"])
+def test_a_bounded_job_completes_and_its_audit_is_clean(site: Site, guarantee: str) -> None:
+    site.write("{count: 2000}", guarantee=guarantee)
     code, answer = ended(site.start())
     assert (code, answer["outcome"]) == (ExitCode.OK, "completed")
     audit = site.audit()
@@ -151,14 +152,29 @@ def test_sigterm_stops_a_job_and_a_second_start_goes_on(site: Site) -> None:
     assert audit["clean"], audit
 
 
-def test_a_drained_job_has_delivered_everything_that_entered(site: Site) -> None:
-    site.write("{rate: 500}")
+@pytest.mark.parametrize("guarantee", ["exactly-once", "exactly-once-2pc"])
+def test_a_drained_job_has_delivered_everything_that_entered(site: Site, guarantee: str) -> None:
+    site.write("{rate: 500}", guarantee=guarantee)
     run = site.start("--drain")
     site.running()
     run.send_signal(signal.SIGTERM)
     code, answer = ended(run)
     assert (code, answer["outcome"]) == (ExitCode.OK, "drained")
     assert site.audit()["clean"]
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once-2pc", "at-least-once"])
+def test_a_drill_finds_that_the_guarantee_is_kept(site: Site, guarantee: str) -> None:
+    site.write("{rate: 1000}", guarantee=guarantee)
+    run = site.start()
+    site.running()
+    code, answer = site.ask("drill", "job.yaml", "--kill", "worker", "--times", "2", "--after", "0.3")
+    assert code == ExitCode.OK, answer
+    found = answer["audit"]["verdict"]
+    assert found["delivered"] > 0 and not (found["lost"] or found["foreign"] or found["reordered"]), answer
+    assert guarantee == "at-least-once" or answer["audit"]["clean"]
+    run.send_signal(signal.SIGTERM)
+    assert ended(run)[0] == ExitCode.OK
 
 
 @pytest.mark.parametrize("role", ["worker", "standby", "coordinator"])

@@ -292,6 +292,7 @@ class CoreCluster(Outcome):
                 self._post(name, ev.RunRead(action.fence, action.front, action.entry, records))
             case act.Upload():
                 stored, replaced = self._stored(name, action), [ref.name for ref in action.compact]
+                assert not action.held, "this cluster's jobs hold no output"
                 self._post(name, ev.Uploaded(action.fence, action.epoch, [stored], replaced))
             case act.Load():
                 rows = [row for ref in action.segments for row in self.segments[ref.name] if row.slot in action.slots]

@@ -84,7 +84,7 @@ def _job_rules() -> list[Schema]:
     same = " && ".join(f"self.application.{field} == oldSelf.application.{field}" for field in ("file", "graph"))
     return [
         _rule(
-            f"self.guarantee != 'exactly-once' || !self.sinks.exists(name, {unfenced})",
+            f"!(self.guarantee in ['exactly-once', 'exactly-once-2pc']) || !self.sinks.exists(name, {unfenced})",
             f"exactly-once needs sinks that can fence; {' and '.join(kinds)} cannot: choose another sink, or guarantee at-least-once",
             ".sinks",
         ),

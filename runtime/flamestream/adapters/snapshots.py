@@ -15,7 +15,8 @@ Format: docs/formats.md.
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
@@ -34,6 +35,8 @@ SEGMENT_BYTES: Final = 64 << 20
 """Keys and states in one segment before encoding; a greater upload is cut."""
 MAX_MERGE: Final = 512 << 20
 """Encoded bytes that are merged at once; greater segments are left as they are."""
+AT_ONCE: Final = 4
+"""Segments that are read at the same time."""
 MAX_WAITING: Final = 16
 """Actions of one fence that may wait for the one under way."""
 
@@ -51,7 +54,7 @@ class StoreSnapshots:
         self._newest = NO_FENCE
         self._under_way = False
         self._waiting: deque[Upload | Load] = deque()
-        self.prefetched = Prefetched(reactor, lambda segments, after: chains_in([self._table(ref) for ref in segments], after=after))
+        self.prefetched = Prefetched(reactor, lambda segments, after: chains_in(self._tables(segments), after=after))
 
     def upload(self, action: Upload) -> None:
         """Answer: Uploaded or UploadFailed."""
@@ -105,12 +108,14 @@ class StoreSnapshots:
     def _upload(self, action: Upload) -> Event:
         merge = list(action.compact) if sum(ref.size for ref in action.compact) <= MAX_MERGE else []
         between = partial(self._between, action.fence)
-        encoded = [_Encoded(encode_segment(rows, between), rows) for rows in _cut(action.rows)]
+        cut = _cut(action.rows)  # without a merge, one at a time is in memory
+        encoded: Iterable[_Encoded] = (_Encoded(encode_segment(rows, between), rows) for rows in cut)
         if merge:
             parts = [self._get(ref) for ref in merge] + [part.data for part in encoded]
             encoded = [_Encoded(merge_segments(parts, [ref.name for ref in merge]))]
         segments = [self._put(action, part) for part in encoded]
-        return Uploaded(action.fence, action.epoch, segments, [ref.name for ref in merge])
+        held = [self._put(action, _Encoded(encode_segment(rows, between), rows)) for rows in _cut(action.held)]
+        return Uploaded(action.fence, action.epoch, segments, [ref.name for ref in merge], held)
 
     def _put(self, action: Upload, part: "_Encoded") -> SegmentRef:
         self._between(action.fence)
@@ -121,15 +126,22 @@ class StoreSnapshots:
     def _load(self, action: Load) -> Event:
         chains = self.prefetched.chains(action.segments, action.slots)
         if chains is None:
-            between, tables = partial(self._between, action.fence), []
-            for ref in action.segments:
-                between()
-                tables.append(self._table(ref))
-            chains = chains_in(tables, action.slots, between=between)
-        return Loaded(action.fence, chains)
+            between = partial(self._between, action.fence)
+            chains = chains_in(self._tables(action.segments, between), action.slots, between=between)
+        held = chains_in(self._tables(action.held)) if action.held else ()
+        return Loaded(action.fence, chains, held)
 
-    def _table(self, ref: SegmentRef) -> Any:
-        return read_segment(self._get(ref), ref.name)
+    def _tables(self, refs: Sequence[SegmentRef], between: Callable[[], None] = lambda: None) -> list[Any]:
+        """Several at a time: waiting for the store, checksums and decoding all let the interpreter go."""
+
+        def table(ref: SegmentRef) -> Any:
+            between()
+            return read_segment(self._get(ref), ref.name, verified=True)
+
+        if len(refs) < 2:
+            return [table(ref) for ref in refs]
+        with ThreadPoolExecutor(AT_ONCE, "segments") as pool:
+            return list(pool.map(table, refs))
 
     def _get(self, ref: SegmentRef) -> bytes:
         data = self._store.get(ref.name)

@@ -30,7 +30,8 @@ def audit_with_spark(checked: CheckedJob, folder: RunFolder, complete: bool, beg
         past = [] if began is None else history_of(checked, began.paths)
         history = [Input(vertices[source.front.source], source, bounded=True) for source in past]
         found = audit_history(session(driver), job, folders, complete=complete, history=history, cut=cut)
-    clean = not (found.lost or found.doubled or found.foreign or found.reordered)
+    repeats = checked.job.spec.guarantee != "at-least-once" and found.doubled
+    clean = not (found.lost or repeats or found.foreign or found.reordered)
     if json:
         as_json({"complete": complete, "verdict": asdict(found), "clean": clean})
     else:

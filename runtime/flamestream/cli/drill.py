@@ -180,5 +180,5 @@ def _say(faults: list[Fault], report: Report, json: bool) -> None:
         as_json({"faults": [asdict(fault) for fault in faults], "audit": {**asdict(report), "clean": report.verdict.clean}})
     else:
         say(sentence(report))
-    if not report.verdict.clean:
+    if not report.kept:
         raise typer.Exit(ExitCode.DIFFERENCE)

@@ -21,7 +21,7 @@ from flamestream.adapters.zookeeper import ClusterState, SingleInstance, ZooKeep
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.cli import lineage
 from flamestream.cli.exit_codes import AlreadyRunning
-from flamestream.cli.manifest import DeadLetter
+from flamestream.cli.manifest import EXACT, DeadLetter
 from flamestream.cli.recorded import recorded_sources
 from flamestream.cli.run_folder import RunFolder, RunInfo
 from flamestream.cli.validation import CheckedJob
@@ -50,7 +50,7 @@ def frame_job(checked: CheckedJob, cut: Time = START) -> FrameJob:
         inputs=inputs,
         sinks={name: job.sink(name) for name in spec.sinks},
         dead_letter=spec.on_error.dead_letter if isinstance(spec.on_error, DeadLetter) else None,
-        exactly_once=spec.guarantee in ("exactly-once", "micro-batch"),
+        exactly_once=spec.guarantee in EXACT,
         debug=spec.debug,
     )
 

@@ -22,8 +22,10 @@ from flamestream.cli.manifest_parts import Part as _Part
 from flamestream.model.errors import ManifestError
 
 API_VERSION: Final = "flamestream.dev/v1alpha1"
-GUARANTEES: Final = ("exactly-once", "at-least-once", "micro-batch", "none")
-LATER: Final = ("exactly-once-2pc", "strong-productions", "at-most-once")
+GUARANTEES: Final = ("exactly-once", "exactly-once-2pc", "at-least-once", "micro-batch", "none")
+EXACT: Final = ("exactly-once", "exactly-once-2pc", "micro-batch")
+"""Those that need sinks which can fence."""
+LATER: Final = ("strong-productions", "at-most-once")
 ON_ERROR: Final = "write fail, or {deadLetter: SINK}"
 _PATHS: Final = {
     "files": ("path", "paths"),
@@ -131,7 +133,7 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     checkpoint: Checkpoint
     """How often state is saved, and where."""
     guarantee: str = "exactly-once"
-    """exactly-once, at-least-once or none."""
+    """exactly-once, exactly-once-2pc (output waits for its epoch), at-least-once or none."""
     journal: JournalSettings | None = None
     """Where the order of journalled sources is kept; needed for sources that can be read in one order only."""
     on_error: Literal["fail"] | DeadLetter = "fail"

@@ -9,7 +9,7 @@ from typing import Final
 
 from flamestream.adapters.journal import ZOOKEEPER
 from flamestream.adapters.worker_process import JournalConfig, WorkerProcessConfig
-from flamestream.cli.manifest import DeadLetter
+from flamestream.cli.manifest import EXACT, DeadLetter
 from flamestream.cli.validation import CheckedJob
 from flamestream.core.coordination import Settings
 from flamestream.core.settings import FrontSettings, WorkerSettings
@@ -40,7 +40,8 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
         slots=spec.workers.slots,
         fronts=fronts_of(checked),
         python=PYTHON,
-        exactly_once=spec.guarantee in ("exactly-once", "micro-batch"),
+        exactly_once=spec.guarantee in EXACT,
+        two_phase=spec.guarantee == "exactly-once-2pc",
         durable=spec.guarantee != "none",
         dead_letter=SinkName(spec.on_error.dead_letter) if isinstance(spec.on_error, DeadLetter) else None,
         credit_runs=spec.limits.runs,
@@ -89,4 +90,6 @@ def coordinator_settings(checked: CheckedJob) -> Settings:
         fronts=len(fronts_of(checked)),
         slots=spec.workers.slots,
         interval_us=int(spec.checkpoint.interval * 1_000_000) if spec.guarantee != "none" else None,
+        exactly_once=spec.guarantee in EXACT,
+        two_phase=spec.guarantee == "exactly-once-2pc",
     )

@@ -17,6 +17,7 @@ def command(
     seed: Annotated[int | None, typer.Option(help="One seed to run.", show_default=False)] = None,
     seeds: Annotated[str | None, typer.Option(help="Many: A:B runs A, A+1, ... B-1.", show_default=False)] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Print a line for every event.")] = False,
+    guarantee: Annotated[str, typer.Option(help="exactly-once, exactly-once-2pc or at-least-once.")] = "exactly-once",
     json: Json = False,
 ) -> None:
     """Run a whole job in simulation: workers, coordinators, consumers and store on one thread, with the faults that the seed draws.
@@ -24,13 +25,16 @@ def command(
     Example: [bold]flamestream simulate --seed 7 --trace[/bold], or [bold]--seeds 0:500[/bold]. The same seed gives the same trace.
     Exit code 3 if an invariant does not hold; the message has the seed and how to see it again.
     """
+    from flamestream.testing.settings import GUARANTEES, promising
     from flamestream.testing.simulator import SimulationFailure, simulate  # the simulator is no part of a running job
 
+    if guarantee not in GUARANTEES:
+        raise ManifestError(f"--guarantee {guarantee!r}: what is simulated is {', '.join(GUARANTEES)}")
     outcomes: dict[str, int] = {}
     events, started = 0, time.monotonic()
     for each in _chosen(seed, seeds):
         try:
-            result = simulate(each, trace=trace, show=say if trace and not json else None)
+            result = simulate(each, trace=trace, show=say if trace and not json else None, adjust=promising(guarantee))
         except SimulationFailure as failure:
             _failed(each, failure, json)
         outcomes[result.outcome] = outcomes.get(result.outcome, 0) + 1

@@ -65,7 +65,8 @@ def verify_command(manifest: ManifestFile, epoch: EpochNumber = None, json: Json
     job = read(manifest)
     name, snapshot = _one(job, epoch)
     store = _store(job)
-    problems = [problem for segment in snapshot.segments if (problem := _problem(store, segment.name, segment.size, segment.checksum))]
+    parts = [*snapshot.segments, *snapshot.held]
+    problems = [problem for segment in parts if (problem := _problem(store, segment.name, segment.size, segment.checksum))]
     if json:
         as_json({"name": name, "epoch": snapshot.epoch, "segments": len(snapshot.segments), "problems": problems})
     else:

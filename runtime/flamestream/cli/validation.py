@@ -16,7 +16,7 @@ from flamestream.adapters import sinks, sources
 from flamestream.adapters.application import load
 from flamestream.adapters.sinks import SinkTraits
 from flamestream.adapters.sources import SourceTraits
-from flamestream.cli.manifest import DeadLetter, Job, read
+from flamestream.cli.manifest import EXACT, DeadLetter, Job, read
 from flamestream.model.errors import ManifestError
 from flamestream.model.graph import Graph
 
@@ -89,7 +89,7 @@ def _described(job: Job, part: str, name: str, spec: object, describe: Callable[
 def _guarantee_holds(job: Job, of_sources: dict[str, SourceTraits], of_sinks: dict[str, SinkTraits]) -> None:
     guarantee = job.spec.guarantee
     for name, sink in of_sinks.items():
-        if guarantee in ("exactly-once", "micro-batch") and not sink.fences:
+        if guarantee in EXACT and not sink.fences:
             raise job.error(("spec", "sinks", name), sink.refusal.partition(": ")[2] or "this sink cannot fence")
     for name, source in of_sources.items():
         if guarantee == "none" and source.answers:

@@ -128,15 +128,18 @@ class Upload:
     epoch: Epoch
     rows: Sequence[Row]
     compact: Sequence[SegmentRef]
+    held: Sequence[Row] = ()
+    """These become segments of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Read `segments`, check them, give the chains of `slots`."""
+    """Read `segments`, check them, give the chains of `slots`; and all chains of `held`."""
 
     fence: Fence
     segments: Sequence[SegmentRef]
     slots: Sequence[Slot]
+    held: Sequence[SegmentRef] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,10 @@ class Settings:
     """A worker that comes while fewer than `workers` take part is given slots (costs a recovery)."""
     rebalance_pause_us: int = 5_000_000
     """The least time between a recovery and a rebalance."""
+    exactly_once: bool = True
+    """Consumers remember what they were given: one that does not is an error."""
+    two_phase: bool = False
+    """Output waits for the commit of its epoch (`exactly-once-2pc`): an end waits until none is held."""
     retry_us: int = 100_000
     """Pause before the record or a manifest is asked for again."""
     last_epoch_us: int = 3_000_000

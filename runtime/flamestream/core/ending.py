@@ -2,7 +2,8 @@
 
 Complete: every front has ended, minimal time is END, all output is acknowledged, and (where there are epochs) that is committed: a cut
 at END is a completed job whoever is still there. Drained: every worker has stopped reading (two reports since it was told, without a
-new item between them), nothing is in flight, all output is acknowledged, and one more epoch is committed; it need not be exact, since
+new item between them), nothing is in flight, all output is acknowledged, and one more epoch is committed (where output waits for
+commits: until none is held); it need not be exact, since
 what is missed is replayed by the next start. Failed: minimal time stands at the error, so one more epoch saves what is below.
 
 Keeps: only a completed job is marked so in the record; an ending ends, by its deadline at the latest.
@@ -45,10 +46,13 @@ class Drain:
         before = self._items.get(worker)
         self._items[worker] = (progress.items_in, before is not None and before[0] == progress.items_in)
 
+    def stopped(self, workers: Iterable[WorkerId]) -> bool:
+        """Whether nothing enters any more."""
+        return self.told and all(self._items.get(worker, (0, False))[1] for worker in workers)
+
     def quiet(self, workers: Iterable[WorkerId], acker: Progress | None) -> bool:
         """Whether what had entered has gone through."""
-        stopped = self.told and all(self._items.get(worker, (0, False))[1] for worker in workers)
-        return stopped and acker is not None and acker.oldest == END and acker.settled >= acker.minimal
+        return self.stopped(workers) and acker is not None and acker.oldest == END and acker.settled >= acker.minimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +113,19 @@ class Endings:
         """Whether it is certain that nothing is left. If only the last commit is missing, ask for it."""
         desk = self._desk
         if desk.settings.durable and desk.record.cut == END:
-            return self._epochs.pending is None
+            self.wants_epoch = self._holds()
+            return not self.wants_epoch and self._epochs.pending is None
         reports = desk.members.progress(desk.workers) if desk.running else [None]
         ended = all(report is not None and report.ended and report.settled == END for report in reports)
         self.wants_epoch = ended and desk.settings.durable
         return ended and not desk.settings.durable
+
+    def _holds(self) -> bool:
+        """The committed epoch holds output (or that is not known yet): the next one is accepted when it is with its consumers."""
+        committed = self._desk.committed
+        if not self._desk.settings.two_phase:
+            return False
+        return not committed.known(self._desk.record) or (committed.manifest is not None and bool(committed.manifest.held))
 
     def _mark_completed(self) -> bool:
         if self._desk.keeper.idle:
@@ -127,7 +139,7 @@ class Endings:
 
     def _fail_when_saved(self, failure: Failure) -> bool:
         desk = self._desk
-        saved = self._epochs.pending is None and desk.record.announced > failure.announced
+        saved = self._epochs.pending is None and desk.record.announced > failure.announced and not self._holds()
         if saved or not desk.running or self._healing.wrong or desk.time.due(failure.deadline):
             desk.stop_all(failure.message, Finish("failed", failure.category, failure.message))
         self.wants_epoch = True
@@ -147,9 +159,11 @@ class Endings:
         if not drain.told:
             drain.tell()
             desk.instructions.tell(desk.workers, DrainNow(desk.record.fence))
+        self.wants_epoch = desk.settings.two_phase and drain.stopped(desk.workers)  # what is held settles with epochs only
         if drain.quiet(desk.workers, desk.acker_progress) and self._epochs.pending is None:
             if drain.epoch is None:
                 drain.epoch = desk.record.announced
-            if not desk.settings.durable or desk.record.committed > drain.epoch or desk.minimal <= desk.record.cut:
+            saved = desk.record.committed > drain.epoch or desk.minimal <= desk.record.cut
+            if not desk.settings.durable or (saved and not self._holds()):
                 desk.stop_all("drained", Finish("drained"))
             self.wants_epoch = True

@@ -18,7 +18,8 @@ from flamestream.core.chain import Row
 from flamestream.core.events import Uploaded, UploadFailed
 from flamestream.core.keyed import KeyedState
 from flamestream.core.live_cuts import LiveCuts
-from flamestream.core.messages import FrontPosition, Refused, SegmentRef, SlotOutput
+from flamestream.core.messages import FrontPosition, Refused, SegmentRef
+from flamestream.core.outputs import Outputs
 from flamestream.core.snapshot import PendingSnapshot
 from flamestream.model.ids import Epoch, Fence
 from flamestream.model.time import Time
@@ -27,12 +28,16 @@ from flamestream.model.time import Time
 class EpochWork:
     """One worker's, in one attempt. `actions` gathers what must be done."""
 
-    def __init__(self, fence: Fence, cuts: LiveCuts, states: Mapping[int, KeyedState[Any]], slice_size: int) -> None:
+    def __init__(
+        self, fence: Fence, cuts: LiveCuts, states: Mapping[int, KeyedState[Any]], slice_size: int, *, remembered: bool = True
+    ) -> None:
+        """`remembered`: consumers know what they were given, and the manifest says so too."""
         self.actions: list[Action] = []
         self._fence = fence
         self._cuts = cuts
         self._states = states
         self._slice = slice_size
+        self._remembered = remembered
         self._pending: PendingSnapshot | None = None
         self._compact: dict[Epoch, list[SegmentRef]] = {}
         self._chores: list[Iterator[object]] = []
@@ -44,14 +49,17 @@ class EpochWork:
         self._decided(Epoch(epoch - 1))
         self._compact = {epoch: compact}
 
-    def cut(self, epoch: Epoch, cut: Time, fronts: list[FrontPosition], outputs: list[SlotOutput]) -> None:
+    def cut(self, epoch: Epoch, cut: Time, fronts: list[FrontPosition], outputs: Outputs) -> None:
         """Minimal time is `cut`: what is below is final, and at hand."""
         if self._cuts.announced is not None:
             reason = f"what became of epoch {self._cuts.announced[0]} has not been heard yet"
             self.actions.append(ToldCoordinator(Refused(self._fence, epoch, reason)))
             return
         self._cuts.announce(epoch, cut)  # chores that are left come first, and no row is made before them
-        self._pending = PendingSnapshot(self._fence, epoch, cut, self._rows(epoch, cut), fronts, outputs)
+        delivered = outputs.released() if self._remembered else []
+        self._pending = PendingSnapshot(
+            self._fence, epoch, cut, self._rows(epoch, cut), fronts, delivered, outputs.needed(cut), outputs.prepare(epoch)
+        )
 
     def committed(self, epoch: Epoch, cut: Time) -> bool:
         """False if that is not news."""
@@ -106,7 +114,7 @@ class EpochWork:
             self._pending = None
             self.actions.append(ToldCoordinator(Refused(self._fence, event.epoch, event.message)))
         else:
-            self._pending.uploaded(event.segments, event.replaced)
+            self._pending.uploaded(event.segments, event.replaced, event.held)
 
     def _trim(self) -> None:
         chore = self._chores[0]
@@ -117,7 +125,7 @@ class EpochWork:
 
     def _encode(self, pending: PendingSnapshot) -> None:
         if pending.encode(self._slice):
-            self.actions.append(Upload(self._fence, pending.epoch, pending.rows, self._compact.pop(pending.epoch, [])))
+            self.actions.append(Upload(self._fence, pending.epoch, pending.rows, self._compact.pop(pending.epoch, []), pending.held))
 
     def _rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
         for state in self._states.values():

@@ -81,6 +81,7 @@ def next_manifest(previous: Manifest | None, epoch: PendingEpoch, settings: Sett
         job=settings.job, graph=settings.graph, python=settings.python, slots=settings.slots, epoch=epoch.number, fence=epoch.fence,
         cut=epoch.cut, segments=(*old, *(segment for answer in answers for segment in answer.segments)),
         fronts=tuple(fronts[front] for front in sorted(fronts)), outputs=tuple(outputs[key] for key in sorted(outputs)),
+        held=tuple(segment for answer in answers for segment in answer.held),
     )  # fmt: skip
 
 
@@ -89,7 +90,7 @@ def superseded(previous: Manifest | None, name: str, new: Manifest) -> list[str]
     if previous is None:
         return []
     kept = {segment.name for segment in new.segments}
-    return [*(segment.name for segment in previous.segments if segment.name not in kept), name]
+    return [*(segment.name for segment in previous.segments if segment.name not in kept), *(held.name for held in previous.held), name]
 
 
 class Epochs:

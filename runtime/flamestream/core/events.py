@@ -175,6 +175,7 @@ class Uploaded:
     epoch: Epoch
     segments: Sequence[SegmentRef]
     replaced: Sequence[str]
+    held: Sequence[SegmentRef] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,8 @@ class Loaded:
 
     fence: Fence
     chains: Sequence[Chain]
+    held: Sequence[Chain] = ()
+    """Of the held output asked for, whatever their slots."""
 
 
 @dataclass(frozen=True, slots=True)

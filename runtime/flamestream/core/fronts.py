@@ -85,11 +85,21 @@ class Fronts:
         """Every worker is ready: replay, then go on."""
         self._started = True
         for number, front in self._fronts.items():
+            if bound == END:  # all input was through at the cut: only what the snapshot holds is left to do
+                self._over(number, front)
+                continue
             if isinstance(front, JournalledFront):
                 entries = self._sealed.get(number, ())
                 front.start(entries, bound)
                 self._to_read[number] = list(reversed(entries))
             self._read_on(number)
+
+    def _over(self, number: FrontId, front: Front) -> None:
+        if isinstance(front, TimedFront):
+            front.end()
+        else:
+            self._ending.add(number)
+            front.ended = True
 
     # --- records --------------------------------------------------------------------------------------------------------------------
 

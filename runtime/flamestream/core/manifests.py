@@ -5,6 +5,8 @@ that names it, never an empty state (invariant 4).
 Does not: read bytes or check hashes (the shell, with the hash in the record), or load segments (the workers).
 """
 
+import msgspec
+
 from flamestream.core.coordination import ManifestBroken, ManifestLoaded, ReadManifest, Settings
 from flamestream.core.deadlines import Deadlines
 from flamestream.core.instructions import Instructions
@@ -41,6 +43,8 @@ class CommittedManifest:
 
     def learn(self, name: str, manifest: Manifest) -> None:
         """It was just committed."""
+        if not self._settings.exactly_once:
+            manifest = msgspec.structs.replace(manifest, outputs=())  # no consumer has to remember anything
         self.manifest, self.name = manifest, name
         self.size = sum(segment.size for segment in manifest.segments)
         self.problem = ""
@@ -81,6 +85,8 @@ def _check_manifest(manifest: Manifest, record: JobRecord, settings: Settings) -
             f"manifest {name} is of epoch {manifest.epoch} at cut {manifest.cut}, but the job record has epoch {record.committed} at"
             f" {record.cut}: store and cluster state do not belong together; restore both from the same moment"
         )
+    if manifest.held and not settings.two_phase:
+        raise UserError(holds_output(name))
     for what, theirs, ours in (
         ("job", manifest.job, settings.job),
         ("graph", manifest.graph, settings.graph),
@@ -92,3 +98,11 @@ def _check_manifest(manifest: Manifest, record: JobRecord, settings: Settings) -
                 f"manifest {name} was written by another {what}: it has {theirs!r}, this job has {ours!r}. Start with the {what} of the"
                 f" snapshot, or give the job another name (and so a new store and record)"
             )
+
+
+def holds_output(name: str) -> str:
+    """Why another guarantee cannot go on from this manifest."""
+    return (
+        f"manifest {name} holds output that exactly-once-2pc has not delivered yet: start the job with that guarantee once more, stop it "
+        "with a drain (which delivers everything), and change the guarantee then"
+    )

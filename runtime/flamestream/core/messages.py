@@ -140,6 +140,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     segments: tuple[SegmentRef, ...]
     fronts: tuple[FrontPosition, ...]
     outputs: tuple[SlotOutput, ...]
+    held: tuple[SegmentRef, ...] = ()
+    """Output below the cut that may leave now that it is committed, and that no consumer surely has (`exactly-once-2pc`)."""
 
 
 # --- worker to coordinator ----------------------------------------------------------------------------------------------------------
@@ -181,7 +183,7 @@ class CutTaken(_Message, frozen=True):
 
 
 class Accepted(_Message, frozen=True):
-    """My slots are durable at the cut of `epoch`, and every sink has acknowledged all output below it."""
+    """My slots are durable at the cut of `epoch`, and every sink has acknowledged all output below it that is not in `held`."""
 
     fence: Fence
     epoch: Epoch
@@ -191,6 +193,7 @@ class Accepted(_Message, frozen=True):
     """Segments that `segments` makes superfluous (compaction)."""
     fronts: list[FrontPosition]
     outputs: list[SlotOutput]
+    held: list[SegmentRef] = []
 
 
 class Refused(_Message, frozen=True):

@@ -2,16 +2,18 @@
 
     results -> barrier (until minimal time has passed them) -> delivery (until the consumer has acknowledged them) -> settled
 
-Does not: order or drop results (barrier.py), cut bundles or filter a replay (delivery.py), talk to consumers.
+Does not: order or drop results (barrier.py), cut bundles or filter a replay (delivery.py), talk to consumers, or wait for commits
+(held_outputs.py does).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from flamestream.core.actions import Deliver
+from flamestream.core.chain import Chain, Row
 from flamestream.core.events import BundlesAcknowledged, SinkOpened
 from flamestream.core.messages import SlotOutput
 from flamestream.core.parts import Parts
-from flamestream.model.ids import Fence, SinkName
+from flamestream.model.ids import Epoch, Fence, SinkName
 from flamestream.model.time import END, Time
 
 
@@ -64,3 +66,19 @@ class Outputs:
     def released(self) -> list[SlotOutput]:
         """How far each slot is."""
         return [output for delivery in self.deliveries.values() for output in delivery.outputs()]
+
+    # --- where output waits for a commit (held_outputs.py); here it does not ----------------------------------------------------------
+
+    def resume(self, held: Iterable[Chain]) -> None:
+        """Every worker is ready; `held` is what the snapshot holds for slots of this worker."""
+
+    def prepare(self, epoch: Epoch) -> list[Row]:
+        """What the snapshot of `epoch` has to hold."""
+        return []
+
+    def needed(self, cut: Time) -> Time:
+        """An epoch cut at `cut` is accepted when that much is settled (!)."""
+        return cut
+
+    def commit(self, cut: Time) -> None:
+        """An epoch is committed at `cut`."""

@@ -52,6 +52,10 @@ class Rejoin:
         """Slots whose state is complete at every live cut."""
         self._unopened: set[SinkName] = set()
         self._loading: set[Slot] = set()
+        self._waits_for_load = False
+        self._mine: frozenset[Slot] = frozenset()
+        self.held: list[Chain] = []
+        """Output that the snapshot holds for slots of this worker."""
         self._t_last = bytes(LEAST)
 
     @property
@@ -76,11 +80,20 @@ class Rejoin:
         actions: list[Action] = [LinkPeers(fence, message.key, others)]
         self._loading = set(mine) - self._have if message.manifest is not None else set()
         self._have |= set(mine) - self._loading
-        if message.manifest is not None and self._loading:
-            segments = [segment for segment in message.manifest.segments if self._loading.intersection(segment.slots)]
-            actions.append(Load(fence, segments, sorted(self._loading)))
+        actions += self._loads(message, mine)
         self._unopened = set(sinks)
         return actions + [OpenSink(fence, sink, mine) for sink in sinks]
+
+    def _loads(self, message: Recover, mine: Sequence[Slot]) -> list[Action]:
+        self.held, self._mine, self._waits_for_load = [], frozenset(mine), False
+        if message.manifest is None:
+            return []
+        held = [segment for segment in message.manifest.held if self._mine.intersection(segment.slots)]
+        if not self._loading and not held:
+            return []
+        self._waits_for_load = True
+        segments = [segment for segment in message.manifest.segments if self._loading.intersection(segment.slots)]
+        return [Load(message.assignment.fence, segments, sorted(self._loading), held)]
 
     def _roll_back(self, cut: Time, mine: Sequence[Slot]) -> None:
         self._have = self._have.intersection(mine) if self._cuts.holds(cut) else set()
@@ -94,7 +107,7 @@ class Rejoin:
         self._unopened.discard(sink)
         self._t_last = max([self._t_last, newest, *(bundle.t_last for bundle in last.values())])
 
-    def loaded(self, chains: Sequence[Chain]) -> None:
+    def loaded(self, chains: Sequence[Chain], held: Sequence[Chain] = ()) -> None:
         """The state of the slots that were not at hand. Raises Corrupt if rows are missing."""
         by_operation: dict[int, list[Chain]] = {}
         for chain in chains:
@@ -102,7 +115,8 @@ class Rejoin:
         for operation, its in by_operation.items():
             self._states[operation].load(its)
         self._have |= self._loading
-        self._loading = set()
+        self._loading, self._waits_for_load = set(), False
+        self.held = [chain for chain in held if chain.slot in self._mine]
 
     def seal(self) -> None:
         """All workers have opened their sinks."""
@@ -123,7 +137,7 @@ class Rejoin:
         if self._phase is Phase.OPENING and not self._unopened:
             self._phase = Phase.OPENED
             told.append(Opened(self._fence, self._t_last, outputs))
-        if self._phase is Phase.SEALING and all_sealed and not self._loading:
+        if self._phase is Phase.SEALING and all_sealed and not self._waits_for_load:
             self._phase = Phase.READY
             told.append(Sealed(self._fence, last))
         return told

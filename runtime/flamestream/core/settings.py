@@ -33,6 +33,8 @@ class WorkerSettings:
     python: str = ""
     exactly_once: bool = True
     """False (`at-least-once`, `none`): no filter by `t_last`, no comparison of a replay with what was delivered."""
+    two_phase: bool = False
+    """`exactly-once-2pc`: output waits for the commit of its epoch, whose snapshot holds it."""
     durable: bool = True
     """False (`none`): no journal entries are waited for, nothing is restored."""
     dead_letter: SinkName | None = None

@@ -23,6 +23,7 @@ from flamestream.core.actions import Action, Exit, Prefetch, ToldCoordinator, Wa
 from flamestream.core.dataflow import Work
 from flamestream.core.epoch_work import EpochWork
 from flamestream.core.fronts import Fronts
+from flamestream.core.held_outputs import HeldOutputs
 from flamestream.core.latency import Latency
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.outbox import Gathered, Inbox, Outbox
@@ -176,6 +177,7 @@ class Worker:
                 self._advance()
             case msg.Replay():
                 if self._rejoin.replay():
+                    self._outputs.resume(self._rejoin.held)
                     self._fronts.start(message.bound)
             case msg.Announce():
                 self._epochs.announced(message.epoch, message.compact)
@@ -184,6 +186,7 @@ class Worker:
             case msg.Committed():
                 if self._epochs.committed(message.epoch, message.cut):
                     self._fronts.committed(message.cut)
+                    self._outputs.commit(message.cut)
             case msg.Abort():
                 self._epochs.aborted(message.epoch)
             case msg.Drain():
@@ -206,11 +209,12 @@ class Worker:
         self._fronts = Fronts(self.fence, settings, layout.fronts_of(me), positions, self._enter)
         askable = {front.front: not front.timed for front in settings.fronts}
         self._acker = Acker(askable, layout.workers, cut) if layout.acker == me else None
-        self._outputs = Outputs(self.fence, self._sinks, cut, settings.delivery_items, self._parts)
+        outputs = HeldOutputs if settings.two_phase else Outputs
+        self._outputs = outputs(self.fence, self._sinks, cut, settings.delivery_items, self._parts)
         self._broken: dict[WorkerId, str] = {}
         self._runs.clear()
         self._told_all.clear()
-        self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings.slice_size)
+        self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings.slice_size, remembered=settings.exactly_once)
         self._minimal = self._settled_told = cut
         self.flow.reset(layout.owners, self._outputs.barriers)
 
@@ -250,7 +254,7 @@ class Worker:
             case ev.JournalSealed():
                 self._fronts.sealed(event.front, event.entries)
             case ev.Loaded():
-                self._rejoin.loaded(event.chains)
+                self._rejoin.loaded(event.chains, event.held)
             case ev.LoadFailed():
                 self._halt(event.category, event.message)
             case _:
@@ -373,7 +377,7 @@ class Worker:
             case msg.Settled():
                 self._fronts.settled(message.time)
             case msg.Cut():
-                self._epochs.cut(message.epoch, message.time, self._fronts.positions(message.time), self._outputs.released())
+                self._epochs.cut(message.epoch, message.time, self._fronts.positions(message.time), self._outputs)
                 if self._acker is not None:
                     self._actions.append(ToldCoordinator(msg.CutTaken(self.fence, message.epoch, message.time)))
 

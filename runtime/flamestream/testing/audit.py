@@ -65,6 +65,10 @@ class Verdict:
         """Byte for byte what the reference gives."""
         return not (self.lost or self.doubled or self.foreign or self.reordered)
 
+    def keeps(self, guarantee: str) -> bool:
+        """Whether a job with this guarantee may have delivered so. Under at-least-once repeats of equal (meta, bytes) do not count."""
+        return not (self.lost or self.foreign or self.reordered) if guarantee == "at-least-once" else self.clean
+
 
 class _Identity(NamedTuple):
     """What makes two items the same."""

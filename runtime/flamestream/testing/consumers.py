@@ -106,6 +106,20 @@ class ConsumerSite:
         log.last = LastBundle(bundle.sequence, bundle.t_last, bundle.items)
 
 
+class Forgetful(ConsumerSite):
+    """A consumer of the weakest kind that at-least-once allows: it knows no fences, remembers nothing, and takes whatever comes."""
+
+    def open(self, fence: Fence, slots: Sequence[Slot]) -> dict[Slot, LastBundle] | None:
+        """Nothing is remembered."""
+        return {}
+
+    def deliver(self, fence: Fence, bundles: Sequence[Bundle]) -> bool:
+        """Take them, also from a zombie, also again."""
+        for bundle in bundles:
+            self.taken(self.sink, fence, bundle)
+        return True
+
+
 class ConsumerPort:
     """One worker process's connection to one consumer (`ports.Consumer`)."""
 

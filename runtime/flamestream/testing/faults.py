@@ -95,6 +95,8 @@ class FaultPlan:
     def __init__(self, rng: Random, trace: Trace, rates: Mapping[Fault, float], moments: list[Moment]) -> None:
         self.rates = dict(rates)
         self.moments = moments
+        self.late = 20
+        """Times the usual delay: how late a late frame is."""
         self._rng = rng
         self._trace = trace
 

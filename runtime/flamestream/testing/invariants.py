@@ -170,8 +170,8 @@ class Invariants:
         manifest = _manifests.decode(data)
         same = (manifest.epoch, manifest.cut, manifest.fence.attempt) == (record.committed, record.cut, record.attempt)
         self._world.require(same, "5 commit", f"manifest {record.manifest} is of another epoch, cut or attempt than the record")
-        self._committed, self._committed_name = manifest, record.manifest
         self._covers(manifest)
+        self._committed, self._committed_name = manifest, record.manifest
         self._positions(manifest)
         self._state(manifest)
 
@@ -222,7 +222,7 @@ class Invariants:
     def deleting(self, name: str) -> None:
         """An object is about to be removed."""
         if self._committed is not None:
-            needed = {self._committed_name, *(ref.name for ref in self._committed.segments)}
+            needed = {self._committed_name, *(ref.name for ref in (*self._committed.segments, *self._committed.held))}
             self._world.require(name not in needed, "5 commit", f"{name} is deleted, epoch {self._committed.epoch} needs it")
 
     # --- 8: bounds ------------------------------------------------------------------------------------------------------------------

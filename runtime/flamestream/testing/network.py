@@ -150,7 +150,7 @@ class Network:
         frame = _decoder.decode(_encoder.encode(frame)) if self._encode else frame
         delay = world.between(self._delay // 2, self._delay * 2)
         if world.hits(Fault.FRAME_DELAY):
-            delay *= 20
+            delay *= world.faults.late
         silent_until = self._silent.get((sender, peer), 0)
         way.arrives = max(way.arrives, world.now + delay, silent_until)
         world.after(way.arrives - world.now, self._arrive, way, sender, peer, frame)

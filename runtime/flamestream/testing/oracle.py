@@ -55,7 +55,7 @@ class Oracle:
         self._sources = {front: next(v for v in graph.sources if v.name == name) for front, name in sources.items()}
         self._keys = {v.name: v.key for v in graph.sinks}
         self._slot_count = slots
-        self._dead_letter = dead_letter
+        self.dead_letter = dead_letter
         self._walk = Walk(graph)
         self._behind = Walk(graph)
         self._behind_runs = 0
@@ -134,13 +134,13 @@ class Oracle:
     def _interpret(self, run: tuple[Time, FrontId, Partition, Offset, int]) -> None:
         time, front, partition, first, count = run
         reached = self._walk.run(self._sources[front], time, self._records(front, partition, first, count))
-        if self._dead_letter is None and any(name == ERRORS for name, _, _ in reached):
+        if self.dead_letter is None and any(name == ERRORS for name, _, _ in reached):
             self.error_at = time
             return
         self.runs.append(run)
         for name, meta, payload in reached:
             encoded = codec.encode(payload)
-            sink = self._dead_letter if name == ERRORS and self._dead_letter is not None else SinkName(name)
+            sink = self.dead_letter if name == ERRORS and self.dead_letter is not None else SinkName(name)
             expected = self.expected(sink, self._slot(name, payload, encoded))
             expected.metas.append(meta)
             expected.payloads.append(encoded)

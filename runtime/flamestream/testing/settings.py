@@ -1,12 +1,14 @@
 """What a seed draws before its run begins: the job, its input, the sizes and times of everything, and the faults."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from random import Random
 
 from flamestream.core.coordination import Settings
 from flamestream.core.settings import FrontSettings, WorkerSettings
 from flamestream.model.ids import Partition, SourceName
 from flamestream.model.time import FrontId, Timestamp
+from flamestream.testing.faults import FaultPlan
 from flamestream.testing.graphs import SimJob, drawn_job
 from flamestream.testing.producers import SimRecord, SourceSite
 from flamestream.testing.world import EPOCH_START
@@ -32,6 +34,7 @@ class Plan:
     encode: bool
     stop_at: int | None
     """When somebody stops the job, to start it again a little later."""
+    guarantee: str = "exactly-once"
 
 
 def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
@@ -51,6 +54,26 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
         delay=rng.choice([50, 100, 100, 300]), turn=rng.choice([20, 100, 300]), heal_at=heal_at, encode=rng.random() < 0.1,
         stop_at=rng.randint(EPOCH_START, heal_at) if rng.random() < 0.15 else None,
     )  # fmt: skip
+
+
+GUARANTEES = ("exactly-once", "exactly-once-2pc", "at-least-once")
+
+
+Adjust = Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]]
+"""Directs a run."""
+
+
+def promising(guarantee: str, direct: Adjust | None = None) -> Adjust:
+    """Runs whose job asks for `guarantee`, directed further by `direct`."""
+    exactly_once, two_phase = guarantee != "at-least-once", guarantee == "exactly-once-2pc"
+
+    def adjust(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
+        plan, faults = (drawn, chosen) if direct is None else direct(rng, drawn, chosen)
+        worker = replace(plan.worker, exactly_once=exactly_once, two_phase=two_phase)
+        coordinator = replace(plan.coordinator, exactly_once=exactly_once, two_phase=two_phase)
+        return replace(plan, guarantee=guarantee, worker=worker, coordinator=coordinator), faults
+
+    return adjust
 
 
 def _coordinator(rng: Random, job: SimJob, worker: WorkerSettings, workers: int) -> Settings:

@@ -20,9 +20,10 @@ from flamestream.core.parts import REFERENCE, Parts
 from flamestream.model.ids import Fence, SinkName, WorkerId
 from flamestream.model.time import Timestamp
 from flamestream.testing.cluster import Cluster
-from flamestream.testing.consumers import ConsumerSite
-from flamestream.testing.faults import FaultPlan, drawn_faults
+from flamestream.testing.consumers import ConsumerSite, Forgetful
+from flamestream.testing.faults import drawn_faults
 from flamestream.testing.graphs import SimJob
+from flamestream.testing.guarantees import OF_GUARANTEE
 from flamestream.testing.invariants import Invariants, told_by
 from flamestream.testing.journals import Journals
 from flamestream.testing.network import Network
@@ -30,7 +31,7 @@ from flamestream.testing.oracle import Oracle
 from flamestream.testing.outside import Outside
 from flamestream.testing.process import Charge
 from flamestream.testing.records import Records
-from flamestream.testing.settings import LIVENESS_LIMIT, MS, Plan, drawn_plan
+from flamestream.testing.settings import LIVENESS_LIMIT, MS, Adjust, Plan, drawn_plan
 from flamestream.testing.stores import Store
 from flamestream.testing.trace import Trace
 from flamestream.testing.worker_node import WorkerNode
@@ -72,7 +73,7 @@ class Timing:
 
 def simulate(
     seed: int, *, broken: Variant | None = None, trace: bool = False, show: Callable[[str], None] | None = None,
-    adjust: "Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]] | None" = None, job: SimJob | None = None,
+    adjust: Adjust | None = None, job: SimJob | None = None,
     parts: Parts = REFERENCE, timing: Timing | None = None,
 ) -> Result:  # fmt: skip
     """One run. `trace` keeps (and `show` prints) a line an event; `adjust` and `job` direct it; workers are made of `parts`.
@@ -86,7 +87,7 @@ class _Run:
     """Everything of one run, wired together."""
 
     def __init__(
-        self, seed: int, trace: Trace, adjust: "Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]] | None", job: SimJob | None,
+        self, seed: int, trace: Trace, adjust: Adjust | None, job: SimJob | None,
         parts: Parts, timing: Timing | None,
     ) -> None:  # fmt: skip
         self._parts, self._timing = parts, timing
@@ -96,12 +97,13 @@ class _Run:
         if adjust is not None:
             plan, faults = adjust(rng, plan, faults)
         self.plan, self.enabled = plan, faults.enabled
-        self.world = World(seed, rng, trace, faults)
+        self.world = World(seed, rng, trace, faults, plan.guarantee)
         self.outside = _outside(self.world, plan)
         sources = {front.front: str(front.source) for front in plan.worker.fronts}
         oracle = Oracle(self.world, plan.job.graph, plan.sites, sources, plan.worker.slots, plan.worker.dead_letter)
         self.oracle = oracle
-        self.invariants = Invariants(self.world, oracle, self.outside.store, plan.worker.credit_runs)
+        kind = OF_GUARANTEE.get(plan.guarantee, Invariants)
+        self.invariants = kind(self.world, oracle, self.outside.store, plan.worker.credit_runs)
         self._wire()
         self.cluster = Cluster(self.world, plan, self.outside)
         self.cluster.make_worker = self._make_worker
@@ -230,9 +232,9 @@ def _outside(world: World, plan: Plan) -> Outside:
     sinks = [SinkName(vertex.name) for vertex in plan.job.graph.sinks]
     if plan.worker.dead_letter is not None:
         sinks.append(plan.worker.dead_letter)
-    delay = plan.delay
+    delay, site = plan.delay, ConsumerSite if plan.worker.exactly_once else Forgetful
     return Outside(
         Network(world, delay, plan.encode), Journals(world, delay, [site.front for site in plan.sites if not site.timed]),
-        Store(world, 3 * delay), Records(world, 2 * delay), {sink: ConsumerSite(world, sink, delay) for sink in sinks},
+        Store(world, 3 * delay), Records(world, 2 * delay), {sink: site(world, sink, delay) for sink in sinks},
         {site.front: site for site in plan.sites}, delay, plan.turn,
     )  # fmt: skip

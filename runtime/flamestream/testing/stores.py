@@ -14,7 +14,7 @@ from hashlib import sha256
 import msgspec
 
 from flamestream.core.actions import Load, Upload
-from flamestream.core.chain import Row, chains_of
+from flamestream.core.chain import Chain, Row, chains_of
 from flamestream.core.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
 from flamestream.core.messages import SegmentRef
 from flamestream.model.ids import Slot
@@ -200,7 +200,14 @@ class SnapshotPort:
                 self._say(LoadFailed(action.fence, "corrupt" if result.corrupt else "retryable", result.message))
             else:
                 slots = set(action.slots)
-                self._say(Loaded(action.fence, chains_of(row for row in result if row.slot in slots)))
+                chains = chains_of(row for row in result if row.slot in slots)
+                self._read(action.held, lambda held: loaded(chains, held))
+
+        def loaded(chains: list[Chain], held: list[Row] | StoreError) -> None:
+            if isinstance(held, StoreError):
+                self._say(LoadFailed(action.fence, "corrupt" if held.corrupt else "retryable", held.message))
+            else:
+                self._say(Loaded(action.fence, chains, chains_of(held)))
 
         self._read(action.segments, done)
 
@@ -212,8 +219,18 @@ class SnapshotPort:
         self._write(action, compacted([*result, *action.rows]), [ref.name for ref in action.compact])
 
     def _write(self, action: Upload, rows: list[Row], replaced: list[str]) -> None:
-        if not rows:
+        def written(segments: list[SegmentRef]) -> None:
+            self._put(action, action.held, lambda held: self._say(Uploaded(action.fence, action.epoch, segments, replaced, held)))
+
+        if rows or action.held:
+            self._put(action, rows, written)
+        else:
             self._store.world.after(1, self._say, Uploaded(action.fence, action.epoch, [], replaced))
+
+    def _put(self, action: Upload, rows: Sequence[Row], written: Callable[[list[SegmentRef]], None]) -> None:
+        """One segment, if there are rows."""
+        if not rows:
+            written([])
             return
         self._nonce += 1
         name = f"segments/e{action.epoch}-a{action.fence.attempt}-{self._writer}-{self._nonce}"
@@ -226,7 +243,7 @@ class SnapshotPort:
                 self._store.world.trace.cover("snapshot.upload failed")
                 self._say(UploadFailed(action.fence, action.epoch, problem))
             else:
-                self._say(Uploaded(action.fence, action.epoch, [ref], replaced))
+                written([ref])
 
         store_surely(self._store, name, data, done)
 

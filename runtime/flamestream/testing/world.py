@@ -21,23 +21,25 @@ EPOCH_START = 1_000_000
 class SimulationFailure(Exception):
     """An invariant does not hold, or the job did not end."""
 
-    def __init__(self, seed: int, invariant: str, now: int, detail: str) -> None:
-        self.seed, self.invariant, self.now, self.detail = seed, invariant, now, detail
+    def __init__(self, seed: int, invariant: str, now: int, detail: str, guarantee: str = "exactly-once") -> None:
+        self.seed, self.invariant, self.now, self.detail, self.guarantee = seed, invariant, now, detail, guarantee
+        under = "" if guarantee == "exactly-once" else f" --guarantee {guarantee}"
         super().__init__(
             f"seed {seed}: {invariant} at {now / 1000:.3f} ms of virtual time: {detail}\n"
-            f"replay it with: flamestream simulate --seed {seed} --trace"
+            f"replay it with: flamestream simulate --seed {seed}{under} --trace"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """It travels between processes of a swarm."""
-        return SimulationFailure, (self.seed, self.invariant, self.now, self.detail)
+        return SimulationFailure, (self.seed, self.invariant, self.now, self.detail, self.guarantee)
 
 
 class World:
     """What all simulated parts share."""
 
-    def __init__(self, seed: int, rng: Random, trace: Trace, faults: FaultPlan) -> None:
+    def __init__(self, seed: int, rng: Random, trace: Trace, faults: FaultPlan, guarantee: str = "exactly-once") -> None:
         self.seed = seed
+        self.guarantee = guarantee
         self.rng = rng
         self.trace = trace
         self.faults = faults
@@ -68,7 +70,7 @@ class World:
 
     def fail(self, invariant: str, detail: str) -> SimulationFailure:
         """To be raised."""
-        return SimulationFailure(self.seed, invariant, self.now, detail)
+        return SimulationFailure(self.seed, invariant, self.now, detail, self.guarantee)
 
     def require(self, holds: bool, invariant: str, detail: str) -> None:
         """Raise unless it holds."""

@@ -6,10 +6,12 @@ from typing import Any
 from flamestream.core import messages as msg
 from flamestream.core.actions import Bundle, Deliver
 from flamestream.core.delivery import Delivery
+from flamestream.core.held_outputs import HeldOutputs
 from flamestream.core.snapshot import PendingSnapshot
 from flamestream.core.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model.meta import Meta
+from flamestream.model.time import START
 from flamestream.testing.consumers import ConsumerPort, ConsumerSite
 from flamestream.testing.faults import Fault
 from sim.variants.variant import BrokenVariant, directed, patch
@@ -55,11 +57,43 @@ def _credit_at_the_barrier(self: Worker, message: msg.PeerMessage) -> None:
         self._fronts.settled(message.time)
 
 
+_prepare, _resume = HeldOutputs.prepare, HeldOutputs.resume
+
+
+def _at_the_cut(self: HeldOutputs, epoch: Any) -> Any:
+    """What is prepared leaves at once."""
+    rows = _prepare(self, epoch)
+    for number, call in self._prepared:
+        self._ready[self.deliveries[number].sink].append(call)
+    self._prepared = []
+    return rows
+
+
+def _in_memory_only(self: HeldOutputs, epoch: Any) -> Any:
+    """The snapshot does not hold it."""
+    _prepare(self, epoch)
+    return []
+
+
+_commit = HeldOutputs.commit
+
+
+def _no_wait(self: HeldOutputs, cut: Any) -> None:
+    """Without the assertion that would notice at once."""
+    held, self._ready = self._ready, {sink: type(calls)() for sink, calls in self._ready.items()}
+    flying, self._in_flight = self._in_flight, {}
+    _commit(self, cut)
+    self._in_flight = flying
+    for sink, calls in held.items():
+        self._ready[sink].extendleft(reversed(calls))
+
+
 TAKEOVERS = directed(
     Fault.WORKER_CRASH, Fault.CONSUMER_SLOW, rate=0.5, times=6, spacing=1_000, worker={"delivery_items": 1},
     coordinator={"grace_us": 1_000, "workers": 3, "interval_us": 1_000_000}, plan={"workers": 3, "standbys": 0},
 )  # fmt: skip
 """Slots of a lost worker, which was behind, go to survivors, which are ahead."""
+TWO_PHASES = "exactly-once-2pc"
 ZOMBIES = directed(
     Fault.WORKER_PAUSE, Fault.CONSUMER_SLOW, rate=0.2, times=8, spacing=1_000, worker={"heartbeat": 5_000, "delivery_items": 1},
     coordinator={"heartbeat_us": 15_000, "grace_us": 1_000, "workers": 2}, plan={"workers": 2, "standbys": 2},
@@ -75,6 +109,25 @@ VARIANTS = [
     BrokenVariant("t_last per worker", patch(Delivery, opened=_one_t_last), TAKEOVERS),
     BrokenVariant("no fencing at the consumer", patch(ConsumerSite, refuses=lambda self, fence, slot: False), ZOMBIES),
     BrokenVariant("bundles recut on retry", patch(ConsumerPort, _send=_recut), directed(Fault.CONSUMER_CRASH, rate=0.5)),
+    BrokenVariant("two phases: output leaves with the cut", patch(HeldOutputs, prepare=_at_the_cut), guarantee=TWO_PHASES),
+    BrokenVariant("two phases: held output in memory only", patch(HeldOutputs, prepare=_in_memory_only), guarantee=TWO_PHASES),
+    BrokenVariant(
+        "two phases: held output is not delivered by the next attempt",
+        patch(HeldOutputs, resume=lambda self, held: _resume(self, [])),
+        guarantee=TWO_PHASES,
+    ),
+    BrokenVariant(
+        "two phases: no wait for what the epoch before held",
+        patch(HeldOutputs, needed=lambda self, cut: START, commit=_no_wait),
+        directed(Fault.CONSUMER_SLOW, Fault.CONSUMER_CRASH, rate=0.5),
+        guarantee=TWO_PHASES,
+    ),
+    BrokenVariant(
+        "at least once: no wait for the consumers' acks before a commit",
+        patch(PendingSnapshot, _all_acknowledged=lambda self, settled: True),
+        directed(Fault.CONSUMER_SLOW, Fault.CONSUMER_CRASH, rate=0.5),
+        guarantee="at-least-once",
+    ),
     BrokenVariant(
         "credit that returns from the barrier only",
         patch(Worker, _hear_message=_credit_at_the_barrier),

@@ -12,11 +12,10 @@ from typing import Any
 from flamestream.testing.faults import Fault, FaultPlan, Moment
 from flamestream.testing.graphs import SimJob, twice_across
 from flamestream.testing.producers import SourceSite
-from flamestream.testing.settings import Plan
+from flamestream.testing.settings import Adjust, Plan, promising
 from flamestream.testing.simulator import SimulationFailure, Variant, simulate
 
 NOTHING: Mapping[str, Any] = {}
-Adjust = Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]]
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,7 @@ class BrokenVariant:
     job: Callable[[Random], SimJob] | None = None
     seeds: int = 150
     """It is caught within seeds 0 to this."""
+    guarantee: str = "exactly-once"
     first: int = 0
     """Where to begin: for what is so rare that all seeds before would take too long."""
 
@@ -44,7 +44,7 @@ class BrokenVariant:
     def _failure(self, seed: int, broken: Variant | None) -> SimulationFailure | None:
         job = None if self.job is None else self.job(Random(seed))
         try:
-            simulate(seed, broken=broken, adjust=self.adjust, job=job)
+            simulate(seed, broken=broken, adjust=promising(self.guarantee, self.adjust), job=job)
         except SimulationFailure as failure:
             return failure
         return None

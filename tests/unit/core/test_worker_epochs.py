@@ -10,6 +10,8 @@ from flamestream.core import messages as msg
 from flamestream.core.chain import Row
 from flamestream.core.epoch_work import EpochWork
 from flamestream.core.live_cuts import LiveCuts
+from flamestream.core.outputs import Outputs
+from flamestream.core.parts import REFERENCE
 from flamestream.core.snapshot import PendingSnapshot
 from flamestream.model.collections import Vector
 from flamestream.model.graph import Graph
@@ -334,13 +336,13 @@ def test_a_snapshot_is_accepted_when_both_are_true() -> None:
 
 def test_the_word_on_an_epoch_is_a_word_on_all_before() -> None:
     cuts = LiveCuts(START)
-    work = EpochWork(FENCE, cuts, {}, 8)
+    work, outputs = EpochWork(FENCE, cuts, {}, 8), Outputs(FENCE, {}, START, 1, REFERENCE)
     work.announced(Epoch(1), [])
-    work.cut(Epoch(1), START, [], [])
+    work.cut(Epoch(1), START, [], outputs)
     assert cuts.announced == (1, START)
     work.aborted(Epoch(3))
     assert cuts.announced is None
-    work.cut(Epoch(4), START, [], [])
+    work.cut(Epoch(4), START, [], outputs)
     assert cuts.announced == (4, START) and work.actions == []
     work.announced(Epoch(4), [])
     assert cuts.announced == (4, START), "the announcement of the epoch itself may come behind its cut"

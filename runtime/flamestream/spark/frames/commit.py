@@ -13,6 +13,7 @@ import msgspec
 
 from flamestream.adapters.manifests import delete_objects, read_manifest, write_manifest
 from flamestream.core.job_record import JobRecord
+from flamestream.core.manifests import holds_output
 from flamestream.core.messages import FrontPosition, Manifest, SlotOutput
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot
@@ -68,6 +69,8 @@ class Committed:
         ):
             if theirs != mine:
                 raise UserError(f"the job's last snapshot was written by another {what}: it has {theirs!r}, this job has {mine!r}")
+        if found.held:
+            raise UserError(holds_output(self.record.manifest))
 
 
 def _outputs(before: Manifest | None, lines: list[Any], sinks: Mapping[int, str]) -> tuple[SlotOutput, ...]:

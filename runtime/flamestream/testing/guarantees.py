@@ -1,0 +1,96 @@
+"""The invariants where another guarantee changes them.
+
+    exactly-once-2pc  nothing leaves before the epoch that it belongs to is committed, and a committed snapshot holds, byte for byte, what
+                      consumers may still lack below its cut
+    at-least-once     definition 6 once repeats of equal (meta, bytes) are removed: what a slot gets is a prefix of the reference's, each
+                      item for the first time in order, and whoever delivers begins at or below what is there already
+
+Does not: change any other invariant (invariants.py).
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+
+from flamestream.core.actions import Bundle
+from flamestream.core.chain import chains_of
+from flamestream.core.held_outputs import bundle_in
+from flamestream.core.messages import Manifest
+from flamestream.model import payload as codec
+from flamestream.model.ids import Fence, SinkName, Slot
+from flamestream.model.meta import Meta, floor, time_of_meta
+from flamestream.model.time import START, Time
+from flamestream.testing.invariants import Invariants
+
+
+class TwoPhases(Invariants):
+    """Output leaves with its epoch."""
+
+    def bundle_taken(self, sink: SinkName, fence: Fence, bundle: Bundle) -> None:
+        """A consumer took a bundle that is new to it: it was committed."""
+        cut = self._committed.cut if self._committed is not None else START
+        early = f"slot {bundle.slot} of {sink} got a result of {time_of_meta(Meta(bundle.t_last))}, committed is {cut}"
+        self._world.require(bundle.t_last < floor(cut), "5 commit", early)
+        super().bundle_taken(sink, fence, bundle)
+
+    def _covers(self, manifest: Manifest) -> None:
+        """Consumers have everything below the cut before; from there on the snapshot holds it, and nothing else."""
+        self._oracle.advance(manifest.cut)
+        held = self._held(manifest)
+        if held is None:
+            return
+        before = floor(self._committed.cut if self._committed is not None else START)
+        for sink, slot, count in self._oracle.due(manifest.cut):
+            expected, taken = self._oracle.expected(sink, slot), self._taken.get((sink, slot), 0)
+            first = bisect_left(expected.metas, before)
+            lacks = (
+                f"epoch {manifest.epoch} is committed at {manifest.cut}, slot {slot} of {sink} has {taken} items, {first} below the last"
+            )
+            self._world.require(taken >= first, "5 commit", lacks)
+            wanted = list(zip(expected.metas[first:count], expected.payloads[first:count], strict=True))
+            found = held.pop((sink, slot), [])
+            self._world.require(
+                found == wanted, "5 commit", f"epoch {manifest.epoch} holds {found} for slot {slot} of {sink}, not {wanted}"
+            )
+        self._world.require(not held, "5 commit", f"epoch {manifest.epoch} holds output that there is not: {held}")
+
+    def _held(self, manifest: Manifest) -> dict[tuple[SinkName, Slot], list[tuple[bytes, bytes]]] | None:
+        names = {vertex.id: SinkName(vertex.name) for vertex in self._oracle.graph.sinks}
+        if self._oracle.dead_letter is not None:
+            names[len(self._oracle.graph.vertices)] = self._oracle.dead_letter
+        rows = []
+        for ref in manifest.held:
+            data = self._store.objects.get(ref.name)
+            if data is None:
+                raise self._world.fail("5 commit", f"segment {ref.name} of epoch {manifest.epoch} does not exist")
+            if ref.name in self._store.damaged:
+                return None
+            rows += self._decoded(ref.name, data)
+        found: dict[tuple[SinkName, Slot], list[tuple[bytes, bytes]]] = {}
+        for chain in sorted(chains_of(rows), key=lambda chain: chain.key):
+            items = codec.decode_items(bundle_in(chain).items)
+            found.setdefault((names[chain.operation], chain.slot), []).extend((meta, codec.encode(payload)) for meta, payload in items)
+        if found:
+            self._world.trace.cover("snapshot.holds output")
+        return found
+
+
+class AtLeastOnce(Invariants):
+    """Output may come again."""
+
+    def bundle_taken(self, sink: SinkName, fence: Fence, bundle: Bundle) -> None:
+        """A consumer got a bundle: each item is where it belongs, and none is left out."""
+        where = f"bundle {bundle.sequence} of slot {bundle.slot} of {sink}"
+        self._oracle.advance(Time(time_of_meta(Meta(bundle.t_last)) + 1))
+        expected, key = self._oracle.expected(sink, bundle.slot), (sink, bundle.slot)
+        for meta, payload in codec.decode_items(bundle.items):
+            place, encoded = bisect_left(expected.metas, meta), codec.encode(payload)
+            there = place < len(expected.metas) and (expected.metas[place], expected.payloads[place]) == (meta, encoded)
+            self._world.require(there, "2 prefix", f"{where}: {payload!r} at {meta.hex()} is not the reference's")
+            have = self._taken.get(key, 0)
+            self._world.require(place <= have, "2 prefix", f"{where}: item {place} came where {have} was next")
+            if place < have:
+                self._world.trace.cover("consumer.repeated item")
+            self._taken[key] = max(have, place + 1)
+
+
+OF_GUARANTEE: Mapping[str, type[Invariants]] = {"exactly-once-2pc": TwoPhases, "at-least-once": AtLeastOnce}

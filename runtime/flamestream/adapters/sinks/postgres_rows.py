@@ -1,13 +1,13 @@
-"""From items to rows of a table: which part of a payload goes into which column, and rows as one JSON document.
+"""From items to rows of a table: which part of a payload goes into which column, and each column as one array.
 
 A column names a field, fields of fields, or elements of tuples (`place.0`), or one of
 
     $payload    the whole payload            $time     its run's time, microseconds since 1970
     $meta       its place in the total order $slot, $bundle, $sink
 
-The server turns JSON into the columns' types (json_to_recordset), so whatever a type's text form is can be given as a str. Bytes are given
-in the text form of bytea; NaN and infinities in that of float8. Collections become arrays; a Map with keys of other types than str
-becomes a list of pairs.
+A value is written in the text form of its column's type: whatever a type's text form is can be given as a str. Bytes are given in that
+of bytea; NaN and infinities in that of float8. Collections become arrays, and JSON where the column is no array; a Map with keys of other
+types than str becomes a list of pairs.
 
 Keeps: one row an item, in the order of the items; with a key, only the last row of a key in a delivery, because one statement cannot
 change a row twice. Does not: know the table (postgres_table.py).
@@ -16,10 +16,13 @@ change a row twice. Does not: know the table (postgres_table.py).
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
+from psycopg import sql
 
+from flamestream.adapters.postgres_tables import BaseType
 from flamestream.core.actions import Bundle
 from flamestream.model.collections import Map
 from flamestream.model.errors import UserError
@@ -31,7 +34,7 @@ from flamestream.model.time import timestamp_of
 Place = tuple[bytes, Slot, int]
 """meta, slot, sequence of the bundle."""
 Getter = Callable[[Any, Place], Any]
-Row = dict[str, Any]
+Row = tuple[Any, ...]
 
 _AS_IT_IS: Final = frozenset({str, int, bool, type(None)})
 _encode: Final = msgspec.json.Encoder().encode
@@ -69,31 +72,64 @@ class RowMaker:
 
     def __init__(self, columns: Mapping[str, str], key: Sequence[str], sink: SinkName) -> None:
         self._sink = sink
-        self._getters = [(f"c{number}", column, path, getter(path, sink)) for number, (column, path) in enumerate(columns.items())]
-        self._key = [f"c{number}" for number, column in enumerate(columns) if column in key]
+        self._getters = [(column, path, getter(path, sink)) for column, path in columns.items()]
+        paths = list(columns.values())
+        self._fields = attrgetter(*paths) if len(paths) > 1 and all(get is None for _, _, get in self._getters) else None
+        self._key = [number for number, column in enumerate(columns) if column in key]
+        self._columns: list[Column] = []
+
+    def types(self, types: Sequence[BaseType]) -> None:
+        """What the table's columns are."""
+        self._columns = [Column(type_) for type_ in types]
+
+    def select(self) -> sql.Composable:
+        """The rows of `values` as a query."""
+        names = [sql.Identifier(f"c{number}") for number in range(len(self._columns))]
+        parts = {
+            "taken": sql.SQL(", ").join(column.taken(name) for column, name in zip(self._columns, names, strict=True)),
+            "given": sql.SQL(", ").join(sql.SQL(f"%s::{column.given}[]") for column in self._columns),
+            "names": sql.SQL(", ").join(names),
+        }
+        return sql.SQL("SELECT {taken} FROM unnest({given}) AS r ({names})").format(**parts)
+
+    def values(self, rows: Sequence[Row]) -> list[str]:
+        """An array for each column."""
+        return [column.array(values) for column, values in zip(self._columns, zip(*rows, strict=True), strict=True)]
 
     def rows(self, bundles: Sequence[Bundle]) -> list[Row]:
         """The rows of a delivery. Raises UserError that names the item which cannot be one."""
-        placed = ((item, bundle) for bundle in bundles for item in decode_items(bundle.items))
-        made = [(self._row(value, (meta, bundle.slot, bundle.sequence)), bundle.slot) for (meta, value), bundle in placed]
-        return self._last_of_each_key(made) if self._key else [row for row, _ in made]
+        made: list[Row] = []
+        slots: list[Slot] = []
+        for bundle in bundles:
+            items = decode_items(bundle.items)
+            made += self._plain(items) or [self._row(value, (meta, bundle.slot, bundle.sequence)) for meta, value in items]
+            slots += [bundle.slot] * len(items)
+        return self._last_of_each_key(made, slots) if self._key else made
+
+    def _plain(self, items: Sequence[tuple[bytes, Any]]) -> list[Row]:
+        """If the columns are fields: all rows at once. None if one lacks something."""
+        if self._fields is None:
+            return []
+        try:
+            return [self._fields(value) for _, value in items]
+        except AttributeError:
+            return []
 
     def _row(self, value: Any, place: Place) -> Row:
-        row = {}
-        for name, column, path, get in self._getters:
+        row = []
+        for column, path, get in self._getters:
             try:
-                found = getattr(value, path) if get is None else get(value, place)
+                row.append(getattr(value, path) if get is None else get(value, place))
             except (AttributeError, LookupError, TypeError, ValueError):
                 raise UserError(
                     f"{where(place)}: column {column!r} wants {path!r}, which a {type(value).__name__} has not: {value!r:.200}"
                 ) from None
-            row[name] = found if type(found) in _AS_IT_IS else plain(found)
-        return row
+        return tuple(row)
 
-    def _last_of_each_key(self, made: list[tuple[Row, Slot]]) -> list[Row]:
+    def _last_of_each_key(self, made: Sequence[Row], slots: Sequence[Slot]) -> list[Row]:
         last: dict[bytes, tuple[Row, Slot]] = {}
-        for row, slot in made:
-            key = _encode([row[name] for name in self._key])
+        for row, slot in zip(made, slots, strict=True):
+            key = _encode([plain(row[number]) for number in self._key])
             before = last.pop(key, None)
             if before is not None and before[1] != slot:
                 raise UserError(
@@ -104,9 +140,65 @@ class RowMaker:
         return [row for row, _ in last.values()]
 
 
-def encoded(rows: Sequence[Row]) -> bytes:
-    """As one JSON document."""
-    return _encode(rows)
+class Column:
+    """How values of a column are written: all of a delivery as one array in the server's text form."""
+
+    def __init__(self, type_: BaseType) -> None:
+        self._type = type_.name
+        self._composite = type_.composite
+        self._is_array = type_.name.endswith("[]")
+        self._is_json = type_.composite or type_.name.removesuffix("[]") in ("json", "jsonb")
+        self.given = "text" if self._is_array or type_.composite else type_.name
+        """What the array is of."""
+
+    def taken(self, name: sql.Composable) -> sql.Composable:
+        """An element of it as the column's type."""
+        if self._composite:
+            return sql.SQL(f"json_populate_record(NULL::{self._type}, {{}}::json)").format(name)
+        return sql.SQL(f"{{}}::{self._type}").format(name) if self._is_array else name
+
+    def array(self, values: Sequence[Any]) -> str:
+        """Such an array."""
+        kinds = set(map(type, values))
+        if kinds == {int}:
+            return "{" + ",".join(map(str, values)) + "}"
+        if kinds == {str} and not self._is_json:
+            return _array(values)
+        if kinds == {tuple} and self._is_array and all(kind is int for value in values for kind in map(type, value)):
+            return '{"' + '","'.join(["{" + ",".join(map(str, value)) + "}" for value in values]) + '"}'
+        return _array([self._text(value) for value in values])
+
+    def _text(self, value: Any) -> str | None:
+        if value is None:
+            return None
+        found = plain(value)
+        if self._is_array and type(found) is list:
+            return self._literal(found)
+        return _encode(found).decode() if self._is_json or type(found) in (list, dict) else _scalar(found)
+
+    def _literal(self, values: list[Any]) -> str:
+        """An array's own text, perhaps of arrays."""
+        if any(type(value) is list for value in values):
+            return "{" + ",".join("NULL" if value is None else self._literal(value) for value in values) + "}"
+        return _array([None if v is None else _encode(v).decode() if self._is_json or type(v) is dict else _scalar(v) for v in values])
+
+
+def _array(values: Sequence[str | None]) -> str:
+    if None not in values:
+        joined = '","'.join(values)  # type: ignore[arg-type]  # there is no None
+        if "\\" not in joined and joined.count('"') == 2 * (len(values) - 1):
+            return f'{{"{joined}"}}' if values else "{}"
+    return "{" + ",".join("NULL" if value is None else _quoted(value) for value in values) + "}"
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _scalar(value: Any) -> str:
+    """As the server reads it: what `plain` gives that is no collection."""
+    return value if type(value) is str else str(value).lower() if type(value) is bool else repr(value)
 
 
 def where(place: Place) -> str:

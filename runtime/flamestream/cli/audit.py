@@ -4,7 +4,7 @@ Of a job that has not ended, the input from the newest output on may still be un
 counted as lost, everything before it is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -93,13 +93,20 @@ def audited(checked: CheckedJob, complete: bool, job: str = "", zookeeper: str =
             "a job that was restored cannot be audited by itself: what entered before its savepoint is recorded with the job that it "
             "was taken of, which can be audited"
         )
-    delivered = {name: [Delivered(*item) for item in sinks.read(checked.job.sink(name), f"spec.sinks.{name}")] for name in checked.sinks}
+    delivered = {name: [Delivered(*item) for item in _read(checked, name)] for name in checked.sinks}
     newest = max((time_of_meta(item.meta) for items in delivered.values() for item in items), default=Time(0))
     runs = recorded_runs(checked, END if complete else Time(newest + 1), job, zookeeper)
     expected = _expected(checked, runs)
     if not complete:
         _without_what_is_under_way(checked, expected, delivered)
+    for name, items in expected.items():
+        if (keep := sinks.kept(checked.job.sink(name))) is not None:
+            items[:] = [(meta, keep(value)) for meta, value in items]
     return Report(sum(len(records) for _, records in runs), complete, audit(expected, delivered))
+
+
+def _read(checked: CheckedJob, name: str) -> Iterator[sinks.Item]:
+    return sinks.read(checked.job.sink(name), f"spec.sinks.{name}", checked.job.name)
 
 
 def _expected(checked: CheckedJob, runs: Sequence[tuple[Time, Sequence[Any]]]) -> Expected:

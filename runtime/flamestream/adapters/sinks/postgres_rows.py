@@ -1,13 +1,9 @@
-"""From items to rows of a table: which part of a payload goes into which column, and each column as one array.
+"""From items to rows of a table: which part of a payload goes into which column.
 
 A column names a field, fields of fields, or elements of tuples (`place.0`), or one of
 
     $payload    the whole payload            $time     its run's time, microseconds since 1970
     $meta       its place in the total order $slot, $bundle, $sink
-
-A value is written in the text form of its column's type: whatever a type's text form is can be given as a str. Bytes are given in that
-of bytea; NaN and infinities in that of float8. Collections become arrays, and JSON where the column is no array; a Map with keys of other
-types than str becomes a list of pairs.
 
 Keeps: one row an item, in the order of the items; with a key, only the last row of a key in a delivery, because one statement cannot
 change a row twice. Does not: know the table (postgres_table.py).
@@ -20,9 +16,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
-from psycopg import sql
 
-from flamestream.adapters.postgres_tables import BaseType
 from flamestream.core.actions import Bundle
 from flamestream.model.collections import Map
 from flamestream.model.errors import UserError
@@ -37,7 +31,7 @@ Getter = Callable[[Any, Place], Any]
 Row = tuple[Any, ...]
 
 _AS_IT_IS: Final = frozenset({str, int, bool, type(None)})
-_encode: Final = msgspec.json.Encoder().encode
+as_json: Final = msgspec.json.Encoder().encode
 
 
 def bytea(data: bytes) -> str:
@@ -76,25 +70,6 @@ class RowMaker:
         paths = list(columns.values())
         self._fields = attrgetter(*paths) if len(paths) > 1 and all(get is None for _, _, get in self._getters) else None
         self._key = [number for number, column in enumerate(columns) if column in key]
-        self._columns: list[Column] = []
-
-    def types(self, types: Sequence[BaseType]) -> None:
-        """What the table's columns are."""
-        self._columns = [Column(type_) for type_ in types]
-
-    def select(self) -> sql.Composable:
-        """The rows of `values` as a query."""
-        names = [sql.Identifier(f"c{number}") for number in range(len(self._columns))]
-        parts = {
-            "taken": sql.SQL(", ").join(column.taken(name) for column, name in zip(self._columns, names, strict=True)),
-            "given": sql.SQL(", ").join(sql.SQL(f"%s::{column.given}[]") for column in self._columns),
-            "names": sql.SQL(", ").join(names),
-        }
-        return sql.SQL("SELECT {taken} FROM unnest({given}) AS r ({names})").format(**parts)
-
-    def values(self, rows: Sequence[Row]) -> list[str]:
-        """An array for each column."""
-        return [column.array(values) for column, values in zip(self._columns, zip(*rows, strict=True), strict=True)]
 
     def rows(self, bundles: Sequence[Bundle]) -> list[Row]:
         """The rows of a delivery. Raises UserError that names the item which cannot be one."""
@@ -129,7 +104,7 @@ class RowMaker:
     def _last_of_each_key(self, made: Sequence[Row], slots: Sequence[Slot]) -> list[Row]:
         last: dict[bytes, tuple[Row, Slot]] = {}
         for row, slot in zip(made, slots, strict=True):
-            key = _encode([plain(row[number]) for number in self._key])
+            key = as_json([plain(row[number]) for number in self._key])
             before = last.pop(key, None)
             if before is not None and before[1] != slot:
                 raise UserError(
@@ -138,67 +113,6 @@ class RowMaker:
                 )
             last[key] = (row, slot)
         return [row for row, _ in last.values()]
-
-
-class Column:
-    """How values of a column are written: all of a delivery as one array in the server's text form."""
-
-    def __init__(self, type_: BaseType) -> None:
-        self._type = type_.name
-        self._composite = type_.composite
-        self._is_array = type_.name.endswith("[]")
-        self._is_json = type_.composite or type_.name.removesuffix("[]") in ("json", "jsonb")
-        self.given = "text" if self._is_array or type_.composite else type_.name
-        """What the array is of."""
-
-    def taken(self, name: sql.Composable) -> sql.Composable:
-        """An element of it as the column's type."""
-        if self._composite:
-            return sql.SQL(f"json_populate_record(NULL::{self._type}, {{}}::json)").format(name)
-        return sql.SQL(f"{{}}::{self._type}").format(name) if self._is_array else name
-
-    def array(self, values: Sequence[Any]) -> str:
-        """Such an array."""
-        kinds = set(map(type, values))
-        if kinds == {int}:
-            return "{" + ",".join(map(str, values)) + "}"
-        if kinds == {str} and not self._is_json:
-            return _array(values)
-        if kinds == {tuple} and self._is_array and all(kind is int for value in values for kind in map(type, value)):
-            return '{"' + '","'.join(["{" + ",".join(map(str, value)) + "}" for value in values]) + '"}'
-        return _array([self._text(value) for value in values])
-
-    def _text(self, value: Any) -> str | None:
-        if value is None:
-            return None
-        found = plain(value)
-        if self._is_array and type(found) is list:
-            return self._literal(found)
-        return _encode(found).decode() if self._is_json or type(found) in (list, dict) else _scalar(found)
-
-    def _literal(self, values: list[Any]) -> str:
-        """An array's own text, perhaps of arrays."""
-        if any(type(value) is list for value in values):
-            return "{" + ",".join("NULL" if value is None else self._literal(value) for value in values) + "}"
-        return _array([None if v is None else _encode(v).decode() if self._is_json or type(v) is dict else _scalar(v) for v in values])
-
-
-def _array(values: Sequence[str | None]) -> str:
-    if None not in values:
-        joined = '","'.join(values)  # type: ignore[arg-type]  # there is no None
-        if "\\" not in joined and joined.count('"') == 2 * (len(values) - 1):
-            return f'{{"{joined}"}}' if values else "{}"
-    return "{" + ",".join("NULL" if value is None else _quoted(value) for value in values) + "}"
-
-
-def _quoted(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _scalar(value: Any) -> str:
-    """As the server reads it: what `plain` gives that is no collection."""
-    return value if type(value) is str else str(value).lower() if type(value) is bool else repr(value)
 
 
 def where(place: Place) -> str:

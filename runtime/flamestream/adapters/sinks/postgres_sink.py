@@ -24,6 +24,7 @@ from flamestream.adapters.postgres import Connection, Server, told
 from flamestream.adapters.postgres_tables import Table
 from flamestream.adapters.sinks import postgres_table
 from flamestream.adapters.sinks.ledger import Ledger
+from flamestream.adapters.sinks.postgres_columns import Columns
 from flamestream.adapters.sinks.postgres_rows import Row, RowMaker
 from flamestream.adapters.sinks.postgres_state import Memory
 from flamestream.core.actions import Bundle, Deliver, OpenSink
@@ -62,6 +63,7 @@ class PostgresWriting:
         self._ledger = Ledger()
         self._acknowledged: dict[Slot, SequenceNumber] = {}
         self._memory: Memory | None = None
+        self._columns: Columns | None = None
         self._insert = b""
 
     def open(self, action: OpenSink) -> dict[Slot, LastBundle]:
@@ -99,8 +101,8 @@ class PostgresWriting:
         table = postgres_table.target(connection, place.table, list(place.columns), place.key)
         history = postgres_table.ensure_history(connection, place.history) if place.history else None
         tables = postgres_table.ensure_state(connection, place.state)
-        self._rows.types([table.base[name] for name in place.columns])
-        insert = _insert(table, place, self._rows)
+        columns = self._columns = Columns([table.base[name] for name in place.columns])
+        insert = _insert(table, place, columns)
         self._insert = insert.as_bytes(connection)
         memory = self._memory = Memory(connection, self._server.where, tables, self._whose, self._fence)
         memory.with_rows(insert, history)
@@ -131,22 +133,24 @@ class PostgresWriting:
 
     def _write(self, connection: Connection, fresh: Sequence[Bundle]) -> None:
         rows = self._rows.rows(fresh)
-        assert self._memory is not None, "a connection is opened first"
+        assert self._memory is not None and self._columns is not None, "a connection is opened first"
+        values = self._columns.values(rows)
         with self._server.translated():
             try:
-                self._memory.add(self._rows.values(rows), fresh)
+                self._memory.add(values, fresh)
             except (psycopg.DataError, psycopg.IntegrityError) as error:
                 raise self._refused(connection, rows, error) from None
 
     def _refused(self, connection: Connection, rows: Sequence[Row], error: psycopg.Error) -> UserError:
         """Names the first row that the table does not take: found by halves, in a transaction that is rolled back."""
         good, bad = 0, len(rows)
+        assert self._columns is not None, "a connection is opened first"
         with connection.transaction(force_rollback=True):
             while good + 1 < bad:
                 middle = (good + bad) // 2
                 try:
                     with connection.transaction():
-                        connection.execute(self._insert, self._rows.values(rows[good:middle]))
+                        connection.execute(self._insert, self._columns.values(rows[good:middle]))
                     good = middle
                 except (psycopg.DataError, psycopg.IntegrityError):
                     bad = middle
@@ -154,9 +158,9 @@ class PostgresWriting:
         return UserError(f"{self._server.where}: table {self._place.table} does not take the row {row!r:.500}: {told(error)}")
 
 
-def _insert(table: Table, place: PostgresPlace, rows: RowMaker) -> sql.Composable:
+def _insert(table: Table, place: PostgresPlace, given: Columns) -> sql.Composable:
     columns = list(place.columns)
-    insert = sql.SQL("INSERT INTO {table} ({columns}) {rows}").format(table=table.sql, columns=_names(columns), rows=rows.select())
+    insert = sql.SQL("INSERT INTO {table} ({columns}) {rows}").format(table=table.sql, columns=_names(columns), rows=given.select())
     if not place.key:
         return insert
     others = [name for name in columns if name not in place.key]

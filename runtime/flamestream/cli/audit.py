@@ -18,6 +18,7 @@ from flamestream.cli.manifest import DeadLetter
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.recorded import recorded_runs
 from flamestream.cli.run_folder import RunFolder, find
+from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob, checked_job
 from flamestream.model import payload as payloads
 from flamestream.model.errors import UserError
@@ -111,11 +112,12 @@ def _read(checked: CheckedJob, name: str) -> Iterator[sinks.Item]:
 
 def _expected(checked: CheckedJob, runs: Sequence[tuple[Time, Sequence[Any]]]) -> Expected:
     on_error = checked.job.spec.on_error
+    fronts = {front.front: front.source for front in fronts_of(checked)}
     if isinstance(on_error, DeadLetter):
-        results = interpret(checked.graph, runs)
+        results = interpret(checked.graph, runs, fronts=fronts)
         results[on_error.dead_letter] = results.pop(ERRORS)
         return results
-    results = interpret(checked.graph, runs, on_error="fail")
+    results = interpret(checked.graph, runs, on_error="fail", fronts=fronts)
     results.pop(ERRORS)
     return results
 

@@ -2,9 +2,8 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -12,47 +11,23 @@ import pytest
 
 import flamestream as fs
 from flamestream.adapters import sinks
-from flamestream.core.actions import Bundle, OpenSink
+from flamestream.core.actions import OpenSink
 from flamestream.core.events import BundlesAcknowledged, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.errors import UserError
-from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
-from flamestream.model.payload import encode_items
-from flamestream.ports import Consumer, Post, Reactor
+from flamestream.model.ids import SinkName, Slot, WorkerId
 from flamestream.testing.consumer_contract import CONSUMER_CHECKS, SINK, Outside, Worker, fence
 from flamestream.testing.consumer_outages import CONSUMER_OUTAGE_CHECKS, StoppableOutside
 from flamestream.testing.port_driver import PortDriver
 from support.eventually import eventually
 from support.postgres import PostgresServer, postgres
+from support.postgres_places import Place, Table
+from support.things import Thing, opened, things
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
     with postgres() as made:
         yield made
-
-
-class Place:
-    """A table that payloads go to whole, with everything that the contract wants to see of them."""
-
-    def __init__(self, server: PostgresServer) -> None:
-        self.server = server
-        self.name = f"t{uuid4().hex}"
-        server.execute(f"CREATE TABLE {self.name} (n serial, slot int, bundle bigint, meta bytea, value text)")
-        columns = {"slot": "$slot", "bundle": "$bundle", "meta": "$meta", "value": "$payload"}
-        self.spec = {"postgres": {"dsn": server.dsn, "table": self.name, "columns": columns, "state": f"{self.name}_slots"}}
-
-    def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:
-        return sinks.build(self.spec, SinkName(SINK), WorkerId(writer), "job", post, reactor)
-
-    def stop(self) -> None:
-        self.server.kill()
-
-    def start(self) -> None:
-        self.server.start()
-
-    def taken(self) -> Sequence[tuple[int, int, bytes]]:
-        rows = self.server.execute(f"SELECT slot, bundle, meta, value FROM {self.name} ORDER BY n")
-        return [(slot, bundle, encode_items([(meta, value)])) for slot, bundle, meta, value in rows]  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)
@@ -66,49 +41,6 @@ def test_contract_with_kills(check: Callable[[StoppableOutside], None], server: 
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------------------------
-
-
-@fs.payload_type
-@dataclass(frozen=True, slots=True)
-class Thing:
-    name: str
-    value: Any
-
-
-class Table:
-    """A table `CREATE TABLE t (columns)` and a sink for it."""
-
-    def __init__(self, server: PostgresServer, definition: str, **settings: Any) -> None:
-        self.server = server
-        self.name = f"t{uuid4().hex}"
-        server.execute(f"CREATE TABLE {self.name} ({definition})")
-        self.spec = {
-            "postgres": {"dsn": server.dsn, "table": self.name, "columns": ["name", "value"], "state": f"{self.name}_slots", **settings}
-        }
-
-    def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:
-        return sinks.build(self.spec, SinkName(SINK), WorkerId(writer), "job", post, reactor)
-
-    def rows(self) -> list[tuple[object, ...]]:
-        return self.server.execute(f"SELECT * FROM {self.name}")
-
-
-def things(slot: int, sequence: int, *values: Any) -> Bundle:
-    """A bundle of these things."""
-    metas = [sequence.to_bytes(9, "big") + bytes([slot, number]) for number in range(len(values))]
-    return Bundle(Slot(slot), SequenceNumber(sequence), metas[-1], encode_items(list(zip(metas, values, strict=True))))
-
-
-@pytest.fixture
-def driver() -> Iterator[PortDriver]:
-    with PortDriver() as made:
-        yield made
-
-
-def opened(table: Any, driver: PortDriver, *slots: int) -> Worker:
-    worker = Worker(table, "w1", driver)
-    worker.open(fence(1), *slots)
-    return worker
 
 
 @pytest.mark.parametrize(

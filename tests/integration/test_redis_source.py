@@ -45,12 +45,6 @@ def server() -> Iterator[RedisServer]:
         yield made
 
 
-@pytest.fixture
-def driver() -> Iterator[PortDriver]:
-    with PortDriver() as made:
-        yield made
-
-
 class Stream:
     """A stream of its own, with entries of these ids."""
 

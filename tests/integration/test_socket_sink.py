@@ -78,12 +78,6 @@ def test_contract_with_the_example_consumer(check: Callable[[Outside], None]) ->
         check(address)
 
 
-@pytest.fixture
-def driver() -> Iterator[PortDriver]:
-    with PortDriver() as made:
-        yield made
-
-
 def test_a_consumer_that_restarts_between_taking_and_acknowledging_takes_it_once(driver: PortDriver) -> None:
     had: list[Bundle] = []
     dying = threading.Event()

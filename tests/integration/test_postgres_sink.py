@@ -319,6 +319,27 @@ def test_an_older_sessions_lock_does_not_keep_the_next_attempt_out(server: Postg
     assert table.rows() == [("a", 1)]
 
 
+def test_who_opens_slots_anew_waits_for_the_delivery_that_is_under_way(server: PostgresServer, driver: PortDriver) -> None:
+    """The zombie's statement stands in the middle, its row of the log written and not committed: it counts, or it never happened."""
+    table = Table(server, "name text, value int")
+    zombie = opened(table, driver, 0)
+    server.execute(
+        "CREATE OR REPLACE FUNCTION stand() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NEW; END'",
+        f"CREATE TRIGGER stand BEFORE INSERT ON {table.name} FOR EACH ROW EXECUTE FUNCTION stand()",
+    )
+    with closing(server.connect()) as other:
+        other.execute("SELECT pg_advisory_lock(42)")
+        zombie.send(fence(1), things(0, 1, Thing("a", 1)))
+        waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        driver.until(lambda: bool(server.execute(waiting)), "the statement stands")
+        heir = Worker(table, "w2", driver)
+        last = heir.open(fence(2), 0)
+    if not last:
+        heir.deliver(fence(2), things(0, 1, Thing("a", 1)))
+    heir.deliver(fence(2), things(0, 2, Thing("b", 2)))
+    assert table.rows() == [("a", 1), ("b", 2)]
+
+
 def test_a_lock_of_somebody_else_is_waited_for_and_told(server: PostgresServer, driver: PortDriver) -> None:
     table = Table(server, "name text, value int")
     worker = opened(table, driver, 0)

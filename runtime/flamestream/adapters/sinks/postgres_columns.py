@@ -9,12 +9,15 @@ Does not: say what goes where (postgres_rows.py).
 """
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, Final
 
 from psycopg import sql
 
 from flamestream.adapters.postgres_tables import BaseType
 from flamestream.adapters.sinks.postgres_rows import Row, as_json, plain
+
+_INTS: Final = frozenset({int})
 
 
 class Columns:
@@ -62,7 +65,7 @@ class Column:
             return "{" + ",".join(map(str, values)) + "}"
         if kinds == {str} and not self._is_json:
             return _array(values)
-        if kinds == {tuple} and self._is_array and all(kind is int for value in values for kind in map(type, value)):
+        if kinds == {tuple} and self._is_array and _INTS.issuperset(map(type, chain.from_iterable(values))):
             return '{"' + '","'.join(["{" + ",".join(map(str, value)) + "}" for value in values]) + '"}'
         return _array([self._text(value) for value in values])
 

@@ -15,7 +15,9 @@ Keeps: a slot's last bundle is in its row or in the log of the last opening that
 nothing (6). Does not: write users' rows (postgres_sink.py adds them to the same statement).
 """
 
+import struct
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, LiteralString
 
 import psycopg
@@ -117,7 +119,7 @@ class Memory:
         except errors.NotNullViolation as error:
             raise self._gone(error, "log", "opening") from None
         self._number += 1
-        self._size += sum(len(bundle.items) for bundle in last.values())
+        self._size += len(log[-1])
         self._lasts |= last
 
     def held(self) -> str:
@@ -191,13 +193,15 @@ class _BlobsDumper(adapt.Dumper):
 
 
 _BYTEA: Final = 17
+_HEAD: Final = struct.Struct(">5i").pack
+_pack: Final = struct.Struct(">i").pack
+_SIZES: Final = [_pack(size) for size in range(2048)]
+"""Most bundles are shorter, and a list is quicker than packing."""
 
 
 def _blobs(values: Sequence[bytes]) -> _Blobs:
-    parts = [b"".join(number.to_bytes(4, "big") for number in (1, 0, _BYTEA, len(values), 1))]
-    for value in values:
-        parts += (len(value).to_bytes(4, "big"), value)
-    return _Blobs(b"".join(parts))
+    sizes = map(_SIZES.__getitem__, map(len, values)) if max(map(len, values)) < len(_SIZES) else [_pack(len(value)) for value in values]
+    return _Blobs(_HEAD(1, 0, _BYTEA, len(values), 1) + b"".join(chain.from_iterable(zip(sizes, values, strict=True))))
 
 
 def _arrays(bundles: Sequence[Bundle]) -> tuple[str, str, _Blobs, _Blobs]:

@@ -20,9 +20,9 @@ def at(timestamp: int, front: int = 0) -> Time:
     return time_of(Timestamp(timestamp), FrontId(front))
 
 
-def outputs(example: str, sink: str, runs: Sequence[tuple[Time, Sequence[Any]]]) -> list[Any]:
+def outputs(example: str, sink: str, runs: Sequence[tuple[Time, Sequence[Any]]], errors: int = 0) -> list[Any]:
     results = interpret(load(EXAMPLES / f"{example}.py", "graph"), runs)
-    assert not results[ERRORS]
+    assert len(results[ERRORS]) == errors
     return [
         payload if isinstance(payload, str) else tuple(getattr(payload, name) for name in payload.__dataclass_fields__)
         for _, payload in results[sink]
@@ -92,3 +92,9 @@ def test_minute_counts_count_every_event_once_whatever_their_order(seed: int) ->
     assert sum(n for (sink, _, _), n in totals.items() if sink != "users") == len(events)
     runs = [(at(number), [f"{seconds} {user}"]) for number, (seconds, user) in enumerate(events, 1)]
     assert {sink: outputs("minute_counts", sink, runs) for sink in counts} == counts
+
+
+def test_turnover() -> None:
+    lines = ["north,250", "south,1200", "north,99", "north,a lot", "south,1"]
+    totals = [("north", 250, 250), ("south", 1200, 1200), ("north", 349, 99), ("south", 1201, 1)]
+    assert outputs("turnover", "turnover", [(at(1), lines)], errors=1) == totals

@@ -3,7 +3,7 @@
 import http.client
 import shutil
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -38,12 +38,6 @@ class Place:
 @pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)
 def test_contract(check: Callable[[Outside], None], tmp_path: Path) -> None:
     check(Place(tmp_path))
-
-
-@pytest.fixture
-def driver() -> Iterator[PortDriver]:
-    with PortDriver() as made:
-        yield made
 
 
 def seen(driver: PortDriver, source: EventSource, *data: object) -> None:

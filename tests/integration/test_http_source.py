@@ -5,7 +5,7 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -98,12 +98,6 @@ class Steady(Port):
 def test_contract(check: Callable[[Outside], None], tmp_path: Path) -> None:
     """Not the one about sizes: it pulls again before what was given is settled, and a request may wait for the next."""
     check(Steady(tmp_path))
-
-
-@pytest.fixture
-def driver() -> Iterator[PortDriver]:
-    with PortDriver() as made:
-        yield made
 
 
 class Talk:

@@ -42,7 +42,7 @@ class KafkaJob(CliJob):
         spec = {
             "sources": {"docs": {"kafka": {**at, "topic": self.docs, "readers": 2, "discoverSeconds": 0.5}}},
             "sinks": {"index": {"kafka": sink}},
-            "journal": {"folder": str(folder / "journal"), "fsync": False},
+            "journal": {"folder": str(folder / "journal"), "fsync": False, "keep": True},
         }
         super().__init__(folder, INDEX, spec, **options)
         self._own = Consumer({"bootstrap.servers": broker.address, "group.id": "watch", **QUIET})
@@ -125,6 +125,8 @@ def survive(job: KafkaJob, count: int, seed: int, roles: list[Role], broker_dies
         order = list(dict.fromkeys(msgspec.json.decode(value)["document"] for _, _, value in changes if value is not None))
         assert sorted(order) == list(lines), "every document is through"
         assert [(key, value) for _, key, value in changes] == reference(lines, order)
+        audit = job.audit()
+        assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (True, count, total), audit
     assert not deaths
 
 

@@ -5,13 +5,14 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import Message, TopicPartition
 
 from flamestream.adapters import sinks
 from flamestream.adapters.sinks.kafka_items import Place, place_in
 from flamestream.core.events import SinkFailed
+from flamestream.model.errors import Corrupt
 from flamestream.model.ids import SinkName, WorkerId
-from flamestream.model.payload import decode, encode_items
+from flamestream.model.payload import decode, decode_items, encode_items
 from flamestream.ports import Consumer, Post, Reactor
 from flamestream.testing.consumer_contract import (
     CONSUMER_CHECKS,
@@ -187,3 +188,39 @@ def test_a_missing_topic_fails_with_what_to_do(broker: Broker) -> None:
         failed = driver.take(SinkFailed)
     assert failed.category == "user"
     assert "create it" in failed.message
+
+
+@pytest.mark.parametrize("value", ["payload", "json"])
+@pytest.mark.parametrize("form", FORMS)
+def test_everything_can_be_read_back_in_the_total_order(broker: Broker, form: str, value: str) -> None:
+    """Of a topic that another job writes to as well."""
+    topic = Topic(broker, form, value=value)
+    with PortDriver() as driver:
+        worker = Worker(topic, "w1", driver)
+        worker.open(fence(1), 0, 1)
+        for sequence in (1, 2, 3):
+            worker.deliver(fence(1), bundle(1, sequence), bundle(0, sequence))
+    broker.write(topic.name, b"not of ours")
+    found = list(sinks.read(topic.spec, f"spec.sinks.{SINK}", "job"))
+    expected = sorted(
+        (meta, slot, sequence, payload)
+        for slot in (0, 1)
+        for sequence in (1, 2, 3)
+        for meta, payload in decode_items(bundle(slot, sequence).items)
+    )
+    assert found == expected
+    assert list(sinks.read(topic.spec, f"spec.sinks.{SINK}", "another job")) == []
+
+
+def test_what_has_expired_cannot_be_read_back_and_that_is_said(broker: Broker) -> None:
+    topic = Topic(broker, "transactional", partitioner="slot")
+    with PortDriver() as driver:
+        worker = Worker(topic, "w1", driver)
+        worker.open(fence(1), 0)
+        worker.deliver(fence(1), bundle(0, 1))
+        worker.deliver(fence(1), bundle(0, 2))
+    second = topic.records()[1][1].offset()
+    assert second is not None
+    broker.admin_call(lambda admin: admin.delete_records([TopicPartition(topic.name, 0, second)]))
+    with pytest.raises(Corrupt, match="bundle 2 of slot 0 follows 0"):
+        list(sinks.read(topic.spec, f"spec.sinks.{SINK}", "job"))

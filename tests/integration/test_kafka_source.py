@@ -207,6 +207,26 @@ def test_a_topic_that_was_created_again_is_an_error(broker: Broker) -> None:
     assert "created again" in failed.message
 
 
+def test_a_topic_that_is_deleted_while_it_is_read_ends_the_job(broker: Broker) -> None:
+    topic = Topic(broker, *WORDS)
+    with PortDriver() as driver:
+        following = Following(topic, driver)
+        following.wait(*WORDS)
+        broker.admin_call(lambda admin: admin.delete_topics([topic.name]))
+        failed = following.failure()
+    assert failed.category in ("user", "corrupt")
+    assert topic.name in failed.message
+
+
+def test_a_partition_that_is_gone_is_an_error(broker: Broker) -> None:
+    """As in a cluster restored from a copy that had fewer."""
+    topic = Topic(broker, *WORDS)
+    with PortDriver() as driver:
+        failed = Following(topic, driver, {topic.partition: Offset(3), topic.named(5): Offset(7)}).failure()
+    assert failed.category == "corrupt"
+    assert "partition 5, read up to offset 7, is gone" in failed.message
+
+
 def test_a_missing_topic_is_an_error_that_says_what_to_do(broker: Broker) -> None:
     with PortDriver() as driver:
         topic = Topic(broker)

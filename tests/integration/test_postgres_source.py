@@ -10,7 +10,7 @@ import pytest
 
 from flamestream.adapters import sources
 from flamestream.core.actions import Follow, Pull, ReadRun
-from flamestream.core.events import Entry, SourceEnded, SourceFailed
+from flamestream.core.events import Entry, RecordsArrived, SourceEnded, SourceFailed
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import Time
 from flamestream.ports import Post, Producer, Reactor
@@ -89,12 +89,6 @@ def test_contract(kind: Callable[[PostgresServer], Outside], check: Callable[[Ou
 @pytest.mark.parametrize("check", [*PRODUCER_OUTAGE_CHECKS, *REPLAY_OUTAGE_CHECKS], ids=lambda check: check.__name__)
 def test_contract_with_kills(check: Callable[[StoppableOutside], None], server: PostgresServer) -> None:
     check(Sparse(server))
-
-
-@pytest.fixture
-def driver() -> Iterator[PortDriver]:
-    with PortDriver() as made:
-        yield made
 
 
 def following(log: Log, driver: PortDriver) -> Front:
@@ -238,6 +232,20 @@ def test_a_table_that_will_not_do(server: PostgresServer, driver: PortDriver, ch
     failed = failure(log, driver)
     assert failed.category == "user"
     assert says in failed.message
+
+
+@pytest.mark.parametrize("change", ["ALTER TABLE {} DROP COLUMN word", "ALTER TABLE {} RENAME TO {}_old"])
+def test_a_table_that_is_altered_while_it_is_read_ends_the_job(server: PostgresServer, driver: PortDriver, change: str) -> None:
+    log = Dense(server)
+    producer = log.connect(driver.post, driver.reactor)
+    driver.at_exit.append(producer.close)
+    producer.follow(Follow(Front.fence(1), FRONT, {}))
+    producer.pull(Pull(Front.fence(1), FRONT, PLENTY, PLENTY))
+    driver.take(RecordsArrived)
+    server.execute(change.format(log.name, log.name))
+    failed = driver.take(SourceFailed)
+    assert failed.category == "user"
+    assert log.name in failed.message or "word" in failed.message
 
 
 def test_a_wrong_database_ends_the_job_with_what_to_do(server: PostgresServer, driver: PortDriver) -> None:

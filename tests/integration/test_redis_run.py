@@ -1,4 +1,4 @@
-"""`flamestream run` from a socket to Redis, with workers, the coordinator and the server killed.
+"""`flamestream run` from a socket, or a stream of Redis, to Redis, with workers, the coordinator and the server killed.
 
 Each change is there once, as the reference says, and the history of deliveries passes the audit.
 """
@@ -38,12 +38,12 @@ def server() -> Iterator[RedisServer]:
 class RedisJob(CliJob):
     """Whose output is a stream or a hash, with its history."""
 
-    def __init__(self, folder: Path, server: RedisServer, producer: SocketServer, form: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, server: RedisServer, source: dict[str, Any], form: dict[str, Any]) -> None:
         self.server = server
         self.stream = form["form"] == "stream"
         self.seen = 0
         spec = {
-            "sources": {"docs": {"socket": {"address": producer.address}}},
+            "sources": {"docs": source},
             "sinks": {"index": {"redis": {"url": server.url, "key": "{shop}:postings", "history": "bundles", **form}}},
             "journal": {"folder": str(folder / "journal"), "fsync": False, "keep": True},
             "workers": {"replicas": 2, "standby": 1, "slots": 64},
@@ -82,26 +82,39 @@ def expected(lines: Sequence[str]) -> list[list[str]]:
     return sorted([text(getattr(change, field)) for field in FIELDS] for change in changes)
 
 
-FORMS: list[dict[str, Any]] = [{"form": "stream", "fields": FIELDS}, {"form": "hash", "field": ["word", "document"]}]
+FORMS: dict[str, dict[str, Any]] = {"stream": {"form": "stream", "fields": FIELDS}, "hash": {"form": "hash", "field": ["word", "document"]}}
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form["form"])
-def test_with_kills_of_workers_and_of_the_server(tmp_path: Path, server: RedisServer, form: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("form", "from_stream"), [("stream", True), ("hash", False)])
+def test_with_kills_of_workers_and_of_the_server(tmp_path: Path, server: RedisServer, form: str, from_stream: bool) -> None:
     lines = [f"{number}\t{words}" for number, words in enumerate(texts(400))]
     plan = [(0.05, SERVER), (0.2, Role.WORKER), (0.35, SERVER), (0.5, Role.COORDINATOR), (0.65, Role.WORKER), (0.75, SERVER)]
     wanted = expected(lines)
-    with SocketServer([line.encode() for line in lines]) as producer, contextlib.closing(RedisJob(tmp_path, server, producer, form)) as job:
-        killer = Killer(job, [], len(wanted), 1)
-        with explained(job, killer):
-            job.start()
-            for part, victim in plan:
-                if isinstance(victim, Role):
-                    killer.plan = [(part, victim)]
-                    killer.run()
-                else:
-                    eventually(lambda part=part: job.output_bytes() >= part * len(wanted), f"{part} of the output", within=120)  # type: ignore[misc]
-                    server.restart()
-            assert job.end()[1]["outcome"] == "completed"
-            assert job.entries() == wanted
-            audit = job.audit()
-            assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (True, len(lines), len(wanted)), audit
+    with SocketServer([line.encode() for line in lines]) as producer:
+        source = stream_of(server, lines) if from_stream else {"socket": {"address": producer.address}}
+        with contextlib.closing(RedisJob(tmp_path, server, source, FORMS[form])) as job:
+            survive(job, server, plan, wanted, len(lines))
+
+
+def stream_of(server: RedisServer, lines: Sequence[str]) -> dict[str, Any]:
+    """A source that ends with these lines."""
+    for line in lines:
+        server.call("XADD", "docs", "*", "line", line)
+    return {"redis": {"url": server.url, "key": "docs", "fields": ["line"], "follow": False}}
+
+
+def survive(job: RedisJob, server: RedisServer, plan: Sequence[tuple[float, Role | str]], wanted: list[list[str]], records: int) -> None:
+    killer = Killer(job, [], len(wanted), 1)
+    with explained(job, killer):
+        job.start()
+        for part, victim in plan:
+            if isinstance(victim, Role):
+                killer.plan = [(part, victim)]
+                killer.run()
+            else:
+                eventually(lambda part=part: job.output_bytes() >= part * len(wanted), f"{part} of the output", within=120)  # type: ignore[misc]
+                server.restart()
+        assert job.end()[1]["outcome"] == "completed"
+        assert job.entries() == wanted
+        audit = job.audit()
+        assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (True, records, len(wanted)), audit

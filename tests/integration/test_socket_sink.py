@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from flamestream.adapters import sinks
+from flamestream.adapters.framing import FrameConnection
+from flamestream.adapters.sinks.wire import AcknowledgedFrame, DeliverFrame, decode_question, encode
 from flamestream.core.actions import Bundle, OpenSink
 from flamestream.core.events import BundlesAcknowledged, SinkFailed
 from flamestream.model.ids import WorkerId
@@ -78,12 +80,6 @@ def test_contract_with_the_example_consumer(check: Callable[[Outside], None]) ->
         check(address)
 
 
-@pytest.fixture
-def driver() -> Iterator[PortDriver]:
-    with PortDriver() as made:
-        yield made
-
-
 def test_a_consumer_that_restarts_between_taking_and_acknowledging_takes_it_once(driver: PortDriver) -> None:
     had: list[Bundle] = []
     dying = threading.Event()
@@ -118,6 +114,30 @@ def test_dropped_connections_cost_nothing(driver: PortDriver) -> None:
                 server.drop_connections()
             worker.deliver(fence(1), bundle(0, sequence))
     assert [one.sequence for one in had] == list(range(1, 30))
+
+
+class Repeating(ConsumerServer):
+    """Acknowledges everything twice, and once more when the next delivery is there; and in the name of an older attempt."""
+
+    def _frames(self, connection: FrameConnection, frames: list[bytes]) -> None:
+        super()._frames(connection, frames)
+        for question in map(decode_question, frames):
+            if isinstance(question, DeliverFrame):
+                for number in (question.number, question.number - 1):
+                    connection.send(encode(AcknowledgedFrame(question.fence, number)))
+                connection.send(encode(AcknowledgedFrame(fence(0), question.number)))
+
+
+def test_answers_that_come_twice_or_late_count_once(driver: PortDriver) -> None:
+    had: list[Bundle] = []
+    with Repeating(had.extend) as server:
+        worker = Worker(Address(server.port), "w1", driver)
+        worker.open(fence(1), 0)
+        for sequence in range(1, 20):
+            worker.deliver(fence(1), bundle(0, sequence))
+            driver.settle()
+            assert not driver.events, "one acknowledgement a delivery"
+    assert [one.sequence for one in had] == list(range(1, 20))
 
 
 def test_a_consumer_that_is_not_there_yet_is_waited_for(driver: PortDriver) -> None:

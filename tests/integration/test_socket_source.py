@@ -113,12 +113,6 @@ class Talk:
 
 
 @pytest.fixture
-def driver() -> Iterator[PortDriver]:
-    with PortDriver() as made:
-        yield made
-
-
-@pytest.fixture
 def talk(driver: PortDriver) -> Iterator[Talk]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield Talk(driver, listener)

@@ -13,8 +13,17 @@ from psycopg import sql
 from flamestream.adapters.postgres import Connection
 
 _COLUMNS: Final[LiteralString] = """
-    SELECT attname::text, format_type(atttypid, atttypmod), attgenerated::text <> '' OR attidentity::text = 'a'
-    FROM pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
+    SELECT attname::text, format_type(atttypid, atttypmod), attgenerated::text <> '' OR attidentity::text = 'a',
+        format_type(CASE WHEN typtype = 'd' THEN typbasetype ELSE atttypid END, -1), typtype::text = 'c'
+    FROM pg_attribute JOIN pg_type t ON t.oid = atttypid WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
+
+
+@dataclass(frozen=True, slots=True)
+class BaseType:
+    """A column's type without its length, and what is below a domain."""
+
+    name: str
+    composite: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,7 @@ class Table:
     """As in pg_class.relkind."""
     types: dict[str, str]
     generated: frozenset[str]
+    base: dict[str, BaseType]
 
     @property
     def sql(self) -> sql.Composable:
@@ -43,7 +53,8 @@ def find(connection: Connection, name: str) -> Table | None:
         return None
     oid, quoted, kind = row
     found = connection.execute(_COLUMNS, (oid,)).fetchall()
-    return Table(oid, quoted, kind, {column: type_ for column, type_, _ in found}, frozenset(column for column, _, made in found if made))
+    types, generated = {row[0]: row[1] for row in found}, frozenset(row[0] for row in found if row[2])
+    return Table(oid, quoted, kind, types, generated, {row[0]: BaseType(row[3], row[4]) for row in found})
 
 
 def _regclass(name: str) -> str:

@@ -4,7 +4,7 @@ Of a job that has not ended, the input from the newest output on may still be un
 counted as lost, everything before it is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from flamestream.cli.manifest import DeadLetter
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.recorded import recorded_runs
 from flamestream.cli.run_folder import RunFolder, find
+from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob, checked_job
 from flamestream.model import payload as payloads
 from flamestream.model.errors import UserError
@@ -97,7 +98,7 @@ def audited(checked: CheckedJob, complete: bool, job: str = "", zookeeper: str =
             "a job that was restored cannot be audited by itself: what entered before its savepoint is recorded with the job that it "
             "was taken of, which can be audited"
         )
-    delivered = {name: [Delivered(*item) for item in sinks.read(checked.job.sink(name), f"spec.sinks.{name}")] for name in checked.sinks}
+    delivered = {name: [Delivered(*item) for item in _read(checked, name)] for name in checked.sinks}
     newest = max((time_of_meta(item.meta) for items in delivered.values() for item in items), default=Time(0))
     cut = START if began is None else began.time
     runs = recorded_runs(checked, END if complete else Time(newest + 1), job, zookeeper, cut)
@@ -107,6 +108,9 @@ def audited(checked: CheckedJob, complete: bool, job: str = "", zookeeper: str =
         expected = {name: [item for item in items if item[0] >= floor(cut)] for name, items in expected.items()}
     if not complete:
         _without_what_is_under_way(checked, expected, delivered)
+    for name, items in expected.items():
+        if (keep := sinks.kept(checked.job.sink(name))) is not None:
+            items[:] = [(meta, keep(value)) for meta, value in items]
     verdict = audit(expected, delivered)
     return Report(sum(len(records) for _, records in runs), complete, verdict, verdict.keeps(checked.job.spec.guarantee))
 
@@ -122,13 +126,18 @@ def _history(checked: CheckedJob, began: Begun) -> list[Run]:
     return runs
 
 
+def _read(checked: CheckedJob, name: str) -> Iterator[sinks.Item]:
+    return sinks.read(checked.job.sink(name), f"spec.sinks.{name}", checked.job.name)
+
+
 def _expected(checked: CheckedJob, runs: Sequence[tuple[Time, Sequence[Any]]]) -> Expected:
     on_error = checked.job.spec.on_error
+    fronts = {front.front: front.source for front in fronts_of(checked)}
     if isinstance(on_error, DeadLetter):
-        results = interpret(checked.graph, runs)
+        results = interpret(checked.graph, runs, fronts=fronts)
         results[on_error.dead_letter] = results.pop(ERRORS)
         return results
-    results = interpret(checked.graph, runs, on_error="fail")
+    results = interpret(checked.graph, runs, on_error="fail", fronts=fronts)
     results.pop(ERRORS)
     return results
 

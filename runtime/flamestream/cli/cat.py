@@ -35,7 +35,7 @@ def command(
     if sink not in found.spec.sinks:
         raise ManifestError(f"{found.document.file}: there is no sink {sink!r}; it has {', '.join(found.spec.sinks)}")
     load(found.path(found.spec.application.file), found.spec.application.graph)  # so that its payload types are known
-    for item in islice(sinks.read(found.sink(sink), f"spec.sinks.{sink}"), limit):
+    for item in islice(sinks.read(found.sink(sink), f"spec.sinks.{sink}", found.name), limit):
         sys.stdout.write(line(item, places=json) + "\n")
 
 

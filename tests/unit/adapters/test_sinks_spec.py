@@ -52,8 +52,8 @@ def test_only_sinks_that_keep_last_bundles_can_fence() -> None:
         assert "Choose a `files`, `rolling`, `socket`, `kafka`, `postgres` or `redis` sink" in traits.refusal
 
 
-def test_only_files_can_be_read_back() -> None:
-    with pytest.raises(UserError, match=r"spec.sinks.out: only a `files` or `rolling` sink"):
+def test_a_sink_that_keeps_nothing_cannot_be_read_back() -> None:
+    with pytest.raises(UserError, match=r"spec.sinks.out: only a `files`, `rolling` or `kafka` sink"):
         sinks.read({"discard": {}}, "spec.sinks.out")
 
 

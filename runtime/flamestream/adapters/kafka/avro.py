@@ -14,6 +14,7 @@ import json
 import urllib.error
 import urllib.request
 from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -106,7 +107,10 @@ class Registry:
             raise UserError("avro: a sink with a registry needs `subject`, the name under which `schema` is registered")
         with open(spec.schema, encoding="utf-8") as file:
             body = json.dumps({"schema": json.dumps(json.load(file))}).encode()
-        return int(self._ask(f"/subjects/{spec.subject}", body)["id"])
+        try:
+            return int(self._ask(f"/subjects/{quote(spec.subject, safe='')}", body)["id"])
+        except ValueError as error:
+            raise UserError(f"avro: {spec.schema} is not registered under {spec.subject}: register it ({error})") from None
 
     def _ask(self, path: str, body: bytes | None) -> Any:
         request = urllib.request.Request(self._url + path, data=body, headers={"Content-Type": "application/vnd.schemaregistry.v1+json"})

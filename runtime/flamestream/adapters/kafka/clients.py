@@ -14,15 +14,16 @@ Keeps: settings that a guarantee rests on cannot be changed. Does not: decide wh
 sinks/kafka_sink.py).
 """
 
+import contextlib
 import importlib.util
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from flamestream.adapters.kafka.failures import failure_of
+from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
 from flamestream.model.errors import UserError
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
@@ -116,6 +117,8 @@ class Clients:
     def __init__(self, access: KafkaAccess, name: str) -> None:
         self._access = access
         self._name = name
+        self._refusal: KafkaError | None = None
+        self._proved = False
         self.problem = ""
 
     def producer(self, **settings: Any) -> "Producer":
@@ -147,9 +150,22 @@ class Clients:
         with failure_of(self._name):
             return AdminClient(self._settings({"socket.nagle.disable": True}, _ONLY_PRODUCERS, {}))
 
+    @contextlib.contextmanager
+    def asking(self, admin: "AdminClient", *where: str) -> Iterator[None]:
+        """As `failure_of`, for a first question: to a refused login librdkafka gives no answer. Until one has worked it is the user's."""
+        try:
+            with failure_of(*where):
+                yield
+        except BrokersAway as error:
+            admin.poll(0)  # what the brokers said meanwhile
+            if self._refusal is not None and not self._proved:
+                raise judged(self._refusal, ": ".join(where)) from error
+            raise
+        self.works()
+
     def works(self) -> None:
         """Something came back from the brokers."""
-        self.problem = ""
+        self.problem, self._proved = "", True
 
     def _settings(self, usual: Mapping[str, Any], without: Any, fixed: Mapping[str, Any]) -> dict[str, Any]:
         mine = {name: value for name, value in self._access.settings.items() if name not in without}
@@ -160,3 +176,5 @@ class Clients:
     def _error(self, error: "KafkaError") -> None:
         """librdkafka says that a broker is away, or refuses us; it goes on trying."""
         self.problem = str(error.str())
+        if error.name() == "_AUTHENTICATION" or (error.name() == "_SSL" and "verif" in self.problem):
+            self._refusal = error

@@ -23,10 +23,10 @@ flamestream.model.errors.ManifestError: spec.sinks.index.files: Object missing r
 Does not: read the manifest's file (cli/manifest.py), or refuse a sink (it says why one must be refused).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -307,8 +307,8 @@ def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, 
             return _events(events, BlockingConsumer(files, sink, post, reactor), reactor)
 
 
-def read(spec: object, where: str = "sink") -> Iterator[Item]:
-    """All items that a files or rolling sink holds, in the total order: (meta, slot, sequence, payload)."""
+def read(spec: object, where: str = "sink", job: str = "") -> Iterator[Item]:
+    """All items that a sink of `job` holds, in the total order: (meta, slot, sequence, payload)."""
     match one_of(spec, _KINDS, where):
         case FilesSpec(path=path) | EventsSpec(path=path):
             return read_items(Path(path))
@@ -318,6 +318,10 @@ def read(spec: object, where: str = "sink") -> Iterator[Item]:
             return read_history(postgres.dsn, postgres.password_file, history)
         case PostgresSpec(table=table):
             raise UserError(f"{where}: table {table} has rows, not what was delivered in which order; set `history` to keep that as well")
+        case KafkaSinkSpec() as kafka:
+            from flamestream.adapters.sinks.kafka_reading import read_topic  # confluent-kafka is there only if it is used
+
+            return read_topic(kafka, job, where)
         case RedisSpec(history=history) as redis:
             if history is None:
                 raise UserError(
@@ -327,8 +331,18 @@ def read(spec: object, where: str = "sink") -> Iterator[Item]:
         case Rolling(path=path):
             return _read_rolling(store_from(path, setting=f"{where}.rolling.path"), f"{where}.rolling")
         case _:
-            kinds = "a `files` or `rolling` sink, or a `postgres` or `redis` one with a `history`,"
+            kinds = "a `files`, `rolling` or `kafka` sink, or a `postgres` or `redis` one with a `history`,"
             raise UserError(f"{where}: only {kinds} can be read back; what others got is with whom they delivered to")
+
+
+def kept(spec: object) -> Callable[[Any], Any] | None:
+    """What `read` makes of a payload that was delivered; None: the same."""
+    match one_of(spec, _KINDS, "sink"):
+        case KafkaSinkSpec() as kafka:
+            from flamestream.adapters.sinks.kafka_reading import as_kept
+
+            return as_kept(kafka)
+    return None
 
 
 def _postgres(spec: PostgresSpec, sink: SinkName, job: str, post: Post, reactor: Reactor) -> Consumer:

@@ -90,7 +90,7 @@ class ControlTopic:
 
         admin = self._clients.admin()
         try:
-            with failure_of(self._where, f"control topic {self.name!r}"):
+            with self._clients.asking(admin, self._where, f"control topic {self.name!r}"):
                 asked = admin.describe_topics(TopicCollection([self.name]), request_timeout=ANSWER_SECONDS)
                 found: Any = asked[self.name].result(ANSWER_SECONDS * 2)
             if len(found.partitions) != 2:

@@ -1,13 +1,9 @@
-"""From items to rows of a table: which part of a payload goes into which column, and rows as one JSON document.
+"""From items to rows of a table: which part of a payload goes into which column.
 
 A column names a field, fields of fields, or elements of tuples (`place.0`), or one of
 
     $payload    the whole payload            $time     its run's time, microseconds since 1970
     $meta       its place in the total order $slot, $bundle, $sink
-
-The server turns JSON into the columns' types (json_to_recordset), so whatever a type's text form is can be given as a str. Bytes are given
-in the text form of bytea; NaN and infinities in that of float8. Collections become arrays; a Map with keys of other types than str
-becomes a list of pairs.
 
 Keeps: one row an item, in the order of the items; with a key, only the last row of a key in a delivery, because one statement cannot
 change a row twice. Does not: know the table (postgres_table.py).
@@ -16,6 +12,7 @@ change a row twice. Does not: know the table (postgres_table.py).
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -31,10 +28,10 @@ from flamestream.model.time import timestamp_of
 Place = tuple[bytes, Slot, int]
 """meta, slot, sequence of the bundle."""
 Getter = Callable[[Any, Place], Any]
-Row = dict[str, Any]
+Row = tuple[Any, ...]
 
 _AS_IT_IS: Final = frozenset({str, int, bool, type(None)})
-_encode: Final = msgspec.json.Encoder().encode
+as_json: Final = msgspec.json.Encoder().encode
 
 
 def bytea(data: bytes) -> str:
@@ -69,31 +66,45 @@ class RowMaker:
 
     def __init__(self, columns: Mapping[str, str], key: Sequence[str], sink: SinkName) -> None:
         self._sink = sink
-        self._getters = [(f"c{number}", column, path, getter(path, sink)) for number, (column, path) in enumerate(columns.items())]
-        self._key = [f"c{number}" for number, column in enumerate(columns) if column in key]
+        self._getters = [(column, path, getter(path, sink)) for column, path in columns.items()]
+        paths = list(columns.values())
+        self._fields = attrgetter(*paths) if len(paths) > 1 and all(get is None for _, _, get in self._getters) else None
+        self._key = [number for number, column in enumerate(columns) if column in key]
 
     def rows(self, bundles: Sequence[Bundle]) -> list[Row]:
         """The rows of a delivery. Raises UserError that names the item which cannot be one."""
-        placed = ((item, bundle) for bundle in bundles for item in decode_items(bundle.items))
-        made = [(self._row(value, (meta, bundle.slot, bundle.sequence)), bundle.slot) for (meta, value), bundle in placed]
-        return self._last_of_each_key(made) if self._key else [row for row, _ in made]
+        made: list[Row] = []
+        slots: list[Slot] = []
+        for bundle in bundles:
+            items = decode_items(bundle.items)
+            made += self._plain(items) or [self._row(value, (meta, bundle.slot, bundle.sequence)) for meta, value in items]
+            slots += [bundle.slot] * len(items)
+        return self._last_of_each_key(made, slots) if self._key else made
+
+    def _plain(self, items: Sequence[tuple[bytes, Any]]) -> list[Row]:
+        """If the columns are fields: all rows at once. None if one lacks something."""
+        if self._fields is None:
+            return []
+        try:
+            return [self._fields(value) for _, value in items]
+        except AttributeError:
+            return []
 
     def _row(self, value: Any, place: Place) -> Row:
-        row = {}
-        for name, column, path, get in self._getters:
+        row = []
+        for column, path, get in self._getters:
             try:
-                found = getattr(value, path) if get is None else get(value, place)
+                row.append(getattr(value, path) if get is None else get(value, place))
             except (AttributeError, LookupError, TypeError, ValueError):
                 raise UserError(
                     f"{where(place)}: column {column!r} wants {path!r}, which a {type(value).__name__} has not: {value!r:.200}"
                 ) from None
-            row[name] = found if type(found) in _AS_IT_IS else plain(found)
-        return row
+        return tuple(row)
 
-    def _last_of_each_key(self, made: list[tuple[Row, Slot]]) -> list[Row]:
+    def _last_of_each_key(self, made: Sequence[Row], slots: Sequence[Slot]) -> list[Row]:
         last: dict[bytes, tuple[Row, Slot]] = {}
-        for row, slot in made:
-            key = _encode([row[name] for name in self._key])
+        for row, slot in zip(made, slots, strict=True):
+            key = as_json([plain(row[number]) for number in self._key])
             before = last.pop(key, None)
             if before is not None and before[1] != slot:
                 raise UserError(
@@ -102,11 +113,6 @@ class RowMaker:
                 )
             last[key] = (row, slot)
         return [row for row, _ in last.values()]
-
-
-def encoded(rows: Sequence[Row]) -> bytes:
-    """As one JSON document."""
-    return _encode(rows)
 
 
 def where(place: Place) -> str:

@@ -1,13 +1,14 @@
 """The tables of a PostgreSQL sink: the user's, checked before anything is written, and ours.
 
-Ours (`state`) has a row for each slot of each sink of each job: the fence under which it is open, and its last bundle. With `history` every
-bundle is also kept in a table of the sink's own, so that `flamestream cat` and `audit` can read back what was delivered.
+Ours are `state` and two beside it (postgres_state.py), which many sinks may share. With `history` every bundle is also kept in a table of
+the sink's own, so that `flamestream cat` and `audit` can read back what was delivered.
 
 Keeps: names in SQL are quoted by the server or by psycopg; what is wrong with a table is said before the first row. Does not: create or
 alter the user's table.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, LiteralString
 
 from psycopg import errors, sql
@@ -20,6 +21,14 @@ _STATE: Final[LiteralString] = """
     CREATE TABLE IF NOT EXISTS {table} (
         job text, sink text, slot int, attempt bigint NOT NULL, layout bigint NOT NULL, sequence bigint NOT NULL,
         t_last bytea NOT NULL, items bytea NOT NULL, CONSTRAINT {key} PRIMARY KEY (job, sink, slot)) WITH (fillfactor = 50)"""
+_OPENINGS: Final[LiteralString] = """
+    CREATE TABLE IF NOT EXISTS {table} (
+        id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT {key} PRIMARY KEY, job text NOT NULL, sink text NOT NULL,
+        attempt bigint NOT NULL, layout bigint NOT NULL, slots int[] NOT NULL)"""
+_LOG: Final[LiteralString] = """
+    CREATE TABLE IF NOT EXISTS {table} (
+        opening bigint NOT NULL, number bigint, slots int[] NOT NULL, sequences bigint[] NOT NULL, t_last bytea[] NOT NULL,
+        items bytea[] NOT NULL, CONSTRAINT {key} PRIMARY KEY (opening, number))"""
 _HISTORY: Final[LiteralString] = """
     CREATE TABLE IF NOT EXISTS {table} (
         slot int, sequence bigint, t_last bytea NOT NULL, items bytea NOT NULL, CONSTRAINT {key} PRIMARY KEY (slot, sequence))"""
@@ -72,32 +81,62 @@ def _has_key(connection: Connection, table: Table, name: str, key: Sequence[str]
         raise UserError(f"{what}: ALTER TABLE {name} ADD UNIQUE ({columns})")
 
 
-def ensure_state(connection: Connection, name: str) -> Table:
-    """Our table of slots, made if it is not there."""
-    return _ensure(connection, name, _STATE, "state", {"job", "sink", "slot", "attempt", "layout", "sequence", "t_last", "items"})
+@dataclass(frozen=True, slots=True)
+class _Ours:
+    """A table of ours: which setting names it (with what behind the name), and what it has."""
+
+    setting: str
+    suffix: str
+    made: LiteralString
+    columns: frozenset[str]
+
+    def statement(self, name: str) -> sql.Composed:
+        """How it is made. What is stored in it is not worth a try to compress."""
+        table = f"{name}{self.suffix}"
+        made = sql.SQL(self.made).format(table=_identifier(table), key=sql.Identifier(f"{table.rpartition('.')[2]}_key"))
+        plain = sql.SQL("; ALTER TABLE {} ALTER items SET STORAGE EXTERNAL").format(_identifier(table))
+        return made + plain if "items" in self.columns else made
+
+
+_STATE_TABLES: Final = {
+    "state": _Ours("state", "", _STATE, frozenset({"job", "sink", "slot", "attempt", "layout", "sequence", "t_last", "items"})),
+    "openings": _Ours("state", "_openings", _OPENINGS, frozenset({"id", "job", "sink", "attempt", "layout", "slots"})),
+    "log": _Ours("state", "_log", _LOG, frozenset({"opening", "number", "slots", "sequences", "t_last", "items"})),
+}
+_HISTORY_TABLE: Final = {"history": _Ours("history", "", _HISTORY, frozenset({"slot", "sequence", "t_last", "items"}))}
+
+
+def ensure_state(connection: Connection, name: str) -> dict[str, Table]:
+    """Our tables, made if they are not there: state, openings, log."""
+    return _ensure(connection, name, _STATE_TABLES)
 
 
 def ensure_history(connection: Connection, name: str) -> Table:
     """The sink's table of bundles, made if it is not there."""
-    return _ensure(connection, name, _HISTORY, "history", {"slot", "sequence", "t_last", "items"})
+    return _ensure(connection, name, _HISTORY_TABLE)["history"]
 
 
-def _ensure(connection: Connection, name: str, statement: LiteralString, setting: str, wanted: set[str]) -> Table:
-    if (table := find(connection, name)) is None:
-        made = sql.SQL(statement).format(table=_identifier(name), key=sql.Identifier(f"{name.rpartition('.')[2]}_key"))
+def _ensure(connection: Connection, name: str, wanted: Mapping[str, _Ours]) -> dict[str, Table]:
+    there = {part: find(connection, f"{name}{ours.suffix}") for part, ours in wanted.items()}
+    lacking = [ours.statement(name) for part, ours in wanted.items() if there[part] is None]
+    for statement in lacking:
         try:
             with connection.transaction():
-                connection.execute(made)
-                connection.execute(sql.SQL("ALTER TABLE {} ALTER items SET STORAGE EXTERNAL").format(_identifier(name)))
+                connection.execute(statement)
         except _RACED:
             pass  # somebody else has just made it
         except errors.InsufficientPrivilege as error:
-            ddl = " ".join(made.as_string(connection).split())
+            ddl = " ".join("; ".join(each.as_string(connection) for each in lacking).split())
+            setting = next(iter(wanted.values())).setting
             raise UserError(f"cannot create `{setting}` table {name}: {error.diag.message_primary}; let its owner run: {ddl}") from None
-        table = find(connection, name)
-    if table is None or not wanted <= table.types.keys():
+    return {part: _ours(name, ours, there[part] or find(connection, f"{name}{ours.suffix}")) for part, ours in wanted.items()}
+
+
+def _ours(name: str, ours: _Ours, table: Table | None) -> Table:
+    if table is None or not ours.columns <= table.types.keys():
         has = "nothing" if table is None else ", ".join(table.types)
-        raise UserError(f"`{setting}` table {name} is not ours: it has {has}, not {', '.join(sorted(wanted))}; name another one")
+        wanted = ", ".join(sorted(ours.columns))
+        raise UserError(f"`{ours.setting}` table {name}{ours.suffix} is not ours: it has {has}, not {wanted}; name another one")
     return table
 
 

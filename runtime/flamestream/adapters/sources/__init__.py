@@ -9,6 +9,7 @@
 | connector | as its class says                        | as its class says                | as its class says     |
 | http      | journalled, with its payloads            | records                          | the journal           |
 | memory    | journalled                               | records of each partition        | this process (tests)  |
+| redis     | journalled                               | the stream's ids, with gaps      | the stream            |
 | kafka     | journalled; several share the partitions | the partition's, with gaps       | the topic             |
 
 >>> describe({"generator": {"count": 10}})
@@ -36,7 +37,7 @@ from flamestream.adapters.sources.memory import MemoryProducer, channel_named
 from flamestream.adapters.sources.reading import ReadingProducer
 from flamestream.adapters.sources.rows import row_class
 from flamestream.adapters.sources.socket_source import SocketProducer
-from flamestream.adapters.spec import address_of, check_dsn, function_of, need, one_of, secret_of
+from flamestream.adapters.spec import address_of, check_dsn, check_redis, function_of, need, one_of, secret_of
 from flamestream.core.settings import FrontSettings
 from flamestream.model.errors import Bug
 from flamestream.model.records import Document
@@ -113,6 +114,32 @@ class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         check_dsn(self.dsn)
 
 
+class RedisSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A stream of Redis; see docs/redis.md."""
+
+    url: str
+    key: str
+    fields: list[str] = []
+    """One: records are its values; more: tuples; none: maps of all."""
+    values: Literal["text", "bytes"] = "text"
+    start: str = "0-0"
+    """The least id to read."""
+    follow: bool = True
+    durable: bool = True
+    """False: for a server that may forget entries that it acknowledged; a replay that misses some is an error."""
+    password_file: str | None = None
+
+    def __post_init__(self) -> None:
+        check_redis(self.url)
+        self.start_offset()
+
+    def start_offset(self) -> int:
+        """Raises ValueError."""
+        from flamestream.adapters.sources.redis_stream import offset_of
+
+        return offset_of(self.start)
+
+
 class HttpSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A port that clients POST to; see docs/http.md."""
 
@@ -140,7 +167,9 @@ class HttpSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         need("h11", "http")
 
 
-SourceSpec = FilesSpec | GeneratorSpec | ParquetSpec | SocketSpec | Connector | MemorySpec | KafkaSourceSpec | PostgresSpec | HttpSpec
+SourceSpec = (
+    FilesSpec | GeneratorSpec | ParquetSpec | SocketSpec | Connector | MemorySpec | KafkaSourceSpec | PostgresSpec | HttpSpec | RedisSpec
+)
 _KINDS: Final[dict[str, type[SourceSpec]]] = {
     "files": FilesSpec,
     "generator": GeneratorSpec,
@@ -151,6 +180,7 @@ _KINDS: Final[dict[str, type[SourceSpec]]] = {
     "kafka": KafkaSourceSpec,
     "postgres": PostgresSpec,
     "http": HttpSpec,
+    "redis": RedisSpec,
 }
 
 
@@ -192,7 +222,7 @@ def describe(spec: object, where: str = "source") -> SourceTraits:
         case KafkaSourceSpec(readers=readers):
             require_package(where)
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False, fronts=readers)
-        case PostgresSpec(follow=follow):
+        case PostgresSpec(follow=follow) | RedisSpec(follow=follow):
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=not follow)
         case HttpSpec():
             return SourceTraits(timed=False, run_length=0, replayable=False, bounded=False, answers=True)
@@ -236,6 +266,8 @@ def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: s
             return _postgres(postgres, name, front, post, reactor)
         case HttpSpec() as http:
             return _http(http, name, front, post, reactor)
+        case RedisSpec() as redis:
+            return _redis(redis, name, front, post, reactor)
 
 
 def _postgres(spec: PostgresSpec, name: str, front: FrontId, post: Post, reactor: Reactor) -> Producer:
@@ -245,6 +277,15 @@ def _postgres(spec: PostgresSpec, name: str, front: FrontId, post: Post, reactor
     log = ChangeLog(spec.table, spec.key, spec.columns, spec.follow, spec.start, spec.poll_ms / 1000)
     server = Server(spec.dsn, spec.password_file, f"flamestream source {name}"[:63])
     return PostgresProducer(PostgresReader(server, log), front, post, reactor)
+
+
+def _redis(spec: RedisSpec, name: str, front: FrontId, post: Post, reactor: Reactor) -> Producer:
+    from flamestream.adapters.redis import Server  # only if it is used, like redis itself
+    from flamestream.adapters.sources.redis_stream import RedisProducer, RedisReader, Stream
+
+    stream = Stream(spec.key, spec.fields, spec.values == "bytes", spec.start_offset(), spec.follow)
+    server = Server(spec.url, spec.password_file, f"flamestream-source-{name}", durable=spec.durable)
+    return RedisProducer(RedisReader(server, stream, name), front, post, reactor)
 
 
 def _http(spec: HttpSpec, name: str, front: FrontId, post: Post, reactor: Reactor) -> Producer:

@@ -138,7 +138,7 @@ class KafkaTopic:
         return found
 
     def _described(self, asked: "Future[Any]") -> list[int]:
-        with failure_of(self._where):
+        with self._clients.asking(self._admin, self._where):
             found = asked.result(ANSWER_SECONDS * 2)
         self._id = str(found.topic_id)
         return sorted(info.id for info in found.partitions if info.id % self._shares == self._share)

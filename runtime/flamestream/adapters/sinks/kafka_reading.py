@@ -1,0 +1,88 @@
+"""What a Kafka sink has written: all items in the total order, for people and audits.
+
+A topic has the items of each slot in order, but in several partitions, and with other slots between: so they are gathered and sorted.
+A record that is not of this job and sink (its header says so) is passed over. Values are read in the sink's own format: JSON and Avro do
+not say of which class a payload was, so an audit compares what such a value is read as (`as_kept`).
+
+Keeps: what its consumers see, so committed records of a transactional topic, all of a low-latency one, up to the ends at the start.
+Does not: bring back what retention or compaction has removed: the first bundle of a slot is then a later one, which is an error.
+Memory: all items.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from flamestream.adapters.kafka.clients import Clients
+from flamestream.adapters.kafka.failures import BrokersAway
+from flamestream.adapters.kafka.formats import Decode, decoder_of, encoder_of
+from flamestream.adapters.kafka.reading import ANSWER_SECONDS, bounds_of, read_to
+from flamestream.adapters.sinks import Item
+from flamestream.adapters.sinks.kafka_items import place_in, tag_of
+from flamestream.adapters.sinks.kafka_sink import KafkaSinkSpec
+from flamestream.model.errors import Corrupt, UserError
+from flamestream.model.ids import SequenceNumber, Slot
+from flamestream.model.meta import Meta
+
+
+def read_topic(spec: KafkaSinkSpec, job: str, where: str) -> Iterator[Item]:
+    """All items of the sink at `where` in the manifest. Raises UserError if it cannot be read."""
+    sink = where.removeprefix("spec.sinks.")
+    try:
+        found = sorted(_items(spec, tag_of(job, sink), Clients(spec, f"{job}-{sink}"), where), key=lambda item: item[0])
+    except BrokersAway as error:
+        raise UserError(str(error)) from error
+    _check_from_the_first(found, f"{where}: topic {spec.topic!r}")
+    return iter(found)
+
+
+def as_kept(spec: KafkaSinkSpec) -> Callable[[Any], Any]:
+    """What reading makes of a payload."""
+    encode, decode = encoder_of(spec.value), decoder_of(spec.value)
+    return lambda payload: None if payload is None else decode(encode(payload))
+
+
+def _items(spec: KafkaSinkSpec, tag: bytes, clients: Clients, where: str) -> Iterator[Item]:
+    decode = decoder_of(spec.value)
+    numbers = _partitions(clients, spec.topic, where)
+    uncommitted = clients.reader("read_uncommitted")
+    bounds = bounds_of(uncommitted, spec.topic, numbers, where)
+    reader = uncommitted if spec.form == "low-latency" else clients.reader("read_committed")
+    starts, ends = ({number: bound[side] for number, bound in bounds.items()} for side in (0, 1))
+    for message in read_to(reader, spec.topic, starts, ends, where):
+        headers: Any = message.headers()
+        place = place_in(headers)
+        if place is not None and place.tag == tag:
+            payload = _payload(
+                message.value(), decode, f"{where}: topic {spec.topic!r}, partition {message.partition()}, {message.offset()}"
+            )
+            yield Meta(place.meta), Slot(place.slot), SequenceNumber(place.sequence), payload
+    for each in {uncommitted, reader}:
+        each.close()
+
+
+def _payload(value: bytes | None, decode: Decode, where: str) -> Any:
+    try:
+        return None if value is None else decode(value)
+    except ValueError as error:
+        raise Corrupt(f"{where}: {error}") from None
+
+
+def _partitions(clients: Clients, topic: str, where: str) -> list[int]:
+    from confluent_kafka import TopicCollection  # an extra
+
+    admin = clients.admin()
+    with clients.asking(admin, where, f"topic {topic!r}"):
+        asked = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER_SECONDS)
+        found: Any = asked[topic].result(ANSWER_SECONDS * 2)
+    return sorted(info.id for info in found.partitions)
+
+
+def _check_from_the_first(found: list[Item], where: str) -> None:
+    had: dict[Slot, int] = {}
+    for _, slot, sequence, _ in found:
+        if sequence not in (had.get(slot, 0), had.get(slot, 0) + 1):
+            raise Corrupt(
+                f"{where}: bundle {sequence} of slot {slot} follows {had.get(slot, 0)}: what was between has expired or was compacted, "
+                "so it cannot be read back"
+            )
+        had[slot] = sequence

@@ -382,8 +382,8 @@ class Worker:
     # --- reports --------------------------------------------------------------------------------------------------------------------
 
     def _report(self) -> None:
-        if self._now - self._reported < self._settings.heartbeat or self.fence == NO_FENCE:
-            return
+        if self._now - self._reported < self._settings.heartbeat:
+            return  # a standby reports too: else nobody could tell that its machine is gone before it is given slots
         self._reported = self._now
         oldest, problem = END, "; ".join(self._fronts.stalled.values())
         if self._acker is not None:

@@ -41,6 +41,7 @@ def checked(status: dict[str, Any], times: int = 1, *, gap_known: bool = True) -
     assert status["done"] == times and len(status["faults"]) == times
     assert all(fault["victim"] and fault["recoveredMs"] > 0 for fault in status["faults"])
     if gap_known:  # ten documents a second come all the time
+        assert all("outputGapMs" in fault for fault in status["faults"]), f"the operator's leader changed meanwhile: {status['faults']}"
         assert all(0 < fault["outputGapMs"] <= fault["recoveredMs"] + 5_000 for fault in status["faults"]), status["faults"]
         assert status["longestOutputGapMs"] == max(fault["outputGapMs"] for fault in status["faults"])
 

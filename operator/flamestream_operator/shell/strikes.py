@@ -9,7 +9,7 @@ from typing import Final
 from flamestream_operator.api.drill import DrillSpec, DrillStatus
 from flamestream_operator.core.seen import ip_of, is_going, phase_of
 from flamestream_operator.objects.cutter import CUTTER, build_cutter
-from flamestream_operator.objects.meta import ROLE, Object
+from flamestream_operator.objects.meta import APPLICATION, ROLE, Object
 from flamestream_operator.shell.api import ApiProblem, LightkubeApi
 from flamestream_operator.shell.cache import Key
 from flamestream_operator.shell.tools import Tools
@@ -50,7 +50,11 @@ class Strikes:
         if target == "node":
             return tuple({str(pod["spec"]["nodeName"]) for pod in self._workers(namespace, spec)})
         if target == "driver":
-            return tuple(pod["metadata"]["name"] for pod in self._pods(namespace, spec) if pod["metadata"]["labels"].get(ROLE) == "driver")
+            struck = {
+                pod["metadata"]["labels"].get(APPLICATION) for pod in self._workers(namespace, spec)
+            }  # one of standbys would cost nothing
+            drivers = [pod for pod in self._pods(namespace, spec) if pod["metadata"]["labels"].get(ROLE) == "driver"]
+            return tuple(pod["metadata"]["name"] for pod in drivers if pod["metadata"]["labels"].get(APPLICATION) in struck)
         return tuple(pod["metadata"]["name"] for pod in self._workers(namespace, spec))
 
     def _workers(self, namespace: str, spec: DrillSpec) -> list[Object]:

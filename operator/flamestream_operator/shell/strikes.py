@@ -50,9 +50,8 @@ class Strikes:
         if target == "node":
             return tuple({str(pod["spec"]["nodeName"]) for pod in self._workers(namespace, spec)})
         if target == "driver":
-            struck = {
-                pod["metadata"]["labels"].get(APPLICATION) for pod in self._workers(namespace, spec)
-            }  # one of standbys would cost nothing
+            # One of two applications may have standbys only: its driver's death would cost nothing, and be waited for in vain.
+            struck = {pod["metadata"]["labels"].get(APPLICATION) for pod in self._workers(namespace, spec)}
             drivers = [pod for pod in self._pods(namespace, spec) if pod["metadata"]["labels"].get(ROLE) == "driver"]
             return tuple(pod["metadata"]["name"] for pod in drivers if pod["metadata"]["labels"].get(APPLICATION) in struck)
         return tuple(pod["metadata"]["name"] for pod in self._workers(namespace, spec))

@@ -41,6 +41,15 @@ def test_every_choice_renders_and_every_pod_is_restricted(values: dict[str, Any]
             assert container["resources"]["limits"]["memory"]
 
 
+def test_only_what_gives_claims_to_our_user_runs_as_root_and_only_if_asked() -> None:
+    things = rendered({"s3": {"enabled": True}, "volumePermissions": True})
+    pods = [thing["spec"]["template"]["spec"] for thing in things if thing["kind"] == "StatefulSet"]
+    first = [pod["initContainers"][0] for pod in pods]
+    assert len(first) == 2
+    assert all(each["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["CHOWN"]} for each in first)
+    assert all(each["command"] == ["chown", "185:185", "/data"] for each in first)
+
+
 def test_a_namespaced_operator_may_write_nowhere_else() -> None:
     things = rendered({"operator": {"watchNamespaces": ["one"]}})
     rules = [rule for thing in things if thing["kind"] == "ClusterRole" for rule in thing["rules"]]

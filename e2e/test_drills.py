@@ -1,4 +1,4 @@
-"""FlameStreamDrills: `kubectl apply`, and the object's status has the verdict of the audit, the counts and the recovery times."""
+"""FlameStreamDrills: `kubectl apply`, and the object's status has the verdict of the audit, the counts, output gaps and recovery times."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,7 +21,18 @@ def job(installation: Installation, kube: Kube) -> Iterator[FolderJob]:
     made.delete()
 
 
-def checked(status: dict[str, Any], times: int = 1) -> None:
+@pytest.fixture(scope="module")
+def pair(installation: Installation, kube: Kube) -> Iterator[FolderJob]:
+    """As two applications; four workers and two drivers ask for little, to fit on one small node."""
+    resources = {"requests": {"cpu": "50m", "memory": "512Mi"}, "limits": {"memory": "2Gi"}}
+    workers = {"replicas": 2, "standby": 2, "resources": resources}
+    made = FolderJob(kube, installation, fresh(), extra={"highAvailability": True, "workers": workers})
+    made.start()
+    yield made
+    made.delete()
+
+
+def checked(status: dict[str, Any], times: int = 1, *, gap_known: bool = True) -> None:
     """A pass that says what it rests on."""
     assert status["phase"] == "Passed", status
     audit = status["audit"]
@@ -29,6 +40,10 @@ def checked(status: dict[str, Any], times: int = 1) -> None:
     assert [audit[what] for what in ("lost", "doubled", "reordered", "foreign")] == [0, 0, 0, 0]
     assert status["done"] == times and len(status["faults"]) == times
     assert all(fault["victim"] and fault["recoveredMs"] > 0 for fault in status["faults"])
+    if gap_known:  # ten documents a second come all the time
+        assert all("outputGapMs" in fault for fault in status["faults"]), f"the operator's leader changed meanwhile: {status['faults']}"
+        assert all(0 < fault["outputGapMs"] <= fault["recoveredMs"] + 5_000 for fault in status["faults"]), status["faults"]
+        assert status["longestOutputGapMs"] == max(fault["outputGapMs"] for fault in status["faults"])
 
 
 @pytest.mark.parametrize("target", ["worker", "daemon", "executor"])
@@ -55,7 +70,7 @@ def test_a_drill_kills_the_driver(job: FolderJob, report: Report) -> None:
 def test_a_drill_kills_the_operator_that_runs_it(job: FolderJob, report: Report) -> None:
     before = job.installation.leader()
     status = job.drill("operator")
-    checked(status)
+    checked(status, gap_known=False)  # the coordinator that would know it went with it
     assert status["faults"][0]["victim"] == before
     assert job.installation.leader() != before
     report("drill operator", faults=status["faults"], audit=status["audit"])
@@ -70,6 +85,29 @@ def test_a_drill_kills_what_the_job_rests_on(job: FolderJob, report: Report, tar
     report(f"drill {target}", faults=status["faults"], audit=status["audit"])
 
 
+def test_a_drill_cuts_a_workers_network_and_others_take_over(job: FolderJob, report: Report) -> None:
+    status = job.drill("network", action="cut", pauseFor="10s")
+    checked(status)
+    fault = status["faults"][0]
+    assert fault["recoveredMs"] >= 10_000 and fault["recoveryMs"] > 0, "healed, and recovered from meanwhile"
+    assert fault["outputGapMs"] < 10_000, "nobody waited for the end of the cut"
+    report("drill network", faults=status["faults"], audit=status["audit"])
+
+
+@pytest.mark.parametrize("action", ["kill", "cut"])
+def test_a_drill_takes_all_of_a_job_that_is_on_a_node(job: FolderJob, report: Report, action: str) -> None:
+    status = job.drill("node", action=action, pauseFor="8s")
+    checked(status)
+    report(f"drill node {action}", faults=status["faults"], audit=status["audit"])
+
+
+@pytest.mark.parametrize("target", ["worker", "driver"])
+def test_a_drill_strikes_a_job_of_two_applications(pair: FolderJob, report: Report, target: str) -> None:
+    status = pair.drill(target)
+    checked(status)
+    report(f"drill {target} (two applications)", faults=status["faults"], audit=status["audit"])
+
+
 def test_a_drill_that_can_not_be_made_is_an_error_with_its_reason(job: FolderJob) -> None:
     other = FolderJob(job.kube, job.installation, "nobody")
     status = other.drill("worker")
@@ -77,3 +115,5 @@ def test_a_drill_that_can_not_be_made_is_an_error_with_its_reason(job: FolderJob
     assert "nobody" in status["message"]
     with pytest.raises(KubectlError, match="target"):
         job.drill("moon")
+    with pytest.raises(KubectlError, match="a network is cut"):
+        job.drill("network", action="kill")

@@ -21,6 +21,9 @@ pub struct Held {
 #[derive(Default)]
 pub struct Barrier {
     held: BTreeMap<u64, Vec<Held>>,
+    /// Results that were taken away again.
+    #[pyo3(get)]
+    dropped: u64,
     scratch: Vec<u8>,
 }
 
@@ -51,6 +54,7 @@ impl Barrier {
         match held.iter().position(|other| other.meta == *meta && *other.payload == *payload) {
             Some(place) => {
                 held.remove(place);
+                self.dropped += 1;
                 Ok(())
             }
             None => Err(unmatched(py, "a barrier", meta)),

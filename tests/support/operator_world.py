@@ -44,7 +44,7 @@ class OneOperator:
         )
         self.jobs = JobReconciler(SITE, tools)
         self.snapshots = SnapshotReconciler(self.jobs, SITE, tools)
-        self.jobs.savepoint_of = self.snapshots.savepoint_named
+        self.jobs.reads_savepoints(self.snapshots.savepoint_named)
         for kind, thing in world.kubernetes.log[:seen]:
             self._apply(kind, thing)
 

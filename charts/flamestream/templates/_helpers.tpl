@@ -42,3 +42,19 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end }}
+
+{{/* The claim's folder becomes our user's. */}}
+{{- define "flamestream.volumePermissions" -}}
+- name: permissions
+  image: {{ include "flamestream.image" . }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  command: [chown, "185:185", /data]
+  securityContext:
+    runAsUser: 0
+    runAsGroup: 0
+    runAsNonRoot: false
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities: {drop: [ALL], add: [CHOWN]}
+  volumeMounts: [{name: data, mountPath: /data}]
+{{- end }}

@@ -7,7 +7,7 @@ from msgspec import Meta, field
 from flamestream.cli.manifest_parts import ObjectName, Part, Seconds
 from flamestream_operator.api.conditions import Condition
 
-Target = Literal["worker", "daemon", "executor", "driver", "operator", "zookeeper", "store", "pod"]
+Target = Literal["worker", "daemon", "executor", "driver", "operator", "zookeeper", "store", "pod", "network", "node"]
 
 
 class Fault(Part, frozen=True):
@@ -15,11 +15,13 @@ class Fault(Part, frozen=True):
 
     target: Target
     """worker: a worker's Python process. daemon: Spark's Python daemon. executor, driver: their pods. operator: its leader's pod.
-    zookeeper, store: the pods of targetSelector. pod: a random pod of targetSelector."""
-    action: Literal["kill", "pause", "delete"] = "kill"
-    """kill: SIGKILL, for a pod deletion without grace. pause: SIGSTOP for pauseFor, then SIGCONT. delete: a pod's deletion with grace."""
+    zookeeper, store: the pods of targetSelector. pod: a random pod of targetSelector. network: that of a worker's pod. node: all pods of
+    the job on one node."""
+    action: Literal["kill", "pause", "delete", "cut"] = "kill"
+    """kill: SIGKILL, for a pod deletion without grace. pause: SIGSTOP for pauseFor, then SIGCONT. delete: a pod's deletion with grace.
+    cut, of network and node: nothing comes in or goes out for pauseFor, and nobody is told."""
     pause_for: Seconds = Seconds(10)
-    """How long a pause is."""
+    """How long a pause or a cut is."""
     target_selector: Annotated[dict[str, str], Meta(max_length=8)] = field(default_factory=dict)
     """Labels of the pods, for zookeeper, store and pod."""
     target_namespace: ObjectName | None = None
@@ -56,6 +58,9 @@ class FaultResult(Part, frozen=True):
     """Until the job was whole again."""
     recovery_ms: float = 0
     """The coordinator's own figure: from the cause to the replay."""
+    output_gap_ms: float | None = None
+    """The longest time in which no consumer was given anything, between the fault and results of the job that is whole again. Left out: not
+    known, because no result came within seconds (an idle input), or because the coordinator was struck with the operator."""
 
 
 class AuditResult(Part, frozen=True):
@@ -96,12 +101,16 @@ class DrillStatus(Part, frozen=True):
     """The newest 50."""
     longest_recovery_ms: float = 0
     """Of all faults."""
+    longest_output_gap_ms: float = 0
+    """Of all faults whose gap is known."""
     audit: AuditResult | None = None
     """The verdict."""
     attempt: int = 0
     """The job's attempt before the fault that is under way."""
     struck_at: str = ""
     """When the fault that is under way was made; written before it."""
+    whole_at: str = ""
+    """When the job was whole again after it; results are waited for."""
     next_at: str = ""
     """When the next one is due."""
     victim: str = ""

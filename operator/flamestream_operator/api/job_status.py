@@ -119,12 +119,16 @@ class ItemsStatus(Part, frozen=True):
 
 
 class LatencyStatus(Part, frozen=True):
-    """From a record's entry to its results' acknowledgment, in milliseconds, in the minute before this status was written."""
+    """From a record's entry on, in milliseconds, in the minute before this status was written."""
 
     p50_ms: float = 0
-    """The median."""
+    """Until its results are released, the median of all runs."""
     p99_ms: float = 0
-    """One in a hundred took longer."""
+    """The same: one in a hundred took longer."""
+    delivered_p50_ms: float = 0
+    """Until a consumer has acknowledged them, the median of all calls, by their oldest result."""
+    delivered_p99_ms: float = 0
+    """The same: one in a hundred took longer."""
 
 
 class SnapshotPlace(Part, frozen=True):

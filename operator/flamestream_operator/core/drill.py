@@ -17,6 +17,12 @@ from flamestream_operator.api.drill import AuditResult, DrillSpec, DrillStatus, 
 from flamestream_operator.core.clock import moment, precise, written
 
 MOST_FAULTS = 50
+RESULTS_WITHIN = 5.0
+"""Seconds after it is whole in which a result should come: an idle job has no output gap."""
+NOTICED = 5.0
+"""Seconds of a cut behind which there is a new attempt; a shorter one may pass unnoticed."""
+_HITS_WORKERS = ("worker", "daemon", "executor", "driver", "network", "node")
+"""Targets whose loss makes a new attempt."""
 AUDIT_WITHIN = 600.0
 
 
@@ -37,6 +43,8 @@ class DrillSeen:
     """Pods that could be struck, by name."""
     replaced: bool = True
     """Whether the victim's place is taken by a ready pod."""
+    strike_problem: str = ""
+    """Why the fault that was announced could not be made."""
     out_of_reach: str = ""
     """Why the target's pods cannot be looked at."""
     audit: dict[str, Any] | None = None
@@ -99,22 +107,48 @@ def is_whole(seen: DrillSeen) -> bool:
 
 
 def _struck(seen: DrillSeen) -> Step:
-    """Until it is whole again, with a new attempt if workers were struck."""
+    """Until it is whole again, with a new attempt if workers were struck, and gives results."""
     status = seen.status
-    paused = float(seen.spec.fault.pause_for) if seen.spec.fault.action == "pause" else 0.0
-    if seen.now - moment(status.struck_at) < paused:
+    if seen.strike_problem:
+        return _error(seen, seen.strike_problem)
+    if seen.now - moment(status.struck_at) < lasting(seen.spec):
         return Step(status)  # it is over when the zombie has come back, and changed nothing
-    hit = seen.spec.fault.target in ("worker", "daemon", "executor", "driver") and seen.spec.fault.action != "pause"
+    fault = seen.spec.fault
+    hit = fault.target in _HITS_WORKERS and (fault.action not in ("pause", "cut") or lasting(seen.spec) >= NOTICED)
     recovered = is_whole(seen) and seen.told is not None and (seen.told.attempt > status.attempt or not hit) and seen.replaced
     if not recovered:
         return _timeout(seen, status.struck_at, f"after the fault at {status.victim}")
-    took = (seen.now - moment(status.struck_at)) * 1000
-    last = seen.told.last_recovery if seen.told is not None else None
-    own = round(last.duration_ms, 1) if last is not None and seen.told is not None and seen.told.attempt > status.attempt else 0.0
-    fault = FaultResult(victim=status.victim, time=status.struck_at, recovered_ms=round(took, 1), recovery_ms=own)
-    faults = [*status.faults, fault][-MOST_FAULTS:]
-    longest = max(status.longest_recovery_ms, fault.recovered_ms)
-    return Step(replace(status, done=status.done + 1, faults=faults, longest_recovery_ms=longest, struck_at="", victim="", next_at=""))
+    if not status.whole_at:
+        return Step(replace(status, whole_at=precise(seen.now)), look_again=0.2)
+    gives = seen.told is not None and seen.told.last_output > moment(status.whole_at) * 1e6
+    if not gives and seen.now - moment(status.whole_at) < RESULTS_WITHIN:
+        return Step(status, look_again=0.2)
+    return Step(_with_fault(seen, gap_since(seen.told, moment(status.struck_at)) if gives else None))
+
+
+def _with_fault(seen: DrillSeen, gap: float | None) -> DrillStatus:
+    status, told = seen.status, seen.told
+    took = (moment(status.whole_at) - moment(status.struck_at)) * 1000
+    last = told.last_recovery if told is not None and told.attempt > status.attempt else None
+    own = round(last.duration_ms, 1) if last is not None else 0.0
+    fault = FaultResult(victim=status.victim, time=status.struck_at, recovered_ms=round(took, 1), recovery_ms=own, output_gap_ms=gap)
+    return replace(
+        status, done=status.done + 1, faults=[*status.faults, fault][-MOST_FAULTS:], struck_at="", victim="", next_at="", whole_at="",
+        longest_recovery_ms=max(status.longest_recovery_ms, fault.recovered_ms),
+        longest_output_gap_ms=max(status.longest_output_gap_ms, gap or 0.0),
+    )  # fmt: skip
+
+
+def lasting(spec: DrillSpec) -> float:
+    """Seconds that the fault goes on."""
+    return float(spec.fault.pause_for) if spec.fault.action in ("pause", "cut") else 0.0
+
+
+def gap_since(told: JobStatus | None, struck: float) -> float | None:
+    """Milliseconds of the longest stretch without output that ended after that moment; None if the coordinator is younger."""
+    if told is None or not 0 < told.first_output < struck * 1e6:
+        return None
+    return next((round(length / 1000, 1) for end, length in told.gaps if end > struck * 1e6), None)
 
 
 def _audited(seen: DrillSeen) -> Step:

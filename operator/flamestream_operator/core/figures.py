@@ -5,7 +5,7 @@ Does not: decide; or hold more than the newest of anything.
 
 from msgspec.structs import replace
 
-from flamestream.adapters.status_file import JobStatus
+from flamestream.adapters.status_file import JobStatus, LatencyFigures
 from flamestream_operator.api.job_status import (
     EpochStatus,
     ItemsStatus,
@@ -76,7 +76,10 @@ def _latency(status: JobResourceStatus, told: JobStatus) -> LatencyStatus | None
     """Of the last minute; what was, if nothing was delivered in it."""
     if told.latency is None or not told.latency.calls:
         return status.latency
-    return LatencyStatus(p50_ms=told.latency.p50_ms, p99_ms=told.latency.p99_ms)
+    released = told.release or LatencyFigures()
+    return LatencyStatus(
+        p50_ms=released.p50_ms, p99_ms=released.p99_ms, delivered_p50_ms=told.latency.p50_ms, delivered_p99_ms=told.latency.p99_ms
+    )
 
 
 def _recovery(seen: Seen, status: JobResourceStatus, told: JobStatus) -> RecoveryStatus | None:

@@ -138,6 +138,9 @@ def drill() -> Schema:
             ".targetSelector",
         ),
         _rule("self.action != 'pause' || self.target == 'worker'", "only a worker can be paused: use kill or delete", ".action"),
+        _rule("self.target != 'network' || self.action == 'cut'", "a network is cut: action: cut, for pauseFor", ".action"),
+        _rule("self.action != 'cut' || self.target in ['network', 'node']", "only a network and a node can be cut", ".action"),
+        _rule("self.target != 'node' || self.action in ['kill', 'cut']", "a node is killed or cut", ".action"),
     ]
     columns = [
         _column("Job", "string", ".spec.job"),
@@ -147,6 +150,7 @@ def drill() -> Schema:
         _column("Lost", "integer", ".status.audit.lost"),
         _column("Doubled", "integer", ".status.audit.doubled"),
         _column("Longest ms", "number", ".status.longestRecoveryMs"),
+        _column("Gap ms", "number", ".status.longestOutputGapMs"),
         _column("Age", "date", ".metadata.creationTimestamp"),
         _column("Message", "string", ".status.message", priority=1),
     ]

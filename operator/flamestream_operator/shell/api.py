@@ -12,6 +12,7 @@ import httpx2
 from lightkube import AsyncClient, KubeConfig
 from lightkube.core.exceptions import ApiError
 from lightkube.generic_resource import create_global_resource, create_namespaced_resource
+from lightkube.resources.core_v1 import Pod
 from lightkube.types import PatchType
 
 from flamestream_operator.objects.meta import GROUP, Object
@@ -146,6 +147,12 @@ class LightkubeApi:
             answer = await self._client.exec(pod, **where, command=command, stdout=True, stderr=True, timeout=TIMEOUT)
         text = answer.stdout
         return text.decode() if isinstance(text, bytes) else str(text or "")
+
+    async def attach(self, namespace: str, pod: str, container: Object) -> None:
+        """One more container in a pod that runs. Raises ApiProblem."""
+        with _asking("attach", "Pod"):
+            patch = {"spec": {"ephemeralContainers": [container]}}
+            await self._client.patch(Pod.Ephemeralcontainers, pod, patch, namespace=namespace, patch_type=PatchType.STRATEGIC)
 
     async def log(self, namespace: str, pod: str) -> str:
         """All that a pod has printed."""

@@ -6,7 +6,7 @@ Does not: exist unless the chart gave the rights for it.
 
 import json
 import logging
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -19,18 +19,17 @@ from flamestream_operator.core.conditions import condition
 from flamestream_operator.core.decide import status_of
 from flamestream_operator.core.drill import DrillSeen, in_error, step
 from flamestream_operator.core.launching import launch_of
-from flamestream_operator.core.seen import Seen, Site, ip_of, is_going, phase_of
+from flamestream_operator.core.seen import Seen, Site, phase_of
 from flamestream_operator.core.wanted import wanted
 from flamestream_operator.objects import names
-from flamestream_operator.objects.meta import ROLE, Object
+from flamestream_operator.objects.meta import Object
 from flamestream_operator.objects.pods import build_audit_pod
 from flamestream_operator.shell.api import ApiProblem, LightkubeApi
 from flamestream_operator.shell.cache import Key
 from flamestream_operator.shell.events import EventSender
 from flamestream_operator.shell.jobs import JobReconciler
+from flamestream_operator.shell.strikes import Strikes
 from flamestream_operator.shell.tools import Tools
-
-_OTHERS: Final = ("zookeeper", "store", "pod")
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +38,8 @@ class DrillReconciler:
     """`reconcile(key)` for every change of a FlameStreamDrill, and while one runs."""
 
     def __init__(self, jobs: JobReconciler, site: Site, tools: Tools, api: LightkubeApi, me: Key) -> None:
-        self._jobs, self._site, self._api, self._me = jobs, site, api, me
+        self._jobs, self._site, self._api = jobs, site, api
+        self._strikes = Strikes(tools, api, me)
         self._cluster, self._hosting, self._check, self._clock = tools.cluster, tools.hosting, tools.check, tools.clock
         self._events = EventSender(api, tools.clock)
 
@@ -54,7 +54,7 @@ class DrillReconciler:
         if next_step.status != before:
             drill = await self._write(drill, next_step.status)
         if next_step.effect == "strike":
-            problem = await self._strike(key[0], seen.spec, next_step.status.victim)
+            problem = await self._strikes.strike(key[0], seen.spec, next_step.status.victim)
             if problem:
                 await self._write(drill, in_error(next_step.status, self._clock(), problem))
                 return None
@@ -68,7 +68,7 @@ class DrillReconciler:
         spec = msgspec.convert(drill["spec"], DrillSpec, dec_hook=lambda _, value: Seconds.parse(value))
         job = self._cluster.jobs.get((key[0], spec.job))
         audit, problem = await self._audit_of(key) if status.phase == "Auditing" else (None, "")
-        victims, replaced, out_of_reach = await self._targets(key[0], spec, status)
+        victims, replaced, out_of_reach = await self._strikes.targets(key[0], spec, status)
         return DrillSeen(
             now=self._clock(),
             spec=spec,
@@ -79,65 +79,10 @@ class DrillReconciler:
             victims=victims,
             replaced=replaced,
             out_of_reach=out_of_reach,
+            strike_problem=await self._strikes.problem(key[0], spec, status) if status.struck_at else "",
             audit=audit,
             audit_problem=problem,
         )
-
-    async def _targets(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> tuple[tuple[str, ...], bool, str]:
-        """Who can be struck, whether who was struck has a successor, and why nobody may look."""
-        try:
-            victims = await self._victims(namespace, spec) if status.phase == "Running" and not status.struck_at else ()
-            return victims, await self._is_replaced(namespace, spec, status) if status.struck_at else True, ""
-        except ApiProblem as problem:
-            if problem.status != 403:
-                raise
-            return (), True, f"the operator may not see the target's pods: {problem.message}: give it the rights (operator.drills)"
-
-    async def _victims(self, namespace: str, spec: DrillSpec) -> tuple[str, ...]:
-        target = spec.fault.target
-        if target == "operator":
-            return (self._me[1],)
-        if target in _OTHERS:
-            pods = await self._api.list_all("Pod", spec.fault.target_namespace or namespace, dict(spec.fault.target_selector))
-            return tuple(pod["metadata"]["name"] for pod in pods if phase_of(pod) == "Running" and not is_going(pod))
-        role = "driver" if target == "driver" else "worker"
-        members = {member.ip for member in self._hosting.members(f"{namespace}.{spec.job}") if not member.standby}
-        pods = [
-            pod for pod in self._cluster.pods_of((namespace, spec.job)) if pod["metadata"]["labels"].get(ROLE) == role and not is_going(pod)
-        ]
-        return tuple(pod["metadata"]["name"] for pod in pods if role == "driver" or ip_of(pod) in members)
-
-    async def _is_replaced(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> bool:
-        """A pod that was struck must be gone or ready again: else the drill would be over before it began."""
-        if spec.fault.target == "operator":
-            return status.victim != self._me[1]
-        if spec.fault.target not in _OTHERS:
-            return True
-        pods = await self._api.list_all("Pod", spec.fault.target_namespace or namespace, dict(spec.fault.target_selector))
-        return any(_is_ready(pod) and not is_going(pod) for pod in pods)
-
-    # --- striking -------------------------------------------------------------------------------------------------------------------
-
-    async def _strike(self, namespace: str, spec: DrillSpec, victim: str) -> str:
-        """ "", or why it failed: it is tried by nobody again, since it may have struck."""
-        fault = spec.fault
-        self._check()
-        log.warning("drill strikes", extra={"target": fault.target, "victim": victim, "action": fault.action})
-        try:
-            if fault.target in ("worker", "daemon"):
-                pause = [str(float(fault.pause_for))] if fault.action == "pause" else []
-                how = "pause" if fault.action == "pause" else "kill"
-                said = await self._api.execute(
-                    namespace, victim, "executor", ["python3", "-m", "flamestream_operator.strike", fault.target, how, *pause]
-                )
-                log.warning("struck", extra={"victim": victim, "said": said.strip()})
-                return "" if said.strip().isdigit() else f"the strike in pod {victim} failed: {said.strip()[:200]}"
-            where = self._me[0] if fault.target == "operator" else (fault.target_namespace or namespace)
-            await self._api.delete("Pod", where, victim, grace=0 if fault.action == "kill" else None)
-        except ApiProblem as problem:
-            log.warning("the strike failed", extra={"victim": victim, "problem": str(problem)})
-            return f"the strike at {victim} failed: {problem}"
-        return ""
 
     # --- audit ----------------------------------------------------------------------------------------------------------------------
 
@@ -198,10 +143,6 @@ class DrillReconciler:
             kind = "Warning" if status.phase in ("Failed", "Error") else "Normal"
             await self._events.send(new, Tell(kind, status.phase, status.message or status.phase))
         return new
-
-
-def _is_ready(pod: Object) -> bool:
-    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in pod.get("status", {}).get("conditions") or ())
 
 
 def _status(drill: Object) -> DrillStatus:

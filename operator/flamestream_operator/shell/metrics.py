@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram, Metric, disable_created_metrics
-from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.core import HistogramMetricFamily, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
 from flamestream.adapters.status_file import JobStatus, LastRecovery, LatencyFigures
 from flamestream.core.latency import BOUNDS
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series of each counter, which nobody reads
-latencies: dict[str, LatencyFigures] = {}
+told: dict[str, JobStatus] = {}
 """By job, as its coordinator said last."""
 _FAST = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
 api_requests = Counter("flamestream_operator_api_requests_total", "Requests to the API server.", ["verb", "kind"])
@@ -35,6 +35,8 @@ items = Gauge("flamestream_job_items", "Items since the workers began.", ["job",
 runs = Gauge("flamestream_job_runs", "Runs since the workers began.", ["job"])
 bundles = Gauge("flamestream_job_acknowledged_bundles", "Bundles that consumers have acknowledged since the workers began.", ["job"])
 in_flight = Gauge("flamestream_job_in_flight_items", "Items that have entered and whose results are not all acknowledged.", ["job"])
+replayed = Gauge("flamestream_job_replayed_items", "Items of journalled runs that entered once more, since the workers began.", ["job"])
+invalidated = Gauge("flamestream_job_invalidated_results", "Results taken back before their release, since the workers began.", ["job"])
 memory_bytes = Gauge("flamestream_job_memory_bytes", "Resident memory of the workers' processes, the standbys' apart.", ["job"])
 snapshot_bytes = Gauge("flamestream_job_snapshot_bytes", "Size of the committed snapshot.", ["job"])
 lag = Gauge("flamestream_job_minimal_time_lag_seconds", "How far minimal time is behind the clock, of a source with clock times.", ["job"])
@@ -46,12 +48,13 @@ recovery_seconds = Histogram(
     "flamestream_job_recovery_seconds", "From a recovery's cause to its replay.", ["job"], buckets=(0.03, 0.1, 0.3, 1, 3, 10, 30)
 )
 
-_GAUGES = (epoch_age, attempt, workers, items, runs, bundles, in_flight, memory_bytes, snapshot_bytes, lag)
+_GAUGES = (epoch_age, attempt, workers, items, runs, bundles, in_flight, replayed, invalidated, memory_bytes, snapshot_bytes, lag)
 """By job."""
 
 
 def observe(job: str, status: JobStatus, age: float) -> None:
     """A coordinator's word."""
+    told[job] = status
     epoch_age.labels(job).set(age)
     attempt.labels(job).set(status.attempt)
     workers.labels(job, "layout").set(len(status.workers))
@@ -61,12 +64,13 @@ def observe(job: str, status: JobStatus, age: float) -> None:
     runs.labels(job).set(sum(worker.runs for worker in status.workers))
     bundles.labels(job).set(sum(worker.bundles for worker in status.workers))
     in_flight.labels(job).set(sum(worker.in_flight for worker in status.workers))
+    replayed.labels(job).set(sum(worker.replayed for worker in status.workers))
+    invalidated.labels(job).set(sum(worker.invalidated for worker in status.workers))
     memory_bytes.labels(job).set(sum(worker.memory for worker in status.workers))
     if status.snapshot_size:
         snapshot_bytes.labels(job).set(status.snapshot_size)
     if status.latency is not None:
         lag.labels(job).set(max(0.0, (status.updated - min(worker.minimal for worker in status.workers)) / 1e6) if status.workers else 0.0)
-        latencies[job] = status.latency
 
 
 def recovered(job: str, last: LastRecovery, count: int) -> None:
@@ -86,7 +90,7 @@ def count_phases(phases: Iterable[str]) -> None:
 
 def forget(job: str) -> None:
     """A job that is gone has no figures."""
-    latencies.pop(job, None)
+    told.pop(job, None)
     for metric in (*_GAUGES, epochs, recoveries, recovery_seconds, recovery_step_seconds):
         _remove(metric, job)
 
@@ -97,17 +101,34 @@ def _remove(metric: Counter | Gauge | Histogram, job: str) -> None:
         metric.remove(*labels)
 
 
-class _Latencies(Collector):
-    """The workers' own counts, as they are: a histogram that is counted elsewhere."""
+class _Counted(Collector):
+    """What workers and coordinators count themselves, as they say it."""
 
     def collect(self) -> Iterator[Metric]:
-        family = HistogramMetricFamily(
-            "flamestream_job_latency_seconds", "From a record's entry to its results' acknowledgment, a sample a call.", labels=["job"]
+        known = list(told.items())
+        yield _histogram(
+            "flamestream_job_release_latency_seconds", "From a run's entry to the release of all its results, a sample a run.",
+            [(job, status.release) for job, status in known],
+        )  # fmt: skip
+        yield _histogram(
+            "flamestream_job_latency_seconds", "From a record's entry to its results' acknowledgment, a sample a call.",
+            [(job, status.latency) for job, status in known],
+        )  # fmt: skip
+        snapshots = SummaryMetricFamily(
+            "flamestream_job_snapshot_seconds", "From an epoch's announcement to its commit, since the coordinator began.", labels=["job"]
         )
-        for job, figures in list(latencies.items()):
-            bounds = [*(str(bound / 1000) for bound in BOUNDS), "+Inf"]
-            family.add_metric([job], list(zip(bounds, accumulate(figures.classes), strict=True)), figures.total_us / 1e6)
-        yield family
+        for job, status in known:
+            snapshots.add_metric([job], status.snapshots, status.snapshots_ms / 1000)
+        yield snapshots
 
 
-REGISTRY.register(_Latencies())
+def _histogram(name: str, text: str, figures: Iterable[tuple[str, LatencyFigures | None]]) -> HistogramMetricFamily:
+    family = HistogramMetricFamily(name, text, labels=["job"])
+    bounds = [*(str(bound / 1000) for bound in BOUNDS), "+Inf"]
+    for job, latency in figures:
+        if latency is not None and latency.classes:
+            family.add_metric([job], list(zip(bounds, accumulate(latency.classes), strict=True)), latency.total_us / 1e6)
+    return family
+
+
+REGISTRY.register(_Counted())

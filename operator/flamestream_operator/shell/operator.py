@@ -148,7 +148,7 @@ class Operator:
         )
         self._jobs = jobs = JobReconciler(self._env.site, tools)
         snapshots = SnapshotReconciler(jobs, self._env.site, tools)
-        jobs.savepoint_of = snapshots.savepoint_named
+        jobs.reads_savepoints(snapshots.savepoint_named)
         self._queues = {"jobs": WorkQueue(self._reconcile_job, "job"), "snapshots": WorkQueue(snapshots.reconcile, "snapshot")}
         if self._env.drills:
             drills = DrillReconciler(jobs, self._env.site, tools, self._api, (self._env.namespace, self._env.pod))

@@ -13,14 +13,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 from flamestream.adapters.control import ControlServer
+from flamestream.adapters.gaps import Gaps
 from flamestream.adapters.manifests import delete_objects, read_manifest, write_manifest
 from flamestream.adapters.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.core import coordination as co
 from flamestream.core.coordinator import Coordinator
 from flamestream.core.latency import Recent, quantile
-from flamestream.core.messages import Hello, Progress, ToCoordinator
+from flamestream.core.messages import Announce, Hello, Progress, ToCoordinator
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable
-from flamestream.model.ids import LayoutVersion, WorkerId
+from flamestream.model.ids import Epoch, LayoutVersion, WorkerId
 from flamestream.model.time import timestamp_of
 from flamestream.ports import JobRecords, ObjectStore, Reactor, Timer
 
@@ -84,7 +85,12 @@ class CoordinatorHost:
         self._status = co.Status(phase="starting")
         self._layout = LayoutVersion(0)
         self._figures: dict[WorkerId, Progress] = {}
-        self._recent: dict[WorkerId, Recent] = {}
+        self._recent: dict[WorkerId, tuple[Recent, Recent]] = {}
+        """Of acknowledgments and releases."""
+        self._gaps = Gaps()
+        self._announced: dict[Epoch, int] = {}
+        """When; of epochs that are not committed yet."""
+        self._snapshots = self._snapshots_us = self._snapshot_us = 0
         self._unsaved_since = 0
         self.finish: co.Finish | None = None
         self.server = server
@@ -94,7 +100,7 @@ class CoordinatorHost:
             co.WriteManifest: self._write_manifest,
             co.ReadManifest: self._read_manifest,
             co.DeleteObjects: self._delete,
-            co.Tell: lambda action: self.server.tell(action.worker, action.message),
+            co.Tell: self._tell,
             co.Disconnect: self._disconnect,
             co.WakeAt: self._wake_at,
             co.Report: self._report,
@@ -151,11 +157,20 @@ class CoordinatorHost:
             self._figures[worker] = message
             self._note_unsaved()
             if message.latency:
-                self._recent.setdefault(worker, Recent()).take(self._reactor.now(), message.latency)
+                delivered, released = self._recent.setdefault(worker, (Recent(), Recent()))
+                delivered.take(self._reactor.now(), message.latency)
+                released.take(self._reactor.now(), message.release)
+            if message.first_out:
+                self._gaps.gave(message.first_out, message.last_out)
             self._changed()
         else:
             log.info("worker says", extra={"worker": worker, "said": type(message).__name__})
         self._inbox.append(co.FromWorker(worker, message))
+
+    def _tell(self, action: co.Tell) -> None:
+        if isinstance(action.message, Announce):
+            self._announced.setdefault(action.message.epoch, self._reactor.now())
+        self.server.tell(action.worker, action.message)
 
     def _disconnect(self, action: co.Disconnect) -> None:
         log.warning("worker refused", extra={"worker": action.worker, "reason": action.reason})
@@ -246,9 +261,19 @@ class CoordinatorHost:
             log.info("phase", extra={"phase": action.status.phase, "attempt": action.status.attempt, "cause": action.status.cause})
         if action.status.epoch != self._status.epoch:
             self._unsaved_since = 0
+            self._committed(action.status.epoch)
         self._status = action.status
         self._note_unsaved()
         self._changed()
+
+    def _committed(self, epoch: int) -> None:
+        """What it took, if it was announced here."""
+        began = self._announced.get(Epoch(epoch))
+        self._announced = {other: when for other, when in self._announced.items() if other > epoch}
+        if began is not None:
+            self._snapshot_us = self._reactor.now() - began
+            self._snapshots += 1
+            self._snapshots_us += self._snapshot_us
 
     def _note_unsaved(self) -> None:
         """An idle stream takes no epochs: only what waits for one makes it late."""
@@ -268,6 +293,7 @@ class CoordinatorHost:
         """All that people may know. Reads only, so another thread may ask."""
         status, finish = self._status, self.finish or co.Finish("completed")
         recovery = _recovery(status) if status.cause else None
+        latency, release = self._latencies()
         return JobStatus(
             job=self._settings.job, pid=os.getpid(), updated=self._reactor.now(), phase=status.phase,
             attempt=status.attempt, layout=self._layout, epoch=status.epoch, cut=status.cut, cut_time=timestamp_of(status.cut),
@@ -275,20 +301,19 @@ class CoordinatorHost:
             standbys=list(status.standbys),
             recoveries=status.recoveries, last_recovery=recovery, problems=list(status.problems),
             dropped_connections=self.server.acceptor.dropped, outcome=finish.outcome if self.finish else "",
-            category=finish.category, message=finish.message, snapshot_size=status.snapshot_size, latency=self._latency(),
+            category=finish.category, message=finish.message, snapshot_size=status.snapshot_size, latency=latency, release=release,
+            snapshot_ms=self._snapshot_us / 1000, snapshots=self._snapshots, snapshots_ms=self._snapshots_us / 1000,
+            first_output=self._gaps.first, last_output=self._gaps.last, gaps=self._gaps.all(),
         )  # fmt: skip
 
-    def _latency(self) -> LatencyFigures | None:
-        """All workers' together."""
+    def _latencies(self) -> tuple[LatencyFigures, LatencyFigures] | tuple[None, None]:
+        """All workers' together: to acknowledgments, to releases."""
         said = [(self._recent[worker], told) for worker, told in list(self._figures.items()) if worker in self._recent]
         if not said:
-            return None
-        last = [sum(each) for each in zip(*(recent.counts(told.latency) for recent, told in said), strict=True)]
-        ever = [sum(each) for each in zip(*(told.latency for _, told in said), strict=True)]
-        return LatencyFigures(
-            p50_ms=quantile(last, 0.5), p99_ms=quantile(last, 0.99), calls=sum(last), classes=ever,
-            total_us=sum(told.latency_us for _, told in said),
-        )  # fmt: skip
+            return None, None
+        delivered = [(recent[0].counts(told.latency), told.latency, told.latency_us) for recent, told in said]
+        released = [(recent[1].counts(told.release), told.release, told.release_us) for recent, told in said]
+        return _latency(delivered), _latency(released)
 
     def _figures_of(self, worker: WorkerId) -> WorkerFigures:
         said = self._figures.get(worker)
@@ -298,9 +323,19 @@ class CoordinatorHost:
             worker=worker, connected=True, items_in=said.items_in, items_out=said.items_out,
             minimal=timestamp_of(said.minimal), settled=timestamp_of(said.settled), problem=said.problem,
             runs=said.runs, bundles=said.bundles, in_flight=said.in_flight, memory=said.memory,
+            replayed=said.replayed, invalidated=said.invalidated,
         )  # fmt: skip
 
 
 def _recovery(status: co.Status) -> LastRecovery:
     steps = {name: duration / 1000 for name, duration in status.steps}
     return LastRecovery(cause=status.cause, duration_ms=status.duration_us / 1000, kind=status.kind, steps_ms=steps)
+
+
+def _latency(told: Sequence[tuple[list[int], list[int], int]]) -> LatencyFigures:
+    """Of several workers: counts of the last minute, counts and sum since they began."""
+    last = [sum(each) for each in zip(*(recent for recent, _, _ in told), strict=True)]
+    ever = [sum(each) for each in zip(*(counts for _, counts, _ in told), strict=True)]
+    return LatencyFigures(
+        p50_ms=quantile(last, 0.5), p99_ms=quantile(last, 0.99), calls=sum(last), classes=ever, total_us=sum(total for _, _, total in told)
+    )

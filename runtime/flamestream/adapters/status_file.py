@@ -35,6 +35,10 @@ class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Items whose results are not all acknowledged."""
     memory: int = 0
     """Bytes of its process."""
+    replayed: int = 0
+    """Items of journalled runs that entered once more in a recovery."""
+    invalidated: int = 0
+    """Results that were taken back before their release."""
 
 
 class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,14 +52,14 @@ class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LatencyFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """From a run's stamp to its consumer's acknowledgment, in milliseconds, of the last minute."""
+    """From a run's stamp on, in milliseconds, of the last minute: to its release, or to its consumer's acknowledgment."""
 
     p50_ms: float = 0
     p99_ms: float = 0
     calls: int = 0
-    """To consumers, so many in the last minute."""
+    """To consumers, so many in the last minute; of `release`: runs."""
     classes: list[int] = []
-    """Of all calls since the workers began, by core.latency.BOUNDS."""
+    """Of all of them since the workers began, by core.latency.BOUNDS."""
     total_us: int = 0
     """The same, summed up."""
 
@@ -86,7 +90,21 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     snapshot_size: int = 0
     """Bytes of the committed snapshot."""
     latency: LatencyFigures | None = None
-    """None: no journalled source has given a result yet."""
+    """To acknowledgments, by calls. None: no journalled source has given a result yet."""
+    release: LatencyFigures | None = None
+    """To releases, by runs: without the consumer's share."""
+    snapshot_ms: float = 0
+    """From the announcement of the last committed epoch to its commit."""
+    snapshots: int = 0
+    """Epochs that this coordinator announced and committed."""
+    snapshots_ms: float = 0
+    """What they took, summed up."""
+    first_output: int = 0
+    last_output: int = 0
+    """Microseconds since 1970: when a consumer acknowledged something first and last, as far as it was reported to this coordinator."""
+    gaps: list[tuple[int, int]] = []
+    """(end, length) in microseconds of the longest stretches without an acknowledgment: the first that ended after a moment is the longest
+    since."""
     problems: list[str] = []
     dropped_connections: int = 0
     """That did not prove the job's token."""

@@ -27,6 +27,8 @@ class Barrier:
     def __init__(self) -> None:
         self._held: dict[bytes, list[Result]] = {}
         self._times: list[bytes] = []  # a heap of the keys of _held
+        self.dropped = 0
+        """Results that were taken away again."""
 
     def hold(self, meta: Meta, slot: Slot, payload: Any) -> None:
         """A result."""
@@ -44,6 +46,7 @@ class Barrier:
         for place, (other, _, value) in enumerate(held):
             if other == meta and codec.encode(value) == encoded:
                 del held[place]
+                self.dropped += 1
                 return
         raise unmatched("a barrier", meta)
 

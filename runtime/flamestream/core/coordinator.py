@@ -155,7 +155,7 @@ class Coordinator:
 
     def _hear_worker(self, worker: WorkerId, message: ToCoordinator) -> None:
         desk = self._desk
-        desk.members.heard(worker, desk.time.now)
+        desk.members.heard(worker, desk.time.now, report=isinstance(message, Progress))
         current = desk.keeper.record is not None and not isinstance(message, Hello) and message.fence == desk.record.fence
         if not current or worker not in desk.members or worker not in desk.workers:
             return
@@ -275,13 +275,13 @@ class Coordinator:
         if not desk.running and not (self._healing.recovery and self._healing.recovery.told):
             return  # who has not been told to recover has nothing to report
         heard = {worker: desk.members[worker].heard for worker in desk.workers if worker in desk.members}
-        if not [last for last in heard.values() if desk.time.due_in(last, limit)]:  # all are asked: each must wake us
-            return
-        for worker, last in heard.items():
-            silence = desk.time.now - last
-            if silence >= limit // 2:  # went with the first: a recovery with it would wait for it as long again (!)
-                desk.members.leave(worker, desk.time.now)
-                desk.instructions.add(Disconnect(worker, f"nothing was heard of it for {silence / 1e6:.3g} s"))
+        due = [last for last in heard.values() if desk.time.due_in(last, limit)]  # all are asked: each must wake us
+        since = Timestamp(desk.time.now - (limit // 2 if due else limit))  # who fell silent with the first went with it: a recovery
+        silent = [worker for worker, last in heard.items() if due and last <= since]  # with it would wait for it as long again (!)
+        for worker in silent + desk.members.silent_spares(desk.workers, since):
+            silence = desk.time.now - desk.members[worker].heard
+            desk.members.leave(worker, desk.time.now)
+            desk.instructions.add(Disconnect(worker, f"nothing was heard of it for {silence / 1e6:.3g} s"))
 
     def _begin_running(self) -> None:
         desk = self._desk

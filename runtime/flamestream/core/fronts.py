@@ -41,6 +41,8 @@ class Fronts:
         self.actions: list[Action] = []
         self.stalled: dict[FrontId, str] = {}
         """Fronts whose journal fails, and why."""
+        self.replayed = 0
+        """Items of journalled runs that have entered again."""
         self._fence = fence
         self._durable = settings.durable
         self._enter = enter
@@ -121,6 +123,7 @@ class Fronts:
         if not isinstance(front, JournalledFront) or not front.replay or front.replay[0] != entry:
             return
         assert len(payloads) == entry.count, f"front {number} read {len(payloads)} records for {entry}"
+        self.replayed += entry.count
         self._entered(front, front.replayed(), payloads, 0)
         self._read_on(number)
 
@@ -218,6 +221,7 @@ class Fronts:
             entry = left.pop()
             if entry.payloads:
                 assert entry is front.replay[0], f"front {front.id} mixes journalled payloads and offsets"
+                self.replayed += entry.count
                 self._entered(front, front.replayed(), codec.decode_many(entry.payloads), len(entry.payloads))
             else:
                 self.actions.append(ReadRun(self._fence, front.id, entry))

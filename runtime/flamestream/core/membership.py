@@ -24,6 +24,8 @@ class Member:
     heard: Timestamp
     progress: Progress | None = None
     """Its newest of the current fence."""
+    reports: bool = False
+    """It has sent a heartbeat on this connection: from then on silence means something, also a standby's."""
 
 
 class Membership:
@@ -60,13 +62,14 @@ class Membership:
         self.leave(worker, now)
         self._gone.add(worker)
 
-    def heard(self, worker: WorkerId, now: Timestamp) -> None:
+    def heard(self, worker: WorkerId, now: Timestamp, *, report: bool = False) -> None:
         """Any message is a sign of life."""
         if member := self._members.get(worker):
             member.heard = now
+            member.reports = member.reports or report
 
     def expect(self, workers: Iterable[WorkerId], now: Timestamp) -> None:
-        """They are part of a new attempt: silence counts from now (a standby owes no heartbeats), and progress starts anew."""
+        """They are part of a new attempt: silence counts from now, and progress starts anew."""
         for worker in workers:
             if member := self._members.get(worker):
                 member.heard, member.progress = now, None
@@ -86,6 +89,10 @@ class Membership:
     def spares(self, layout: Collection[WorkerId]) -> list[WorkerId]:
         """Connected workers without a part in `layout`: those heard last first, so that a paused one is not preferred."""
         return sorted((w for w in self._members if w not in layout), key=lambda worker: (-self._members[worker].heard, worker))
+
+    def silent_spares(self, layout: Collection[WorkerId], before: Timestamp) -> list[WorkerId]:
+        """Standbys of which nothing was heard since, though they had reported."""
+        return [worker for worker in self.spares(layout) if self._members[worker].reports and self._members[worker].heard <= before]
 
     def progress(self, workers: Iterable[WorkerId]) -> list[Progress | None]:
         """The newest of each, None where there is none yet."""

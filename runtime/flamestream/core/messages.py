@@ -237,6 +237,18 @@ class Progress(_Message, frozen=True):
     """Items that have entered at my fronts and whose results are not all acknowledged."""
     memory: int = 0
     """Bytes of my process, told by its host."""
+    release: list[int] = []
+    """Runs of mine since I began, by how long after their entry minimal time had passed them."""
+    release_us: int = 0
+    """The sum of them."""
+    replayed: int = 0
+    """Items of journalled runs that have entered here once more, since I began."""
+    invalidated: int = 0
+    """Results that were taken back here before their release, since I began."""
+    first_out: int = 0
+    """When a consumer has acknowledged something to me for the first time since my last report; 0: nothing."""
+    last_out: int = 0
+    """The same, for the last time."""
 
 
 class Failed(_Message, frozen=True):

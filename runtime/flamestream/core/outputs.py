@@ -56,6 +56,11 @@ class Outputs:
         self._bundles.update((call.sink, len(call.bundles)) for call in made)
         return made
 
+    @property
+    def invalidated(self) -> int:
+        """Results that were taken back before their release."""
+        return sum(barrier.dropped for barrier in self.barriers.values())
+
     def settled(self, minimal: Time) -> Time:
         """All output below it is acknowledged: minimal time, or less."""
         settled = minimal

@@ -24,20 +24,20 @@ from flamestream.core.dataflow import Work
 from flamestream.core.epoch_work import EpochWork
 from flamestream.core.fronts import Fronts
 from flamestream.core.held_outputs import HeldOutputs
-from flamestream.core.latency import Latency
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.outbox import Gathered, Inbox, Outbox
 from flamestream.core.outputs import Outputs
 from flamestream.core.parts import REFERENCE, Parts
 from flamestream.core.rejoin import Rejoin
 from flamestream.core.settings import ERRORS, WorkerSettings
+from flamestream.core.tally import Tally
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, SourceName, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.meta import Meta, first_component, meta_of, time_of_meta
 from flamestream.model.payload import ErrorValue
-from flamestream.model.time import END, START, Time, Timestamp, front_of, timestamp_of
+from flamestream.model.time import END, START, Time, Timestamp, front_of
 
 
 class Worker:
@@ -58,10 +58,7 @@ class Worker:
         self._rejoin = Rejoin(me, settings, self.cuts, self.flow.states)
         self._actions: list[Action] = []
         self._reported = self._probed = Timestamp(0)
-        self._items_in = self._items_out = self._runs_in = self._bundles = 0
-        self._latency = Latency()
-        self._clocked = frozenset(front.front for front in settings.fronts if not front.timed)
-        """Fronts whose stamps are the clock's."""
+        self._tally = Tally(frozenset(front.front for front in settings.fronts if not front.timed))
         self._now = Timestamp(0)
         self._runs: list[Work] = []
         self._told_all: list[msg.PeerMessage] = []
@@ -198,6 +195,7 @@ class Worker:
         self._epochs.finish_chores()
         self._actions += self._rejoin.begin(message, list(self._sinks.values()))
         positions = {} if message.manifest is None else {front.front: front for front in message.manifest.fronts}
+        self._tally.begin(self._fronts.replayed, self._outputs.invalidated)
         self._begin(message.assignment.layout, message.cut, positions)
 
     def _begin(self, layout: Layout, cut: Time, positions: dict[Any, msg.FrontPosition]) -> None:
@@ -225,7 +223,7 @@ class Worker:
             case ev.RecordsArrived():
                 self._fronts.records(event)
             case ev.BundlesAcknowledged():
-                self._observe(*self._outputs.acknowledged(event))
+                self._tally.acknowledged(*self._outputs.acknowledged(event), self._now)
             case ev.JournalAppended():
                 self._fronts.durable(event.front, event.time)
             case ev.JournalFailed():
@@ -276,8 +274,7 @@ class Worker:
 
     def _enter(self, source: SourceName, entry: ev.Entry, payloads: Sequence[object]) -> None:
         """A run of a front of this worker enters."""
-        self._items_in += len(payloads)
-        self._runs_in += 1
+        self._tally.entered(entry.time, len(payloads))
         number = self._sources[source]
         for position, payload in enumerate(payloads):
             meta = meta_of(entry.time, position)
@@ -373,7 +370,7 @@ class Worker:
             case msg.MinimalTime():
                 self._minimal = message.time
                 self.cuts.advance(message.time)
-                self._items_out += self._outputs.release(message.time)
+                self._tally.released(message.time, self._outputs.release(message.time), self._now)
             case msg.Settled():
                 self._fronts.settled(message.time)
             case msg.Cut():
@@ -386,17 +383,11 @@ class Worker:
         """All output of this worker below it is acknowledged."""
         return self._outputs.settled(self._minimal)
 
-    def _observe(self, stamped: Time, bundles: int) -> None:
-        """A call of so many bundles, with results of that time, is acknowledged."""
-        self._bundles += bundles
-        if stamped != END and front_of(stamped) in self._clocked:
-            self._latency.observe(self._now - timestamp_of(stamped))
-
     # --- reports --------------------------------------------------------------------------------------------------------------------
 
     def _report(self) -> None:
-        if self._now - self._reported < self._settings.heartbeat or self.fence == NO_FENCE:
-            return
+        if self._now - self._reported < self._settings.heartbeat:
+            return  # a standby reports too: else nobody could tell that its machine is gone before it is given slots
         self._reported = self._now
         oldest, problem = END, "; ".join(self._fronts.stalled.values())
         if self._acker is not None:
@@ -404,11 +395,10 @@ class Worker:
             if self._acker.error is not None:  # minimal time stays at it; said with each report, for the coordinator may be a new one
                 self._actions.append(ToldCoordinator(msg.Failed(self.fence, "user", self._acker.error)))
         ended = self._fronts.all_ended and self._minimal == END
-        latency = self._latency
+        counted = self._tally.report(self._fronts.replayed, self._outputs.invalidated)
         progress = msg.Progress(
-            self.fence, self._minimal, self._settled, oldest, self._items_in, self._items_out, problem, ended,
-            list(latency.counts), latency.total, self._runs_in, self._bundles, self._fronts.in_flight,
-        )  # fmt: skip
+            self.fence, self._minimal, self._settled, oldest, problem=problem, ended=ended, in_flight=self._fronts.in_flight, **counted
+        )
         self._actions.append(ToldCoordinator(progress))
         self._actions += [ToldCoordinator(msg.PeerLost(self.fence, peer, reason)) for peer, reason in self._broken.items()]
 

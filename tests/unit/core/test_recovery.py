@@ -112,6 +112,16 @@ def test_two_workers_that_fall_silent_with_their_node_are_lost_together() -> Non
     assert bench.record.attempt == 2
 
 
+def test_a_silent_standby_is_not_chosen_for_a_worker_that_left() -> None:
+    bench = running("a", "b", heartbeat_us=2 * SECOND).connect("c").connect("d")
+    bench.progress("c").progress("d")
+    for _ in range(25):
+        bench.sleep(100 * MS).progress("a", 1).progress("b", 1).progress("c")
+    bench.lose("b").sleep(SECOND)
+    assert bench.workers == ("a", "c")
+    assert [action.worker for action in bench.actions if isinstance(action, Disconnect)] == ["d"]
+
+
 def test_a_worker_that_missed_a_few_beats_is_not_lost_with_a_silent_one() -> None:
     bench = running("a", "b", heartbeat_us=2 * SECOND).connect("c")
     for _ in range(15):

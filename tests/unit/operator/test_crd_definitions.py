@@ -61,7 +61,7 @@ def test_a_status_has_no_defaults() -> None:
 
 
 def test_examples_in_the_docs_are_jobs() -> None:
-    for path in sorted((ROOT / "examples").glob("*.yaml")):
+    for path in sorted((ROOT / "examples").rglob("*.yaml")):
         for document in yaml.safe_load_all(path.read_text()):
             if document["kind"] == "FlameStreamJob":
                 job_of(Document(document, str(path), {}))

@@ -11,9 +11,9 @@ SPEC = DrillSpec(job="j", fault=Fault(target="worker"), times=2, seed=1)
 WHOLE = [WorkerFigures(worker="w0", connected=True), WorkerFigures(worker="w1", connected=True)]
 
 
-def told(attempt: int, workers: list[WorkerFigures] = WHOLE, phase: str = "running") -> JobStatus:
+def told(attempt: int, workers: list[WorkerFigures] = WHOLE, phase: str = "running", **outputs: Any) -> JobStatus:
     last = LastRecovery(cause="lost w0", duration_ms=120.0)
-    return JobStatus(job="n.j", pid=1, updated=0, phase=phase, attempt=attempt, workers=workers, last_recovery=last)
+    return JobStatus(job="n.j", pid=1, updated=0, phase=phase, attempt=attempt, workers=workers, last_recovery=last, **outputs)
 
 
 def look(status: DrillStatus, now: float = 1000.0, **more: Any) -> Step:
@@ -44,8 +44,55 @@ def test_it_is_over_when_all_workers_are_back_in_a_new_attempt() -> None:
     status = struck()
     assert look(status, now=1010.5, told=told(1)).status.done == 0
     assert look(status, now=1010.5, told=told(2, WHOLE[:1])).status.done == 0
-    done = look(status, now=1010.5, told=told(2)).status
+    done = over(status, 1010.5, told(2, last_output=1_010_600_000))
     assert (done.done, done.faults[0].recovered_ms, done.faults[0].recovery_ms) == (1, 500.0, 120.0)
+
+
+def over(status: DrillStatus, whole: float, after: JobStatus, **more: Any) -> DrillStatus:
+    """Whole at that moment, and looked at a second later."""
+    waits = look(status, now=whole, told=told(2), **more).status
+    assert (waits.done, bool(waits.whole_at)) == (0, True)
+    return look(waits, now=whole + 1, told=after, **more).status
+
+
+def test_the_output_gap_is_the_longest_that_ended_after_the_fault() -> None:
+    gaps = [(1_005_000_000, 9_000_000), (1_010_400_000, 350_000), (1_010_900_000, 100_000)]
+    done = over(struck(), 1010.5, told(2, first_output=1_000_000_000, last_output=1_010_950_000, gaps=gaps))
+    assert (done.faults[0].output_gap_ms, done.longest_output_gap_ms) == (350.0, 350.0)
+
+
+def test_results_are_waited_for_and_an_idle_job_has_no_gap() -> None:
+    status = look(struck(), now=1010.5, told=told(2)).status
+    idle = told(2, first_output=1_000_000_000, last_output=1_010_100_000)
+    assert look(status, now=1012.0, told=idle).status.done == 0
+    done = look(status, now=1016.0, told=idle).status
+    assert (done.done, done.faults[0].output_gap_ms) == (1, None)
+
+
+def test_a_coordinator_that_is_younger_than_the_fault_knows_no_gap() -> None:
+    young = told(2, first_output=1_010_300_000, last_output=1_010_950_000, gaps=[(1_010_900_000, 100_000)])
+    assert over(struck(), 1010.5, young).faults[0].output_gap_ms is None
+
+
+CUT = DrillSpec(job="j", fault=Fault(target="network", action="cut", pause_for=Seconds(10)), seed=1)
+
+
+def cut() -> DrillStatus:
+    return look(look(look(DrillStatus(), spec=CUT).status, spec=CUT).status, now=1010.0, spec=CUT).status
+
+
+def test_a_cut_is_over_when_it_is_healed_and_others_have_taken_over() -> None:
+    results = {"first_output": 1_000_000_000, "last_output": 1_030_000_000, "gaps": [(1_013_000_000, 2_500_000)]}
+    assert not look(cut(), now=1015.0, told=told(2, **results), spec=CUT).status.whole_at
+    assert not look(cut(), now=1021.0, told=told(1, **results), spec=CUT).status.whole_at, "nobody has noticed"
+    done = over(cut(), 1021.0, told(2, **results), spec=CUT)
+    assert (done.done, done.faults[0].output_gap_ms) == (1, 2500.0)
+
+
+def test_a_cut_that_could_not_be_made_is_an_error_with_its_reason() -> None:
+    status = look(cut(), now=1010.5, spec=CUT, strike_problem="the network of p1 was not cut: Operation not permitted").status
+    assert status.phase == "Error"
+    assert "Operation not permitted" in status.message
 
 
 def test_a_job_that_does_not_come_back_fails_the_drill() -> None:
@@ -94,5 +141,5 @@ def test_a_pause_is_not_over_before_the_worker_goes_on() -> None:
     spec = DrillSpec(job="j", fault=Fault(target="worker", action="pause", pause_for=Seconds(5)), seed=1)
     waiting = look(look(DrillStatus(), spec=spec).status, spec=spec).status
     strike = look(waiting, now=1010.0, spec=spec).status
-    assert look(strike, now=1012.0, told=told(2), spec=spec).status.done == 0
-    assert look(strike, now=1015.5, told=told(2), spec=spec).status.done == 1
+    assert not look(strike, now=1012.0, told=told(2), spec=spec).status.whole_at
+    assert over(strike, 1015.5, told(2, last_output=1_016_000_000), spec=spec).done == 1

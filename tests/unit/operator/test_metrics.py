@@ -19,7 +19,7 @@ def test_names_and_help_are_as_prometheus_asks() -> None:
         if family.name.startswith("flamestream_"):
             assert family.documentation.endswith(".")
             assert not family.name.endswith(("_total", "_count", "_sum", "_bucket", "_ms", "_milliseconds")), family.name
-            assert family.type in ("counter", "gauge", "histogram")
+            assert family.type in ("counter", "gauge", "histogram", "summary")
 
 
 def test_a_job_that_is_gone_leaves_no_figure() -> None:
@@ -47,12 +47,15 @@ def told(recoveries: int = 0) -> JobStatus:
     return JobStatus(
         job="n.all", pid=1, updated=9_000_000, phase="running", attempt=2, epoch=3, snapshot_size=100, recoveries=recoveries,
         workers=[
-            WorkerFigures(worker="w", connected=True, items_in=3, minimal=8_000_000, runs=2, bundles=5, in_flight=1, memory=1 << 20),
-            WorkerFigures(worker="x", connected=True, runs=1, bundles=4, in_flight=3, memory=1 << 20, minimal=8_000_000),
+            WorkerFigures(
+                worker="w", connected=True, items_in=3, minimal=8_000_000, runs=2, bundles=5, in_flight=1, memory=1 << 20, replayed=2
+            ),
+            WorkerFigures(worker="x", connected=True, runs=1, bundles=4, in_flight=3, memory=1 << 20, minimal=8_000_000, invalidated=6),
         ],
         standbys=["s"],
         last_recovery=LastRecovery(cause="lost w0", duration_ms=120.0, kind="lost", steps_ms={"decide": 3, "record": 10}),
         latency=LatencyFigures(p50_ms=3, p99_ms=3, calls=5, classes=classes, total_us=15_000),
+        release=LatencyFigures(p50_ms=2, p99_ms=2, calls=5, classes=[*classes[1:], 0], total_us=10_000), snapshots=4, snapshots_ms=200,
     )  # fmt: skip
 
 
@@ -72,12 +75,29 @@ def test_latencies_are_a_histogram_of_the_workers_own_counts() -> None:
     assert 'flamestream_job_latency_seconds_bucket{job="n.all",le="0.003"} 5.0' in lines
     assert 'flamestream_job_latency_seconds_count{job="n.all"} 5.0' in lines
     assert 'flamestream_job_latency_seconds_sum{job="n.all"} 0.015' in lines
+    assert 'flamestream_job_release_latency_seconds_bucket{job="n.all",le="0.002"} 5.0' in lines
+    assert 'flamestream_job_release_latency_seconds_sum{job="n.all"} 0.01' in lines
+    metrics.forget("n.all")
+
+
+def test_snapshots_are_counted_and_timed() -> None:
+    metrics.observe("n.all", told(), 1.0)
+    lines = ours()
+    assert 'flamestream_job_snapshot_seconds_count{job="n.all"} 4.0' in lines
+    assert 'flamestream_job_snapshot_seconds_sum{job="n.all"} 0.2' in lines
     metrics.forget("n.all")
 
 
 def test_what_the_workers_count_is_summed_up() -> None:
     metrics.observe("n.all", told(), 1.0)
-    figures = {"runs": 3, "acknowledged_bundles": 9, "in_flight_items": 4, "memory_bytes": 2 << 20}
+    figures = {
+        "runs": 3,
+        "acknowledged_bundles": 9,
+        "in_flight_items": 4,
+        "memory_bytes": 2 << 20,
+        "replayed_items": 2,
+        "invalidated_results": 6,
+    }
     for name, value in figures.items():
         assert REGISTRY.get_sample_value(f"flamestream_job_{name}", {"job": "n.all"}) == value
     metrics.forget("n.all")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flamestream_operator.shell import jobs
+from flamestream_operator.shell import job_streams
 from support.fake_fleet import Record
 from support.operator_world import World
 
@@ -19,7 +19,7 @@ TAKEN: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time is the world's: nobody waits by the clock."""
-    monkeypatch.setattr(jobs, "OPERATE_AGAIN", 0.0)
+    monkeypatch.setattr(job_streams, "OPERATE_AGAIN", 0.0)
 
 
 def played(play: Callable[[World], Awaitable[None]]) -> World:

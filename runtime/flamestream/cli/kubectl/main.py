@@ -139,19 +139,21 @@ def savepoint(
 @app.command()
 def drill(
     job: JobName,
-    kill: Annotated[str, typer.Option(help="worker, daemon, executor, driver or operator.")] = "worker",
+    kill: Annotated[str, typer.Option(help="worker, daemon, executor, driver, operator, or node (all of the job on one).")] = "worker",
+    cut: Annotated[str, typer.Option(help="network (of a worker) or node: nothing passes for ten seconds. Instead of --kill.")] = "",
     times: Annotated[int, typer.Option(min=1, max=1000)] = 1,
     namespace: Namespace = "",
     context: Context = "",
     json: Json = False,
 ) -> None:
-    """Kill a part of a running job and audit everything it delivered. Exit code 3 if a difference is found.
+    """Kill a part of a running job, or cut it off, and audit everything it delivered. Exit code 3 if a difference is found.
 
     Example: [bold]kubectl flamestream drill inverted-index --kill executor --times 3[/bold]
     """
     cluster = Cluster(namespace, context)
-    spec = {"job": job, "fault": {"target": kill}, "times": times}
-    meta = {"generateName": f"{job[:40]}-{kill}-"}
+    fault = {"target": cut, "action": "cut"} if cut else {"target": kill}
+    spec = {"job": job, "fault": fault, "times": times}
+    meta = {"generateName": f"{job[:40]}-{cut or kill}-"}
     made = cluster.create({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamDrill", "metadata": meta, "spec": spec})
     name = made["metadata"]["name"]
     found = _followed(cluster, name, quiet=json)
@@ -171,7 +173,7 @@ def _followed(cluster: Cluster, drill: str, *, quiet: bool) -> dict[str, Any]:
         for thing in _documents(process.stdout):
             found = thing.get("status") or {}
             for fault in (found.get("faults") or [])[told:] if not quiet else ():
-                say(f"killed {fault['victim']}: whole again after {fault['recoveredMs']:.0f} ms (recovery {fault['recoveryMs']:.0f} ms)")
+                say(_told(fault))
                 told += 1
             if found.get("phase") in ("Passed", "Failed", "Error"):
                 break
@@ -179,6 +181,12 @@ def _followed(cluster: Cluster, drill: str, *, quiet: bool) -> dict[str, Any]:
     if not quiet:
         say(f"{found.get('phase', 'unknown')}: {found.get('message', '')}")
     return found
+
+
+def _told(fault: dict[str, Any]) -> str:
+    gap = fault.get("outputGapMs")
+    output = "output gap unknown" if gap is None else f"{gap:.0f} ms without output"
+    return f"struck {fault['victim']}: whole again after {fault['recoveredMs']:.0f} ms (recovery {fault['recoveryMs']:.0f} ms), {output}"
 
 
 def _documents(stream: Any) -> Any:

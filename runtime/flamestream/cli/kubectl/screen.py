@@ -66,12 +66,7 @@ def _figures(status: Object, live: dict[str, Any] | None, now: datetime) -> Iter
         age = f", {_age(epoch['time'], now)} ago" if epoch else ""
         yield f"stream     attempt {status.get('attempt', 0)}, epoch {epoch['number'] if epoch else 'none'}{age} (as the status has it)"
         yield f"workers    {workers.get('summary', '0/0')}, {workers.get('standby', 0)} standby"
-    told = (live or {}).get("latency") or {}
-    latency = (told.get("p50_ms"), told.get("p99_ms")) if told.get("calls") else None
-    if latency is None and status.get("latency"):
-        latency = status["latency"]["p50Ms"], status["latency"]["p99Ms"]
-    if latency:
-        yield f"latency    {latency[0]:g} ms (p50), {latency[1]:g} ms (p99)"
+    yield from _latency(status.get("latency") or {}, live or {})
     snapshot = status.get("snapshot") or {}
     if snapshot.get("size"):
         yield f"snapshot   {snapshot['size']:,} bytes in {snapshot['store']}"
@@ -81,6 +76,17 @@ def _figures(status: Object, live: dict[str, Any] | None, now: datetime) -> Iter
     suspension = status.get("suspension")
     if suspension:
         yield f"suspended  at epoch {suspension['epoch']}, cut {suspension['cut']}, {suspension['outputs']:,} results delivered"
+
+
+def _latency(status: Object, live: Object) -> Iterator[str]:
+    released, delivered = live.get("release") or {}, live.get("latency") or {}
+    if delivered.get("calls"):
+        figures = [told.get(name, 0) for told in (released, delivered) for name in ("p50_ms", "p99_ms")]
+    elif status:
+        figures = [status.get(name, 0) for name in ("p50Ms", "p99Ms", "deliveredP50Ms", "deliveredP99Ms")]
+    else:
+        return
+    yield "latency    {:g} ms (p50), {:g} ms (p99) to the release; {:g}, {:g} ms to the consumer's acknowledgment".format(*figures)
 
 
 def _pod(pod: Object) -> str:

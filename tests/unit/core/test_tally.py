@@ -1,0 +1,56 @@
+"""What a worker counts for people."""
+
+from flamestream.core.latency import BOUNDS
+from flamestream.core.tally import Tally
+from flamestream.model.time import FrontId, Time, Timestamp, time_of
+
+
+def at(milliseconds: int, front: int = 0) -> Time:
+    return time_of(Timestamp(milliseconds * 1000), FrontId(front))
+
+
+def clock(milliseconds: int) -> Timestamp:
+    return Timestamp(milliseconds * 1000)
+
+
+def test_a_run_is_timed_to_the_minimal_time_that_passes_it() -> None:
+    tally = Tally(frozenset({FrontId(0)}))
+    tally.entered(at(10), 3)
+    tally.entered(at(20), 1)
+    tally.released(at(15), 5, clock(14))
+    told = tally.report(0, 0)
+    assert (told["items_in"], told["items_out"], told["runs"], told["release_us"]) == (4, 5, 2, 4000)
+    assert told["release"][BOUNDS.index(4)] == 1
+
+
+def test_a_run_that_is_replayed_although_it_was_released_is_not_timed_again() -> None:
+    tally = Tally(frozenset({FrontId(0)}))
+    tally.entered(at(10), 1)
+    tally.entered(at(20), 1)
+    tally.released(at(15), 0, clock(12))
+    tally.begin(7, 2)
+    tally.entered(at(10), 1)
+    tally.entered(at(20), 1)
+    tally.released(at(30), 0, clock(50))
+    told = tally.report(1, 0)
+    assert (sum(told["release"]), told["release_us"]) == (2, 32_000), "the second run waited through the recovery"
+    assert (told["replayed"], told["invalidated"]) == (8, 2)
+
+
+def test_a_source_with_times_of_its_own_is_not_timed() -> None:
+    tally = Tally(frozenset())
+    tally.entered(at(10), 1)
+    tally.released(at(15), 1, clock(12))
+    tally.acknowledged(at(10), 1, clock(13))
+    told = tally.report(0, 0)
+    assert (sum(told["release"]), sum(told["latency"])) == (0, 0)
+
+
+def test_what_came_out_is_said_once() -> None:
+    tally = Tally(frozenset())
+    tally.acknowledged(at(1), 1, clock(5))
+    tally.acknowledged(at(2), 0, clock(6))
+    tally.acknowledged(at(3), 2, clock(7))
+    first, second = tally.report(0, 0), tally.report(0, 0)
+    assert (first["first_out"], first["last_out"], first["bundles"]) == (5000, 7000, 3)
+    assert (second["first_out"], second["last_out"]) == (0, 0)

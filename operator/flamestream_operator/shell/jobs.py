@@ -15,6 +15,7 @@ from flamestream.adapters.status_file import JobStatus
 from flamestream.model.errors import FlameStreamError
 from flamestream_operator.api.job_status import encoded
 from flamestream_operator.core import actions as do
+from flamestream_operator.core.clock import written
 from flamestream_operator.core.decide import decide, status_of
 from flamestream_operator.core.plan import needs_config_map
 from flamestream_operator.core.seen import Coordinated, Member, Operation, Refusal, Seen, Site
@@ -22,7 +23,7 @@ from flamestream_operator.core.settings import JobSettings
 from flamestream_operator.hosting import JobToCoordinate
 from flamestream_operator.hosting import Member as Connected
 from flamestream_operator.objects import names
-from flamestream_operator.objects.meta import FINALIZER, Object, is_of_earlier_life, is_owned
+from flamestream_operator.objects.meta import CONNECTED, FINALIZER, Object, is_of_earlier_life, is_owned
 from flamestream_operator.objects.small import build_application_copy, digest_of_application
 from flamestream_operator.shell import metrics
 from flamestream_operator.shell.api import ApiProblem
@@ -70,6 +71,7 @@ class JobReconciler:
             do.Try: self._try,
             do.Create: self._create,
             do.DeletePod: self._delete_pod,
+            do.MarkReady: self._mark_ready,
             do.DeleteSnapshot: self._delete_snapshot,
             do.DeleteJob: self._delete_job,
             do.Coordinate: self._coordinate,
@@ -402,6 +404,18 @@ class JobReconciler:
         await self._api.delete("Pod", *(key[0], action.name), grace=action.grace)
         if action.grace == 0:
             self._cluster.forget_pod(key, action.name)
+        return False
+
+    async def _mark_ready(self, key: Key, memory: Memory, job: Object, action: do.MarkReady) -> bool:
+        """An old copy of the pod is refused; its newer one is on its way here."""
+        meta, others = action.pod["metadata"], [each for each in action.pod["status"].get("conditions") or () if each["type"] != CONNECTED]
+        conditions = [*others, {"type": CONNECTED, "status": "True", "lastTransitionTime": written(self._clock()), "reason": "Connected"}]
+        patch = {"metadata": {"resourceVersion": meta["resourceVersion"]}, "status": {"conditions": conditions}}
+        try:
+            self._cluster.put_pod(await self._api.patch("Pod", key[0], meta["name"], patch, status=True))
+        except ApiProblem as problem:
+            if not problem.absent and not problem.conflict:
+                log.warning("a worker's pod was not marked ready", extra={"pod": meta["name"], "problem": str(problem)})
         return False
 
     async def _delete_snapshot(self, key: Key, memory: Memory, job: Object, action: do.DeleteSnapshot) -> bool:

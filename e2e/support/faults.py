@@ -113,7 +113,7 @@ def hold(node: str, held: bool) -> None:
 
 def drain(node: str) -> None:
     """As whoever maintains it does."""
-    Kube("default").run("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=240s", within=260)
+    Kube("default").run("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=400s", within=420)
 
 
 def names_elsewhere(node: str) -> None:

@@ -2,7 +2,7 @@
 
 The holder renews every second and counts from the moment before its last successful write; whoever finds the Lease unchanged for its
 whole duration, by its own clock, takes it with a compare-and-set. So no two clocks are compared. A holder whose time has run out (the
-process was stopped, the API server was away) ends its process without another word: what was under way is fenced by the job records.
+process was stopped, the API server was away) begins its process anew without another word: what was under way is fenced by the job records.
 
 Keeps: `valid` is false from the moment on at which another could lead. Does not: use kopf's peering.
 Measured: 4.3 s from kill -9 of a leader to the next one with a duration of 4 s.
@@ -11,6 +11,7 @@ Measured: 4.3 s from kill -9 of a leader to the next one with a duration of 4 s.
 import asyncio
 import logging
 import os
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -23,8 +24,6 @@ from flamestream_operator.shell.api import Api, ApiProblem
 _LEASE: Final = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
 RENEW: Final = 1.0
 RETRY: Final = 0.5
-LOST: Final = 75
-"""Exit code of a process that has lost its Lease."""
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +132,8 @@ class Leadership:
 
 
 def end_process(why: str) -> None:
-    """Nothing of ours may run on: not a callback, not a thread of a coordinator."""
-    log.critical("this operator leads no more and ends", extra={"why": why})
+    """Nothing of ours may run on: not a callback, not a thread of a coordinator. The same command takes the process over: a container that
+    ends again and again is begun only after minutes, and on a machine too busy to renew the Lease nobody would lead."""
+    log.critical("this operator leads no more and begins anew", extra={"why": why})
     logging.shutdown()
-    os._exit(LOST)
+    os.execv(sys.executable, sys.orig_argv)

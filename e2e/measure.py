@@ -11,6 +11,7 @@ Does not: judge correctness (the tests do; a row of a run that was not clean say
 """
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -22,6 +23,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from e2e.support import faults
+from e2e.support.kube import Kube
 
 ROOT = Path(__file__).resolve().parents[1]
 Row = dict[str, Any]
@@ -166,6 +170,23 @@ def take(step: Step, environment: dict[str, str], more: list[str], log: Path) ->
     return "passed" if code == 0 else f"failed (code {code})"
 
 
+def tidy() -> None:
+    """What a step that was cut short has left: a broken or closed node, a job that takes the processor."""
+    cluster = Kube("default")
+    for node in cluster.list("nodes"):
+        name, told = node["metadata"]["name"], {each["type"]: each["status"] for each in node["status"]["conditions"]}
+        faults.hold(name, False)
+        if told.get("Ready") != "True" and faults.can_break_nodes():
+            for verb in ("start", "heal"):
+                with contextlib.suppress(AssertionError):  # one of the two fits
+                    faults.break_node(verb, name)
+    for job in json.loads(cluster.run("get", "flamestreamjobs", "--all-namespaces", "--output", "json", check=False) or "{}").get(
+        "items", ()
+    ):
+        cluster.run("delete", "namespace", job["metadata"]["namespace"], "--wait=false", check=False)
+        Kube(job["metadata"]["namespace"]).run("delete", "flamestreamjob", job["metadata"]["name"], "--timeout=60s", check=False)
+
+
 def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, if a shell began us in the background: and by all our children
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -195,6 +216,8 @@ def measure(steps: list[Step], demo: Path | None, out: Path) -> None:
             say(f"{step.name}: ", end="")
             ended = take(step, environment, ["--demo", str(demo)] if demo else [], log)
             say(f"{ended}, {time.monotonic() - began:.0f} s")
+            if ended != "passed":
+                tidy()
     finally:
         say(f"\n{table(read(out))}\n\nrows: {out}, what the tests said: {log}")
 

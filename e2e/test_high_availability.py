@@ -19,14 +19,16 @@ Report = Callable[..., None]
 def pair(installation: Installation, kube: Kube) -> Iterator[Stream]:
     """Two workers and two standbys in two applications. A job a test: after a lost node both applications are on the other one."""
     made = Stream(kube, installation, words=60, standby=2, high_availability=True, name=fresh())
-    made.prepare()
-    made.apply()
-    made.wait_ready(300)
-    made.send(20, 1_000_000)
-    made.wait_flowing()
-    yield made
-    kube.delete("flamestreamjob", made.name, "--timeout=90s")
-    kube.delete("pod", "outside")
+    try:
+        made.prepare()
+        made.apply()
+        made.wait_ready(300)
+        made.send(20, 1_000_000)
+        made.wait_flowing()
+        yield made
+    finally:
+        kube.delete("flamestreamjob", made.name, "--timeout=90s")
+        kube.delete("pod", "outside", "--force", "--grace-period=0")
 
 
 def test_a_killed_driver_takes_its_own_workers_only(pair: Stream, report: Report) -> None:

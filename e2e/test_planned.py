@@ -24,9 +24,9 @@ def planned(request: pytest.FixtureRequest, installation: Installation, kube: Ku
     """Two workers and spares; where there is another node, the whole of the only application begins on it, beside nothing of ours."""
     other = faults.other_node(installation)
     made = Stream(kube, installation, words=60, standby=2 if request.param else 1, high_availability=request.param, name=fresh())
-    made.prepare()
-    faults.hold(installation.node, bool(other) and not request.param)
     try:
+        made.prepare()
+        faults.hold(installation.node, bool(other) and not request.param)
         made.apply()
         made.wait_ready(300)
         faults.hold(installation.node, False)
@@ -36,8 +36,8 @@ def planned(request: pytest.FixtureRequest, installation: Installation, kube: Ku
     finally:
         for node in filter(None, (installation.node, other)):
             faults.hold(node, False)
-    kube.delete("flamestreamjob", made.name, "--timeout=120s")
-    kube.delete("pod", "outside")
+        kube.delete("flamestreamjob", made.name, "--timeout=120s")
+        kube.delete("pod", "outside", "--force", "--grace-period=0")
 
 
 def generation_of(stream: Stream) -> set[str]:

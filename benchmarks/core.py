@@ -4,6 +4,7 @@
     python benchmarks/core.py --documents 100000 --step 10000   # does a record cost the same when the posting lists are long?
     python benchmarks/core.py --job counts --documents 30000    # bounded keys: memory must stop growing
     python benchmarks/core.py --job hot --documents 10000       # half of all items belong to one key
+    python benchmarks/core.py --job columns --batch 64          # vectorised and ready-made functions
 
 CPU seconds of this process, so a busy machine disturbs it less than a wall clock would. Epochs are taken every `--epoch` documents, as
 often as in a run at 50 documents a second with 1 s epochs. `--floor` measures the same job as a plain loop over dicts and lists.
@@ -57,7 +58,20 @@ def hot() -> fs.Graph:
     return graph
 
 
-JOBS: dict[str, Callable[[], fs.Graph]] = {"index": lambda: workload.graph, "counts": counts, "hot": hot}
+def columns() -> fs.Graph:
+    """The index by a vectorised function and ready-made ones."""
+    import workload_columns
+
+    return workload_columns.graph
+
+
+JOBS: dict[str, Callable[[], fs.Graph]] = {
+    "index": lambda: workload.graph,
+    "ready-made": lambda: workload.ready_made,
+    "columns": columns,
+    "counts": counts,
+    "hot": hot,
+}
 
 
 class Alone:
@@ -79,9 +93,9 @@ class Alone:
         """As the coordinator."""
         self.run([events.FromCoordinator(message)])
 
-    def document(self, number: int, line: str) -> None:
-        """One record enters and its results leave."""
-        self.run([events.RecordsArrived(FENCE, FRONT, Partition(""), Offset(number), [line], len(line))])
+    def documents(self, number: int, lines: Sequence[str]) -> None:
+        """Records enter together, as they do when they wait, and their results leave."""
+        self.run([events.RecordsArrived(FENCE, FRONT, Partition(""), Offset(number), list(lines), sum(map(len, lines)))])
 
     def epoch(self) -> None:
         """Announce one; its acceptance commits it."""
@@ -145,11 +159,12 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
         chunk = [next(lines) for _ in range(min(options.step, options.documents - number))]
         records = sum(len(set(line.partition("\t")[2].split())) for line in chunk)
         start = time.process_time()
-        for line in chunk:
-            alone.document(number, line)
-            number += 1
-            if number % options.epoch == 0:
+        for at in range(0, len(chunk), options.batch):
+            together = chunk[at : at + options.batch]
+            alone.documents(number, together)
+            if number // options.epoch < (number + len(together)) // options.epoch:
                 alone.epoch()
+            number += len(together)
         spent = time.process_time() - start
         row = {"documents": number, "us_a_record": round(spent / records * 1e6, 2), "records_a_cpu_second": round(records / spent)}
         if options.floor:
@@ -175,6 +190,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=2000)
     parser.add_argument("--mean", type=int, default=250)
     parser.add_argument("--step", type=int, default=1000, help="documents a row")
+    parser.add_argument("--batch", type=int, default=1, help="documents that enter together: one at a low rate, dozens at full rate")
     parser.add_argument("--epoch", type=int, default=50, help="documents an epoch")
     parser.add_argument("--job", choices=sorted(JOBS), default="index")
     parser.add_argument("--reference", action="store_true", help="the Python parts instead of the native ones")

@@ -19,6 +19,8 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 DEADLINE = 600.0
+FUNCTIONS = {"rows": ("workload.py", "graph"), "ready-made": ("workload.py", "ready_made"), "columns": ("workload_columns.py", "graph")}
+"""The job's functions: a user's own, with ready-made ones behind the words, and with a vectorised one for the words too."""
 
 
 @dataclass(slots=True)
@@ -68,6 +70,7 @@ class Settings:
     spark: bool = True
     master: str = ""
     mean: int = 250
+    functions: str = "rows"
 
 
 def free_port() -> int:
@@ -78,8 +81,9 @@ def free_port() -> int:
 
 def manifest(settings: Settings, folder: Path, source: int, sink: int) -> str:
     """The job's YAML."""
+    file, graph = FUNCTIONS[settings.functions]
     spec: dict[str, Any] = {
-        "application": {"file": str(HERE / "workload.py"), "graph": "graph"},
+        "application": {"file": str(HERE / file), "graph": graph},
         "sources": {"docs": {"socket": {"address": f"127.0.0.1:{source}"}}},
         "sinks": {"index": {"socket": {"address": f"127.0.0.1:{sink}"}}},
         "guarantee": settings.guarantee,

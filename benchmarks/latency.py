@@ -11,7 +11,7 @@ import argparse
 import json
 from typing import Any
 
-from job import Settings, noise, run
+from job import FUNCTIONS, Settings, noise, run
 
 
 def main() -> None:
@@ -27,6 +27,7 @@ def main() -> None:
 def _measure(options: argparse.Namespace, guarantee: str, interval: str) -> dict[str, Any]:
     settings = Settings(guarantee, interval, options.documents, options.rate, options.warm_up, options.workers, options.standby)
     settings.spark = not options.no_spark
+    settings.functions = options.functions
     settings.master = options.master
     before = noise()
     return {"guarantee": guarantee, "interval": interval} | run(settings).row() | before
@@ -47,6 +48,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--standby", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--master", default="", help="a Spark master, e.g. local-cluster[2,1,1024]")
+    parser.add_argument("--functions", choices=list(FUNCTIONS), default="rows")
     parser.add_argument("--no-spark", action="store_true", help="workers as plain processes")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()

@@ -81,7 +81,7 @@ def core_costs(count: int, mean: int = 250) -> Costs:
     sizes, spent = [], []
     for number, line in enumerate(lines):
         alone.reset()
-        alone.document(number, line)
+        alone.documents(number, [line])
         sizes.append(_records(line))
         spent.append(alone.spent)
         if number % 50 == 49:

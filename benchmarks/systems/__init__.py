@@ -10,7 +10,8 @@ from systems.pyflink import PyFlink
 from systems.quix import Quix
 from systems.spark import Spark
 
-_ALL: tuple[System, ...] = (Ours(), Flink(), FlinkTail(), Plain(), Columns(), Spark(), Bytewax(), Pathway(), Quix(), PyFlink())
+OURS = (Ours(), Ours("ready-made"), Ours("columns"))
+_ALL: tuple[System, ...] = (*OURS, Flink(), FlinkTail(), Plain(), Columns(), Spark(), Bytewax(), Pathway(), Quix(), PyFlink())
 SYSTEMS = {system.name: system for system in _ALL}
 SAME_AT_FULL_RATE = frozenset({FlinkTail.name})
 """Those that differ from another one in settings for latency only."""

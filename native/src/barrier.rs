@@ -33,15 +33,22 @@ impl Barrier {
 
     pub fn keep(&mut self, meta: Meta, slot: u16, payload: &Bound<'_, PyAny>) -> PyResult<()> {
         let payload = self.encoded(payload)?;
-        self.held.entry(time_of(&meta)).or_default().push(Held { meta, slot, payload });
+        self.keep_encoded(meta, slot, payload);
         Ok(())
     }
 
+    pub fn keep_encoded(&mut self, meta: Meta, slot: u16, payload: Box<[u8]>) {
+        self.held.entry(time_of(&meta)).or_default().push(Held { meta, slot, payload });
+    }
+
     pub fn take_away(&mut self, meta: &Meta, payload: &Bound<'_, PyAny>) -> PyResult<()> {
-        let py = payload.py();
-        let payload = self.encoded(payload)?;
+        let encoded = self.encoded(payload)?;
+        self.take_away_encoded(payload.py(), meta, &encoded)
+    }
+
+    pub fn take_away_encoded(&mut self, py: Python<'_>, meta: &Meta, payload: &[u8]) -> PyResult<()> {
         let held = self.held.entry(time_of(meta)).or_default();
-        match held.iter().position(|other| other.meta == *meta && other.payload == payload) {
+        match held.iter().position(|other| other.meta == *meta && *other.payload == *payload) {
             Some(place) => {
                 held.remove(place);
                 Ok(())

@@ -25,6 +25,37 @@ impl<'a> Reader<'a> {
         self.at == self.data.len()
     }
 
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Pass over a value: well-formed, and of at most `room` levels of containers.
+    pub fn skip(&mut self, room: i32) -> Result<(), Unsupported> {
+        let first = self.byte()?;
+        let size = match first {
+            0x00..=0x7f | 0xe0..=0xff | 0xc0 | 0xc2 | 0xc3 => 0,
+            0xa0..=0xbf => (first & 0x1f) as usize,
+            0xd9..=0xdb => self.unsigned(1 << (first - 0xd9))? as usize,
+            0xc4..=0xc6 => self.unsigned(1 << (first - 0xc4))? as usize,
+            0xcc..=0xcf => 1 << (first - 0xcc),
+            0xd0..=0xd3 => 1 << (first - 0xd0),
+            0xca => 4,
+            0xcb => 8,
+            _ => return self.skip_array(first, room),
+        };
+        self.take(size).map(|_| ())
+    }
+
+    fn skip_array(&mut self, first: u8, room: i32) -> Result<(), Unsupported> {
+        if room <= 0 {
+            return Err(Unsupported);
+        }
+        for _ in 0..self.array_behind(first)? {
+            self.skip(room - 1)?;
+        }
+        Ok(())
+    }
+
     fn take(&mut self, size: usize) -> Result<&'a [u8], Unsupported> {
         let end = self.at.checked_add(size).filter(|end| *end <= self.data.len()).ok_or(Unsupported)?;
         let taken = &self.data[self.at..end];

@@ -101,6 +101,13 @@ pub fn put_unsigned(out: &mut Vec<u8>, value: u64) {
     }
 }
 
+/// There is one NaN.
+pub fn put_float(out: &mut Vec<u8>, value: f64) {
+    let canonical = if value.is_nan() { 0x7ff8_0000_0000_0000 } else { value.to_bits() };
+    out.push(0xcb);
+    out.extend_from_slice(&canonical.to_be_bytes());
+}
+
 fn put_sized(out: &mut Vec<u8>, size: usize, tags: [u8; 3]) {
     if size <= u8::MAX as usize && tags[0] != 0 {
         out.extend_from_slice(&[tags[0], size as u8]);
@@ -172,10 +179,7 @@ pub unsafe fn put_object(py: Python<'_>, out: &mut Vec<u8>, object: Object, room
 /// SAFETY: as `put_object`.
 unsafe fn put_rare(py: Python<'_>, out: &mut Vec<u8>, object: Object, kind: *mut ffi::PyTypeObject, room: i32) -> Encoded {
     if is_type(kind, float_type()) {
-        let value = ffi::PyFloat_AS_DOUBLE(object);
-        let canonical = if value.is_nan() { 0x7ff8_0000_0000_0000 } else { value.to_bits() };
-        out.push(0xcb);
-        out.extend_from_slice(&canonical.to_be_bytes());
+        put_float(out, ffi::PyFloat_AS_DOUBLE(object));
     } else if object == ffi::Py_None() {
         out.push(0xc0);
     } else if is_type(kind, bool_type()) {

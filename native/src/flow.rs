@@ -3,14 +3,16 @@
 use crate::barrier::Barrier;
 use crate::codec;
 use crate::decoding::Reader;
+use crate::describe::{vertex_of, Kind, State, Vertex};
 use crate::encoding;
-use crate::grouping::Grouping;
 use crate::meta::{child, components, Floor, Meta};
 use crate::outgoing::Outgoing;
 use crate::plans::MAX_DEPTH;
-use crate::reduce::{Accumulator, Changes, Entry, Fold, Reduce};
-use crate::keyed::{Changed, Table};
+use crate::reduce::{Accumulator, Changes, Entry};
+use crate::keyed::Changed;
 use crate::reference::{self, Tools};
+use crate::row::Row;
+use crate::with_table;
 use pyo3::exceptions::{PyAssertionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
@@ -18,16 +20,22 @@ use smallvec::SmallVec;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
-type Key = SmallVec<[u8; 32]>;
+pub type Key = SmallVec<[u8; 32]>;
+
+/// As an object, or as it was encoded.
+pub enum Payload {
+    Object(Py<PyAny>),
+    Row(Row),
+}
 
 /// An item at this worker's door, or one that waits there with its place known.
-struct Work {
-    meta: Meta,
-    cause: u64,
-    vertex: usize,
-    payload: Py<PyAny>,
-    tombstone: bool,
-    place: Option<(Key, u16)>,
+pub struct Work {
+    pub meta: Meta,
+    pub cause: u64,
+    pub vertex: usize,
+    pub payload: Payload,
+    pub tombstone: bool,
+    pub place: Option<(Key, u16)>,
 }
 
 /// An item that goes round a loop. Numbers keep the order total.
@@ -60,71 +68,36 @@ impl Ord for Round {
 /// What still goes round at one (meta, vertex): number, encoded payload, is it a tombstone.
 type Going = HashMap<(Meta, usize), Vec<(u64, Vec<u8>, bool)>>;
 
-enum Kind {
-    Forward,
-    Map,
-    FlatMap,
-    Filter,
-    Loop { limit: usize, too_often: Py<PyAny> },
-    Grouping,
-    Reduce,
-    Sink,
-}
-
-struct Vertex {
-    kind: Kind,
-    outputs: Vec<usize>,
-    function: Option<Py<PyAny>>,
-    users: Option<Py<PyAny>>,
-    /// Its input is routed, by this place.
-    routed: bool,
-    key: Option<Py<PyAny>>,
-    users_key: Py<PyAny>,
-    balance: Option<Py<PyAny>>,
-    users_balance: Option<Py<PyAny>>,
-}
-
-enum State {
-    Grouping(Grouping),
-    Reduce(Reduce),
-}
-
-type Placed<'py> = Result<(Key, u16), Bound<'py, PyAny>>;
+pub type Placed<'py> = Result<(Key, u16), Bound<'py, PyAny>>;
 
 /// The graph on one worker.
 #[pyclass(unsendable)]
 pub struct Flow {
-    vertices: Vec<Vertex>,
-    states: HashMap<usize, State>,
-    tools: Tools,
+    pub(crate) vertices: Vec<Vertex>,
+    pub(crate) states: HashMap<usize, State>,
+    pub(crate) tools: Tools,
     error_type: Py<PyAny>,
-    slots: u64,
+    pub(crate) slots: u64,
     errors: usize,
     /// Error items go to the slot of a sink.
     dead_letter: bool,
     /// Called as (meta, error, is it a tombstone) with error items that no sink takes.
     on_error: Py<PyAny>,
-    me: u16,
-    owners: Vec<u16>,
-    barriers: HashMap<usize, Py<Barrier>>,
-    outgoing: Outgoing,
-    cause: u64,
-    cuts: Vec<Floor>,
+    pub(crate) me: u16,
+    pub(crate) owners: Vec<u16>,
+    pub(crate) barriers: HashMap<usize, Py<Barrier>>,
+    pub(crate) outgoing: Outgoing,
+    pub(crate) cause: u64,
+    pub(crate) cuts: Vec<Floor>,
     arrived: Vec<Work>,
-    waiting: Vec<Work>,
-    others_first: bool,
+    pub(crate) waiting: Vec<Work>,
+    pub(crate) others_first: bool,
     around: BinaryHeap<Reverse<Round>>,
     rounds: u64,
     going: Going,
     annihilated: HashSet<u64>,
-}
-
-fn optional(dict: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<Py<PyAny>>> {
-    Ok(dict.get_item(name)?.filter(|value| !value.is_none()).map(Bound::unbind))
-}
-
-fn required(dict: &Bound<'_, PyDict>, name: &str) -> PyResult<Py<PyAny>> {
-    optional(dict, name)?.ok_or_else(|| PyValueError::new_err(format!("a vertex without {name}")))
+    /// Where a result is written before it is kept.
+    pub(crate) scratch: Vec<u8>,
 }
 
 fn floors(cuts: &Bound<'_, PyList>) -> PyResult<Vec<Floor>> {
@@ -175,6 +148,7 @@ impl Flow {
             rounds: 0,
             going: HashMap::new(),
             annihilated: HashSet::new(),
+            scratch: Vec::new(),
         })
     }
 
@@ -191,18 +165,18 @@ impl Flow {
     }
 
     /// Items of a peer's message join the next `run`.
-    fn receive(&mut self, py: Python<'_>, cause: u64, vertices: Vec<usize>, metas: &Bound<'_, PyList>, tombstones: Vec<bool>, payloads: &[u8]) -> PyResult<()> {
+    fn receive(&mut self, py: Python<'_>, cause: u64, vertices: Vec<usize>, metas: &Bound<'_, PyList>, tombstones: Vec<bool>, payloads: &Bound<'_, PyBytes>) -> PyResult<()> {
         let count = vertices.len();
         if metas.len() != count || tombstones.len() != count || vertices.iter().any(|vertex| *vertex >= self.vertices.len()) {
             return Err(PyValueError::new_err("the columns of a message do not fit each other or the graph"));
         }
-        let decoded = decode_many(py, payloads)?;
-        if decoded.len() != count {
+        let payloads = self.payloads(py, &vertices, payloads)?;
+        if payloads.len() != count {
             return Err(PyValueError::new_err("the columns of a message do not fit each other"));
         }
-        for (place, payload) in decoded.into_iter().enumerate() {
+        for (place, payload) in payloads.into_iter().enumerate() {
             let meta = Meta::from_slice(metas.get_item(place)?.cast::<PyBytes>()?.as_bytes());
-            self.arrived.push(Work { meta, cause, vertex: vertices[place], payload: payload.unbind(), tombstone: tombstones[place], place: None });
+            self.arrived.push(Work { meta, cause, vertex: vertices[place], payload, tombstone: tombstones[place], place: None });
         }
         Ok(())
     }
@@ -253,11 +227,8 @@ impl Flow {
     // --- state ------------------------------------------------------------------------------------------------------------------
 
     /// Numbers of the buckets that changed since the committed cut.
-    fn dirty(&self, operation: usize) -> PyResult<Vec<u32>> {
-        Ok(match self.state(operation)? {
-            State::Grouping(state) => state.table.dirty.clone(),
-            State::Reduce(state) => state.table.dirty.clone(),
-        })
+    fn dirty(&mut self, operation: usize) -> PyResult<Vec<u32>> {
+        Ok(with_table!(self.state_mut(operation)?, table => table.dirty.clone()))
     }
 
     /// What changed of some buckets between two cuts: `row(operation, slot, key, epoch, is it full, state)` or None for each.
@@ -270,6 +241,7 @@ impl Flow {
             let made = match self.state_mut(operation)? {
                 State::Grouping(state) => state.row(py, bucket, &committed, &cut)?,
                 State::Reduce(state) => state.row(py, bucket, &committed, &cut)?,
+                State::Folded(state) => state.row(py, bucket, &committed, &cut)?,
             };
             rows.push(match made {
                 Some(Changed { slot, key, full, state }) => Some(row.call1((operation, slot, key, epoch, full, state))?),
@@ -280,47 +252,29 @@ impl Flow {
     }
 
     fn begin_trimming(&mut self, operation: usize) -> PyResult<usize> {
-        Ok(match self.state_mut(operation)? {
-            State::Grouping(state) => state.table.begin_trimming(),
-            State::Reduce(state) => state.table.begin_trimming(),
-        })
+        Ok(with_table!(self.state_mut(operation)?, table => table.begin_trimming()))
     }
 
     /// Visit up to `count` buckets behind a commit. How many those were.
     fn trim(&mut self, operation: usize, count: usize, cuts: &Bound<'_, PyList>, limit: &[u8]) -> PyResult<usize> {
         let (cuts, limit) = (floors(cuts)?, floor_of(limit)?);
-        let state = self.state_mut(operation)?;
-        Ok((0..count)
-            .take_while(|_| match state {
-                State::Grouping(state) => state.table.trim_next(&cuts, &limit),
-                State::Reduce(state) => state.table.trim_next(&cuts, &limit),
-            })
-            .count())
+        Ok(with_table!(self.state_mut(operation)?, table => (0..count).take_while(|_| table.trim_next(&cuts, &limit)).count()))
     }
 
     fn go_back(&mut self, operation: usize, cut: &[u8]) -> PyResult<()> {
         let limit = floor_of(cut)?;
-        match self.state_mut(operation)? {
-            State::Grouping(state) => state.table.go_back(&limit),
-            State::Reduce(state) => state.table.go_back(&limit),
-        }
+        with_table!(self.state_mut(operation)?, table => table.go_back(&limit));
         Ok(())
     }
 
     fn keep(&mut self, operation: usize, slots: HashSet<u16>) -> PyResult<()> {
-        match self.state_mut(operation)? {
-            State::Grouping(state) => state.table.keep(|slot| slots.contains(&slot)),
-            State::Reduce(state) => state.table.keep(|slot| slots.contains(&slot)),
-        }
+        with_table!(self.state_mut(operation)?, table => table.keep(|slot| slots.contains(&slot)));
         Ok(())
     }
 
     /// Take the state of whole slots from `chain.Chain`s. The first one whose first state is not a whole one, if there is one.
     fn load<'py>(&mut self, operation: usize, chains: &Bound<'py, PyList>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        match self.state_mut(operation)? {
-            State::Grouping(state) => state.table.reserve(chains.len()),
-            State::Reduce(state) => state.table.reserve(chains.len()),
-        }
+        with_table!(self.state_mut(operation)?, table => table.reserve(chains.len()));
         for chain in chains.iter() {
             let chain = chain.cast_into::<PyTuple>()?;
             if !chain.get_item(4)?.is_truthy()? {
@@ -336,6 +290,7 @@ impl Flow {
         Ok(match self.state(operation)? {
             State::Grouping(state) => state.table.all().map(|b| (b.slot, PyBytes::new(py, &b.key), b.content.items.len())).collect(),
             State::Reduce(state) => state.table.all().map(|b| (b.slot, PyBytes::new(py, &b.key), b.content.0.len())).collect(),
+            State::Folded(state) => state.table.all().map(|b| (b.slot, PyBytes::new(py, &b.key), b.content.steps.len())).collect(),
         })
     }
 
@@ -354,6 +309,11 @@ impl Flow {
                 let Some(at) = state.table.find(key) else { return Ok(None) };
                 let end = state.table.at(at).content.0.partition_point(|entry| entry.meta[..] < *cut);
                 if end == 0 { Ok(None) } else { state.accumulator(py, at, end - 1) }
+            }
+            State::Folded(state) => {
+                let Some(at) = state.table.find(key) else { return Ok(None) };
+                let end = state.table.at(at).content.below(cut);
+                if end == 0 { Ok(None) } else { state.object(py, at, end - 1) }
             }
         }
     }
@@ -391,68 +351,12 @@ fn entered(runs: &Bound<'_, PyList>) -> PyResult<Vec<Work>> {
             meta: Meta::from_slice(run.get_item(0)?.cast::<PyBytes>()?.as_bytes()),
             cause: run.get_item(1)?.extract()?,
             vertex: run.get_item(2)?.extract()?,
-            payload: run.get_item(3)?.unbind(),
+            payload: Payload::Object(run.get_item(3)?.unbind()),
             tombstone: run.get_item(4)?.extract()?,
             place: None,
         });
     }
     Ok(work)
-}
-
-fn vertex_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Vertex, Option<State>)> {
-    let py = described.py();
-    let name: String = required(described, "kind")?.extract(py)?;
-    let mut state = None;
-    let kind = match name.as_str() {
-        "source" | "merge" => Kind::Forward,
-        "map" => Kind::Map,
-        "flat_map" => Kind::FlatMap,
-        "filter" => Kind::Filter,
-        "loop" => Kind::Loop { limit: required(described, "limit")?.extract(py)?, too_often: required(described, "too_often")? },
-        "grouping" => {
-            let window = required(described, "window")?.extract(py)?;
-            state = Some(State::Grouping(Grouping { operation: number, table: Table::new(), window }));
-            Kind::Grouping
-        }
-        "reduce" => {
-            state = Some(State::Reduce(reduce_of(number, described)?));
-            Kind::Reduce
-        }
-        "sink" => Kind::Sink,
-        other => return Err(PyValueError::new_err(format!("unknown kind {other}"))),
-    };
-    let vertex = Vertex {
-        kind,
-        outputs: required(described, "outputs")?.extract(py)?,
-        function: optional(described, "function")?,
-        users: optional(described, "users")?,
-        routed: required(described, "routed")?.extract(py)?,
-        key: optional(described, "key")?,
-        users_key: required(described, "users_key")?,
-        balance: optional(described, "balance")?,
-        users_balance: optional(described, "users_balance")?,
-    };
-    Ok((vertex, state))
-}
-
-fn reduce_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<Reduce> {
-    let self_checked: Vec<Bound<'_, PyAny>> = required(described, "self_checked")?.extract(described.py())?;
-    Ok(Reduce {
-        operation: number,
-        table: Table::new(),
-        decoded: required(described, "decoded")?,
-        delta_state: required(described, "delta_state")?,
-        fold: Fold {
-            initial: required(described, "initial")?,
-            combine: required(described, "combine")?,
-            emit: optional(described, "emit")?,
-            users_initial: required(described, "users_initial")?,
-            users_combine: required(described, "users_combine")?,
-            users_emit: optional(described, "users_emit")?,
-            nothing: required(described, "nothing")?,
-            self_checked: self_checked.iter().map(|class| class.as_ptr() as usize).collect(),
-        },
-    })
 }
 
 impl Flow {
@@ -479,6 +383,11 @@ impl Flow {
                 let stored = Accumulator::Stored(states.into_any().unbind());
                 bucket.content.0 = vec![Entry { meta: Meta::from_slice(&[0; 8]), payload: None, accumulator: stored, result: None }];
             }
+            State::Folded(state) => {
+                let bucket = state.table.made(key.as_bytes(), slot);
+                (bucket.full, bucket.chain) = (full, behind);
+                bucket.content.restored(states.into_any().unbind());
+            }
         }
         Ok(())
     }
@@ -493,15 +402,21 @@ impl Flow {
 
     fn process(&mut self, py: Python<'_>, mut work: Vec<Work>) -> PyResult<()> {
         work.sort_by(|one, other| one.meta.cmp(&other.meta).then(one.tombstone.cmp(&other.tombstone)));
-        for item in work {
+        let mut ahead = self.ahead(py, &work)?;
+        for (number, item) in work.into_iter().enumerate() {
             while self.around.peek().is_some_and(|Reverse(round)| round.meta < item.meta) {
                 self.go_round(py)?;
             }
             self.cause = item.cause;
-            let payload = item.payload.into_bound(py);
-            match item.place {
-                Some((key, slot)) => self.at_home(item.vertex, &key, slot, item.meta, payload, item.tombstone)?,
-                None => self.arrive(item.vertex, item.meta, payload, item.tombstone)?,
+            match (item.payload, item.place) {
+                (Payload::Object(_), None) if ahead.contains_key(&number) => {
+                    let (vertex, made) = ahead.remove(&number).expect("looked at just now");
+                    self.made(py, vertex, &item.meta, made, item.tombstone)?;
+                }
+                (Payload::Object(payload), Some((key, slot))) => self.at_home(item.vertex, &key, slot, item.meta, payload.into_bound(py), item.tombstone)?,
+                (Payload::Object(payload), None) => self.arrive(item.vertex, item.meta, payload.into_bound(py), item.tombstone)?,
+                (Payload::Row(row), Some((key, slot))) => self.row_at_home(py, item.vertex, &key, slot, item.meta, row, item.tombstone)?,
+                (Payload::Row(row), None) => self.row_arrives(py, item.vertex, item.meta, row, item.tombstone)?,
             }
         }
         while !self.around.is_empty() {
@@ -512,8 +427,8 @@ impl Flow {
     }
 
     /// An item at this worker's door: find its place and work on it, whoever owns the slot.
-    fn arrive(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
-        if !matches!(self.vertices[vertex].kind, Kind::Grouping | Kind::Reduce | Kind::Sink) {
+    pub fn arrive(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        if !matches!(self.vertices[vertex].kind, Kind::Grouping | Kind::Reduce | Kind::Folded | Kind::Sink) {
             return self.apply(vertex, meta, payload, tombstone);
         }
         match self.place(vertex, &payload)? {
@@ -524,7 +439,11 @@ impl Flow {
     }
 
     /// An item enters `vertex`, wherever its slot lives.
-    fn enter(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub fn enter(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        if matches!(self.vertices[vertex].kind, Kind::Folded) && self.vertices[vertex].takes_rows() {
+            let row = self.as_row(&payload)?;
+            return self.row_enters(payload.py(), vertex, meta, row.bytes(), Some(&row), tombstone);
+        }
         if !self.vertices[vertex].routed {
             return self.apply(vertex, meta, payload, tombstone);
         }
@@ -537,7 +456,7 @@ impl Flow {
                     self.outgoing.send(owner, self.cause, vertex, &meta, &payload, tombstone)
                 } else if self.others_first {
                     let place = Some((key, slot));
-                    self.waiting.push(Work { meta, cause: self.cause, vertex, payload: payload.unbind(), tombstone, place });
+                    self.waiting.push(Work { meta, cause: self.cause, vertex, payload: Payload::Object(payload.unbind()), tombstone, place });
                     Ok(())
                 } else {
                     self.at_home(vertex, &key, slot, meta, payload, tombstone)
@@ -547,7 +466,7 @@ impl Flow {
     }
 
     /// The canonical key and slot of an item, or the error that finding them became.
-    fn place<'py>(&self, vertex: usize, payload: &Bound<'py, PyAny>) -> PyResult<Placed<'py>> {
+    pub fn place<'py>(&self, vertex: usize, payload: &Bound<'py, PyAny>) -> PyResult<Placed<'py>> {
         let (py, vertex) = (payload.py(), &self.vertices[vertex]);
         let key = match &vertex.key {
             None => payload.clone(),
@@ -571,13 +490,17 @@ impl Flow {
     }
 
     /// An item at its slot, which this worker owns.
-    fn at_home(&mut self, vertex: usize, key: &[u8], slot: u16, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub fn at_home(&mut self, vertex: usize, key: &[u8], slot: u16, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
         let py = payload.py();
         match self.vertices[vertex].kind {
             Kind::Sink => {
                 let barrier = self.barriers.get(&vertex).expect("every sink has a barrier").bind(py);
                 let mut barrier = barrier.borrow_mut();
                 if tombstone { barrier.take_away(&meta, &payload) } else { barrier.keep(meta, slot, &payload) }
+            }
+            Kind::Folded => {
+                let row = self.as_row(&payload)?;
+                self.row_at_home(py, vertex, key, slot, meta, row, tombstone)
             }
             Kind::Grouping | Kind::Reduce => self.keyed(vertex, key, slot, meta, payload, tombstone),
             _ => self.apply(vertex, meta, payload, tombstone),
@@ -588,6 +511,7 @@ impl Flow {
         let changes = match self.states.get_mut(&vertex).expect("keyed vertices have state") {
             State::Grouping(state) if tombstone => state.remove(key, slot, &meta, &payload)?,
             State::Grouping(state) => state.insert(&self.cuts, key, slot, &meta, &payload)?,
+            State::Folded(_) => return Err(PyAssertionError::new_err("a folded reduce takes rows")),
             State::Reduce(state) if tombstone => state.remove(&self.tools, key, slot, &meta, &payload)?,
             State::Reduce(state) => match state.insert(&self.tools, &self.cuts, key, slot, &meta, &payload)? {
                 Ok(result) => return self.changed(vertex, meta, result, false),
@@ -639,12 +563,16 @@ impl Flow {
                 }
                 self.round(vertex, meta, payload, tombstone)
             }
+            Kind::Map | Kind::FlatMap if this.batch.is_some() => {
+                let made = self.alone(py, vertex, &payload)?;
+                self.made(py, vertex, &meta, made, tombstone)
+            }
             Kind::Map | Kind::FlatMap | Kind::Filter => {
                 let function = this.function.as_ref().expect("the graph's builder gives every operation its functions");
                 let result = function.bind(py).call1((&payload,));
                 self.applied(vertex, meta, payload, tombstone, result)
             }
-            Kind::Grouping | Kind::Reduce | Kind::Sink => Err(PyAssertionError::new_err("a keyed vertex is entered by its place")),
+            Kind::Grouping | Kind::Reduce | Kind::Folded | Kind::Sink => Err(PyAssertionError::new_err("a keyed vertex is entered by its place")),
         }
     }
 
@@ -676,7 +604,7 @@ impl Flow {
         }
     }
 
-    fn raised(&mut self, vertex: usize, meta: &Meta, error: PyErr, tombstone: bool, users: &Py<PyAny>, py: Python<'_>) -> PyResult<()> {
+    pub fn raised(&mut self, vertex: usize, meta: &Meta, error: PyErr, tombstone: bool, users: &Py<PyAny>, py: Python<'_>) -> PyResult<()> {
         let error = self.tools.error_of(users, error, py)?;
         self.failed(vertex, meta, error, tombstone)
     }
@@ -724,7 +652,7 @@ impl Flow {
 
     // --- errors -----------------------------------------------------------------------------------------------------------------
 
-    fn failed(&mut self, vertex: usize, meta: &Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub fn failed(&mut self, vertex: usize, meta: &Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
         self.error_item(child(meta, vertex), error, tombstone)
     }
 

@@ -1,6 +1,6 @@
 //! Keyed state: buckets by canonical key, and which of them changed since the committed cut. The mirror of `core/keyed.py`.
 
-use crate::meta::Floor;
+use crate::meta::{Floor, Meta};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -34,6 +34,40 @@ pub trait Content: Default {
     /// Has it an item at or above `cut`?
     fn reaches(&self, cut: &Floor) -> bool;
     fn is_empty(&self) -> bool;
+}
+
+/// An item of a bucket with what stands after it.
+pub trait Dated {
+    fn meta(&self) -> &Meta;
+    /// Is the item itself still there?
+    fn is_whole(&self) -> bool;
+    /// Keep the accumulator alone.
+    fn forget(&mut self);
+}
+
+/// Below the last of `cuts` keep the newest item below each of them, and of it only the accumulator.
+pub fn forget_below<E: Dated>(items: &mut Vec<E>, cuts: &[Floor]) {
+    let below = |limit: &Floor| items.partition_point(|item| item.meta()[..] < limit[..]);
+    let mut kept: Vec<usize> = Vec::new();
+    for cut in cuts {
+        let count = below(cut);
+        if count > 0 && kept.last() != Some(&(count - 1)) {
+            kept.push(count - 1);
+        }
+    }
+    let first_live = below(cuts.last().expect("there is always a committed cut"));
+    if kept.len() >= first_live && !kept.last().is_some_and(|newest| items[*newest].is_whole()) {
+        return;
+    }
+    let mut place = 0;
+    items.retain_mut(|item| {
+        let stays = place >= first_live || kept.contains(&place);
+        if place < first_live {
+            item.forget();
+        }
+        place += 1;
+        stays
+    });
 }
 
 /// The buckets of one vertex on one worker.

@@ -4,16 +4,22 @@
 mod arenas;
 mod barrier;
 mod codec;
+mod columns;
 mod decoding;
+mod describe;
 mod encoding;
 mod flow;
+mod flow_rows;
+mod folded;
 mod grouping;
 mod keyed;
 mod meta;
 mod outgoing;
 mod plans;
+mod ready;
 mod reduce;
 mod reference;
+mod row;
 mod slots;
 mod vector;
 

@@ -26,22 +26,34 @@ pub struct Outgoing {
 
 impl Outgoing {
     pub fn send(&mut self, owner: u16, cause: u64, vertex: usize, meta: &Meta, payload: &Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
-        let at = match self.open.iter().rposition(|columns| columns.cause == cause && columns.owner == owner) {
-            Some(at) => at,
-            None => {
-                self.open.push(Columns { owner, cause, vertices: vec![], metas: vec![], tombstones: vec![], payloads: vec![] });
-                self.open.len() - 1
-            }
-        };
+        let at = self.columns(owner, cause);
+        reference::append(payload, &mut self.open[at].payloads)?;
+        self.sent(at, vertex, meta, tombstone);
+        Ok(())
+    }
+
+    pub fn send_encoded(&mut self, owner: u16, cause: u64, vertex: usize, meta: &Meta, payload: &[u8], tombstone: bool) {
+        let at = self.columns(owner, cause);
+        self.open[at].payloads.extend_from_slice(payload);
+        self.sent(at, vertex, meta, tombstone);
+    }
+
+    fn columns(&mut self, owner: u16, cause: u64) -> usize {
+        let found = self.open.iter().rposition(|columns| columns.cause == cause && columns.owner == owner);
+        found.unwrap_or_else(|| {
+            self.open.push(Columns { owner, cause, vertices: vec![], metas: vec![], tombstones: vec![], payloads: vec![] });
+            self.open.len() - 1
+        })
+    }
+
+    fn sent(&mut self, at: usize, vertex: usize, meta: &Meta, tombstone: bool) {
         let columns = &mut self.open[at];
-        reference::append(payload, &mut columns.payloads)?;
         columns.vertices.push(vertex);
         columns.metas.push(meta.clone());
         columns.tombstones.push(tombstone);
         if columns.metas.len() >= MOST_ITEMS {
             self.full.push(self.open.remove(at));
         }
-        Ok(())
     }
 
     pub fn take<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {

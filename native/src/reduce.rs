@@ -3,16 +3,16 @@
 use crate::encoding;
 use crate::reference::{refused, unmatched, Tools};
 use crate::vector;
-use crate::keyed::{Changed, Content, Table};
+use crate::keyed::{forget_below, Changed, Content, Dated, Table};
 use crate::meta::{Floor, Meta};
 use crate::plans::MAX_DEPTH;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-const TRIM_ABOVE: usize = 32;
-const FULL_ABOVE: usize = 1024;
+pub const TRIM_ABOVE: usize = 32;
+pub const FULL_ABOVE: usize = 1024;
 /// Appended values up to which a delta is always worth it (`state.LEAST_LIMIT`).
-const LEAST_LIMIT: usize = 64;
+pub const LEAST_LIMIT: usize = 64;
 
 pub enum Accumulator {
     Absent,
@@ -28,6 +28,21 @@ pub struct Entry {
     pub result: Option<Py<PyAny>>,
 }
 
+impl Dated for Entry {
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn is_whole(&self) -> bool {
+        self.payload.is_some()
+    }
+
+    fn forget(&mut self) {
+        self.payload = None;
+        self.result = None;
+    }
+}
+
 #[derive(Default)]
 pub struct Entries(pub Vec<Entry>);
 
@@ -39,28 +54,7 @@ impl Entries {
 
 impl Content for Entries {
     fn trim(&mut self, cuts: &[Floor]) {
-        let mut kept: Vec<usize> = Vec::new();
-        for cut in cuts {
-            let count = self.below(cut);
-            if count > 0 && kept.last() != Some(&(count - 1)) {
-                kept.push(count - 1);
-            }
-        }
-        let first_live = self.below(cuts.last().expect("there is always a committed cut"));
-        let holds_items = kept.last().is_some_and(|newest| self.0[*newest].payload.is_some());
-        if kept.len() >= first_live && !holds_items {
-            return;
-        }
-        let mut place = 0;
-        self.0.retain_mut(|entry| {
-            let stays = place >= first_live || kept.contains(&place);
-            if place < first_live {
-                entry.payload = None;
-                entry.result = None;
-            }
-            place += 1;
-            stays
-        });
+        forget_below(&mut self.0, cuts);
     }
 
     fn roll_back(&mut self, cut: &Floor) -> bool {
@@ -95,12 +89,17 @@ pub struct Fold {
 type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 impl Fold {
+    /// Has nothing been combined for the key yet?
+    pub fn is_nothing(&self, accumulator: &Bound<'_, PyAny>) -> bool {
+        accumulator.get_type().is(self.nothing.bind(accumulator.py()).get_type())
+    }
+
     /// One step: the accumulator after it and its result, either of which may be what an error left or became.
-    fn step<'py>(&self, tools: &Tools, before: Option<Bound<'py, PyAny>>, payload: &Bound<'py, PyAny>) -> PyResult<Pair<'py>> {
+    pub fn step<'py>(&self, tools: &Tools, before: Option<Bound<'py, PyAny>>, payload: &Bound<'py, PyAny>) -> PyResult<Pair<'py>> {
         let py = payload.py();
         let nothing = self.nothing.bind(py);
         let (before, kept) = match before {
-            Some(before) if !before.get_type().is(nothing.get_type()) => (before.clone(), before),
+            Some(before) if !self.is_nothing(&before) => (before.clone(), before),
             _ => match self.initial.bind(py).call0() {
                 Ok(made) => (made, nothing.clone()),
                 Err(error) => return Ok((nothing.clone(), tools.error_of(&self.users_initial, error, py)?)),
@@ -140,7 +139,7 @@ pub struct Reduce {
 /// (meta, result, is it a tombstone).
 pub type Changes<'py> = Vec<(Meta, Bound<'py, PyAny>, bool)>;
 
-fn encoded(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+pub fn encoded(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let mut out = Vec::new();
     encoding::put(value.py(), &mut out, value).or_else(|_| refused(value, &mut out))?;
     Ok(out)

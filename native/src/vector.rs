@@ -15,7 +15,7 @@ type Object = *mut ffi::PyObject;
 const BITS: usize = 5;
 const WIDTH: usize = 1 << BITS;
 /// `vector.VECTOR_TAG`.
-const VECTOR_TAG: u64 = 1;
+pub const VECTOR_TAG: u64 = 1;
 
 struct Layout {
     class: Py<PyType>,
@@ -245,13 +245,13 @@ pub fn restored<'py>(stored: &Bound<'py, PyTuple>) -> Option<Bound<'py, PyAny>> 
 }
 
 /// How many values stand behind the header of a Vector.
-fn whole(reader: &mut Reader<'_>) -> Result<usize, Unsupported> {
+pub fn whole(reader: &mut Reader<'_>) -> Result<usize, Unsupported> {
     let size = reader.array()?;
     if size > 0 && reader.number()? == VECTOR_TAG { Ok(size - 1) } else { Err(Unsupported) }
 }
 
 /// How many values stand behind the header of a delta that appends to a Vector of `before` (see `reduce::appended`).
-fn appending(reader: &mut Reader<'_>, before: usize) -> Result<usize, Unsupported> {
+pub fn appending(reader: &mut Reader<'_>, before: usize) -> Result<usize, Unsupported> {
     let shape = reader.array()? == 6 && reader.number()? == 1 && reader.number()? == before as u64;
     let after = reader.number()?;
     let count = if shape && reader.array()? == 0 && reader.array()? == 0 { reader.array()? } else { return Err(Unsupported) };

@@ -1,9 +1,42 @@
 """FlameStream on Spark: streaming jobs as graphs of pure functions, exactly once in milliseconds."""
 
+from typing import TYPE_CHECKING, Any
+
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.graph import Graph, Loop, Stream
 from flamestream.model.payload import payload_type
+from flamestream.model.ready import append, count, field, record, size, state, total
 from flamestream.model.records import Document, KafkaRecord
 
-__all__ = ["Document", "Graph", "KafkaRecord", "Loop", "Map", "Set", "Stream", "Vector", "payload_type"]
+if TYPE_CHECKING:
+    from flamestream.columns import vectorized
+
+__all__ = [
+    "Document",
+    "Graph",
+    "KafkaRecord",
+    "Loop",
+    "Map",
+    "Set",
+    "Stream",
+    "Vector",
+    "append",
+    "count",
+    "field",
+    "payload_type",
+    "record",
+    "size",
+    "state",
+    "total",
+    "vectorized",
+]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """`vectorized` when it is asked for: it imports pyarrow, which jobs without it need not wait for."""
+    if name == "vectorized":
+        from flamestream.columns import vectorized
+
+        return vectorized
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from flamestream.core.native import FASTEST
+from flamestream.core.parts import REFERENCE
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.slot import INT32_MIN
-from flamestream.testing import graphs
+from flamestream.testing import graphs, ready_jobs
 from support.core_cluster import DEAD, CoreCluster
 
 SEEDS = st.integers(0, 1 << 32)
@@ -152,6 +154,16 @@ def test_recoveries_change_nothing(seed: int) -> None:
     cluster = _play(graphs.drawn_job(Random(seed)).graph, seed, recoveries=3, dead_letter=DEAD, debug=seed % 4 == 0)
     cluster.check()
     assert cluster.complete
+
+
+@given(SEEDS)
+@examples(max_examples=60)
+def test_ready_made_and_vectorised_functions_give_the_results_of_the_reference(seed: int) -> None:
+    for parts in (REFERENCE, FASTEST):
+        job = ready_jobs.ready_job(Random(seed))
+        cluster = _play(job.graph, seed, recoveries=2, dead_letter=DEAD, debug=seed % 4 == 0, parts=parts)
+        cluster.check()
+        assert cluster.complete
 
 
 # --- user functions that fail -------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from flamestream.core import events as ev
 from flamestream.core import messages as msg
 from flamestream.core.chain import Row, chains_of
 from flamestream.core.epochs import PendingEpoch, next_manifest
+from flamestream.core.parts import REFERENCE, Parts
 from flamestream.core.settings import ERRORS, FrontSettings, WorkerSettings
 from flamestream.core.worker import Worker
 from flamestream.model import payload as codec
@@ -49,10 +50,10 @@ class CoreCluster(Outcome):
 
     def __init__(
         self, graph: Graph, workers: int = 2, seed: int = 0, *, timed: Iterable[int] = (), run_length: int = 1, replayable: bool = True,
-        slots: int = 16, **changes: Any,
+        slots: int = 16, parts: Parts = REFERENCE, **changes: Any,
     ) -> None:  # fmt: skip
         self.rng = Random(seed)
-        self.graph = graph.validated()
+        self.graph, self.parts = graph.validated(), parts
         names = [vertex.name for vertex in graph.sources]
         fronts = (FrontSettings(FrontId(i), SourceName(name), i in set(timed), run_length, replayable) for i, name in enumerate(names))
         self.settings = WorkerSettings("job", slots, tuple(fronts), **{"heartbeat": 1 << 50, "probe": 1 << 50, **changes})
@@ -90,7 +91,7 @@ class CoreCluster(Outcome):
         """A fresh worker, with no part in the layout yet."""
         name = WorkerId(f"w{self._born}")
         self._born += 1
-        self.workers[name] = Worker(name, self.graph, self.settings)
+        self.workers[name] = Worker(name, self.graph, self.settings, self.parts)
         self._answers[name], self._words[name] = deque(), deque()
         return name
 

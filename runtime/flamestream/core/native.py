@@ -22,12 +22,14 @@ from flamestream.core.parts import REFERENCE, Parts
 from flamestream.core.placing import itself
 from flamestream.core.settings import ERRORS, WorkerSettings
 from flamestream.model import payload as codec
+from flamestream.model import ready
 from flamestream.model import state as states
 from flamestream.model.graph import Graph, Kind, Vertex
 from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.kernel import kernel
 from flamestream.model.meta import Meta, floor
 from flamestream.model.payload import ErrorValue
+from flamestream.model.payload_registry import PLANS
 from flamestream.model.time import END, Time
 
 AT_ONCE = 16
@@ -112,6 +114,9 @@ def _described(vertex: Vertex, graph: Graph, debug: bool) -> dict[str, Any]:
         "balance": None if vertex.balance is None else user_code.balanced(vertex.balance, debug),
         "users_balance": vertex.balance,
     }
+    described["batch"] = getattr(vertex.function, "checked_batch" if debug else "batch", None)
+    if not debug:  # which calls every function twice
+        described |= _ready(vertex)
     match vertex.kind:
         case Kind.LOOP:
             described |= {"limit": graph.max_trace, "too_often": too_often(vertex)}
@@ -120,6 +125,42 @@ def _described(vertex: Vertex, graph: Graph, debug: bool) -> dict[str, Any]:
         case Kind.REDUCE:
             described |= _fold(vertex, debug)
     return described
+
+
+def _ready(vertex: Vertex) -> dict[str, Any]:
+    """Ready-made functions, which the kernel carries out itself."""
+    described: dict[str, Any] = {}
+    if isinstance(vertex.key, ready.Field):
+        described["key"] = vertex.key.fast
+    if vertex.kind in KEYED and vertex.balance is None:
+        described["ready_key"] = True if vertex.key is None else _described_part(vertex.key)
+    if vertex.kind is Kind.REDUCE and (vertex.emit is None or isinstance(vertex.emit, ready.Record)):
+        described["ready_combine"] = _described_combine(vertex.combine)
+    if isinstance(vertex.emit, ready.Record):
+        described["ready_emit"] = ("record", PLANS[vertex.emit.cls].tag, *map(_described_part, vertex.emit.parts))
+    return described
+
+
+def _described_part(part: Any) -> tuple[str, ...] | None:
+    match part:
+        case ready.Field(name):
+            return ("field", name)
+        case ready.Size():
+            return ("size",)
+        case ready.State():
+            return ("state",)
+    return None
+
+
+def _described_combine(combine: Any) -> tuple[str, ...] | None:
+    match combine:
+        case ready.Append(names):
+            return ("append", *names)
+        case ready.Count():
+            return ("count",)
+        case ready.Total(name):
+            return ("total", name)
+    return None
 
 
 def _fold(vertex: Vertex, debug: bool) -> dict[str, Any]:
@@ -135,6 +176,7 @@ def _fold(vertex: Vertex, debug: bool) -> dict[str, Any]:
         "self_checked": list(user_code.SELF_CHECKED),
         "decoded": reduce.decoded,
         "delta_state": states.delta_state,
+        "error_type": ErrorValue,
     }
 
 

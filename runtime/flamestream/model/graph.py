@@ -85,15 +85,15 @@ class Stream:
 
     def map(self, function: Function) -> "Stream":
         """One result an item: `function(payload)`."""
-        return self._then(Kind.MAP, name_of(function), function=function)
+        return self._applied(Kind.MAP, function)
 
     def flat_map(self, function: Callable[[Any], Iterable[Any]]) -> "Stream":
         """Any number of results an item, in order: `function(payload)`."""
-        return self._then(Kind.FLAT_MAP, name_of(function), function=function)
+        return self._applied(Kind.FLAT_MAP, function)
 
     def filter(self, function: Callable[[Any], bool]) -> "Stream":
         """The items for which `function(payload)` is true."""
-        return self._then(Kind.FILTER, name_of(function), function=function)
+        return self._applied(Kind.FILTER, function)
 
     def merge(self, *others: "Stream") -> "Stream":
         """The items of this stream and of `others`, in global order."""
@@ -114,12 +114,20 @@ class Stream:
             raise GraphError(f"group(window={window}) in graph {self.graph.name!r}: a window holds 1 to {MAX_WINDOW} items")
         return self._then(Kind.GROUPING, name_of(key), key=key, window=window)
 
-    def reduce(self, *, key: Function, initial: Function, combine: Function, emit: Function | None = None, fused: bool = True) -> "Stream":
+    def reduce(
+        self, *, key: Function, combine: Function, initial: Function | None = None, emit: Function | None = None, fused: bool = True
+    ) -> "Stream":
         """Fold the items of each key in global order, with a result an item.
 
         `accumulator = combine(accumulator, payload)` starting from `initial()`; the result is `emit(accumulator, payload)`, or the
-        accumulator itself. `fused=False` builds the same from grouping(2) and a cycle, as in the paper; the results are equal.
+        accumulator itself. Ready-made folds (`fs.append`, `fs.count`, `fs.total`) know how they begin. `fused=False` builds the same
+        from grouping(2) and a cycle, as in the paper; the results are equal.
         """
+        initial = initial or getattr(combine, "initial", None)
+        if initial is None:
+            raise GraphError(
+                f"reduce with combine={name_of(combine)} in graph {self.graph.name!r} needs initial=, a function without arguments"
+            )
         if not fused:
             from flamestream.model.unfused import unfused_reduce
 
@@ -135,6 +143,11 @@ class Stream:
         if any(v.kind is Kind.SINK and v.name == name for v in self.graph.vertices):
             raise GraphError(f"graph {self.graph.name!r} has two sinks named {name!r}: merge the streams, or give each its own name")
         self._then(Kind.SINK, name, key=key)
+
+    def _applied(self, kind: Kind, function: Function) -> "Stream":
+        for_kind = getattr(function, "for_kind", None)  # a vectorised function has a form for each kind (flamestream/columns)
+        function = function if for_kind is None else for_kind(kind)
+        return self._then(kind, name_of(function), function=function)
 
     def _then(self, kind: Kind, name: str, **fields: Any) -> "Stream":
         added = self.graph.add(kind, name, balance=self.balanced, **fields)

@@ -1,0 +1,138 @@
+"""Shape: what Arrow type the payloads of a Python type have, and the way between both.
+
+    str  string     int  int64     float  double     bool  bool     bytes  binary     tuple[T, ...]  list of T
+    a payload class  struct of its fields, by their annotations     T | None  the same, and may be null
+
+Types come from annotations, never from values: an array must not look different because of what else is in it.
+
+Keeps: `payloads(shape, array(shape, payloads)) == payloads`. Does not: guess; an annotation that says less than one of these types is
+refused.
+"""
+
+import types
+import typing
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from flamestream.model.errors import GraphError
+from flamestream.model.payload_registry import PLANS, Plan
+
+SCALARS: dict[type, tuple[str, Any]] = {
+    str: ("text", pa.string()),
+    int: ("int", pa.int64()),
+    float: ("float", pa.float64()),
+    bool: ("bool", pa.bool_()),
+    bytes: ("bytes", pa.binary()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How payloads of one type stand in an array."""
+
+    kind: str
+    """As native/src/columns.rs calls it."""
+    arrow: Any
+    nullable: bool = False
+    parts: tuple["Shape", ...] = ()
+    """Of a tuple its element; of an instance its fields."""
+    plan: Plan | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of an instance's fields."""
+        assert self.plan is not None and self.plan.labels is not None, "an instance has a plan with labels"
+        return self.plan.labels
+
+
+def shape_of(kind: Any, where: str) -> Shape:
+    """The shape of an annotation. `where` is what messages call it. Raises GraphError if it has none."""
+    if kind in SCALARS:
+        return Shape(*SCALARS[kind])
+    arguments = typing.get_args(kind)
+    if typing.get_origin(kind) in (typing.Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
+        inner = shape_of(next(one for one in arguments if one is not type(None)), where)
+        return Shape(inner.kind, inner.arrow, True, inner.parts, inner.plan)
+    if typing.get_origin(kind) is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
+        element = shape_of(arguments[0], f"{where}[...]")
+        return Shape("tuple", pa.list_(element.arrow), parts=(element,))
+    plan = PLANS.get(kind) if isinstance(kind, type) else None
+    if plan is None or plan.labels is None:
+        raise GraphError(
+            f"{where} is {kind!r}, which has no Arrow type: use str, int, float, bool, bytes, tuple[T, ...], T | None "
+            "or a class with @fs.payload_type whose fields are annotated with these"
+        )
+    hints = typing.get_type_hints(kind)
+    parts = tuple(shape_of(hints[label], f"{where}.{label}") for label in plan.labels)
+    return Shape(
+        "instance", pa.struct([pa.field(name, part.arrow) for name, part in zip(plan.labels, parts, strict=True)]), parts=parts, plan=plan
+    )
+
+
+def array(shape: Shape, payloads: Sequence[Any]) -> Any:
+    """These payloads as an Arrow array. Raises pyarrow's errors, or AttributeError, for what is not of the shape."""
+    if shape.kind != "instance":
+        return pa.array(payloads, shape.arrow)
+    members = [[None if payload is None else getattr(payload, label) for payload in payloads] for label in shape.labels]
+    columns = [array(part, values) for part, values in zip(shape.parts, members, strict=True)]
+    missing = pa.array([payload is None for payload in payloads]) if shape.nullable else None
+    return pa.StructArray.from_arrays(columns, fields=list(shape.arrow), mask=missing)
+
+
+def payloads(shape: Shape, values: Any) -> list[Any]:
+    """The payloads of an array that `conformed` gave."""
+    if shape.kind == "instance":
+        assert shape.plan is not None and shape.plan.build is not None, "an instance has a plan that builds"
+        build = shape.plan.build
+        columns = [payloads(part, values.field(number)) for number, part in enumerate(shape.parts)]
+        made = [build(list(members)) for members in zip(*columns, strict=True)] if columns else [build([]) for _ in range(len(values))]
+    elif shape.kind == "tuple":
+        ends, elements = values.offsets.to_pylist(), payloads(shape.parts[0], values.values)
+        made = [tuple(elements[ends[place] : ends[place + 1]]) for place in range(len(values))]
+    else:
+        return list(values.to_pylist())
+    return (
+        made if values.null_count == 0 else [one if valid else None for one, valid in zip(made, values.is_valid().to_pylist(), strict=True)]
+    )
+
+
+def conformed(shape: Shape, values: Any, where: str) -> Any:
+    """An array of exactly the shape's types, without an offset. Raises TypeError or ValueError that says where it differs."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if not isinstance(values, pa.Array):
+        raise TypeError(f"{where} is a {type(values).__name__}: an Arrow array of {shape.arrow} must be returned")
+    if not shape.nullable and values.null_count:
+        raise ValueError(f"{where} has {values.null_count} nulls, but its type has no None: fill them, or say `| None`")
+    values = pa.concat_arrays([values]) if values.offset else values
+    if shape.kind == "instance":
+        return _conformed_instance(shape, values, where)
+    if shape.kind == "tuple":
+        return _conformed_list(shape, values, where)
+    if values.type == shape.arrow:
+        return values
+    try:
+        return values.cast(shape.arrow)
+    except pa.ArrowException as error:
+        raise TypeError(f"{where} is {values.type}, which is not {shape.arrow}: {error}") from error
+
+
+def _conformed_instance(shape: Shape, values: Any, where: str) -> Any:
+    names = [one.name for one in values.type] if pa.types.is_struct(values.type) else []
+    if sorted(names) != sorted(shape.labels):
+        raise TypeError(f"{where} is {values.type}; it must be a struct with the fields {', '.join(shape.labels)}")
+    columns = [conformed(part, values.field(label), f"{where}.{label}") for label, part in zip(shape.labels, shape.parts, strict=True)]
+    missing = values.is_null() if values.null_count else None
+    return pa.StructArray.from_arrays(columns, fields=list(shape.arrow), mask=missing)
+
+
+def _conformed_list(shape: Shape, values: Any, where: str) -> Any:
+    if pa.types.is_large_list(values.type) or pa.types.is_fixed_size_list(values.type):
+        values = values.cast(pa.list_(values.type.value_type))
+    if not pa.types.is_list(values.type):
+        raise TypeError(f"{where} is {values.type}; it must be a list of {shape.parts[0].arrow}")
+    elements = conformed(shape.parts[0], values.values, f"{where}[...]")
+    return pa.ListArray.from_arrays(values.offsets, elements, mask=values.is_null() if values.null_count else None)

@@ -1,0 +1,143 @@
+"""`fs.vectorized`: makes a function over Arrow arrays one that a graph takes.
+
+Keeps: a batch's results are those of each payload alone; what is not of the types that were said is an error of the function, which
+says where it differs. Does not: run on a cluster or keep state; that is the worker's.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+
+from flamestream.columns.shape import Shape, array, conformed, payloads, shape_of
+from flamestream.model.errors import GraphError, UserError
+from flamestream.model.graph import Kind, name_of
+from flamestream.model.payload import encode
+
+OverArrays = Callable[[Any], Any]
+
+
+def vectorized(*, takes: Any, makes: Any) -> Callable[[OverArrays], "Vectorized"]:
+    """A decorator. `takes` and `makes` are the types of payloads before and behind the function: str, int, float, bool, bytes,
+    tuple[T, ...], T | None, or a class with @fs.payload_type whose fields are annotated with these.
+
+    In `map` the function returns an array as long as the one it gets; in `flat_map`, a ListArray as long; in `filter` (makes=bool), a
+    BooleanArray as long. Called by hand it is the function over arrays. Raises GraphError if a type has no Arrow type.
+    """
+
+    def decorate(function: OverArrays) -> Vectorized:
+        name = function.__qualname__
+        return Vectorized(function, shape_of(takes, f"what {name} takes"), shape_of(makes, f"what {name} makes"))
+
+    return decorate
+
+
+class Vectorized:
+    """A function over Arrow arrays, with the types of its payloads."""
+
+    def __init__(self, function: OverArrays, takes: Shape, makes: Shape) -> None:
+        functools.update_wrapper(self, function)
+        self._function, self._takes, self._makes = function, takes, makes
+
+    def __call__(self, values: Any) -> Any:
+        return self._function(values)
+
+    def for_kind(self, kind: Kind) -> "ForVertex":
+        """What a vertex of `kind` calls."""
+        if kind is Kind.FILTER and self._makes.kind != "bool":
+            raise GraphError(f"filter({self._function.__qualname__}): say makes=bool, since it answers whether an item stays")
+        return ForVertex(self._function, self._takes, self._makes, kind)
+
+
+@dataclass(frozen=True)
+class _Results:
+    """What a function made of some payloads, of the types that were said."""
+
+    ends: Any
+    """flat_map: where the results of each payload end."""
+    values: Any
+
+
+class ForVertex:
+    """payload -> its result, or for a flat_map its results."""
+
+    def __init__(self, function: OverArrays, takes: Shape, makes: Shape, kind: Kind) -> None:
+        functools.update_wrapper(self, function)
+        self._function, self._takes, self._makes, self._kind = function, takes, makes, kind
+        array(takes, [])  # pyarrow imports what it needs now, not in the middle of the first record
+
+    def __call__(self, payload: Any) -> Any:
+        return self.together([payload])[0]
+
+    @property
+    def batch(self) -> Callable[[Sequence[Any]], tuple[Any, Any]] | None:
+        """For the kernel: a list of payloads -> (ends or None, described column)."""
+        return None if self._kind is Kind.FILTER else self._described
+
+    @property
+    def checked_batch(self) -> Callable[[Sequence[Any]], tuple[Any, Any]] | None:
+        """As `batch`, for debug mode: it asks about each payload alone too, and compares."""
+        return None if self._kind is Kind.FILTER else self._checked
+
+    def _checked(self, items: Sequence[Any]) -> tuple[Any, Any]:
+        for alone, together in zip(map(self, items), self.together(items), strict=True):
+            if encode(_one(alone)) != encode(_one(together)):
+                cause = "results may not depend on what else is in a batch, nor on clock, randomness or outside state"
+                raise UserError(f"{name_of(self)} made other results of several items than of each alone: {cause}")
+        return self._described(items)
+
+    def together(self, items: Sequence[Any]) -> list[Any]:
+        """What one call makes of several payloads: for each what `self(payload)` gives."""
+        results = self._results(items)
+        made = payloads(self._makes, results.values)
+        if results.ends is None:
+            return made
+        return [made[start:end] for start, end in pairwise(results.ends.to_pylist())]
+
+    def _described(self, items: Sequence[Any]) -> tuple[Any, Any]:
+        results = self._results(items)
+        ends = None if results.ends is None else results.ends.buffers()[1]
+        return ends, described(self._makes, results.values)
+
+    def _results(self, items: Sequence[Any]) -> _Results:
+        made = self._function(array(self._takes, items))
+        where = f"what {self._function.__qualname__} makes"
+        if isinstance(made, pa.ChunkedArray):
+            made = made.combine_chunks()
+        if not isinstance(made, pa.Array) or len(made) != len(items):
+            what = f"{len(made)} results" if isinstance(made, pa.Array) else f"a {type(made).__name__}"
+            raise ValueError(f"{where} for {len(items)} items is {what}: it must be an Arrow array with one entry an item")
+        if self._kind is not Kind.FLAT_MAP:
+            return _Results(None, _validated(conformed(self._makes, made, where)))
+        lists = conformed(Shape("tuple", pa.list_(self._makes.arrow), parts=(self._makes,)), made, where)
+        _validated(lists)
+        return _Results(lists.offsets, lists.values)
+
+
+def _one(made: Any) -> Any:
+    """What can be encoded."""
+    return tuple(made) if isinstance(made, list) else made
+
+
+def _validated(values: Any) -> Any:
+    values.validate(full=True)  # the kernel reads its buffers: lengths, ends and UTF-8 must be right
+    return values
+
+
+def described(shape: Shape, values: Any) -> tuple[Any, ...]:
+    """An array that `conformed` gave, as native/src/columns.rs reads it."""
+    buffers = values.buffers()
+    valid = buffers[0] if values.null_count else None
+    match shape.kind:
+        case "instance":
+            assert shape.plan is not None, "an instance has a plan"
+            fields = tuple(described(part, values.field(number)) for number, part in enumerate(shape.parts))
+            return ("instance", valid, shape.plan.tag, fields)
+        case "tuple":
+            return ("tuple", valid, buffers[1], described(shape.parts[0], values.values))
+        case "text" | "bytes":
+            return (shape.kind, valid, buffers[1], buffers[2])
+    return (shape.kind, valid, buffers[1])

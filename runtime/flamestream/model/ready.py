@@ -1,0 +1,153 @@
+"""Ready-made functions: keys, folds and results that are said by the names of fields.
+
+They are functions like a user's own, and mean what these would; the reference interpreter and the batch runners just call them. But the
+native kernel knows them, and carries them out on encoded payloads: no object is made, and no Python runs, for an item.
+
+>>> from dataclasses import dataclass
+>>> @payload_type
+... @dataclass(frozen=True)
+... class Sale:
+...     shop: str
+...     cents: int
+>>> @payload_type
+... @dataclass(frozen=True)
+... class Turnover:
+...     shop: str
+...     cents: int
+>>> key, combine, emit = field("shop"), total("cents"), record(Turnover, "shop", cents=state)
+>>> sale = Sale("north", 250)
+>>> key(sale), emit(combine(combine.initial(), sale), sale)
+('north', Turnover(shop='north', cents=250))
+
+Keeps: the kernel's results are these functions' own, byte for byte (native/src/ready.rs, tests/unit/core/test_native_rows.py).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from flamestream.model.collections import Vector
+from flamestream.model.errors import GraphError
+from flamestream.model.payload import payload_type  # for the example above  # noqa: F401
+from flamestream.model.payload_registry import PLANS
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """payload -> one field of it."""
+
+    name: str
+
+    def __call__(self, payload: Any) -> Any:
+        return getattr(payload, self.name)
+
+    @property
+    def fast(self) -> Callable[[Any], Any]:
+        """The same, for whoever calls it often."""
+        return attrgetter(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """(Vector, payload) -> the Vector with the payload's fields behind it: the one field, or a tuple of several."""
+
+    names: tuple[str, ...]
+
+    def initial(self) -> "Vector[Any]":
+        return Vector()
+
+    def __call__(self, values: "Vector[Any]", payload: Any) -> "Vector[Any]":
+        fields = tuple(getattr(payload, name) for name in self.names)
+        return values.append(fields[0] if len(fields) == 1 else fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """(count, payload) -> one more."""
+
+    def initial(self) -> int:
+        return 0
+
+    def __call__(self, count: int, payload: Any) -> int:
+        return count + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """(sum, payload) -> the sum with one field of the payload."""
+
+    name: str
+
+    def initial(self) -> int:
+        return 0
+
+    def __call__(self, before: Any, payload: Any) -> Any:
+        return before + getattr(payload, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """(accumulator, payload) -> how many values the accumulator has."""
+
+    def __call__(self, accumulator: Any, payload: Any) -> int:
+        return len(accumulator)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """(accumulator, payload) -> the accumulator."""
+
+    def __call__(self, accumulator: Any, payload: Any) -> Any:
+        return accumulator
+
+
+size, state = Size(), State()
+Part = Field | Size | State
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """(accumulator, payload) -> an instance of a payload class, made of these parts. It is made as a decoded one is: no `__init__` runs."""
+
+    cls: type
+    parts: tuple[Part, ...]
+
+    def __call__(self, accumulator: Any, payload: Any) -> Any:
+        build = PLANS[self.cls].build
+        assert build is not None, "`record` takes classes with fields"
+        return build([getattr(payload, p.name) if type(p) is Field else p(accumulator, payload) for p in self.parts])  # type: ignore[call-arg]
+
+
+def field(name: str) -> Field:
+    """A key: the payload's field of this name."""
+    return Field(name)
+
+
+def append(*names: str) -> Append:
+    """A fold: an fs.Vector of what these fields were, oldest first; of tuples, if there are several. It begins empty."""
+    if not names:
+        raise GraphError("fs.append() needs the name of a field at least: what is to be appended?")
+    return Append(names)
+
+
+def count() -> Count:
+    """A fold: how many items. It begins with 0."""
+    return Count()
+
+
+def total(name: str) -> Total:
+    """A fold: the sum of this field. It begins with 0."""
+    return Total(name)
+
+
+def record(cls: type, *names: str, **parts: Part) -> Record:
+    """A result: an instance of `cls`, whose fields are those of the item with the same name (`names`), or `fs.field(...)` of the item,
+    `fs.state` (the accumulator) or `fs.size` (of an fs.Vector)."""
+    plan = PLANS.get(cls)
+    if plan is None or plan.labels is None or plan.build is None:
+        raise GraphError(f"fs.record({cls.__qualname__}, ...): put @fs.payload_type above the class")
+    said = {**{name: Field(name) for name in names}, **parts}
+    if set(said) != set(plan.labels):
+        raise GraphError(f"fs.record({cls.__qualname__}, ...) says {', '.join(said)}; the fields of the class are {', '.join(plan.labels)}")
+    return Record(cls, tuple(said[label] for label in plan.labels))

@@ -19,7 +19,8 @@ if life < 2:
 
 
 def test_who_loses_the_lease_begins_anew_without_its_threads_and_sockets() -> None:
-    done = subprocess.run([sys.executable, "-c", LIVES], capture_output=True, text=True, timeout=60, check=True, env=dict(os.environ))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", LIVES], capture_output=True, text=True, timeout=60, check=True, env=environment)
     lives = [line.split() for line in done.stdout.splitlines()]
     assert [life for life, _, _ in lives] == ["0", "1", "2"], done.stderr
     assert len({pid for _, pid, _ in lives}) == 1, "the same container process"

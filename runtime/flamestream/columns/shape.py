@@ -13,9 +13,11 @@ import types
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flamestream.model.errors import GraphError
 from flamestream.model.payload_registry import PLANS, Plan
@@ -74,12 +76,21 @@ def shape_of(kind: Any, where: str) -> Shape:
 
 def array(shape: Shape, payloads: Sequence[Any]) -> Any:
     """These payloads as an Arrow array. Raises pyarrow's errors, or AttributeError, for what is not of the shape."""
+    if shape.kind == "tuple":
+        ends = list(accumulate((len(payload or ()) for payload in payloads), initial=0))
+        elements = array(shape.parts[0], [element for payload in payloads for element in payload or ()])
+        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), elements, mask=_missing(payloads))
     if shape.kind != "instance":
         return pa.array(payloads, shape.arrow)
     members = [[None if payload is None else getattr(payload, label) for payload in payloads] for label in shape.labels]
     columns = [array(part, values) for part, values in zip(shape.parts, members, strict=True)]
-    missing = pa.array([payload is None for payload in payloads]) if shape.nullable else None
-    return pa.StructArray.from_arrays(columns, fields=list(shape.arrow), mask=missing)
+    return pa.StructArray.from_arrays(columns, fields=list(shape.arrow), mask=_missing(payloads))
+
+
+def _missing(payloads: Sequence[Any]) -> Any:
+    """Also where the type has no None: in what is itself missing there is nothing."""
+    missing = [payload is None for payload in payloads]
+    return pa.array(missing, pa.bool_()) if any(missing) else None
 
 
 def payloads(shape: Shape, values: Any) -> list[Any]:
@@ -99,14 +110,16 @@ def payloads(shape: Shape, values: Any) -> list[Any]:
     )
 
 
-def conformed(shape: Shape, values: Any, where: str) -> Any:
-    """An array of exactly the shape's types, without an offset. Raises TypeError or ValueError that says where it differs."""
+def conformed(shape: Shape, values: Any, where: str, within: Any = None) -> Any:
+    """An array of exactly the shape's types, without an offset. Raises TypeError or ValueError that says where it differs.
+
+    `within`: the instances whose field it is; in one that is missing nothing is looked for."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if not isinstance(values, pa.Array):
         raise TypeError(f"{where} is a {type(values).__name__}: an Arrow array of {shape.arrow} must be returned")
-    if not shape.nullable and values.null_count:
-        raise ValueError(f"{where} has {values.null_count} nulls, but its type has no None: fill them, or say `| None`")
+    if not shape.nullable and (nulls := _nulls(values, within)):
+        raise ValueError(f"{where} has {nulls} nulls, but its type has no None: fill them, or say `| None`")
     values = pa.concat_arrays([values]) if values.offset else values
     if shape.kind == "instance":
         return _conformed_instance(shape, values, where)
@@ -120,11 +133,18 @@ def conformed(shape: Shape, values: Any, where: str) -> Any:
         raise TypeError(f"{where} is {values.type}, which is not {shape.arrow}: {error}") from error
 
 
+def _nulls(values: Any, within: Any) -> int:
+    if not values.null_count or within is None or not within.null_count:
+        return int(values.null_count)
+    return int(pc.sum(pc.and_(values.is_null(), within.is_valid())).as_py())
+
+
 def _conformed_instance(shape: Shape, values: Any, where: str) -> Any:
     names = [one.name for one in values.type] if pa.types.is_struct(values.type) else []
     if sorted(names) != sorted(shape.labels):
         raise TypeError(f"{where} is {values.type}; it must be a struct with the fields {', '.join(shape.labels)}")
-    columns = [conformed(part, values.field(label), f"{where}.{label}") for label, part in zip(shape.labels, shape.parts, strict=True)]
+    fields = zip(shape.labels, shape.parts, strict=True)
+    columns = [conformed(part, values.field(label), f"{where}.{label}", values) for label, part in fields]
     missing = values.is_null() if values.null_count else None
     return pa.StructArray.from_arrays(columns, fields=list(shape.arrow), mask=missing)
 

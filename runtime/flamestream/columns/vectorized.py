@@ -103,6 +103,8 @@ class ForVertex:
         return ends, described(self._makes, results.values)
 
     def _results(self, items: Sequence[Any]) -> _Results:
+        if not self._takes.nullable and any(item is None for item in items):
+            raise TypeError(f"{self._function.__qualname__} got None: say takes=... | None, or filter before it")
         made = self._function(array(self._takes, items))
         where = f"what {self._function.__qualname__} makes"
         if isinstance(made, pa.ChunkedArray):

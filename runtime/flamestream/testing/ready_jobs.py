@@ -70,7 +70,7 @@ def measured(payload: tuple[str, str]) -> list[Measured]:
     chance = crc32(payload[1].encode())
     if chance % 11 == 0:
         raise ValueError(f"cannot measure {payload[1]!r}")
-    note = None if chance % 3 else "ä" * (chance % 50)
+    note = None if chance % 2 else "ä" * (chance % 50)
     made = Measured(
         payload[0], payload[1], chance - (1 << 31), chance / 7, payload[1].encode(), chance % 2 == 1, tuple(range(chance % 4)), note
     )

@@ -18,9 +18,9 @@ def at(timestamp: int, front: int = 0) -> Time:
     return time_of(Timestamp(timestamp), FrontId(front))
 
 
-def outputs(example: str, sink: str, runs: Sequence[tuple[Time, Sequence[Any]]]) -> list[Any]:
+def outputs(example: str, sink: str, runs: Sequence[tuple[Time, Sequence[Any]]], errors: int = 0) -> list[Any]:
     results = interpret(load(EXAMPLES / f"{example}.py", "graph"), runs)
-    assert not results[ERRORS]
+    assert len(results[ERRORS]) == errors
     return [
         payload if isinstance(payload, str) else tuple(getattr(payload, name) for name in payload.__dataclass_fields__)
         for _, payload in results[sink]
@@ -61,3 +61,9 @@ def test_two_front_merge() -> None:
         (at(4, orders), ["pen 3", "ink 1"]),
     ]
     assert outputs("two_front_merge", "valued", runs) == [("pen", 1, 0), ("pen", 2, 150), ("pen", 3, 170), ("ink", 1, 900)]
+
+
+def test_turnover() -> None:
+    lines = ["north,250", "south,1200", "north,99", "north,a lot", "south,1"]
+    totals = [("north", 250, 250), ("south", 1200, 1200), ("north", 349, 99), ("south", 1201, 1)]
+    assert outputs("turnover", "turnover", [(at(1), lines)], errors=1) == totals

@@ -119,14 +119,17 @@ def drain(node: str) -> None:
 def names_elsewhere(node: str) -> None:
     """The cluster's name service off this node, as far as it has but one replica: losing that is another fault than losing a node."""
     kube = Kube("kube-system")
-    mine = [pod for pod in kube.list("pods", "k8s-app=kube-dns") if pod["spec"].get("nodeName") == node]
-    if not mine:
-        return
+
+    def served() -> bool:
+        pods = kube.list("pods", "k8s-app=kube-dns")
+        for pod in pods:  # also one that was placed here before the scheduler had heard
+            if pod["spec"].get("nodeName") == node and "deletionTimestamp" not in pod["metadata"]:
+                kube.run("delete", "pod", pod["metadata"]["name"], "--grace-period=1", "--wait=false")
+        return all(_serves(pod, node) for pod in pods)
+
     hold(node, True)
     try:
-        for pod in mine:
-            kube.run("delete", "pod", pod["metadata"]["name"], "--grace-period=1")
-        until("names are served", lambda: all(_serves(pod, node) for pod in kube.list("pods", "k8s-app=kube-dns")), 60, 0.5)
+        until("names are served", served, 120, 1)
     finally:
         hold(node, False)
 

@@ -1,7 +1,7 @@
 """The batch runner beside hand-written PySpark jobs for the same result, in one session, and the Spark audit of a large history.
 
     python benchmarks/batch.py                              # the inverted index of 6,000 documents, about 1 million results
-    python benchmarks/batch.py --audit 10000000             # 10 million items: a batch delivers them, audit --spark compares them
+    python benchmarks/batch.py --audit 100000000            # a history of 100 million items is written, audit --spark compares it
 
 The result is every change of every posting list, (word, document, positions, documents so far), in order within a word. It is written
  by hand: with DataFrames, a Python tokenizer and a window function in the JVM; the same with a Python function a word; and with RDDs.
@@ -15,8 +15,10 @@ import shutil
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,18 @@ import workload
 from corpus import documents
 
 from flamestream.adapters import sources
+from flamestream.adapters.sources.pieces import Stamps
 from flamestream.adapters.sources.recorded import RecordedSource
+from flamestream.core.actions import Bundle
 from flamestream.core.settings import FrontSettings
+from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
-from flamestream.model.ids import SourceName
+from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, Slot, SourceName
+from flamestream.model.meta import Meta, meta_of
+from flamestream.model.slot import slot_of
 from flamestream.model.time import FrontId
 from flamestream.spark.batch import run_batch
+from flamestream.spark.frames.consumer import TaskConsumer
 from flamestream.spark.frames.inputs import Input
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.job_graph import ByValue, FromFile
@@ -193,8 +201,13 @@ def compare(spark: Any, jvm: int, folder: Path, args: argparse.Namespace) -> Non
 # --- the audit ----------------------------------------------------------------------------------------------------------------------
 
 
+KEYS = 100_003
+SLOTS = 256
+HELD = 1 << 16
+
+
 def remainder(number: int) -> int:
-    return number % 100_003
+    return number % KEYS
 
 
 def plus_one(count: int, _: int) -> int:
@@ -205,23 +218,86 @@ def with_count(count: int, number: int) -> tuple[int, int]:
     return number, count
 
 
-def audit(spark: Any, folder: Path, items: int) -> None:
-    """A batch delivers `items` results of as many numbers; then the audit compares them."""
+def history(folder: Path, items: int) -> None:
+    """What a run would have delivered, written straight into the sink: 1.5 us an item, and by other code than what the audit computes."""
+    stamps = Stamps(FrontId(0), sources.describe({"generator": {"count": items}}).run_length)
+    with TaskConsumer({"files": {"path": str(folder)}}, "counts", "writer", "counts", Fence(Attempt(1), LayoutVersion(1))) as consumer:
+        consumer.open(range(SLOTS))
+        sequences = [0] * SLOTS
+        for first in range(0, items, HELD):
+            waiting: dict[int, tuple[list[bytes], Meta]] = {}
+            for time_, place, numbers in stamps.cut(first, range(first, min(first + HELD, items))):
+                for index, number in enumerate(numbers, place):
+                    meta, payload = meta_of(time_, index), (number, number // KEYS + 1)
+                    held, _ = waiting.get(slot := slot_of(codec.encode(payload), SLOTS), ([], meta))
+                    held.append(codec.encode_item(meta, payload))
+                    waiting[slot] = held, meta
+            for slot in waiting:
+                sequences[slot] += 1
+            bundles = [
+                Bundle(Slot(slot), SequenceNumber(sequences[slot]), last, codec.join_items(held))
+                for slot, (held, last) in sorted(waiting.items())
+            ]
+            consumer.deliver(bundles)
+
+
+class Peaks(threading.Thread):
+    """The largest memory seen of this process and those below it, in MB: pages that several share are counted once (PSS)."""
+
+    def __init__(self, jvm: int) -> None:
+        super().__init__(daemon=True)
+        self.seen: dict[str, int] = {}
+        self._jvm, self._ended = jvm, threading.Event()
+
+    def run(self) -> None:
+        while not self._ended.wait(1):
+            sizes = {pid: size for pid in below(os.getpid()) if (size := pss_of(pid))}
+            now = {"driver": sizes.pop(os.getpid(), 0), "JVM": sizes.pop(self._jvm, 0)}
+            now |= {"Python of tasks": sum(sizes.values()), "largest Python of a task": max(sizes.values(), default=0)}
+            for name, size in now.items():
+                self.seen[name] = max(size, self.seen.get(name, 0))
+
+    def end(self) -> dict[str, int]:
+        self._ended.set()
+        self.join()
+        return self.seen
+
+
+def below(pid: int) -> list[int]:
+    """A process and its descendants."""
+    found = [pid]
+    for each in found:
+        with suppress(OSError):
+            found += [int(child) for task in Path(f"/proc/{each}/task").iterdir() for child in (task / "children").read_text().split()]
+    return found
+
+
+def pss_of(pid: int) -> int:
+    """MB; 0 if it is gone."""
+    with suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("Pss:")).split()[1]) >> 10
+    return 0
+
+
+def audit(spark: Any, jvm: int, folder: Path, items: int) -> None:
+    """`items` results of as many numbers are written; then the audit compares them."""
     graph = Graph("counts")
     graph.source("numbers").reduce(key=remainder, initial=int, combine=plus_one, emit=with_count).sink("counts")
     out = folder / "counts"
+    began = time.perf_counter()
+    history(out, items)
+    print(json.dumps({"history seconds": round(time.perf_counter() - began, 1)}), flush=True)
     job = job_of("counts", ByValue.of(graph), "numbers", {"generator": {"count": items}}, 0, out, "counts")
-    began = time.perf_counter()
-    report = run_batch(spark, job, 1)
-    batch = time.perf_counter() - began
-    began = time.perf_counter()
+    began, used, peaks = time.perf_counter(), cpu_of(jvm), Peaks(jvm)
+    peaks.start()
     found = audit_history(spark, job, {"counts": out}, complete=True)
     took = time.perf_counter() - began
     size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
     print(json.dumps({
-        "items": report.delivered, "bytes": size, "batch seconds": round(batch, 1), "audit seconds": round(took, 1),
-        "audited items/s": round(report.delivered / took), "lost": found.lost, "doubled": found.doubled, "foreign": found.foreign,
-        "reordered": found.reordered,
+        "items": found.delivered, "bytes": size, "audit seconds": round(took, 1), "CPU seconds": round(cpu_of(jvm) - used, 1),
+        "audited items/s": round(found.delivered / took), "peak MB": peaks.end(), "lost": found.lost, "doubled": found.doubled,
+        "foreign": found.foreign, "reordered": found.reordered, "load": os.getloadavg(),
     }))  # fmt: skip
 
 
@@ -239,7 +315,7 @@ def main() -> None:
         with SparkDriver(frames_settings(cores=args.cores, scratch=folder / "spark", python_path=(HERE,))) as driver:
             spark = session_of(driver)
             if args.audit:
-                audit(spark, folder, args.audit)
+                audit(spark, driver.jvm.pid, folder, args.audit)
             else:
                 compare(spark, driver.jvm.pid, folder, args)
 

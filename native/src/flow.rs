@@ -4,6 +4,7 @@ use crate::barrier::Barrier;
 use crate::codec;
 use crate::decoding::Reader;
 use crate::describe::{vertex_of, Kind, State, Vertex};
+use crate::doors::{Given, Numbers, Rows, Taken};
 use crate::encoding;
 use crate::meta::{child, components, Floor, Meta};
 use crate::outgoing::Outgoing;
@@ -98,6 +99,18 @@ pub struct Flow {
     annihilated: HashSet<u64>,
     /// Where a result is written before it is kept.
     pub(crate) scratch: Vec<u8>,
+    /// Of a batch: what stands at a door becomes a row, whoever owns its slot.
+    rows: Option<Rows>,
+    held: Held,
+}
+
+/// What a batch has of the key that it is at.
+#[derive(Default)]
+struct Held {
+    vertex: usize,
+    key: Vec<u8>,
+    accumulator: Option<Py<PyAny>>,
+    window: Vec<Py<PyAny>>,
 }
 
 fn floors(cuts: &Bound<'_, PyList>) -> PyResult<Vec<Floor>> {
@@ -149,6 +162,8 @@ impl Flow {
             going: HashMap::new(),
             annihilated: HashSet::new(),
             scratch: Vec::new(),
+            rows: None,
+            held: Held::default(),
         })
     }
 
@@ -222,6 +237,62 @@ impl Flow {
     /// The messages gathered since the last call: (owner, cause, vertices, metas, tombstones, payloads).
     fn take_messages<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         self.outgoing.take(py)
+    }
+
+    // --- batches ----------------------------------------------------------------------------------------------------------------
+
+    /// From now on what stands at a door becomes a row.
+    fn collect_rows(&mut self) {
+        self.rows = Some(Rows::default());
+    }
+
+    /// The rows so far, as buffers of Arrow's columns.
+    fn take_rows<'py>(&mut self, py: Python<'py>) -> Taken<'py> {
+        self.rows.get_or_insert_default().take(py)
+    }
+
+    /// (meta, encoding) of the first error item, None if there was none.
+    fn least_error<'py>(&self, py: Python<'py>) -> Option<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+        let (meta, error) = self.rows.as_ref()?.least_error.as_ref()?;
+        Some((PyBytes::new(py, meta), PyBytes::new(py, error)))
+    }
+
+    /// Records of one run enter `vertex`, from number `at` of the list on, the first of which is child `first` of `start`. Ends early when
+    /// the rows are full: the number of the next record.
+    fn enter_records(&mut self, py: Python<'_>, vertex: usize, start: &[u8], first: usize, records: &Bound<'_, PyList>, at: usize) -> PyResult<usize> {
+        let start = Meta::from_slice(start);
+        for number in at..records.len() {
+            let (meta, record) = (child(&start, first + number), records.get_item(number)?);
+            if self.is_error(&record) {
+                self.error_item(meta, record, false)?;
+            } else {
+                self.apply(vertex, meta, record, false)?;
+                self.settle(py)?;
+            }
+            if self.rows_full() {
+                return Ok(number + 1);
+            }
+        }
+        Ok(records.len())
+    }
+
+    /// A key's rows after the other, ascending within a key, from row `at` of `count` on: each an item at a keyed vertex that no cycle
+    /// comes back to. Ends early when the rows are full: the number of the next row.
+    fn fold_rows<'py>(
+        &mut self, py: Python<'py>, to: &Bound<'py, PyAny>, key: &Bound<'py, PyAny>, meta: &Bound<'py, PyAny>, payload: &Bound<'py, PyAny>,
+        at: usize, count: usize,
+    ) -> PyResult<usize> {
+        let (to, key, meta, payload) = (Numbers::new(to)?, Given::new(key)?, Given::new(meta)?, Given::new(payload)?);
+        for row in at..count {
+            let vertex = to.at(py, row)? as usize;
+            let value = codec::decode(py, payload.at(py, row)?)?;
+            self.fold_row(vertex, key.at(py, row)?, Meta::from_slice(meta.at(py, row)?), value)?;
+            self.settle(py)?;
+            if self.rows_full() {
+                return Ok(row + 1);
+            }
+        }
+        Ok(count)
     }
 
     // --- state ------------------------------------------------------------------------------------------------------------------
@@ -400,6 +471,57 @@ impl Flow {
         self.states.get_mut(&operation).ok_or_else(|| PyValueError::new_err(format!("vertex {operation} has no state")))
     }
 
+    fn rows_full(&self) -> bool {
+        self.rows.as_ref().is_some_and(Rows::full)
+    }
+
+    /// Everything that goes round.
+    fn settle(&mut self, py: Python<'_>) -> PyResult<()> {
+        if !self.around.is_empty() {
+            while !self.around.is_empty() {
+                self.go_round(py)?;
+            }
+            self.going.clear();
+        }
+        Ok(())
+    }
+
+    fn fold_row(&mut self, vertex: usize, key: &[u8], meta: Meta, payload: Bound<'_, PyAny>) -> PyResult<()> {
+        let py = payload.py();
+        if self.held.vertex != vertex || self.held.key != key {
+            self.held = Held { vertex, key: key.to_vec(), accumulator: None, window: Vec::new() };
+        }
+        match self.states.get(&vertex).ok_or_else(|| PyValueError::new_err(format!("vertex {vertex} has no state")))? {
+            State::Reduce(state) => {
+                let before = self.held.accumulator.take().map(|value| value.into_bound(py));
+                let (after, result) = state.fold.step(&self.tools, before, &payload)?;
+                self.held.accumulator = Some(after.unbind());
+                self.changed(vertex, meta, result, false)
+            }
+            State::Grouping(state) => {
+                let window = &mut self.held.window;
+                window.push(payload.unbind());
+                if window.len() > state.window {
+                    window.remove(0);
+                }
+                let result = PyTuple::new(py, window.iter())?.into_any();
+                self.forward(vertex, meta, result, false)
+            }
+            State::Folded(_) => Err(PyAssertionError::new_err("a batch folds objects")),
+        }
+    }
+
+    /// An item at a door of a batch.
+    fn at_door(&mut self, vertex: usize, key: &[u8], slot: u16, meta: Meta, payload: Bound<'_, PyAny>) -> PyResult<()> {
+        let key = match self.vertices[vertex].kind {
+            Kind::Grouping | Kind::Reduce | Kind::Folded => key,
+            Kind::Sink => &[],
+            _ => return self.apply(vertex, meta, payload, false),
+        };
+        let error = vertex == self.errors;
+        self.rows.as_mut().expect("a batch collects rows").add(vertex, slot, key, &meta, &payload, error)
+    }
+
     fn process(&mut self, py: Python<'_>, mut work: Vec<Work>) -> PyResult<()> {
         work.sort_by(|one, other| one.meta.cmp(&other.meta).then(one.tombstone.cmp(&other.tombstone)));
         let mut ahead = self.ahead(py, &work)?;
@@ -450,6 +572,7 @@ impl Flow {
         match self.place(vertex, &payload)? {
             Err(error) if vertex == self.errors => self.on_error(&meta, error, tombstone),
             Err(error) => self.failed(vertex, &meta, error, tombstone),
+            Ok((key, slot)) if self.rows.is_some() => self.at_door(vertex, &key, slot, meta, payload),
             Ok((key, slot)) => {
                 let owner = self.owners[slot as usize];
                 if owner != self.me {

@@ -7,6 +7,7 @@ mod codec;
 mod columns;
 mod decoding;
 mod describe;
+mod doors;
 mod encoding;
 mod flow;
 mod flow_rows;

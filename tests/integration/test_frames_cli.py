@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from flamestream.cli.exit_codes import ExitCode
@@ -93,3 +95,21 @@ def test_micro_batches_survive_kills_of_everything(tmp_path: Path) -> None:
     assert answer(tmp_path, "run", "job.yaml")["outcome"] == "completed"
     assert answer(tmp_path, "audit", "job.yaml")["clean"]
     assert answer(tmp_path, "audit", "--spark", "job.yaml")["clean"]
+
+
+@pytest.mark.slow
+def test_a_job_that_began_with_a_history_is_audited_with_it(tmp_path: Path) -> None:
+    write(tmp_path, "exactly-once", "{count: 600}")
+    text = APPLICATION.replace('graph.source("numbers")', 'graph.source("numbers").map(bare)')
+    (tmp_path / "sums.py").write_text(text.replace("graph =", "def bare(row): return row[0] if type(row) is tuple else row\n\ngraph ="))
+    history = tmp_path / "history"
+    history.mkdir()
+    pq.write_table(pa.table({"n": pa.array(range(500), pa.int64())}), history / "a.parquet")
+    assert answer(tmp_path, "bootstrap", "job.yaml", "numbers=history")["rows"] == 7
+    assert answer(tmp_path, "run", "job.yaml", "--no-spark")["outcome"] == "completed"
+    for options in ((), ("--spark",)):
+        audit = answer(tmp_path, "audit", *options, "job.yaml")
+        assert audit["clean"] and audit["verdict"]["delivered"] == 600
+    pq.write_table(pa.table({"n": pa.array([7, *range(1, 500)], pa.int64())}), history / "a.parquet")
+    other = started(tmp_path, "audit", "job.yaml")
+    assert other.communicate(timeout=300) and other.returncode == ExitCode.DIFFERENCE

@@ -1,6 +1,7 @@
 """The batch runner and the micro-batch runner deliver the reference's bytes once, whatever is tried twice or dies between."""
 
 import os
+import shutil
 import signal
 from pathlib import Path
 from random import Random
@@ -8,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from flamestream.adapters.application import load
 from flamestream.core.job_record import JobRecord
 from flamestream.model.errors import ClusterStateUnavailable, GraphError, UserError
 from flamestream.spark.frames.raised import raised_in_tasks
 from flamestream.testing import graphs
 from support.frame_jobs import Site, graph_of, lines
+from support.frames import EXAMPLES
 
 pytestmark = [pytest.mark.spark, pytest.mark.frames]
 STAGES = (graphs.scatter, graphs.concatenation, graphs.rekey, graphs.windows, graphs.rounds)
@@ -122,3 +125,36 @@ def test_a_query_that_dies_between_delivery_and_commit_goes_on_without_a_repeat(
     assert totals.repeated > 0, "the second batch had been delivered"
     assert site.delivered() == site.expected()
     assert site.run().batches == 0, "nothing is left to do"
+
+
+def example_at(path: Path, example: str) -> Site:
+    """An example over its own data; the index over this project's documents."""
+    graph = load(EXAMPLES / f"{example}.py", "graph")
+    data = {"concatenation": ["letters"], "word_count": ["lines"], "two_front_merge": ["prices", "orders"]}.get(example, [])
+    for vertex, name in zip(graph.sources, data, strict=False):
+        shutil.copy(EXAMPLES / "data" / f"{name}.txt", path / f"{vertex.name}.txt")
+    if not data:
+        shutil.copytree(EXAMPLES.parent / "docs" / "decisions", path / graph.sources[0].name)
+    return Site(path, graph, documents=not data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", ["concatenation", "inverted_index", "two_front_merge", "word_count"])
+def test_batch_and_micro_batches_of_the_examples_deliver_the_bytes_of_the_reference(tmp_path: Path, example: str) -> None:
+    for name in ("batch", "micro"):
+        (tmp_path / name).mkdir()
+        site = example_at(tmp_path / name, example)
+        if name == "batch":
+            site.batch()
+        else:
+            assert site.run(most_runs=30).batches
+        assert site.delivered() == site.expected() and any(site.delivered().values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_micro_batches_of_drawn_graphs_deliver_the_bytes_of_the_reference(tmp_path: Path, seed: int) -> None:
+    stages = Random(seed).sample((graphs.sometimes_raising, *STAGES), 3)
+    site = Site(tmp_path, drawn(seed, *stages), texts=[lines(seed, 31), lines(seed + 1, 17)])
+    assert site.run(most_runs=7).batches >= 2
+    assert site.delivered() == site.expected()

@@ -9,12 +9,16 @@ import pytest
 
 from flamestream.adapters.sinks.chunks import chunks_of
 from flamestream.adapters.sinks.log import encode_record
+from flamestream.adapters.sources.cut_files import ALL, Reading, in_pieces, saved_at
+from flamestream.adapters.sources.files_spec import FilesSpec
+from flamestream.adapters.sources.formats import Mark
+from flamestream.adapters.sources.pieces import Stamps
 from flamestream.core.actions import Bundle
 from flamestream.model import payload as codec
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, Slot
 from flamestream.model.meta import child
-from flamestream.model.time import END
+from flamestream.model.time import END, FrontId
 from flamestream.spark.history import Findings, audit_history
 from flamestream.spark.saved_input import save_input
 from flamestream.spark.tables import register
@@ -155,21 +159,25 @@ def test_the_audit_counts_what_is_lost_doubled_foreign_and_out_of_order(tmp_path
 def test_a_saved_frame_is_a_bounded_source_in_its_order(tmp_path: Path) -> None:
     frame = spark_session().range(100).selectExpr("(id * 37) % 100 as place", "concat('k', id % 3) as key", "array(id, id + 1) as numbers")
     assert save_input(frame, str(tmp_path / "saved"), ["place"]) == 100
-    from flamestream.adapters.sources.parquet_table import ParquetReader, Table
-
-    reader = ParquetReader(Table.at("t", str(tmp_path / "saved"), None))
-    reader.seek({})
-    rows = [payload for chunk in reader.next(1000, 1 << 30) for payload in chunk.payloads]
+    rows = [payload for payload, _ in rows_of(tmp_path / "saved")]
     assert [row[0] for row in rows] == list(range(100)) and rows[37] == (37, "k1", (1, 2))
     with pytest.raises(UserError, match="inputs are saved once"):
         save_input(frame, str(tmp_path / "saved"), ["place"])
 
 
 def test_a_column_that_no_payload_can_hold_is_refused_by_its_name(tmp_path: Path) -> None:
-    from flamestream.adapters.sources.parquet_table import Table
-
     save = spark_session().sql("select 1 as id, date'2026-01-01' as day").write
     save.parquet(str(tmp_path / "dates"))
     with pytest.raises(UserError, match=r"column 'day' of .* is date32"):
-        Table.at("t", str(tmp_path / "dates"), None)
-    assert Table.at("t", str(tmp_path / "dates"), ["id"]).counts() == [1]
+        rows_of(tmp_path / "dates")
+    assert rows_of(tmp_path / "dates", columns=["id"]) == [(1, 0)]
+
+
+def rows_of(path: Path, **fields: Any) -> list[tuple[Any, int]]:
+    """(payload, its number) of a saved frame."""
+    reading = Reading.of(FilesSpec(**saved_at(str(path)), **fields), "t", "")
+    found = reading.place().listing(settled_only=True)
+    counts = [reading.skip(file, Mark(), ALL) for file in found]
+    pieces = in_pieces(Stamps(FrontId(0), 1), found, counts, reading)
+    payloads = [record for piece in pieces for _, _, records in piece.runs() for record in records]
+    return [(payload, number) for number, payload in enumerate(payloads)]

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flamestream.adapters import sinks, sources
-from flamestream.adapters.sources.files_spec import FilesSpec, reader
+from flamestream.adapters.sources.files_spec import FilesSpec, place_of, reader
 from flamestream.core.actions import Follow, OpenSink, Pull
 from flamestream.core.events import RecordsArrived, SinkFailed, SourceFailed
 from flamestream.model.errors import Corrupt
@@ -28,6 +29,7 @@ from flamestream.testing.producer_contract import FRONT, PRODUCER_CHECKS, RECORD
 from flamestream.testing.producer_contract import Outside as ProducerOutside
 from flamestream.testing.producer_outages import PRODUCER_OUTAGE_CHECKS, REPLAY_OUTAGE_CHECKS
 from flamestream.testing.producer_outages import StoppableOutside as StoppableProducer
+from support.pieces import same_in_pieces
 from support.versitygw import KEY, SECRET, S3Server, binary, needs_atomic_puts
 
 PLENTY = 1 << 40
@@ -156,6 +158,27 @@ def test_replays(make: Callable[[Bucket], InBucket], check: Callable[[ProducerOu
 @pytest.mark.parametrize("check", [*PRODUCER_OUTAGE_CHECKS, *REPLAY_OUTAGE_CHECKS], ids=lambda check: check.__name__)
 def test_source_outlives_its_server(check: Callable[[StoppableProducer], None], bucket: Bucket) -> None:
     check(followed_parquet(bucket))
+
+
+@pytest.mark.parametrize("make", [documents, lines, followed_json, followed_parquet])
+def test_pieces_and_windows_are_what_the_source_itself_gives(make: Callable[[Bucket], InBucket], bucket: Bucket) -> None:
+    spec = {**make(bucket).spec["files"], "follow": False}
+    same_in_pieces(spec, length=3, size=2)
+
+
+def test_small_objects_are_read_at_once(bucket: Bucket) -> None:
+    inside = documents(bucket)
+    files = place_of(FilesSpec(**inside.spec["files"]), "")
+    found = files.listing(settled_only=False)
+    files.expect(found)
+    files.open(found[0]).close()
+    wait(files._ahead._begun.values())  # type: ignore[attr-defined]
+    bucket.server.kill()
+    try:
+        fetched = [files.open(file).read().decode() for file in found[1:3]]
+    finally:
+        bucket.server.start()
+    assert fetched == sorted(WORDS, key=lambda word: f"{word}.txt".encode())[1:3]
 
 
 # --- the sink's kit -----------------------------------------------------------------------------------------------------------------

@@ -60,6 +60,8 @@ class Site:
     graph: Graph
     dead_letter: str | None = DEAD
     texts: list[str] = field(default_factory=list)
+    documents: bool = False
+    """Sources are folders of documents instead of files of lines."""
 
     def __post_init__(self) -> None:
         for number, text in enumerate(self.texts):
@@ -69,7 +71,8 @@ class Site:
     def job(self) -> FrameJob:
         inputs = []
         for number, vertex in enumerate(self.graph.sources):
-            spec = {"files": {"path": str(self.path / f"{vertex.name}.txt"), "records": "lines"}}
+            lines = {"path": str(self.path / f"{vertex.name}.txt"), "records": "lines"}
+            spec = {"files": {"path": str(self.path / vertex.name)} if self.documents else lines}
             traits = sources.describe(spec)
             front = FrontSettings(FrontId(number), SourceName(vertex.name), traits.timed, 2, traits.replayable)
             inputs.append(Input(vertex.id, RecordedSource("frames", front, spec), traits.bounded))

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from flamestream.adapters import sinks
-from flamestream.cli.bootstrap import refuse_audit
+from flamestream.cli.bootstrap import Begun, begun, history_of
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.manifest import DeadLetter
@@ -22,11 +22,11 @@ from flamestream.cli.validation import CheckedJob, checked_job
 from flamestream.model import payload as payloads
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Slot
-from flamestream.model.meta import LEAST, Meta, time_of_meta
+from flamestream.model.meta import LEAST, Meta, floor, time_of_meta
 from flamestream.model.slot import slot_of, slot_of_hash
-from flamestream.model.time import END, Time
+from flamestream.model.time import END, START, Time, timestamp_of
 from flamestream.testing.audit import Delivered, Verdict, audit
-from flamestream.testing.reference import ERRORS, interpret
+from flamestream.testing.reference import ERRORS, Run, interpret
 
 NEEDS_ARGUMENTS = True
 Expected = dict[str, list[tuple[Meta, Any]]]
@@ -53,14 +53,13 @@ def command(
     Example: [bold]flamestream audit job.yaml[/bold]. Exit code 3 if a byte is lost, doubled, foreign or out of order.
     """
     found, folder = find(job, None)
-    refuse_audit(folder)
-    checked = checked_job(found)
+    checked, began = checked_job(found), begun(folder)
     if spark:
         from flamestream.cli.audit_spark import audit_with_spark  # lazily: PySpark takes a while to import
 
-        clean = audit_with_spark(checked, folder, is_complete(folder), json=json)
+        clean = audit_with_spark(checked, folder, is_complete(folder), began, json=json)
         raise typer.Exit(ExitCode.OK if clean else ExitCode.DIFFERENCE)
-    report = audited(checked, is_complete(folder))
+    report = audited(checked, is_complete(folder), began=began)
     if json:
         as_json({**asdict(report), "clean": report.verdict.clean})
     else:
@@ -86,8 +85,11 @@ def is_complete(folder: RunFolder) -> bool:
     return (folder.status() or {}).get("outcome") == "completed"
 
 
-def audited(checked: CheckedJob, complete: bool, job: str = "", zookeeper: str = "") -> Report:
-    """The audit of a job's whole output. Raises UserError for a sink that cannot be read back. `job` and `zookeeper`: in a cluster."""
+def audited(checked: CheckedJob, complete: bool, job: str = "", zookeeper: str = "", began: Begun | None = None) -> Report:
+    """The audit of a job's whole output. Raises UserError for a sink that cannot be read back. `job` and `zookeeper`: in a cluster.
+
+    `began`: the history before it, whose results were not delivered.
+    """
     if checked.job.spec.restore_from is not None:
         raise UserError(
             "a job that was restored cannot be audited by itself: what entered before its savepoint is recorded with the job that it "
@@ -95,11 +97,26 @@ def audited(checked: CheckedJob, complete: bool, job: str = "", zookeeper: str =
         )
     delivered = {name: [Delivered(*item) for item in sinks.read(checked.job.sink(name), f"spec.sinks.{name}")] for name in checked.sinks}
     newest = max((time_of_meta(item.meta) for items in delivered.values() for item in items), default=Time(0))
-    runs = recorded_runs(checked, END if complete else Time(newest + 1), job, zookeeper)
-    expected = _expected(checked, runs)
+    cut = START if began is None else began.time
+    runs = recorded_runs(checked, END if complete else Time(newest + 1), job, zookeeper, cut)
+    history = [] if began is None else _history(checked, began)
+    expected = _expected(checked, [*history, *runs])
+    if history:
+        expected = {name: [item for item in items if item[0] >= floor(cut)] for name, items in expected.items()}
     if not complete:
         _without_what_is_under_way(checked, expected, delivered)
     return Report(sum(len(records) for _, records in runs), complete, audit(expected, delivered))
+
+
+def _history(checked: CheckedJob, began: Begun) -> list[Run]:
+    """Raises UserError if it is not what the job began with."""
+    read = (run for source in history_of(checked, began.paths) for run in source.below(END))
+    runs: list[Run] = sorted(read, key=lambda run: run[0])
+    if runs and timestamp_of(runs[-1][0]) != timestamp_of(began.time) - 1:
+        raise UserError(
+            "the history that the job began with has another number of rows now: restore its files, or the job cannot be audited"
+        )
+    return runs
 
 
 def _expected(checked: CheckedJob, runs: Sequence[tuple[Time, Sequence[Any]]]) -> Expected:

@@ -7,21 +7,29 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
+from flamestream.cli.bootstrap import Begun, history_of
 from flamestream.cli.frames import frame_job, session, spark_for
 from flamestream.cli.output import as_json, say
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.validation import CheckedJob
 from flamestream.model.errors import UserError
+from flamestream.model.time import START
+from flamestream.spark.frames.inputs import Input
 from flamestream.spark.frames.raised import raised_in_tasks
 from flamestream.spark.history import Findings, audit_history
 
 
-def audit_with_spark(checked: CheckedJob, folder: RunFolder, complete: bool, *, json: bool) -> bool:
-    """Say what was found. Whether nothing is wrong."""
+def audit_with_spark(checked: CheckedJob, folder: RunFolder, complete: bool, began: Begun | None, *, json: bool) -> bool:
+    """Say what was found. Whether nothing is wrong. `began`: the history before it."""
     folders = {name: _folder_of(checked, name) for name in checked.job.spec.sinks}
     place = tempfile.TemporaryDirectory(dir=folder.made().path, prefix="audit-")  # the job itself may run, with a Spark of its own
     with place as scratch, spark_for(checked, RunFolder(Path(scratch))) as driver, raised_in_tasks():
-        found = audit_history(session(driver), frame_job(checked), folders, complete=complete)
+        cut = START if began is None else began.time
+        job = frame_job(checked, cut)
+        vertices = {each.name: each.vertex for each in job.inputs}
+        past = [] if began is None else history_of(checked, began.paths)
+        history = [Input(vertices[source.front.source], source, bounded=True) for source in past]
+        found = audit_history(session(driver), job, folders, complete=complete, history=history, cut=cut)
     clean = not (found.lost or found.doubled or found.foreign or found.reordered)
     if json:
         as_json({"complete": complete, "verdict": asdict(found), "clean": clean})

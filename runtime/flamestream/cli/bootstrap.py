@@ -1,19 +1,24 @@
 """`flamestream bootstrap`: gives a job that never ran the state of a history, before its stream begins."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
 
+import msgspec
 import typer
 
 from flamestream.adapters import sources
+from flamestream.adapters.sources.cut_files import saved_at
 from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.run import RunFolderOption
 from flamestream.cli.run_folder import RunFolder
+from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validate import ManifestFile
 from flamestream.cli.validation import CheckedJob, checked
 from flamestream.model.errors import ManifestError, UserError
+from flamestream.model.time import Time
 
 NEEDS_ARGUMENTS: Final = True
 MARK: Final = "bootstrap.json"
@@ -41,10 +46,40 @@ def command(
         say(f"job {job.job.name!r} begins with {rows:,} keys at epoch 1")
 
 
-def refuse_audit(folder: RunFolder) -> None:
-    """An audit would miss the history."""
-    if (folder.path / MARK).exists():
-        raise UserError(f"{folder.path}: this job began with the state of a history (flamestream bootstrap), which an audit cannot see")
+class Begun(msgspec.Struct, frozen=True):
+    """What a job began with."""
+
+    paths: dict[str, str]
+    """Source -> Parquet that stood in for it."""
+    cut: int
+    """Behind the history."""
+
+    @property
+    def time(self) -> Time:
+        return Time(self.cut)
+
+
+def begun(folder: RunFolder) -> Begun | None:
+    """How the job of a run folder began; None if with nothing. Raises UserError if an older release wrote it down."""
+    mark = folder.path / MARK
+    if not mark.exists():
+        return None
+    try:
+        return msgspec.json.decode(mark.read_bytes(), type=Begun)
+    except msgspec.ValidationError:
+        raise UserError(f"{folder.path}: this job began with a history that was not written down, so an audit cannot see it") from None
+
+
+def history_of(checked: CheckedJob, paths: Mapping[str, str]) -> list[RecordedSource]:
+    """The history's sources, in the place of the fronts that they stand in for."""
+    found, fronts = [], fronts_of(checked)
+    for front in fronts:
+        if front.source in paths and sources.share_of(fronts, front.front) == 0:  # one reads it, however many read the stream
+            spec = {"files": saved_at(paths[front.source])}
+            traits = sources.describe(spec, front.source)
+            saved = replace(front, timed=True, run_length=traits.run_length, replayable=True)
+            found.append(RecordedSource(checked.job.name, saved, spec))
+    return found
 
 
 def _pair(text: str) -> tuple[str, Path]:
@@ -56,7 +91,7 @@ def _pair(text: str) -> tuple[str, Path]:
 
 def _bootstrapped(job: CheckedJob, folder: RunFolder, paths: dict[str, Path]) -> int:
     from flamestream.cli.frames import PYTHON, attempt_of, frame_job, session, spark_for  # lazily: PySpark takes a while to import
-    from flamestream.spark.bootstrap import bootstrap
+    from flamestream.spark.bootstrap import bootstrap, end_of
     from flamestream.spark.frames.commit import Committed
     from flamestream.spark.frames.inputs import Input
     from flamestream.spark.frames.raised import raised_in_tasks
@@ -65,17 +100,14 @@ def _bootstrapped(job: CheckedJob, folder: RunFolder, paths: dict[str, Path]) ->
     unknown = sorted(paths.keys() - {each.name for each in frames.inputs})
     if unknown:
         raise ManifestError(f"{job.job.document.file}: there is no source {unknown[0]!r}; it has {', '.join(job.job.spec.sources)}")
-    history = []
-    for each in (each for each in frames.inputs if each.name in paths):
-        spec = {"parquet": {"path": str(paths[each.name])}}
-        traits = sources.describe(spec, each.name)
-        front = replace(each.source.front, timed=True, run_length=traits.run_length, replayable=True)
-        history.append(Input(each.vertex, RecordedSource(job.job.name, front, spec), bounded=True))
+    vertices = {each.name: each.vertex for each in frames.inputs}
+    texts = {name: str(path) for name, path in paths.items()}
+    history = [Input(vertices[source.front.source], source, bounded=True) for source in history_of(job, texts)]
     frames = replace(frames, inputs=tuple(history))
     with spark_for(job, folder.made()) as driver, attempt_of(job, folder) as records, raised_in_tasks():
         committed = Committed(
             records.record, records.write, job.job.store, job=job.job.name, graph=job.graph.identity, python=PYTHON,
             slots=job.job.spec.workers.slots,
         )  # fmt: skip
-        folder.write(MARK, sorted(paths))
+        folder.write(MARK, Begun(texts, end_of(history)))
         return bootstrap(session(driver), frames, committed, history, len(job.graph.sources))

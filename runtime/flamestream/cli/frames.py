@@ -29,7 +29,7 @@ from flamestream.core.job_record import JobRecord
 from flamestream.model.errors import ClusterStateUnavailable, UserError
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
-from flamestream.model.time import START
+from flamestream.model.time import START, Time
 from flamestream.spark.frames.inputs import Input
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.job_graph import FromFile
@@ -37,13 +37,12 @@ from flamestream.spark.frames.session import frames_settings, session_of
 from flamestream.spark.session import SparkDriver
 
 
-def frame_job(checked: CheckedJob) -> FrameJob:
-    """What DataFrames need to know of a job."""
+def frame_job(checked: CheckedJob, cut: Time = START) -> FrameJob:
+    """What DataFrames need to know of a job. `cut`: of the history that it began with."""
     job, spec = checked.job, checked.job.spec
     vertices = {vertex.name: vertex.id for vertex in checked.graph.sources}
-    inputs = tuple(
-        Input(vertices[source.front.source], source, checked.sources[source.front.source].bounded) for source in recorded_sources(checked)
-    )
+    recorded = recorded_sources(checked, cut=cut)
+    inputs = tuple(Input(vertices[each.front.source], each, checked.sources[each.front.source].bounded) for each in recorded)
     return FrameJob(
         name=job.name,
         graph=FromFile(str(job.path(spec.application.file)), spec.application.graph),

@@ -28,7 +28,6 @@ ON_ERROR: Final = "write fail, or {deadLetter: SINK}"
 _PATHS: Final = {
     "files": ("path", "paths"),
     "rolling": ("path",),
-    "parquet": ("path",),
     "postgres": ("password_file",),
     "redis": ("password_file",),
     "http": ("keys", "token_file"),

@@ -47,7 +47,7 @@ class NativeFlow:
         self._names: list[WorkerId] = [me]
         vertices = [*graph.vertices, Vertex(self.errors, Kind.SINK, ERRORS)]
         self._flow = kernel.Flow(
-            [_described(vertex, graph, settings.debug) for vertex in vertices],
+            [described(vertex, graph, settings.debug) for vertex in vertices],
             slots=settings.slots,
             me=0,
             dead_letter=settings.dead_letter is not None,
@@ -98,8 +98,8 @@ class NativeFlow:
             self._output.send_gathered(self._names[owner], cause, Gathered(*items))
 
 
-def _described(vertex: Vertex, graph: Graph, debug: bool) -> dict[str, Any]:
-    """A vertex as the kernel takes it."""
+def described(vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True) -> dict[str, Any]:
+    """A vertex as the kernel takes it. `rows`: payloads may stay encoded, and vectorised functions get many at once."""
     settle: Callable[[Any], Any] = user_code.as_it_is
     if vertex.kind in (Kind.FLAT_MAP, Kind.FILTER):
         settle = user_code.listed if vertex.kind is Kind.FLAT_MAP else bool
@@ -114,8 +114,8 @@ def _described(vertex: Vertex, graph: Graph, debug: bool) -> dict[str, Any]:
         "balance": None if vertex.balance is None else user_code.balanced(vertex.balance, debug),
         "users_balance": vertex.balance,
     }
-    described["batch"] = getattr(vertex.function, "checked_batch" if debug else "batch", None)
-    if not debug:  # which calls every function twice
+    described["batch"] = getattr(vertex.function, "checked_batch" if debug else "batch", None) if rows else None
+    if rows and not debug:  # which calls every function twice
         described |= _ready(vertex)
     match vertex.kind:
         case Kind.LOOP:

@@ -52,3 +52,8 @@ def next_time(after: Time, front: FrontId) -> Time:
     """The smallest time of `front` that is greater than `after`."""
     same = Time(after >> FRONT_BITS << FRONT_BITS | front)
     return same if same > after else Time(same + MAX_FRONTS)
+
+
+def last_below(cut: Time, front: FrontId) -> Time:
+    """Where a front stands that goes on behind `cut`: its next stamp is at or above it."""
+    return time_of(Timestamp(timestamp_of(cut) - 1), front)

@@ -3,7 +3,7 @@
 The history is read as a batch for the sources that it stands in for, stamped from the beginning of time; every front goes on behind it. Its
 results are not delivered: whoever wants them runs the history as a batch with sinks of its own.
 
-Keeps: one commit, of a job that has none yet. Does not: make `audit` know about it: an audit of the stream is refused (cli/bootstrap.py).
+Keeps: one commit, of a job that has none yet. Does not: write down what the history was (cli/bootstrap.py does, for an audit).
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import Any
 
 from flamestream.core.messages import FrontPosition
 from flamestream.model.errors import UserError
-from flamestream.model.time import FrontId, Time, Timestamp, time_of, timestamp_of
+from flamestream.model.time import FrontId, Time, last_below
 from flamestream.spark.batch import partitions_for, report_of
 from flamestream.spark.frames.commit import Committed
 from flamestream.spark.frames.delivering import Deliver, delivered
@@ -38,12 +38,13 @@ def bootstrap(spark: Any, job: FrameJob, committed: Committed, history: Sequence
     lines = delivered(rows, deliver)
     if problem := report_of(job, lines).problem:
         raise UserError(f"the history has an item that fails: {problem}")
-    cut = planner_of(history, 1).end()
-    assert cut is not None, "pieces_of has refused sources without an end"
-    committed.commit(EPOCH, cut, [_behind(cut, FrontId(front)) for front in range(fronts)], lines, {})
+    cut = end_of(history)
+    committed.commit(EPOCH, cut, [FrontPosition(FrontId(front), last_below(cut, FrontId(front)), {}) for front in range(fronts)], lines, {})
     return sum(segment.rows for segment in committed.place.segments)
 
 
-def _behind(cut: Time, front: FrontId) -> FrontPosition:
-    """At the beginning of its own source, but its next stamp is at or above the cut."""
-    return FrontPosition(front, time_of(Timestamp(timestamp_of(cut) - 1), front), {})
+def end_of(history: Sequence[Input]) -> Time:
+    """The cut behind it."""
+    cut = planner_of(history, 1).end()
+    assert cut is not None, "a history is saved, so it has an end"
+    return cut

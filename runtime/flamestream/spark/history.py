@@ -9,7 +9,7 @@ interpreter itself, for histories that fit one process.
 Keeps: nothing that grows with the history is in the driver. Does not: read a sink that cannot be read back.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,10 +20,10 @@ import pyarrow as pa
 from flamestream.adapters.sinks.chunks import Chunk, chunks_of
 from flamestream.model import payload as codec
 from flamestream.model.errors import Bug
-from flamestream.model.meta import Meta, time_of_meta
-from flamestream.model.time import Time
+from flamestream.model.meta import Meta, floor, time_of_meta
+from flamestream.model.time import START, Time
 from flamestream.spark.batch import partitions_for
-from flamestream.spark.frames.inputs import pieces_of
+from flamestream.spark.frames.inputs import Input, pieces_of
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.pipeline import results_of
 from flamestream.spark.frames.rows import HALT
@@ -54,8 +54,13 @@ class Findings:
     first_difference: str
 
 
-def audit_history(spark: Any, job: FrameJob, folders: Mapping[str, Path], *, complete: bool) -> Findings:
-    """Compare. `folders`: of each files sink. Without `complete`, what a slot lacks behind its last item is under way and not lost."""
+def audit_history(
+    spark: Any, job: FrameJob, folders: Mapping[str, Path], *, complete: bool, history: Sequence[Input] = (), cut: Time = START
+) -> Findings:
+    """Compare. `folders`: of each files sink. Without `complete`, what a slot lacks behind its last item is under way and not lost.
+
+    `history`: input before `cut`, whose results were not delivered.
+    """
     from pyspark.sql import functions as F
 
     places = {number: place.name for number, place in job.sink_places().items()}
@@ -64,7 +69,9 @@ def audit_history(spark: Any, job: FrameJob, folders: Mapping[str, Path], *, com
     totals = bundles.agg(F.sum("items"), F.sum("behind"), F.max("last")).first()
     delivered, behind = int(totals[0] or 0), int(totals[1] or 0)
     end = None if complete else Time(time_of_meta(Meta(bytes(totals[2]))) + 1 if totals[2] else 0)
-    expected = _expected(spark, job, places, end)
+    expected = _expected(spark, job, places, end, history)
+    if history:
+        expected = expected.where(F.col("meta") >= F.lit(bytearray(floor(cut))))
     if not complete:
         last = F.broadcast(bundles.groupBy("to", "slot").agg(F.max("last").alias("newest")))
         expected = expected.join(last, ["to", "slot"], "left").where(f"to = {HALT} or meta <= newest").drop("newest")
@@ -76,8 +83,8 @@ def audit_history(spark: Any, job: FrameJob, folders: Mapping[str, Path], *, com
     return Findings(delivered, lost, doubled, foreign, gaps, told)
 
 
-def _expected(spark: Any, job: FrameJob, places: Mapping[int, str], end: Time | None) -> Any:
-    pieces = pieces_of(spark, job.inputs, end)
+def _expected(spark: Any, job: FrameJob, places: Mapping[int, str], end: Time | None, history: Sequence[Input]) -> Any:
+    pieces = [*pieces_of(spark, history), *pieces_of(spark, job.inputs, end)]
     rows = results_of(spark, job.meaning(), pieces, partitions=partitions_for(spark, job.slots, len(pieces)))
     wanted = ",".join(map(str, [HALT, *places]))
     return rows.where(f"to in ({wanted})").select("to", "slot", "meta", "payload")

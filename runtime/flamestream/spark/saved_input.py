@@ -1,4 +1,5 @@
-"""A DataFrame or table as a job's bounded input: saved once as Parquet files in a certain order, read by any runner as `parquet: {path}`.
+"""A DataFrame or table as a job's bounded input: saved once as Parquet files in a certain order, read by any runner as
+`files: {path, pattern: "**/*.parquet", format: parquet, tuples: true}`.
 
 A DataFrame has no order of its own, and two looks at it may differ; a job's result depends on the order of its input, and every recovery
 reads it again. So it is given an order and written down.
@@ -10,7 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flamestream.adapters.sources.parquet_table import Table
+from flamestream.adapters.sources.cut_files import ALL, Reading, saved_at
+from flamestream.adapters.sources.files_spec import FilesSpec
+from flamestream.adapters.sources.formats import Mark
 from flamestream.model.errors import UserError
 
 
@@ -23,4 +26,5 @@ def save_input(frame: Any, path: str, order_by: Sequence[Any]) -> int:
     if Path(path).exists():
         raise UserError(f"save_input: {path} exists: inputs are saved once, give another folder")
     frame.sort(*order_by).write.parquet(path)
-    return sum(Table.at("saved", path, None).counts())
+    reading = Reading.of(FilesSpec(**saved_at(path)), "saved", "save_input")
+    return sum(reading.skip(file, Mark(), ALL) for file in reading.place().listing(settled_only=True))

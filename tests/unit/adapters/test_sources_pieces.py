@@ -1,44 +1,34 @@
 """Pieces and windows give the records and times that the source itself gives, wherever they are cut."""
 
+import gzip
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.adapters.sources.documents import Documents
 from flamestream.adapters.sources.files import Found
 from flamestream.adapters.sources.lines import Lines as LinesFormat
 from flamestream.adapters.sources.lines import Text
 from flamestream.adapters.sources.listing import LocalFiles, Place, listing, matcher
-from flamestream.adapters.sources.pieces import Files, Lines, Stamps, files_in_groups, numbers_in_pieces, parts_of
-from flamestream.adapters.sources.recorded import RecordedSource
-from flamestream.adapters.sources.windows import FileWindow, LineWindow, NumberWindow, Planner
-from flamestream.core.settings import FrontSettings
-from flamestream.model.ids import SourceName
-from flamestream.model.meta import meta_of
-from flamestream.model.time import END, FrontId
+from flamestream.adapters.sources.pieces import Lines, Stamps, numbers_in_pieces, parts_of
+from flamestream.adapters.sources.windows import NumberWindow, Planner
+from flamestream.model.time import FrontId
+from support.pieces import FRONT, itself, metas, same_in_pieces, windowed
 
 TEXTS = st.lists(st.text(alphabet="ab\n\r\x80", max_size=12), min_size=1, max_size=4)
-FRONT = FrontId(1)
 
 
-def metas(runs: Any) -> list[tuple[bytes, Any]]:
-    return [(meta_of(time, first + place), record) for time, first, records in runs for place, record in enumerate(records)]
-
-
-def itself(spec: dict[str, Any], length: int) -> list[tuple[bytes, Any]]:
-    front = FrontSettings(FRONT, SourceName("s"), True, length)
-    return metas((time, 0, records) for time, records in RecordedSource("job", front, spec).below(END))
-
-
-def written(folder: Path, texts: list[str]) -> list[Found]:
+def written(folder: Path, texts: list[str], *, packed: bool = False) -> list[Found]:
     folder.mkdir(exist_ok=True)
     for file in folder.iterdir():
         file.unlink()
     for number, text in enumerate(texts):
-        (folder / f"{number}.txt").write_bytes(text.encode("latin-1"))
+        data = text.encode("latin-1")
+        (folder / f"{number}.txt{'.gz' if packed else ''}").write_bytes(gzip.compress(data) if packed else data)
     return listing([Place(str(folder), "")], matcher("**/*"), settled_only=False)
 
 
@@ -55,23 +45,38 @@ def test_lines_are_the_same_wherever_files_are_cut(
         cut += metas(Lines(stamps, first, group, *read).runs())
         first += sum(part.count() for part in group)
     assert cut == expected and first == len(expected)
-    assert windowed(Planner({FRONT: LineWindow(stamps, found, *read)}, 2)) == expected
 
 
-@given(TEXTS, st.integers(1, 3), st.integers(1, 2000))
+PLAIN: dict[str, Any] = {"records": "lines"}
+ROWS: list[dict[str, Any]] = [
+    {},
+    PLAIN,
+    {"format": "jsonl"},
+    {"format": "csv", "header": False, "columns": ["x"]},
+    {"format": "csv", "multiline": True},
+]
+
+
+@given(TEXTS, st.sampled_from(ROWS), st.booleans(), st.integers(1, 3), st.integers(1, 2000))
 def test_files_are_the_same_wherever_the_list_is_cut(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str], length: int, size: int
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], fields: dict[str, Any], packed: bool, length: int, size: int
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "files"
-    found, stamps = written(folder, texts), Stamps(FRONT, length)
-    read = LocalFiles([Place(str(folder), "")], "**/*"), Documents("s", "utf-8")
-    expected = itself({"files": {"path": str(folder)}}, length)
-    first, cut = 0, []
-    for group in files_in_groups(found, size):
-        cut += metas(Files(stamps, first, group, *read).runs())
-        first += len(group)
-    assert cut == expected
-    assert windowed(Planner({FRONT: FileWindow(stamps, found, *read)}, 1)) == expected
+    written(folder, texts, packed=packed)
+    same_in_pieces({"path": str(folder), **fields}, length, size)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=3), st.booleans(), st.integers(1, 4), st.integers(1, 5))
+def test_rows_of_parquet_are_the_same_wherever_a_file_is_cut(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], tuples: bool, length: int, rows: int
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "parquet"
+    written(folder, [])
+    for number, size in enumerate(sizes):
+        table = pa.table({"n": pa.array(range(size), pa.int64()), "word": pa.array(list("abcdefghi")[:size], pa.string())})
+        pq.write_table(table, folder / f"{number}.parquet", row_group_size=3)
+    (folder / "damaged.parquet").write_bytes(b"PAR1 no more")
+    same_in_pieces({"path": str(folder), "format": "parquet", "tuples": tuples}, length, rows)
 
 
 @given(st.integers(0, 40), st.integers(1, 7), st.integers(1, 9))
@@ -90,11 +95,3 @@ def test_sources_are_cut_at_one_time_together() -> None:
         assert items and items[0][0] > newest
         cut, newest = following, items[-1][0]
     assert cut.time == planner.end() and [position[0] for position in cut.positions.values()] == [30, 7]
-
-
-def windowed(planner: Planner) -> list[tuple[bytes, Any]]:
-    items, cut = [], planner.begin()
-    while (following := planner.next(cut)) != cut:
-        items += metas(planner.pieces(cut, following.time)[FRONT][0].runs())
-        cut = following
-    return items

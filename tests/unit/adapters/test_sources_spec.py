@@ -23,6 +23,11 @@ from flamestream.model.errors import ManifestError
         ({"generator": {"count": -1}}, "spec.sources.docs.generator: `count` cannot be negative"),
         ({"socket": {"address": "7001"}}, "spec.sources.docs.socket: an address is host:port"),
         ({"socket": {"address": "host:70000"}}, "spec.sources.docs.socket: an address is host:port"),
+        (
+            {"parquet": {"path": "t"}},
+            'spec.sources.docs.parquet: write files: {path: t, pattern: "**/*.parquet", format: parquet, tuples: true}',
+        ),
+        ({"files": {"path": "a", "tuples": True}}, "spec.sources.docs.files: `tuples` is for format: parquet"),
         ({"kafca": {}}, "spec.sources.docs.kafca: there is no such kind; choose one of files, generator"),
         ({}, "spec.sources.docs: expected exactly one of"),
         ({"socket": {}, "files": {}}, "spec.sources.docs: expected exactly one of"),

@@ -27,7 +27,7 @@ def plan(folder: Path, attempt: int = 1) -> Deliver:
 def rows(count: int = 60) -> list[tuple[int, int, bytes, bytes, bytes]]:
     rng = Random(1)
     made = [(SINK, rng.randrange(SLOTS), b"", meta_of(Time((n + 1) << 12), 0), codec.encode(f"item {n}")) for n in range(count)]
-    return sorted(made, key=lambda row: (row[1], row[3]))
+    return sorted(made, key=lambda row: row[3])
 
 
 def batch(of: list[tuple[int, int, bytes, bytes, bytes]]) -> Any:
@@ -67,10 +67,11 @@ def test_a_second_try_goes_on_behind_the_first_and_fences_it(tmp_path: Path, mon
 
 def test_from_the_least_errors_run_on_nothing_is_delivered(tmp_path: Path) -> None:
     every = rows()
-    halts = [(HALT, slot, b"", meta_of(Time(at << 12), 3), b"\xc0") for slot in range(SLOTS) for at in (31, 21)]
+    errors = [meta_of(Time(at << 12), 3) for at in (21, 31)]
+    halts = [(HALT, slot, meta, meta[:8], b"\xc0") for meta in errors for slot in range(SLOTS)]
     with ExitStack() as closing:
         delivering = begun(plan(tmp_path / "out"), 0, closing)
-        delivering.take(batch(halts + every))
+        delivering.take(batch(sorted(halts + every, key=lambda row: row[3])))
         report = delivering.report()
     assert held(tmp_path / "out") == [item for item in expected(every) if item[0] < meta_of(Time(21 << 12), 0)]
     assert meta_of(Time(21 << 12), 3) in report.column("last").to_pylist()
@@ -91,7 +92,7 @@ def test_a_replay_that_differs_is_refused(tmp_path: Path, change: str) -> None:
         "more": [*every[:last], (to, slot, key, meta[:8] + b"\x00\x00", payload), *every[last:]][: last + 1] + every[last:],
         "none": [row for row in every if row[1] != 2],
     }[change]
-    changed.sort(key=lambda row: (row[1], row[3]))
+    changed.sort(key=lambda row: row[3])
     if change == "more":
         changed.insert(last, (to, slot, key, every[last - 1][3] + b"\x01", payload))
     with ExitStack() as closing:

@@ -8,7 +8,6 @@
 | postgres  | journalled                               | the table's key                  | the table             |
 | connector | as its class says                        | as its class says                | as its class says     |
 | http      | journalled, with its payloads            | records                          | the journal           |
-| parquet   | timed                                    | rows                             | the files             |
 | memory    | journalled                               | records of each partition        | this process (tests)  |
 | kafka     | journalled; several share the partitions | the partition's, with gaps       | the topic             |
 
@@ -39,6 +38,7 @@ from flamestream.adapters.sources.rows import row_class
 from flamestream.adapters.sources.socket_source import SocketProducer
 from flamestream.adapters.spec import address_of, check_dsn, function_of, need, one_of, secret_of
 from flamestream.core.settings import FrontSettings
+from flamestream.model.errors import Bug
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId
 from flamestream.ports import Post, Producer, Reactor
@@ -64,11 +64,15 @@ class GeneratorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise ValueError("`rate` must be above 0; leave it out for as fast as possible")
 
 
-class ParquetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Rows of a Parquet file or of a folder of them."""
+class ParquetSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What rows of Parquet were called before: refused, with what to write."""
 
-    path: str
-    columns: list[str] | None = None
+    path: str = "..."
+
+    def __post_init__(self) -> None:
+        raise ValueError(
+            f'write files: {{path: {self.path}, pattern: "**/*.parquet", format: parquet, tuples: true}} (and `columns`, if any)'
+        )
 
 
 class SocketSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -177,7 +181,7 @@ def describe(spec: object, where: str = "source") -> SourceTraits:
             length = MAX_RUN_LENGTH if rate is None else max(1, min(MAX_RUN_LENGTH, int(rate / _RUNS_A_SECOND)))
             return SourceTraits(timed=True, run_length=length, replayable=True, bounded=count is not None)
         case ParquetSpec():
-            return SourceTraits(timed=True, run_length=MAX_RUN_LENGTH, replayable=True, bounded=True)
+            raise Bug("it is refused")
         case SocketSpec():
             return SourceTraits(timed=False, run_length=0, replayable=False, bounded=False)
         case Connector() as connector:
@@ -217,10 +221,8 @@ def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: s
         case GeneratorSpec(count=count, rate=rate, function=function):
             called = None if function is None else function_of(function, f"{where}.generator.function")
             return GeneratorProducer(count, rate, called, front, post, reactor)
-        case ParquetSpec(path=path, columns=columns):
-            from flamestream.adapters.sources.parquet_table import ParquetReader, Table  # lazily: few jobs need pyarrow's Parquet
-
-            return ReadingProducer(ParquetReader(Table.at(name, path, columns)), front, post, reactor)
+        case ParquetSpec():
+            raise Bug("it is refused")
         case SocketSpec(address=address, payload=payload):
             return SocketProducer(address_of(address), payload == "bytes", name, job, front, post, reactor)
         case Connector() as connector:

@@ -142,6 +142,7 @@ class ArrivingReader:
     def _look(self) -> None:
         began = time.monotonic()
         self._waiting = [file for file in self._list() if file.name not in self._done][::-1]
+        self._place.expect(self._waiting[::-1])
         self.idle_seconds = max(LEAST_IDLE_SECONDS, LOOK_SHARE * (time.monotonic() - began))
 
     def _list(self) -> list[Found]:

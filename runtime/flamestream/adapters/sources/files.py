@@ -8,7 +8,7 @@ Does not: know what is in a file (formats.py), or when to look (listed.py, follo
 import gzip
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Final, Protocol
@@ -42,6 +42,10 @@ class Files(Protocol):
 
     def listing(self, settled_only: bool) -> list[Found]:
         """All files in their order. `settled_only` leaves out names that begin with '.' or end with '.tmp'."""
+        ...
+
+    def expect(self, files: Sequence[Found]) -> None:
+        """They will be opened in this order, so what is far away may be fetched ahead."""
         ...
 
     def open(self, file: Found, position: int = 0, *, growing: bool = False) -> IO[bytes]:

@@ -18,7 +18,8 @@ from flamestream.adapters.sources.lines import Lines, Text
 from flamestream.adapters.sources.listed import ListedReader
 from flamestream.adapters.sources.listing import LocalFiles, places
 from flamestream.adapters.sources.named import NamedFiles
-from flamestream.adapters.sources.parquet import ParquetRows
+from flamestream.adapters.sources.parquet import Mapped, ParquetRows
+from flamestream.adapters.sources.parquet_tuples import Tuples
 from flamestream.adapters.sources.reading import Reader
 from flamestream.adapters.sources.rows import Rows, row_class
 from flamestream.adapters.stores import parsed_s3
@@ -44,6 +45,8 @@ class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """Rows become instances of this class of the application; else fs.Map."""
     columns: list[str] = []
     """Of CSV and Parquet: only these; of CSV without header: the names."""
+    tuples: bool = False
+    """Of Parquet: a row is a tuple of its columns, or the value itself if `columns` names one."""
     delimiter: str = ","
     header: bool = True
     multiline: bool = False
@@ -90,6 +93,8 @@ class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             raise ValueError("`type` is for rows: format jsonl, csv or parquet")
         if self.columns and self.format not in ("csv", "parquet"):
             raise ValueError(f"`columns` is for csv and parquet, not for {self.format}")
+        if self.tuples and (self.format != "parquet" or self.type is not None):
+            raise ValueError("`tuples` is for format: parquet without `type`")
         if self.format != "csv" and (self.delimiter != "," or not self.header or self.multiline):
             raise ValueError("`delimiter`, `header` and `multiline` are for format: csv")
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
@@ -100,14 +105,15 @@ class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 def reader(spec: FilesSpec, name: str, where: str) -> Reader:
     """What reads it. Raises ManifestError if `type` names no class."""
-    files, form = _files(spec, where), _format(spec, name, where)
+    files, form = place_of(spec, where), format_of(spec, name, where)
     if not spec.follow:
         return ListedReader(files, form)
     packed = spec.pattern.endswith(".gz")
     return ArrivingReader(files, form) if files.whole or (form.whole and spec.by_line) or packed else FollowedReader(files, form)
 
 
-def _files(spec: FilesSpec, where: str) -> Files:
+def place_of(spec: FilesSpec, where: str) -> Files:
+    """Where its files are."""
     files: Files
     if spec.in_s3:
         from flamestream.adapters.sources.s3_files import S3Files, S3Place  # lazily: only for S3
@@ -120,7 +126,8 @@ def _files(spec: FilesSpec, where: str) -> Files:
     return NamedFiles(files, spec.manifest) if spec.manifest is not None else files
 
 
-def _format(spec: FilesSpec, name: str, where: str) -> Format:
+def format_of(spec: FilesSpec, name: str, where: str) -> Format:
+    """What makes records of them. Raises ManifestError if `type` names no class."""
     match spec.format:
         case "text":
             return Lines(name, Text(spec.encoding)) if spec.by_line else Documents(name, spec.encoding)
@@ -130,7 +137,7 @@ def _format(spec: FilesSpec, name: str, where: str) -> Format:
             rows = _rows(spec, where)
             return Lines(name, CsvRows(rows, spec.encoding, spec.delimiter, spec.multiline, spec.header, spec.columns))
         case "parquet":
-            return ParquetRows(name, _rows(spec, where), spec.columns)
+            return ParquetRows(name, Tuples(name, spec.columns) if spec.tuples else Mapped(_rows(spec, where)), spec.columns)
 
 
 def _rows(spec: FilesSpec, where: str) -> Rows:

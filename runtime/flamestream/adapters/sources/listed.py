@@ -85,16 +85,18 @@ class ListedReader:
         try:
             self._format.skip(self._place, file, mark, count)
         except FileNotFoundError:
-            raise _gone(file) from None
+            raise gone(file) from None
 
     def _of(self, files: list[Found], mark: Mark) -> Iterator[Record]:
+        self._place.expect(files)
         for file in files:
             try:
                 yield from self._format.records(self._place, file, mark)
             except FileNotFoundError:
-                raise _gone(file) from None
+                raise gone(file) from None
             mark = Mark()
 
 
-def _gone(file: Found) -> Corrupt:
+def gone(file: Found) -> Corrupt:
+    """A listed file is not there."""
     return Corrupt(f"{file.path}: it is gone since the source was listed, so its records are lost. {CHANGED}")

@@ -13,7 +13,7 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Final
 
@@ -50,6 +50,9 @@ class LocalFiles:
 
     def listing(self, settled_only: bool) -> list[Found]:
         return listing(self._places, self._pattern, settled_only)
+
+    def expect(self, files: Sequence[Found]) -> None:
+        """The system reads ahead."""
 
     def open(self, file: Found, position: int = 0, *, growing: bool = False) -> IO[bytes]:
         stream: IO[bytes] = open(file.path, "rb") if growing else io.BufferedReader(CheckedFile(file))  # noqa: SIM115  # the caller closes

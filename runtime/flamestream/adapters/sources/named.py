@@ -5,6 +5,7 @@ The list may grow at its end while it is followed; it has to be replaced as a wh
 Keeps: the order is the list's. Does not: read names that the place does not have (an error that says which).
 """
 
+from collections.abc import Sequence
 from typing import IO, Final
 
 from flamestream.adapters.sources.files import Files, Found
@@ -31,6 +32,9 @@ class NamedFiles:
         if missing := [name for name in names if name not in there]:
             raise UserError(f"{self._manifest} of {self._files.where} lists {missing[0]!r}, which is not there (missing: {len(missing)})")
         return [there[name] for name in names]
+
+    def expect(self, files: Sequence[Found]) -> None:
+        self._files.expect(files)
 
     def open(self, file: Found, position: int = 0, *, growing: bool = False) -> IO[bytes]:
         return self._files.open(file, position, growing=growing)

@@ -8,7 +8,7 @@ Keeps: row `n` of a file is the same at every read. Does not: follow (a Parquet 
 """
 
 from collections.abc import Iterator
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Protocol
 
 from flamestream.adapters.sources.files import Files, Found
 from flamestream.adapters.sources.formats import Mark, Record, error_item
@@ -20,12 +20,41 @@ BUFFER: Final = 1 << 20
 """Bytes that one column reads at once."""
 
 
+class Payloads(Protocol):
+    """What becomes of rows."""
+
+    def check(self, file: Found, schema: Any) -> None:
+        """Raises UserError if a column of `schema` cannot be in a payload."""
+        ...
+
+    def of(self, batch: Any) -> Iterator[Any]:
+        """A payload a row, or the BadRow that it is."""
+        ...
+
+
+class Mapped:
+    """Rows as fs.Map or as instances of a class."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def check(self, file: Found, schema: Any) -> None:
+        """Whatever stands in a column can be."""
+
+    def of(self, batch: Any) -> Iterator[Any]:
+        for values in _plain(batch).to_pylist():
+            try:
+                yield self._rows.of_values(values)
+            except BadRow as error:
+                yield error
+
+
 class ParquetRows:
     """`Format`."""
 
     whole = True
 
-    def __init__(self, source: str, rows: Rows, columns: list[str]) -> None:
+    def __init__(self, source: str, rows: Payloads, columns: list[str]) -> None:
         self._source, self._rows = source, rows
         self._columns = columns or None
 
@@ -49,7 +78,9 @@ class ParquetRows:
 
         try:
             with files.open_seekable(file) as stream:
-                count = self._opened(stream).metadata.num_rows
+                opened = self._opened(stream)
+                self._check_columns(file, opened)
+                count = opened.metadata.num_rows
         except (pa.ArrowInvalid, PermissionError):
             count = 1  # the error item
         mark.offset = min(max(upto, mark.offset), count)
@@ -63,6 +94,7 @@ class ParquetRows:
         there = opened.schema_arrow.names
         if missing := [name for name in self._columns or () if name not in there]:
             raise UserError(f"{file.path}: it has no column {', '.join(missing)}; it has {', '.join(there)}. Correct `columns`")
+        self._rows.check(file, opened.schema_arrow)
 
     def _rows_from(self, file: Found, opened: Any, offset: int) -> Iterator[Record]:
         """The rows from `offset` on, group by group."""
@@ -92,13 +124,10 @@ class ParquetRows:
 
     def _records(self, file: Found, batch: Any, row: int) -> Iterator[Record]:
         size = max(1, batch.nbytes // max(1, batch.num_rows))
-        for values in _plain(batch).to_pylist():
+        for made in self._rows.of(batch):
             row += 1
-            try:
-                payload = self._rows.of_values(values)
-            except BadRow as error:
-                payload = error_item(self._source, "BadRow", f"{file.name}: row {row}: {error}")
-            yield Record(payload, size)
+            bad = type(made) is BadRow
+            yield Record(error_item(self._source, "BadRow", f"{file.name}: row {row}: {made}") if bad else made, size)
 
 
 def _plain(batch: Any) -> Any:

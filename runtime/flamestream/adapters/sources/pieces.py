@@ -1,7 +1,7 @@
 """Pieces: a bounded input, cut so that many tasks can read it at once, each record with the time that its front stamps.
 
 A timed front stamps run i of `run_length` records at its i-th time, so a record's number in the source says its run and place. Folders
-are cut at files, files of lines at bytes, generators at numbers. A source that is known only by its producer is one piece.
+are cut at files (cut_files.py), files of lines at bytes, generators at numbers. A source that is known only by its producer is one piece.
 
 >>> [(time, list(records)) for time, _, records in Numbers(Stamps(FrontId(0), 2), 0, 3, None).runs()]
 [(4096, [0, 1]), (8192, [2])]
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Protocol
 
-from flamestream.adapters.sources.documents import Documents
 from flamestream.adapters.sources.files import CheckedFile, Found
 from flamestream.adapters.sources.formats import Mark
 from flamestream.adapters.sources.generator import payload_of
@@ -85,22 +84,6 @@ class Numbers:
 
     def runs(self) -> Runs:
         return self.stamps.cut(self.first, (payload_of(self.function, number) for number in range(self.first, self.end)))
-
-
-@dataclass(frozen=True, slots=True)
-class Files:
-    """Whole files, the first of which is record `first`."""
-
-    stamps: Stamps
-    first: int
-    files: Sequence[Found]
-    place: LocalFiles
-    form: Documents
-
-    def runs(self) -> Runs:
-        return self.stamps.cut(
-            self.first, (record.payload for file in self.files for record in self.form.records(self.place, file, Mark()))
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,19 +161,6 @@ def parts_of(files: Iterable[Found], size: int = PIECE_BYTES) -> list[list[Part]
             part = Part(file, start, min(start + size, file.size))
             groups[-1].append(part)
             room -= part.end - part.start + 1024
-    return [group for group in groups if group]
-
-
-def files_in_groups(files: Sequence[Found], size: int = PIECE_BYTES) -> list[list[Found]]:
-    """The same for whole files."""
-    groups: list[list[Found]] = [[]]
-    room = size
-    for file in files:
-        if room <= 0:
-            groups.append([])
-            room = size
-        groups[-1].append(file)
-        room -= file.size + 1024
     return [group for group in groups if group]
 
 

@@ -39,6 +39,8 @@ class RecordedSource:
     journal: str = ""
     share: int = 0
     """Which of its source's fronts it is."""
+    behind: Time = START
+    """The last stamp before its own first one: of a job that began with a history."""
 
     def below(self, end: Time) -> Iterator[tuple[Time, list[Any]]]:
         """Its runs below `end`."""
@@ -65,7 +67,7 @@ class _Recorded:
             self._reactor.close()
 
     def _timed(self, end: Time) -> Iterator[tuple[Time, list[Any]]]:
-        last, waiting = START, list[Any]()
+        last, waiting = self._source.behind, list[Any]()
         front, length = self._front.front, self._front.run_length
         for event in self._followed():
             waiting += event.payloads if isinstance(event, RecordsArrived) else ()

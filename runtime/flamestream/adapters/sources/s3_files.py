@@ -9,13 +9,14 @@ Keeps: an outage is retryable, a refusal (bucket missing, access denied) is the 
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import IO, Any, Final, TypeVar
 
 from flamestream.adapters.s3_calls import EXISTS, MISSING, AnswerLost, S3Calls, StoreRefused, foreign_errors
 from flamestream.adapters.sources.files import CHANGED, Found
 from flamestream.adapters.sources.listing import matcher, unsettled
+from flamestream.adapters.sources.s3_ahead import Ahead
 from flamestream.adapters.stores import parsed_s3
 from flamestream.model.errors import Corrupt, UserError
 
@@ -84,6 +85,15 @@ class S3Files:
         self.where = ", ".join(place.where for place in looked_at)
         self._places = looked_at
         self._pattern: re.Pattern[str] = matcher(pattern)
+        self._ahead = Ahead(self._whole)
+
+    def expect(self, files: Sequence[Found]) -> None:
+        for place in self._places:
+            place.calls  # noqa: B018  # made by this thread, before others use it
+        self._ahead.expect(files)
+
+    def _whole(self, file: Found) -> bytes:
+        return S3Ranges(self._place_of(file), file).whole()
 
     def listing(self, settled_only: bool) -> list[Found]:
         found: dict[str, Found] = {}
@@ -100,9 +110,13 @@ class S3Files:
     def open(self, file: Found, position: int = 0, *, growing: bool = False) -> IO[bytes]:
         if position >= file.size:
             return io.BytesIO()
+        if position == 0 and (data := self._ahead.take(file)) is not None:
+            return io.BytesIO(data)
         return io.BufferedReader(S3Stream(self._place_of(file), file, position), BUFFER)
 
     def open_seekable(self, file: Found) -> IO[bytes]:
+        if (data := self._ahead.take(file)) is not None:
+            return io.BytesIO(data)
         return io.BufferedReader(S3Ranges(self._place_of(file), file), BUFFER)
 
     def _place_of(self, file: Found) -> S3Place:
@@ -199,6 +213,10 @@ class S3Ranges(_S3Object):
         buffer[: len(data)] = data
         self._position += len(data)
         return len(data)
+
+    def whole(self) -> bytes:
+        """All of it, by one request that is not made again."""
+        return self._range(self._file.size - 1)
 
     def _range(self, last: int) -> bytes:
         body = self._get(self._position, last)

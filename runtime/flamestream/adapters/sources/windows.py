@@ -3,29 +3,25 @@
     planner = windows_of(...)      where each source stands at a cut; what there is up to a later one; the next cut
 
 A cut is a global time, the same for all sources: so the items of earlier batches come before those of later ones, whichever source they
-are from. Where a source stands is a number of records and, for lines, a file and a byte: a planner that starts anew goes on from there.
+are from. Where a source stands is a number of records and, for
+files, which one of which file: a planner that starts anew goes on from there.
 
 Keeps: the pieces between two cuts have exactly the runs with times between them. Does not: take journalled sources: their times are not
 known before they are stamped.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-from flamestream.adapters.sources.documents import Documents
+from flamestream.adapters.sources.cut_files import ALL, Reading, Records, Stretch
 from flamestream.adapters.sources.files import Found
 from flamestream.adapters.sources.formats import Mark
-from flamestream.adapters.sources.lines import Lines
-from flamestream.adapters.sources.listing import LocalFiles
-from flamestream.adapters.sources.parquet_table import THE_PARTITION, ParquetReader, Table
-from flamestream.adapters.sources.pieces import Files, Numbers, Piece, Runs, Stamps
-from flamestream.model.ids import Offset
+from flamestream.adapters.sources.pieces import Numbers, Piece, Stamps
 from flamestream.model.time import FrontId, Time, time_of, timestamp_of
 from flamestream.model.time import Timestamp as At
 
-UNLIMITED: Final = 1 << 60
 Position = tuple[int, ...]
 """(records read, ...): what a source needs to go on."""
 
@@ -83,123 +79,37 @@ class NumberWindow:
 
 
 @dataclass(slots=True)
-class FileWindow:
-    """Files, a record each."""
+class RecordWindow:
+    """Files of any format. The records of a window are counted by the format's own skipping: a footer for Parquet, else by reading."""
 
     stamps: Stamps
     files: Sequence[Found]
-    place: LocalFiles
-    form: Documents
-    begin: Position = (0,)
+    reading: Reading
+    begin: Position = (0, 0, 0, 0)
+    """(records, then where the next one is: file, record of the file, byte)."""
+    records: int | None = None
 
     def available(self) -> int | None:
         return self.total()
 
     def total(self) -> int | None:
-        return _runs(len(self.files), self.stamps)
+        if self.records is None:
+            self.records = sum(self.reading.skip(file, Mark(), ALL) for file in self.files)
+        return _runs(self.records, self.stamps)
 
     def piece(self, position: Position, runs: int) -> tuple[Piece, Position]:
-        end = min(runs * self.stamps.run_length, len(self.files))
-        return Files(self.stamps, position[0], self.files[position[0] : end], self.place, self.form), (end,)
-
-
-@dataclass(frozen=True, slots=True)
-class RowsFrom:
-    """`count` rows of a table from record `first` on."""
-
-    stamps: Stamps
-    table: Table
-    first: int
-    count: int
-
-    def runs(self) -> Runs:
-        reader = ParquetReader(self.table)
-        reader.seek({THE_PARTITION: Offset(self.first)})
-        return self.stamps.cut(self.first, (payload for chunk in reader.next(self.count, UNLIMITED) for payload in chunk.payloads))
-
-
-@dataclass(slots=True)
-class RowWindow:
-    """Parquet."""
-
-    stamps: Stamps
-    table: Table
-    begin: Position = (0,)
-    rows: int | None = None
-
-    def available(self) -> int | None:
-        return self.total()
-
-    def total(self) -> int | None:
-        if self.rows is None:
-            self.rows = sum(self.table.counts())
-        return _runs(self.rows, self.stamps)
-
-    def piece(self, position: Position, runs: int) -> tuple[Piece, Position]:
-        self.total()
-        assert self.rows is not None
-        end = max(position[0], min(runs * self.stamps.run_length, self.rows))
-        return RowsFrom(self.stamps, self.table, position[0], end - position[0]), (end,)
-
-
-@dataclass(frozen=True, slots=True)
-class LinesFrom:
-    """`count` lines from a byte of the first of `files` on."""
-
-    stamps: Stamps
-    first: int
-    count: int
-    files: Sequence[Found]
-    byte: int
-    place: LocalFiles
-    form: Lines
-
-    def runs(self) -> Runs:
-        records = (payload for payload, _, _ in _lines(self.files, self.byte, self.place, self.form))
-        return self.stamps.cut(self.first, (record for record, _ in zip(records, range(self.count), strict=False)))
-
-
-@dataclass(slots=True)
-class LineWindow:
-    """Files of lines; the lines of a window are counted by reading them."""
-
-    stamps: Stamps
-    files: Sequence[Found]
-    place: LocalFiles
-    form: Lines
-    begin: Position = (0, 0, 0)
-    """(records, file, byte)."""
-    lines: int | None = None
-
-    def available(self) -> int | None:
-        return self.total()
-
-    def total(self) -> int | None:
-        if self.lines is None:
-            self.lines = sum(1 for _ in _lines(self.files, 0, self.place, self.form))
-        return _runs(self.lines, self.stamps)
-
-    def piece(self, position: Position, runs: int) -> tuple[Piece, Position]:
-        first, file, byte = position
-        wanted, count, end = runs * self.stamps.run_length - first, 0, (file, byte)
-        if wanted > 0:
-            for _, number, behind in _lines(self.files[file:], byte, self.place, self.form):
-                count += 1
-                end = (file + number, behind)
-                if count == wanted:
-                    break
-        return LinesFrom(self.stamps, first, count, self.files[file:], byte, self.place, self.form), (first + count, *end)
-
-
-def _lines(files: Sequence[Found], byte: int, place: LocalFiles, form: Lines) -> Iterator[tuple[object, int, int]]:
-    """(payload, number of the file, byte behind the line)."""
-    for number, file in enumerate(files):
-        at = byte if number == 0 else 0
-        if at and at >= file.size:
-            continue
-        for line in form.records(place, file, Mark(0, at)):
-            at += line.size
-            yield line.payload, number, at
+        first, number, *at = position
+        left, mark, stretches = runs * self.stamps.run_length - first, Mark(*at), []
+        while left > 0 and number < len(self.files):
+            file, begin = self.files[number], Mark(mark.offset, mark.position)
+            count = self.reading.skip(file, mark, mark.offset + left)
+            if count:
+                stretches.append(Stretch(file, begin.offset, begin.position, count))
+                left -= count
+            if left > 0:
+                number, mark = number + 1, Mark()
+        behind = first + sum(stretch.count for stretch in stretches)
+        return Records(self.stamps, first, tuple(stretches), self.reading), (behind, number, mark.offset, mark.position)
 
 
 @dataclass(frozen=True, slots=True)

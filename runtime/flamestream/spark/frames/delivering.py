@@ -53,7 +53,7 @@ class SinkPlace:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """What a delivering task has to know. Called with rows sorted by `to`, slot, meta; gives lines of a report."""
+    """What a delivering task has to know. Called with rows sorted by meta; gives lines of a report."""
 
     job: str
     sinks: Mapping[int, SinkPlace]
@@ -78,7 +78,9 @@ class Deliver:
 
 def delivered(rows: Any, deliver: Deliver) -> list[Any]:
     """Run it: the lines of the report."""
-    ordered = placed(rows, deliver.slots, deliver.partitions).sortWithinPartitions("to", "slot", "meta")
+    ordered = placed(rows, deliver.slots, deliver.partitions).sortWithinPartitions(
+        "meta"
+    )  # Spark compares its first eight bytes as a number
     lines: list[Any] = ordered.mapInArrow(deliver, REPORT_SPARK).collect()
     return lines
 
@@ -115,23 +117,19 @@ class _Delivering:
             self._states = StateWriter(plan.earlier, plan.job, plan.epoch, plan.attempt, task.partition)
 
     def take(self, batch: Any) -> None:
-        columns = [batch.column(name) for name in ("to", "slot", "meta", "payload")]
-        if batch.num_rows and columns[0][0].as_py() == HALT:
-            self._take_halts(batch.filter(pc.equal(columns[0], HALT)))
         if self._states is not None:
             batch = self._take_states(batch)
-            columns = [batch.column(name) for name in ("to", "slot", "meta", "payload")]
-        current, put = -1, _NOWHERE
+        self._take_halts(batch)
+        columns = [batch.column(name) for name in ("to", "slot", "meta", "payload")]
+        puts = {to: self._put(to) for to in pc.unique(columns[0]).to_pylist()}
         for to, slot, meta, payload in zip(*(column.to_pylist() for column in columns), strict=True):
-            if to != current:
-                current, put = to, self._put(to)
-            if self._halt is not None and meta[:8] >= self._halt[0][:8]:
-                continue
-            put(slot, meta, payload)
+            if self._halt is None or meta[:8] < self._halt[0][:8]:
+                puts[to](slot, meta, payload)
 
-    def _take_halts(self, halts: Any) -> None:
-        for meta, payload in zip(halts.column("meta").to_pylist(), halts.column("payload").to_pylist(), strict=True):
-            self._halt = min(self._halt or (meta, payload), (meta, payload))
+    def _take_halts(self, batch: Any) -> None:
+        found = batch.filter(pc.equal(batch.column("to"), HALT))
+        halts = zip(found.column("key").to_pylist(), found.column("payload").to_pylist(), strict=True)
+        self._halt = min([*halts, *([self._halt] if self._halt else [])], default=None)
 
     def _take_states(self, batch: Any) -> Any:
         """New states go to the writer; the rest of the batch is left."""

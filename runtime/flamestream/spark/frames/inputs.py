@@ -2,9 +2,9 @@
 
 | source                        | pieces                                                            |
 |-------------------------------|-------------------------------------------------------------------|
-| files of a folder, a record a file | some files each                                              |
-| files of a folder, a line each | bytes of files; lines are counted first, by a job of their own     |
-| parquet                       | some rows each                                                     |
+| plain lines of a folder       | bytes of files; lines are counted first, by a job of their own     |
+| Parquet                       | some rows each                                                     |
+| other files, S3               | some files each; records are counted first, by a job of their own  |
 | generator with `count`        | some numbers each                                                 |
 | any other that ends           | one, read through the source's own producer                       |
 | journalled, with a kept journal | one a front: the recorded runs                                  |
@@ -14,33 +14,23 @@ Keeps: record numbers, and so times, are the streaming engine's. Does not: read 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from flamestream.adapters.sources import GeneratorSpec, ParquetSpec
-from flamestream.adapters.sources.documents import Documents
-from flamestream.adapters.sources.files import is_gzip
+from flamestream.adapters.sources import GeneratorSpec
+from flamestream.adapters.sources.cut_files import ALL, Reading, in_pieces
+from flamestream.adapters.sources.files import Found, is_gzip
 from flamestream.adapters.sources.files_spec import FilesSpec
+from flamestream.adapters.sources.formats import Mark
 from flamestream.adapters.sources.lines import Lines as LinesFormat
 from flamestream.adapters.sources.lines import Text
 from flamestream.adapters.sources.listing import LocalFiles, places
-from flamestream.adapters.sources.parquet_table import Table, rows_in_pieces
-from flamestream.adapters.sources.pieces import (
-    PIECE_RECORDS,
-    Files,
-    Lines,
-    Part,
-    Piece,
-    Runs,
-    Stamps,
-    files_in_groups,
-    numbers_in_pieces,
-    parts_of,
-)
+from flamestream.adapters.sources.pieces import Lines, Part, Piece, Runs, Stamps, numbers_in_pieces, parts_of
 from flamestream.adapters.sources.recorded import RecordedSource
-from flamestream.adapters.sources.windows import FileWindow, LineWindow, NumberWindow, Planner, RowWindow, Window
+from flamestream.adapters.sources.windows import NumberWindow, Planner, RecordWindow, Window
 from flamestream.adapters.spec import convert, function_of
 from flamestream.model.errors import UserError
-from flamestream.model.time import Time
+from flamestream.model.time import START, Time
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +60,10 @@ def _pieces(spark: Any, each: Input, end: Time | None) -> Sequence[Piece]:
     where = f"spec.sources.{each.name}.{kind}"
     if not each.source.front.timed:
         return [_recorded(each, end)]
+    if each.source.behind > START:  # pieces are stamped from the beginning of time
+        return [Below(each.source, end)]
     if kind == "files":
-        return _file_pieces(spark, each, convert(FilesSpec, fields, where), end)
-    if kind == "parquet":
-        return rows_in_pieces(each.stamps, _table(each, convert(ParquetSpec, fields, where)), PIECE_RECORDS)
+        return _file_pieces(spark, each, convert(FilesSpec, fields, where))
     if kind == "generator":
         spec = convert(GeneratorSpec, fields or {}, where)
         function = None if spec.function is None else function_of(spec.function, f"{where}.function")
@@ -112,29 +102,37 @@ def _check_bounded(each: Input) -> None:
         raise UserError(f"source {each.name!r} has no end, so a batch cannot read it: bound it, or use another runner")
 
 
-def _file_pieces(spark: Any, each: Input, spec: FilesSpec, end: Time | None) -> Sequence[Piece]:
-    if not _is_local_text(spec):
-        return [Below(each.source, end)]
-    place = LocalFiles(places(spec.path, spec.paths), spec.pattern)
-    found = place.listing(settled_only=False)
-    pieces: list[Piece] = []
-    first = 0
-    if not spec.by_line:
-        for files in files_in_groups(found):
-            pieces.append(Files(each.stamps, first, files, place, Documents(each.name, spec.encoding)))
-            first += len(files)
+def _file_pieces(spark: Any, each: Input, spec: FilesSpec) -> Sequence[Piece]:
+    reading = Reading.of(spec, each.name, f"spec.sources.{each.name}")
+    found = reading.place().listing(settled_only=False)
+    if _is_plain(spec, found):
+        place, form, first = LocalFiles(places(spec.path, spec.paths), spec.pattern), LinesFormat(each.name, Text(spec.encoding)), 0
+        pieces: list[Piece] = []
+        groups = parts_of(found)
+        for group, count in zip(groups, _counts(spark, groups), strict=True):
+            pieces.append(Lines(each.stamps, first, group, place, form))
+            first += count
         return pieces
-    if any(is_gzip(file) for file in found):
-        return [Below(each.source, end)]
-    groups = parts_of(found)
-    for group, count in zip(groups, _counts(spark, groups), strict=True):
-        pieces.append(Lines(each.stamps, first, group, place, LinesFormat(each.name, Text(spec.encoding))))
-        first += count
-    return pieces
+    return in_pieces(each.stamps, found, _records_of(spark, reading, found, spec.by_line), reading)
 
 
-def _table(each: Input, spec: ParquetSpec) -> Table:
-    return Table.at(each.name, spec.path, spec.columns)
+def _is_plain(spec: FilesSpec, found: Sequence[Found]) -> bool:
+    """Lines that can be found without reading all that stands before them."""
+    plain = spec.format == "text" and spec.by_line and not spec.in_s3 and spec.manifest is None
+    return plain and not any(map(is_gzip, found))
+
+
+def _records_of(spark: Any, reading: Reading, found: Sequence[Found], by_line: bool) -> list[int]:
+    """How many records each file has: counted where there are cores."""
+    if not by_line or not found:
+        return [1] * len(found)
+    slices = min(len(found), 4 * int(spark.sparkContext.defaultParallelism))
+    counts: list[int] = spark.sparkContext.parallelize(found, slices).map(partial(_records_in, reading)).collect()
+    return counts
+
+
+def _records_in(reading: Reading, file: Found) -> int:
+    return reading.skip(file, Mark(), ALL)
 
 
 def _counts(spark: Any, groups: list[list[Part]]) -> list[int]:
@@ -160,29 +158,10 @@ def _window(each: Input) -> Window:
         spec = convert(GeneratorSpec, fields or {}, where)
         function = None if spec.function is None else function_of(spec.function, f"{where}.function")
         return NumberWindow(each.stamps, spec.count, spec.rate, function)
-    if each.source.front.timed and kind == "parquet":
-        return RowWindow(each.stamps, _table(each, convert(ParquetSpec, fields, where)))
     if each.source.front.timed and kind == "files":
-        return _file_window(each, convert(FilesSpec, fields, where))
+        reading = Reading.of(convert(FilesSpec, fields, where), each.name, f"spec.sources.{each.name}")
+        return RecordWindow(each.stamps, reading.place().listing(settled_only=False), reading)
     raise UserError(
         f"source {each.name!r} cannot be read in micro-batches: its records get their times as they come, and Spark's offset log cannot "
         "say which. Use the streaming runner for it"
     )
-
-
-def _file_window(each: Input, spec: FilesSpec) -> Window:
-    place = LocalFiles(places(spec.path, spec.paths), spec.pattern)
-    if not _is_local_text(spec) or (spec.by_line and any(map(is_gzip, place.listing(settled_only=False)))):
-        raise UserError(
-            f"source {each.name!r} cannot be read in micro-batches: only plain text of a folder can. Use the batch or the streaming runner "
-            "for rows, packed files and S3, or save the input as Parquet (`save_input`)"
-        )
-    found = place.listing(settled_only=False)
-    if spec.by_line:
-        return LineWindow(each.stamps, found, place, LinesFormat(each.name, Text(spec.encoding)))
-    return FileWindow(each.stamps, found, place, Documents(each.name, spec.encoding))
-
-
-def _is_local_text(spec: FilesSpec) -> bool:
-    """Its records can be found without reading all that stands before."""
-    return spec.format == "text" and not spec.in_s3 and spec.manifest is None

@@ -128,8 +128,7 @@ class KeyedLevel:
             for _ in self._rows(batch.filter(mine) if passing.num_rows else batch):
                 yield from self._walk.out.take()
         self._end_key()
-        self._walk.halt()
-        yield from self._walk.out.take()
+        yield from self._walk.end()
 
     def _rows(self, batch: Any) -> Iterator[None]:
         """Take each row; stop whenever the outbox is full."""

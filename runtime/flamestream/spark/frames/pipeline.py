@@ -30,8 +30,8 @@ def levels_of(rows: Any, meaning: Meaning, *, partitions: int, earlier: StatePla
     """The same from the rows at the first doors."""
     stages = stages_of(meaning.graph.get())
     for level in range(1, stages.depth + 1):
-        stage = _stage_expression(stage_column(stages, level))
-        rows = placed(rows, meaning.slots, partitions).sortWithinPartitions(stage, "key", "meta")
+        here = [] if len(stages.at(level)) == 1 else [_stage_expression(stage_column(stages, level))]
+        rows = placed(rows, meaning.slots, partitions).sortWithinPartitions(*here, "key", "meta")  # first bytes are compared as a number
         rows = rows.mapInArrow(RunLevel(meaning, level, partitions, earlier), SPARK_SCHEMA)
     return rows
 

@@ -4,7 +4,7 @@
 |------------------|-----------------------------------|-------------------|-------------------------|----------------------|
 | keyed vertex     | an item at its door               | canonical         | the item's              | canonical            |
 | sink, or errors  | a result                          | empty             | the item's              | canonical            |
-| HALT             | an error that ends the job        | empty             | the item's              | canonical ErrorValue |
+| HALT             | an error that ends the job        | the item's meta   | its run's floor         | canonical ErrorValue |
 | `state_row(v)`   | vertex v's state afterwards       | canonical         | empty                   | flag, then a state   |
 
 Canonical encodings and metas compare as bytes, so Spark sorts and groups them without a look inside.
@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 HALT: Final = -(1 << 30)
-"""Before everything else in a partition."""
+"""Its floor comes before every item of its run, so that whoever sees metas ascend stops in front of them."""
 FULL: Final = b"\x01"
 CHANGE: Final = b"\x00"
 """In front of a state."""
@@ -44,6 +44,12 @@ def state_row(vertex: int) -> int:
 def vertex_of_state(to: int) -> int:
     """The vertex of `state_row`."""
     return -2 - to
+
+
+def halts(slots: int, meta: bytes, error: bytes) -> Any:
+    """Tell every slot about the least error of a task."""
+    columns = [[HALT] * slots, list(range(slots)), [meta] * slots, [meta[:8]] * slots, [error] * slots]
+    return pa.record_batch([pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
 
 class Outbox:

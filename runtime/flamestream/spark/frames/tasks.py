@@ -5,6 +5,7 @@ Does not: decide anything (pipeline.py).
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from flamestream.adapters.sources.pieces import Piece
@@ -12,10 +13,11 @@ from flamestream.model.errors import Bug
 from flamestream.model.graph import Graph
 from flamestream.model.meta import COMPONENTS, Meta, child, floor
 from flamestream.model.payload import ErrorValue
+from flamestream.spark.frames import native
 from flamestream.spark.frames.job_graph import JobGraph
 from flamestream.spark.frames.kept_state import EarlierState, StatePlace
 from flamestream.spark.frames.keyed import KeyedLevel
-from flamestream.spark.frames.stages import stages_of
+from flamestream.spark.frames.stages import Stages, stages_of
 from flamestream.spark.frames.walk import Walk
 
 
@@ -36,6 +38,10 @@ class Meaning:
         graph = self.graph.get()
         return graph, Walk(graph, self.slots, fail=self.fail, debug=self.debug)
 
+    def native(self) -> native.NativeWalk:
+        """The same in the kernel."""
+        return native.NativeWalk(self.graph.get(), self.slots, fail=self.fail, debug=self.debug)
+
 
 @dataclass(frozen=True, slots=True)
 class ReadPieces:
@@ -52,14 +58,24 @@ class ReadPieces:
 
 def walked(meaning: Meaning, pieces: Iterable[tuple[int, Piece]]) -> Iterator[Any]:
     """The rows that the records of (source vertex, piece) come to."""
+    if native.THERE:
+        yield from _walked_natively(meaning, pieces)
+        return
     _, walk = meaning.walk()
     out = walk.out
     for vertex, piece in pieces:
         for _ in _entered(walk, vertex, piece):
             if out.full:
                 yield from out.take()
-    walk.halt()
-    yield from out.take()
+    yield from walk.end()
+
+
+def _walked_natively(meaning: Meaning, pieces: Iterable[tuple[int, Piece]]) -> Iterator[Any]:
+    walk = meaning.native()
+    for vertex, piece in pieces:
+        for time, first, records in piece.runs():
+            yield from walk.enter(vertex, floor(time), first, list(records))
+    yield from walk.end()
 
 
 def _entered(walk: Walk, vertex: int, piece: Piece) -> Iterator[None]:
@@ -101,9 +117,15 @@ class RunLevel:
     earlier: StatePlace | None = None
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        stages = stages_of(self.meaning.graph.get())
+        here = stages.at(self.level)
+        if native.THERE and not self.meaning.keep_state and self.earlier is None and stages.cyclic.isdisjoint(here):
+            walk = self.meaning.native()
+            return chain(walk.fold(batches, here), walk.end())
+        return self._by_reference(batches, stages)
+
+    def _by_reference(self, batches: Iterable[Any], stages: Stages) -> Iterator[Any]:
         graph, walk = self.meaning.walk()
         earlier = None if self.earlier is None else EarlierState(self.earlier, task_slots(self.meaning.slots, self.partitions))
-        keyed = KeyedLevel(
-            graph, stages_of(graph), self.level, walk, keep_state=self.meaning.keep_state, debug=self.meaning.debug, earlier=earlier
-        )
+        keyed = KeyedLevel(graph, stages, self.level, walk, keep_state=self.meaning.keep_state, debug=self.meaning.debug, earlier=earlier)
         return keyed.process(batches)

@@ -8,7 +8,7 @@ Keeps: metas, slots and error items are those of the engine. A loop does not rec
 Does not: hold state (keyed.py).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from flamestream.core import user_code
@@ -17,7 +17,7 @@ from flamestream.model import payload as codec
 from flamestream.model.graph import Graph, Kind, Vertex
 from flamestream.model.meta import COMPONENTS, Meta, child, components
 from flamestream.model.payload import ErrorValue
-from flamestream.spark.frames.rows import HALT, Outbox
+from flamestream.spark.frames.rows import Outbox, halts
 from flamestream.spark.frames.stages import KEYED
 
 Enter = Callable[[Meta, Any], None]
@@ -67,11 +67,11 @@ class Walk:
         if self.least_error is None or meta < self.least_error[0]:
             self.least_error = (meta, encoded)
 
-    def halt(self) -> None:
-        """At a task's end under `onError: fail`: tell every slot about the least error."""
+    def end(self) -> Iterator[Any]:
+        """What is left, and what `onError: fail` has to tell every slot."""
+        yield from self.out.take()
         if self._fail and self.least_error is not None:
-            for slot in range(self._slots):
-                self.out.add(HALT, slot, b"", *self.least_error)
+            yield halts(self._slots, *self.least_error)
 
     def failed(self, vertex: Vertex) -> Callable[[Meta, ErrorValue], None]:
         """Error items of `vertex`: their trace ends with its id, so errors of several vertices for one item do not tie."""

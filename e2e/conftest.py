@@ -59,12 +59,14 @@ def fresh() -> str:
 def stream(installation: Installation, kube: Kube) -> Iterator[Stream]:
     """A job of two workers and a standby that gets 20 documents a second, until the module's end."""
     made = Stream(kube, installation, words=60, name=fresh())  # state outlives a job's object: a new stream is a new job
-    made.prepare()
-    made.apply()
-    made.wait_ready()
-    made.send(20, 1_000_000)
-    made.wait_flowing()
-    yield made
-    if not os.environ.get("E2E_KEEP"):
-        kube.delete("flamestreamjob", made.name, "--timeout=90s")
-        kube.delete("pod", "outside")
+    try:
+        made.prepare()
+        made.apply()
+        made.wait_ready()
+        made.send(20, 1_000_000)
+        made.wait_flowing()
+        yield made
+    finally:
+        if not os.environ.get("E2E_KEEP"):
+            kube.delete("flamestreamjob", made.name, "--timeout=90s")
+            kube.delete("pod", "outside", "--force", "--grace-period=0")

@@ -35,6 +35,10 @@ class Layout:
         return self.add(media_type, file)
 
 
+def _named(name: str) -> dict[str, str]:
+    return {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name.rpartition(":")[2]}
+
+
 def pack(layers: list[Path], name: str, out: Path, config: dict[str, Any]) -> None:
     """Write `out`, whole or not at all."""
     with tempfile.TemporaryDirectory(dir=out.parent) as folder:
@@ -47,10 +51,10 @@ def pack(layers: list[Path], name: str, out: Path, config: dict[str, Any]) -> No
         manifest_type = _TYPE.format("manifest.v1+json")
         described = layout.add_json(_TYPE.format("config.v1+json"), image)
         entry = layout.add_json(manifest_type, {"schemaVersion": 2, "mediaType": manifest_type, "config": described, "layers": entries})
-        entry["annotations"] = {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name.rpartition(":")[2]}
         entry["platform"] = {"architecture": "amd64", "os": "linux"}
+        named = [entry | {"annotations": _named(each)} for each in name.split(",")]
         part = Path(folder) / "image.tar"
-        _write(part, layout, {"oci-layout": {"imageLayoutVersion": "1.0.0"}, "index.json": {"schemaVersion": 2, "manifests": [entry]}})
+        _write(part, layout, {"oci-layout": {"imageLayoutVersion": "1.0.0"}, "index.json": {"schemaVersion": 2, "manifests": named}})
         os.replace(part, out)
 
 
@@ -67,7 +71,7 @@ def _write(part: Path, layout: Layout, heads: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("name", help="full name, like localhost/app:1")
+    parser.add_argument("name", help="full name, like localhost/app:1; several for the same content: with commas")
     parser.add_argument("out", type=Path)
     parser.add_argument("--layer", type=Path, action="append", required=True, help="a tar; the lowest first")
     parser.add_argument("--entrypoint", default="", help="words, separated by commas")

@@ -58,6 +58,10 @@ def test_a_killed_leader_delays_no_output(stream: Stream, report: Report) -> Non
     assert stream.installation.leader() != before, "somebody else leads, or the same pod began again"
 
 
+def test_an_executor_killed_while_nobody_leads_costs_no_item(stream: Stream, report: Report) -> None:
+    broken(stream, report, "executor killed while the leader is dead", lambda: faults.kill_leader_and_executor(stream), wait=15)
+
+
 def test_zookeeper_may_be_away(stream: Stream, report: Report) -> None:
     broken(stream, report, "ZooKeeper away for 30 s", lambda: faults.away(stream.installation, "zookeeper", 30))
 

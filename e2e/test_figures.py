@@ -11,7 +11,7 @@ from e2e.support.kube import Kube, until
 from e2e.support.stream import Stream
 
 PER_SECOND = 50
-SETTLES, TAKES = 60, 30
+SETTLES, TAKES, IDLE = 60, 30, 240
 """Seconds."""
 
 
@@ -36,3 +36,47 @@ def test_latency_outside_and_as_the_status_has_it(quick: Stream, report: Callabl
     found = quick.ask(f"/latency?first={first}&last={PER_SECOND * (SETTLES + TAKES)}")
     assert found["documents"] > 0 and found["p50"] <= found["p99"]
     report("latency", per_second=PER_SECOND, **found, status=quick.status().get("latency"))
+
+
+def test_what_an_idle_job_costs(quick: Stream, report: Callable[..., None]) -> None:
+    """No documents for some minutes: what the API server is asked for on account of the job, and the operator's memory."""
+    time.sleep(30)  # what follows from the last documents is through
+    pods = operators(quick)
+    before = requests(quick, pods)
+    time.sleep(IDLE)
+    asked = {what: count - before.get(what, 0) for what, count in requests(quick, pods).items() if count > before.get(what, 0)}
+    memory = {pod: round(figure(quick, pod, "process_resident_memory_bytes") / 1e6) for pod in pods}
+    per_hour = round(sum(asked.values()) * 3600 / IDLE)
+    report("idle job", requests_per_hour=per_hour, asked=asked, seconds=IDLE, operator_mb=memory)
+    assert per_hour <= 120, asked
+
+
+def operators(stream: Stream) -> list[str]:
+    pods = stream.installation.system.list("pods", "app.kubernetes.io/component=operator")
+    return [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+
+def metrics_of(stream: Stream, pod: str) -> list[str]:
+    path = f"/api/v1/namespaces/{stream.installation.system.namespace}/pods/{pod}:8080/proxy/metrics"
+    return stream.kube.run("get", "--raw", path).splitlines()
+
+
+def figure(stream: Stream, pod: str, name: str) -> float:
+    return sum(float(line.rpartition(" ")[2]) for line in metrics_of(stream, pod) if line.startswith(name))
+
+
+def requests(stream: Stream, pods: list[str]) -> dict[str, float]:
+    """By whom and what for: the operator's as it counts them, the Lease apart; Spark's from the API server, which knows no askers: who
+    lists or watches the pods of one namespace is a driver, or this operator's watch, which ends every ten minutes."""
+    found: dict[str, float] = {}
+    for pod in pods:
+        for line in metrics_of(stream, pod):
+            if line.startswith("flamestream_operator_api_requests_total{") and 'kind="Lease"' not in line:
+                labels, _, count = line.partition("{")[2].rpartition(" ")
+                found[f"operator {labels.rstrip('}')}"] = found.get(f"operator {labels.rstrip('}')}", 0) + float(count)
+    for line in stream.kube.run("get", "--raw", "/metrics").splitlines():
+        if line.startswith("apiserver_request_total{") and 'resource="pods"' in line and 'scope="namespace"' in line:
+            verb = line.partition('verb="')[2].partition('"')[0]
+            if verb in ("LIST", "WATCH"):
+                found[f"{verb} pods"] = found.get(f"{verb} pods", 0) + float(line.rpartition(" ")[2])
+    return found

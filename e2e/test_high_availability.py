@@ -1,5 +1,6 @@
 """A job as two Spark applications: losing a driver, or the whole node of one, is losing some workers; the others go on."""
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -18,14 +19,16 @@ Report = Callable[..., None]
 def pair(installation: Installation, kube: Kube) -> Iterator[Stream]:
     """Two workers and two standbys in two applications. A job a test: after a lost node both applications are on the other one."""
     made = Stream(kube, installation, words=60, standby=2, high_availability=True, name=fresh())
-    made.prepare()
-    made.apply()
-    made.wait_ready(300)
-    made.send(20, 1_000_000)
-    made.wait_flowing()
-    yield made
-    kube.delete("flamestreamjob", made.name, "--timeout=90s")
-    kube.delete("pod", "outside")
+    try:
+        made.prepare()
+        made.apply()
+        made.wait_ready(300)
+        made.send(20, 1_000_000)
+        made.wait_flowing()
+        yield made
+    finally:
+        kube.delete("flamestreamjob", made.name, "--timeout=90s")
+        kube.delete("pod", "outside", "--force", "--grace-period=0")
 
 
 def test_a_killed_driver_takes_its_own_workers_only(pair: Stream, report: Report) -> None:
@@ -41,15 +44,19 @@ def test_a_lost_node_takes_one_application_only(pair: Stream, report: Report, ve
     elsewhere = [pod["spec"]["nodeName"] for pod in pair.workers() if pod["spec"]["nodeName"] != pair.installation.node]
     if not elsewhere:
         pytest.skip("every worker is beside ZooKeeper: there is no other node to lose")
-    faults.lead_from(pair.installation, elsewhere[0] if leader == "lost with it" else pair.installation.node)
+    node = elsewhere[0]
+    faults.names_elsewhere(node)
+    faults.lead_from(pair.installation, node if leader == "lost with it" else pair.installation.node)
+
+    def lose() -> None:
+        faults.break_node(verb, node)
+        faults.wait_node(node, ready=False)
+        began = time.monotonic()
+        until("all workers are there again", lambda: len(pair.ready_workers(node)) >= 4, 180, 0.3)
+        report(f"capacity back after node {verb}, the operator's leader {leader}", not_ready_plus_s=round(time.monotonic() - began, 1))
+
     try:
-        broken(
-            pair,
-            report,
-            f"node {verb} (two applications), the operator's leader {leader}",
-            lambda: faults.break_node(verb, elsewhere[0]),
-            wait=25,
-        )
+        broken(pair, report, f"node {verb} (two applications), the operator's leader {leader}", lose, wait=2)
     finally:
-        faults.break_node(back, elsewhere[0])
-        faults.wait_node(elsewhere[0], ready=True)
+        faults.break_node(back, node)
+        faults.wait_node(node, ready=True)

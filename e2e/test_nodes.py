@@ -27,6 +27,7 @@ def victim(stream: Stream) -> str:
 def test_a_lost_node_costs_no_item(stream: Stream, report: Report, verb: str, back: str) -> None:
     until("a worker on another node", lambda: len(stream.workers()) >= stream.replicas + stream.standby, 120, 0.5)
     node = victim(stream)
+    faults.names_elsewhere(node)
     try:
         broken(stream, report, f"node {verb}", lambda: faults.break_node(verb, node), wait=25)
     finally:

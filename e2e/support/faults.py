@@ -4,6 +4,7 @@ import os
 import shlex
 import subprocess
 import time
+from typing import Any
 
 from e2e.support.installation import RELEASE, SYSTEM, Installation
 from e2e.support.kube import Kube, until
@@ -68,6 +69,13 @@ def kill_leader(stream: Stream) -> None:
     signal_process(stream.installation.system, stream.installation.leader(), "operator")
 
 
+def kill_leader_and_executor(stream: Stream) -> None:
+    """Nobody leads when the executor goes."""
+    victim = stream.active_workers()[0]
+    kill_leader(stream)
+    stream.kube.run("delete", "pod", victim, "--wait=false", "--force", "--grace-period=0")
+
+
 def lead_from(installation: Installation, node: str) -> None:
     """Until the operator that leads is on `node`: there is one on each."""
     system = installation.system
@@ -90,6 +98,45 @@ def away(installation: Installation, what: str, seconds: float) -> None:
     time.sleep(seconds)
     system.run("scale", f"statefulset/{RELEASE}-{what}", "--replicas=1")
     system.run("rollout", "status", f"statefulset/{RELEASE}-{what}", "--timeout=120s")
+
+
+def other_node(installation: Installation) -> str:
+    """One without ZooKeeper and S3; "" if there is none."""
+    names = [node["metadata"]["name"] for node in Kube("default").list("nodes")]
+    return next((name for name in names if name != installation.node), "")
+
+
+def hold(node: str, held: bool) -> None:
+    """Whether new pods stay away from it."""
+    Kube("default").run("cordon" if held else "uncordon", node)
+
+
+def drain(node: str) -> None:
+    """As whoever maintains it does."""
+    Kube("default").run("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=400s", within=420)
+
+
+def names_elsewhere(node: str) -> None:
+    """The cluster's name service off this node, as far as it has but one replica: losing that is another fault than losing a node."""
+    kube = Kube("kube-system")
+
+    def served() -> bool:
+        pods = kube.list("pods", "k8s-app=kube-dns")
+        for pod in pods:  # also one that was placed here before the scheduler had heard
+            if pod["spec"].get("nodeName") == node and "deletionTimestamp" not in pod["metadata"]:
+                kube.run("delete", "pod", pod["metadata"]["name"], "--grace-period=1", "--wait=false")
+        return all(_serves(pod, node) for pod in pods)
+
+    hold(node, True)
+    try:
+        until("names are served", served, 120, 1)
+    finally:
+        hold(node, False)
+
+
+def _serves(pod: dict[str, Any], node: str) -> bool:
+    ready = [each.get("ready") for each in pod["status"].get("containerStatuses") or ()]
+    return pod["spec"].get("nodeName") not in (None, node) and bool(ready) and all(ready)
 
 
 def can_break_nodes() -> bool:

@@ -16,6 +16,8 @@ SYSTEM = "flamestream-system"
 DISK = "/var/tmp/flamestream-e2e"
 """On the nodes: claims of ZooKeeper and S3, and the folder that stands for a shared volume."""
 IMAGE = os.environ.get("E2E_IMAGE", "localhost/flamestream:e2e")
+OTHER_IMAGE = os.environ.get("E2E_OTHER_IMAGE", "" if "E2E_IMAGE" in os.environ else f"{IMAGE}-other")
+"""The same content under another name, for a job that gets another image; "": there is none."""
 S3_IMAGE = os.environ.get("E2E_S3_IMAGE", "localhost/versitygw:e2e")
 
 

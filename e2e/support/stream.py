@@ -131,6 +131,11 @@ class Stream:
         pods = self.kube.list("pods", f"flamestream.dev/job={self.name},flamestream.dev/role=worker")
         return [pod for pod in pods if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]]
 
+    def ready_workers(self, elsewhere: str = "") -> list[dict[str, Any]]:
+        """Those that the coordinator knows: a pod's readiness gate says so. Not of node `elsewhere`, which may be lost."""
+        told = lambda pod: any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions", ()))  # noqa: E731
+        return [pod for pod in self.workers() if told(pod) and pod["spec"]["nodeName"] != elsewhere]
+
     def drivers(self) -> list[dict[str, Any]]:
         """The same of driver pods."""
         pods = self.kube.list("pods", f"flamestream.dev/job={self.name},flamestream.dev/role=driver")

@@ -61,7 +61,10 @@ class FakeKubernetes:
         return self._write("patch", kind, lambda: self.merge((kind, namespace, name), patch))
 
     async def delete(self, kind: str, namespace: str, name: str, *, grace: int | None = None) -> None:
-        self._write("delete", kind, lambda: self.remove((kind, namespace, name)))
+        key = (kind, namespace, name)
+        if grace is not None and key in self.things and self.things[key]["metadata"].get("finalizers"):
+            self.merge(key, {"metadata": {"deletionGracePeriodSeconds": grace}})  # it may be shortened
+        self._write("delete", kind, lambda: self.remove(key))
 
     def _write(self, verb: str, kind: str, work: Callable[[], Any]) -> Any:
         self.requests += 1

@@ -108,6 +108,13 @@ class DeletePod:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkReady:
+    """The worker in this pod is connected: from now on the disruption budget counts it."""
+
+    pod: Object
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteSnapshot:
     """Its own reconciler removes what it stands for."""
 
@@ -178,6 +185,7 @@ Action = (
     | Try
     | Create
     | DeletePod
+    | MarkReady
     | DeleteSnapshot
     | DeleteJob
     | Coordinate

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.core import actions as do
 from flamestream_operator.core.effects import settings_of
-from flamestream_operator.core.seen import Seen, ip_of, is_going, node_of
+from flamestream_operator.core.seen import AT_ONCE, Seen, ip_of, is_going, lingers, node_of
 from flamestream_operator.core.wanted import Wanted
 from flamestream_operator.objects.meta import FINALIZER, is_owned
 from flamestream_operator.objects.small import build_token
@@ -35,8 +35,8 @@ def _actions(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do
         yield do.End()
     left = [pod for pod in (*seen.of_role("driver"), *seen.of_role("worker")) if node_of(pod) not in seen.dead_nodes]
     for pod in seen.of_role("driver"):
-        if is_owned(pod, seen.job) and (not is_going(pod) or node_of(pod) in seen.dead_nodes):
-            grace = 0 if node_of(pod) in seen.dead_nodes else None
+        if is_owned(pod, seen.job) and (lingers(pod) or node_of(pod) in seen.dead_nodes):
+            grace = 0 if node_of(pod) in seen.dead_nodes else AT_ONCE
             yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=grace)
     if left:
         return

@@ -111,10 +111,11 @@ def _retired(status: JobResourceStatus, drivers: Iterable[DriverStatus], now: fl
 
 def _connected(seen: Seen, driver: DriverStatus) -> int:
     """Workers of a launch that the coordinator knows."""
-    if seen.coordinated is None:
-        return 0
-    ips = {member.ip for member in seen.coordinated.members}
-    return sum(1 for pod in seen.workers_of(driver.launch) if ip_of(pod) in ips)
+    return sum(1 for pod in seen.workers_of(driver.launch) if ip_of(pod) in _ips(seen))
+
+
+def _ips(seen: Seen) -> set[str]:
+    return {member.ip for member in seen.coordinated.members} if seen.coordinated is not None else set()
 
 
 def has_handed_over(seen: Seen, driver: DriverStatus) -> bool:
@@ -138,7 +139,7 @@ def _leaves(seen: Seen, driver: DriverStatus) -> bool:
 
 def _has_survivors(seen: Seen, driver: DriverStatus) -> bool:
     """Workers of it on other nodes still carry the stream, and would go with its pod's object: it stays until others are there."""
-    return _connected(seen, driver) > 0
+    return any(ip_of(pod) in _ips(seen) for pod in seen.workers_of(driver.launch) if node_of(pod) not in seen.dead_nodes)
 
 
 def _ending(seen: Seen, driver: DriverStatus) -> Ending | None:

@@ -18,7 +18,7 @@ from flamestream_operator.core.launching import files_of, launch_of
 from flamestream_operator.core.plan import Plan
 from flamestream_operator.core.preflight import may_restore, trial_of
 from flamestream_operator.core.scheduled import kept
-from flamestream_operator.core.seen import Seen, ip_of, is_going, node_of, phase_of
+from flamestream_operator.core.seen import AT_ONCE, Seen, ip_of, is_going, lingers, node_of, phase_of, waits_for_word
 from flamestream_operator.core.settings import JobSettings
 from flamestream_operator.core.wanted import Wanted
 from flamestream_operator.objects.meta import Object, is_owned
@@ -136,8 +136,8 @@ def _strays(seen: Seen, status: JobResourceStatus) -> Iterator[do.Action]:
         lost = node_of(pod) in seen.dead_nodes
         if lost and driver is None and _fenced(seen, pod):
             yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=0)
-        elif (driver is None or ended) and not is_going(pod) and not (stopping and _still_stopping(seen, status)):
-            yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"])
+        elif (driver is None or ended) and lingers(pod) and not (stopping and _still_stopping(seen, status)):
+            yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=AT_ONCE)
 
 
 def _still_stopping(seen: Seen, status: JobResourceStatus) -> bool:
@@ -154,12 +154,15 @@ def _fenced(seen: Seen, pod: Object) -> bool:
 
 def _workers(seen: Seen, status: JobResourceStatus) -> Iterator[do.Action]:
     active = status.run.stage in _HOSTED and seen.coordinated is not None
+    connected = {member.ip for member in seen.coordinated.members} if seen.coordinated is not None else set()
     for pod in seen.of_role("worker"):
         ip = ip_of(pod)
         if node_of(pod) in seen.dead_nodes:
             yield from _on_dead_node(seen, pod, active)
         elif active and ip and is_going(pod) and ip not in seen.retired:
             yield do.Retire(ip)
+        elif ip in connected and not is_going(pod) and waits_for_word(pod):
+            yield do.MarkReady(pod)
 
 
 def _on_dead_node(seen: Seen, pod: Object, active: bool) -> Iterator[do.Action]:

@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flamestream.adapters.status_file import JobStatus
-from flamestream_operator.objects.meta import LAUNCH, ROLE, Object
+from flamestream_operator.objects.meta import CONNECTED, LAUNCH, ROLE, Object
+
+AT_ONCE = 1
+"""Seconds of grace for a driver whose workers have ended or handed over: its hook waits for them, and they need it no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,18 @@ def phase_of(pod: Object) -> str:
 def is_going(pod: Object) -> bool:
     """Whether its deletion was asked for."""
     return bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def lingers(pod: Object) -> bool:
+    """Whether it is to stay for a while yet, though perhaps somebody has asked for its deletion."""
+    return not is_going(pod) or int(pod["metadata"].get("deletionGracePeriodSeconds") or 0) > AT_ONCE
+
+
+def waits_for_word(pod: Object) -> bool:
+    """Whether it would be ready if it were said that its worker is connected."""
+    gates = [gate.get("conditionType") for gate in pod.get("spec", {}).get("readinessGates") or ()]
+    said = [each for each in pod.get("status", {}).get("conditions") or () if each.get("type") == CONNECTED]
+    return CONNECTED in gates and not any(each.get("status") == "True" for each in said)
 
 
 def node_of(pod: Object) -> str:

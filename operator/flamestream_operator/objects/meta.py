@@ -16,6 +16,8 @@ REVISION: Final = f"{GROUP}/revision"
 SCHEDULED: Final = f"{GROUP}/scheduled"
 """Label of savepoints by the clock."""
 MANAGED: Final = {"app.kubernetes.io/managed-by": "flamestream"}
+CONNECTED: Final = f"{GROUP}/connected"
+"""Readiness gate of a worker's pod: the coordinator knows its worker."""
 FINALIZER: Final = f"{GROUP}/cleanup"
 
 

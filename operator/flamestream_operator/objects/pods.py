@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from flamestream.cli.manifest import Spec
 from flamestream_operator.objects import names
-from flamestream_operator.objects.meta import APPLICATION, JOB, LAUNCH, ROLE, Object, labels, metadata, owner, pod_labels
+from flamestream_operator.objects.meta import APPLICATION, CONNECTED, JOB, LAUNCH, ROLE, Object, labels, metadata, owner, pod_labels
 from flamestream_operator.objects.quantities import memory_of
 
 CONFIG: Final = "/etc/flamestream/config"
@@ -23,6 +23,11 @@ _CONTAINER_SECURITY: Final[Object] = {
 }  # fmt: skip
 _SHORT: Final = 2
 """Seconds that a pod stays bound to a node that is gone."""
+HAND_OVER: Final = 4
+"""Seconds that a worker lives on when its pod is to stop: the operator sees that at once and hands its slots over, which takes some tenths
+of a second; if another operator is just beginning to lead, it takes as long as that."""
+SUCCEED: Final = 240
+"""The same of a driver, whose workers go with it: its successor starts beside it, takes over, and then the operator ends it sooner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +80,7 @@ def build_driver_pod(launch: Launch) -> Object:
         "resources": _resources(launch.spec.driver.resources),
         "securityContext": dict(_CONTAINER_SECURITY),
         "volumeMounts": [*_mounts(launch), _mount("config", CONFIG, True), _mount("secret", SECRET, True)],
+        "lifecycle": _stays(SUCCEED),
         **_credentials(launch),
     }
     volumes = [
@@ -83,7 +89,7 @@ def build_driver_pod(launch: Launch) -> Object:
         {"name": "secret", "secret": {"secretName": names.token(launch.name, launch.run), "defaultMode": 0o440}},
     ]
     spec = {**_common(launch, "driver"), "restartPolicy": "Never", "containers": [container], "volumes": volumes}
-    spec |= {"serviceAccountName": launch.account, "automountServiceAccountToken": True, "terminationGracePeriodSeconds": 5}
+    spec |= {"serviceAccountName": launch.account, "automountServiceAccountToken": True, "terminationGracePeriodSeconds": SUCCEED + 5}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": _with_users(launch, meta), "spec": spec}
 
 
@@ -95,11 +101,11 @@ def build_executor_template(launch: Launch) -> Object:
         "env": [*launch.spec.pods.env],
         "securityContext": dict(_CONTAINER_SECURITY),
         "volumeMounts": _mounts(launch),
-        "lifecycle": {"preStop": {"exec": {"command": ["/opt/flamestream/entrypoint", "handover"]}}},
+        "lifecycle": _stays(HAND_OVER),
         **_credentials(launch),
     }
     spec = {**_common(launch, "worker"), "containers": [container], "volumes": _volumes(launch), "automountServiceAccountToken": False}
-    spec |= {"terminationGracePeriodSeconds": 10}
+    spec |= {"terminationGracePeriodSeconds": 10, "readinessGates": [{"conditionType": CONNECTED}]}  # or a drain takes the last that works
     return {"apiVersion": "v1", "kind": "Pod", "metadata": _with_users(launch, meta), "spec": spec}
 
 
@@ -213,6 +219,10 @@ def _credentials(launch: Launch) -> Object:
     return {"envFrom": [{"secretRef": {"name": secret}}]} if secret else {}
 
 
+def _stays(seconds: int) -> Object:
+    return {"preStop": {"exec": {"command": ["sleep", str(seconds)]}}}
+
+
 def _downward() -> list[Object]:
     fields = {"POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace", "POD_IP": "status.podIP"}
     return [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()]
@@ -232,7 +242,7 @@ def build_preflight_pod(launch: Launch, name: str) -> Object:
     """The new application, loaded beside the stream."""
     pod = build_driver_pod(launch)
     meta = metadata(launch.job, name, {**labels(launch.name), ROLE: "preflight"})
-    container = _without_secret(pod["spec"]["containers"][0])
+    container = _aside(pod["spec"]["containers"][0])
     container |= {"name": "preflight", "args": ["python3", "-m", "flamestream_operator.preflight_main"]}
     volumes = [volume for volume in pod["spec"]["volumes"] if volume["name"] not in ("secret", "config")]
     volumes.append({"name": "config", "configMap": {"name": name}})
@@ -240,15 +250,17 @@ def build_preflight_pod(launch: Launch, name: str) -> Object:
     return {**pod, "metadata": meta, "spec": spec}
 
 
-def _without_secret(container: Object) -> Object:
-    return {**container, "volumeMounts": [mount for mount in container["volumeMounts"] if mount["name"] != "secret"]}
+def _aside(container: Object) -> Object:
+    """No worker hangs on it, and it may not see the token."""
+    kept = {key: value for key, value in container.items() if key != "lifecycle"}
+    return {**kept, "volumeMounts": [mount for mount in container["volumeMounts"] if mount["name"] != "secret"]}
 
 
 def build_audit_pod(launch: Launch, drill: Object, name: str, *, complete: bool) -> Object:
     """A pod beside the job that reads what the job has read and written, with the driver's eyes."""
     pod = build_driver_pod(launch)
     meta = metadata(launch.job, name, {**labels(launch.name), ROLE: "audit"})
-    container = _without_secret(pod["spec"]["containers"][0])
+    container = _aside(pod["spec"]["containers"][0])
     container |= {
         "name": "audit",
         "args": ["python3", "-m", "flamestream_operator.audit_main", *(["--complete"] if complete else [])],

@@ -8,9 +8,10 @@ import logging
 from typing import Final
 
 from flamestream_operator.core import actions as do
+from flamestream_operator.core.clock import written
 from flamestream_operator.core.seen import Refusal
 from flamestream_operator.objects import names
-from flamestream_operator.objects.meta import Object, is_of_earlier_life, is_owned
+from flamestream_operator.objects.meta import CONNECTED, Object, is_of_earlier_life, is_owned
 from flamestream_operator.objects.small import build_application_copy
 from flamestream_operator.shell.api import ApiProblem
 from flamestream_operator.shell.cache import Key
@@ -25,7 +26,7 @@ class JobObjects:
     """Handlers by action."""
 
     def __init__(self, tools: Tools) -> None:
-        self._api, self._cluster = tools.api, tools.cluster
+        self._api, self._cluster, self._clock = tools.api, tools.cluster, tools.clock
         self.handlers: Final[dict[type[object], Handler]] = {
             do.LookFor: self._look_for,
             do.Ensure: self._ensure,
@@ -33,6 +34,7 @@ class JobObjects:
             do.Try: self._try,
             do.Create: self._create,
             do.DeletePod: self._delete_pod,
+            do.MarkReady: self._mark_ready,
             do.DeleteSnapshot: self._delete_snapshot,
             do.DeleteJob: self._delete_job,
         }
@@ -141,6 +143,18 @@ class JobObjects:
         await self._api.delete("Pod", *(key[0], action.name), grace=action.grace)
         if action.grace == 0:
             self._cluster.forget_pod(key, action.name)
+        return False
+
+    async def _mark_ready(self, key: Key, memory: Memory, job: Object, action: do.MarkReady) -> bool:
+        """An old copy of the pod is refused; its newer one is on its way here."""
+        meta, others = action.pod["metadata"], [each for each in action.pod["status"].get("conditions") or () if each["type"] != CONNECTED]
+        conditions = [*others, {"type": CONNECTED, "status": "True", "lastTransitionTime": written(self._clock()), "reason": "Connected"}]
+        patch = {"metadata": {"resourceVersion": meta["resourceVersion"]}, "status": {"conditions": conditions}}
+        try:
+            self._cluster.put_pod(await self._api.patch("Pod", key[0], meta["name"], patch, status=True))
+        except ApiProblem as problem:
+            if not problem.absent and not problem.conflict:
+                log.warning("a worker's pod was not marked ready", extra={"pod": meta["name"], "problem": str(problem)})
         return False
 
     async def _delete_snapshot(self, key: Key, memory: Memory, job: Object, action: do.DeleteSnapshot) -> bool:

@@ -52,22 +52,28 @@ class Operator:
         self._jobs: JobReconciler | None = None
         self._hosting: Hosting | None = None
         self._health = Health(self._alive, self._ready, self._job_status)
-        self._watching = asyncio.Event()
+        self._watching, self._stop = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> None:
         """Until a signal."""
         web = await self._health.serve(self._env.http_port)
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
+        stop = self._stop
+        _heed(stop)
         async with asyncio.TaskGroup() as tasks:
             everything = [tasks.create_task(each) for each in (self._watch(stop), self._lead(), self._heart())]
             await stop.wait()
             log.info("asked to end")
             for task in everything[1:]:
                 task.cancel()
+            await self._hand_on(everything[1])
         await web.cleanup()
+
+    async def _hand_on(self, leading: asyncio.Task[None]) -> None:
+        """The next one need not wait until the Lease has run out. Nothing of ours acts any more."""
+        await asyncio.wait([leading], timeout=1)
+        if self._hosting is not None:
+            await asyncio.to_thread(self._hosting.close)
+        await self._leadership.release()
 
     async def _watch(self, stop: asyncio.Event) -> None:
         """kopf, in both replicas."""
@@ -94,6 +100,7 @@ class Operator:
     async def _lead(self) -> None:
         await self._watching.wait()
         await self._leadership.acquire()
+        _heed(self._stop)  # kopf has put handlers of its own in the place, and takes its time
         log.info("leads", extra={"pod": self._env.pod})
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._leadership.hold())
@@ -205,6 +212,11 @@ class Operator:
 
     def _ready(self) -> str:
         return "" if self._watching.is_set() else "not watching yet"
+
+
+def _heed(stop: asyncio.Event) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

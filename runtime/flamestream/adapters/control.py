@@ -29,7 +29,7 @@ from flamestream.ports import Post, Reactor
 PROTOCOL: Final = "flamestream-control/1"
 LIMITS: Final = Limits(max_frame=64 << 20, max_unsent=256 << 20)
 MAX_WAITING: Final = 1024
-LONGEST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 0.3
 UNANSWERED_SECONDS: Final = 2
 """A machine that has received nothing for so long is gone, and the coordinator with it: heartbeats leave all the time, a standby's kernel
 asks. The next coordinator can recover nobody before the workers dial."""

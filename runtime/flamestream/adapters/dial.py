@@ -17,7 +17,9 @@ from flamestream.model.errors import Bug
 from flamestream.ports import Reactor, Timer
 
 FIRST_PAUSE: Final = 0.005
-_CONNECT_SECONDS: Final = 1.5
+_NAME_SECONDS: Final = 1.5
+_CONNECT_SECONDS: Final = 0.6
+"""The kernel of a machine that lives answers in milliseconds; one that is gone says nothing, and its address may be another's soon."""
 
 
 class Dial:
@@ -54,7 +56,7 @@ class Dial:
             self._handshake.refuse("cancelled")
 
     def _try(self) -> None:
-        self._timer = self._reactor.later(_CONNECT_SECONDS, lambda: self._failed("no answer"))
+        self._wait(_NAME_SECONDS)
         self._round += 1
         this = self._round
         host, port = split(self._address)
@@ -80,6 +82,7 @@ class Dial:
         family, kind, protocol, _, address = found[0]
         sock = self._socket = socket.socket(family, kind, protocol)
         sock.setblocking(False)
+        self._wait(_CONNECT_SECONDS)
         error = sock.connect_ex(address)
         if error in (0, EINPROGRESS):
             self._reactor.watch(sock.fileno(), writable=self._connected)
@@ -113,6 +116,11 @@ class Dial:
     def _again(self) -> None:
         if not self._over:
             self._try()
+
+    def _wait(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._reactor.later(seconds, lambda: self._failed("no answer"))
 
     def _drop_try(self) -> None:
         if self._timer is not None:

@@ -54,6 +54,8 @@ class Settings:
     """A lost worker's relaunch is awaited for so long before survivors take its slots."""
     discovery_us: int = 2_000_000
     """A new coordinator waits for so long for the workers of the layout that it finds."""
+    settle_us: int = 1_000_000
+    """The same from the first worker on that came: all dial one address at one pace, so whoever lives comes soon after it."""
     gather_us: int = 30_000_000
     """At a start, `workers` workers are awaited for so long; then those that are there begin."""
     rebalance: bool = True

@@ -21,12 +21,16 @@ class Gathering:
 
     def __init__(self, desk: Desk, healing: Healing) -> None:
         self.since = Timestamp(0)
+        self._first: Timestamp | None = None
+        """When the first worker was there."""
         self._desk, self._healing = desk, healing
         self.adopted = False
 
     def go_on(self) -> None:
         """Adopt, or begin the first recovery, or wait. `adopted` is set when the adoption is certain."""
         desk, record = self._desk, self._desk.keeper.record
+        if self._first is None and desk.members.connected:
+            self._first = desk.time.now
         if not desk.keeper.idle:
             return
         survivors = [worker for worker in desk.workers if worker in desk.members]
@@ -48,7 +52,8 @@ class Gathering:
         desk = self._desk
         if not desk.members.lost(desk.workers) or desk.members.all_gone(desk.workers):
             return False
-        return not desk.time.due_in(self.since, desk.settings.discovery_us)
+        settled = self._first is not None and desk.time.due_in(max(self._first, self.since), desk.settings.settle_us)
+        return not settled and not desk.time.due_in(self.since, desk.settings.discovery_us)
 
     def _adopt(self) -> None:
         self.adopted = True

@@ -83,7 +83,8 @@ class Healing:
         if not lost and self.complaint and not desk.time.due(self.complaint.act_at):
             return True
         since = desk.members.lost_since(desk.workers, desk.time.now)
-        waited = not lost or desk.time.due_in(since, desk.settings.grace_us)
+        vain = desk.members.all_gone(desk.workers)  # nobody that is lost can come back: its slots go to who is there, now
+        waited = vain or desk.time.due_in(since, desk.settings.grace_us)
         if chosen := self.successors(waited=waited):
             self._heal_with(chosen, lost, since)
         return True

@@ -133,11 +133,18 @@ def test_a_commit_that_comes_late_but_before_the_adoption_counts() -> None:
 
 def test_a_new_coordinator_waits_for_the_layout_it_finds() -> None:
     old = running()
-    bench = successor(old, discovery_us=2 * SECOND).connect("c", "d").sleep(1900 * MS)
+    bench = successor(old, discovery_us=2 * SECOND).sleep(900 * MS).connect("c", "d").sleep(900 * MS)
     assert bench.record.attempt == 1
     bench.connect("a", "b", ready=old.fence)
     assert bench.record.attempt == 1
     assert bench.status.phase == "running"
+
+
+def test_who_does_not_come_soon_after_the_first_that_came_is_lost() -> None:
+    old = running()
+    bench = successor(old, discovery_us=5 * SECOND).connect("c", "d").sleep(1100 * MS)
+    assert bench.workers == ("c", "d")
+    assert bench.record.attempt == 2
 
 
 def test_it_does_not_wait_for_workers_that_are_gone() -> None:

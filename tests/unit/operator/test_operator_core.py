@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from flamestream_operator.objects.meta import CONNECTED
 from flamestream_operator.shell.api import ApiProblem
+from flamestream_operator.shell.lease import Leadership
 from support.operator_world import World
 
 
@@ -331,12 +333,44 @@ def test_a_driver_that_is_drained_has_its_successor_before_it_goes_and_it_is_no_
     async def play(world: World) -> None:
         await started(world)
         pod = ("Pod", "default", "job-driver-a-1")
-        world.kubernetes.merge(pod, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubelet"]}})
+        going = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 245, "finalizers": ["kubelet"]}
+        world.kubernetes.merge(pod, {"metadata": going})
+        await world.calm(1)
+        assert world.kubernetes.things[pod]["metadata"]["deletionGracePeriodSeconds"] == 245, "its workers carry the stream"
         await world.calm(10)
         assert "job-driver-a-2" in world.pods("driver")
+        assert world.kubernetes.things[pod]["metadata"]["deletionGracePeriodSeconds"] == 1, "nobody needs it any more"
         world.kubernetes.merge(pod, {"metadata": {"finalizers": []}})
         await world.calm()
         assert (world.status.phase, world.pods("driver"), world.status.failures.count) == ("Running", ["job-driver-a-2"], 0)
+
+    played(play)
+
+
+def test_a_workers_pod_is_ready_once_its_worker_is_connected() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        pod = ("Pod", "default", world.pods("worker")[0])
+        kubelets = {"type": "Initialized", "status": "True"}
+        gated = {"spec": {"readinessGates": [{"conditionType": CONNECTED}]}, "status": {"conditions": [kubelets]}}
+        world.kubernetes.merge(pod, gated)
+        await world.calm(10)
+        told = {each["type"]: each["status"] for each in world.kubernetes.things[pod]["status"]["conditions"]}
+        assert told == {"Initialized": "True", CONNECTED: "True"}
+
+    played(play)
+
+
+def test_a_leader_that_ends_by_plan_has_a_successor_at_once() -> None:
+    async def play(world: World) -> None:
+        lost: list[str] = []
+        one, two = (Leadership(world.kubernetes, "default", "lease", name, 3600, lost.append) for name in ("one", "two"))
+        await one.acquire()
+        await one.release()
+        assert not one.valid
+        await asyncio.wait_for(two.acquire(), 5)
+        await one.release()
+        assert (two.valid, world.kubernetes.things["Lease", "default", "lease"]["spec"]["holderIdentity"]) == (True, "two")
 
     played(play)
 

@@ -1,0 +1,118 @@
+"""What people do to a running cluster on purpose: a node is drained, a job's settings or image change, the operator is upgraded by helm."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from e2e.conftest import fresh
+from e2e.support import faults
+from e2e.support.installation import CHART, OTHER_IMAGE, RELEASE, SYSTEM, Installation
+from e2e.support.kube import Kube, until
+from e2e.support.stream import Stream
+from e2e.test_faults import broken
+
+Report = Callable[..., None]
+ROLL_WITHIN = 240
+"""Seconds."""
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["one application", "two applications"])
+def planned(request: pytest.FixtureRequest, installation: Installation, kube: Kube) -> Iterator[Stream]:
+    """Two workers and spares; where there is another node, the whole of the only application begins on it, beside nothing of ours."""
+    other = faults.other_node(installation)
+    made = Stream(kube, installation, words=60, standby=2 if request.param else 1, high_availability=request.param, name=fresh())
+    try:
+        made.prepare()
+        faults.hold(installation.node, bool(other) and not request.param)
+        made.apply()
+        made.wait_ready(300)
+        faults.hold(installation.node, False)
+        made.send(20, 1_000_000)
+        made.wait_flowing()
+        yield made
+    finally:
+        for node in filter(None, (installation.node, other)):
+            faults.hold(node, False)
+        kube.delete("flamestreamjob", made.name, "--timeout=120s")
+        kube.delete("pod", "outside", "--force", "--grace-period=0")
+
+
+def generation_of(stream: Stream) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in stream.workers()}
+
+
+def rolled(stream: Stream, before: set[str]) -> None:
+    """Until none of the old workers is left, and the new ones are all there."""
+    wanted = stream.replicas + stream.standby
+    new = lambda: (now := generation_of(stream)) and not now & before and len(now) >= wanted  # noqa: E731
+    until("new workers have taken over", new, ROLL_WITHIN, 0.5)
+    until("the roll is over", lambda: len(stream.status()["drivers"]) == 1 + stream.high_availability, ROLL_WITHIN, 0.5)
+
+
+def what(stream: Stream, change: str) -> str:
+    return f"{change} ({'two applications' if stream.high_availability else 'one application'})"
+
+
+def test_a_drained_node_costs_no_item(planned: Stream, report: Report) -> None:
+    node = faults.other_node(planned.installation)
+    if not node:
+        pytest.skip("there is no node that could be drained")
+    faults.names_elsewhere(node)
+    try:
+        gap = broken(planned, report, what(planned, "kubectl drain"), lambda: faults.drain(node), wait=10)
+        assert all(pod["spec"]["nodeName"] != node for pod in planned.workers())
+    finally:
+        faults.hold(node, False)
+    assert gap < 30_000, "it never stood still for long"
+
+
+def test_changed_settings_roll_through(planned: Stream, report: Report) -> None:
+    before = generation_of(planned)
+
+    def edit() -> None:
+        pods = planned.manifest()["spec"]["pods"]
+        planned.apply(pods={**pods, "annotations": {"changed": str(time.time())}})
+        rolled(planned, before)
+
+    broken(planned, report, what(planned, "changed settings of pods"), edit)
+
+
+@pytest.mark.skipif(not OTHER_IMAGE, reason="E2E_OTHER_IMAGE does not name one")
+def test_another_image_rolls_through(planned: Stream, report: Report) -> None:
+    """The same content under another name: what counts is that pods are made anew from it."""
+    before = generation_of(planned)
+
+    def edit() -> None:
+        planned.apply(image=OTHER_IMAGE)
+        rolled(planned, before)
+
+    broken(planned, report, what(planned, "another image"), edit)
+
+
+def test_an_operator_upgraded_by_helm_is_not_noticed(planned: Stream, report: Report) -> None:
+    leader = planned.installation.leader()
+
+    def upgrade() -> None:
+        values = json.dumps({"operator": {"podAnnotations": {"upgraded": str(int(time.time()))}}})
+        command = [
+            "helm",
+            "upgrade",
+            RELEASE,
+            str(CHART),
+            "--namespace",
+            SYSTEM,
+            "--reuse-values",
+            "--values",
+            "-",
+            "--wait",
+            "--timeout",
+            "180s",
+        ]
+        done = subprocess.run(command, input=values, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-1000:]
+        until("another operator leads", lambda: planned.installation.leader() not in ("", leader), 60, 0.5)
+
+    broken(planned, report, what(planned, "operator upgraded by helm"), upgrade, wait=10)

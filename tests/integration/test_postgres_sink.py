@@ -4,7 +4,9 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from threading import Thread
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
@@ -338,6 +340,38 @@ def test_who_opens_slots_anew_waits_for_the_delivery_that_is_under_way(server: P
         heir.deliver(fence(2), things(0, 1, Thing("a", 1)))
     heir.deliver(fence(2), things(0, 2, Thing("b", 2)))
     assert table.rows() == [("a", 1), ("b", 2)]
+
+
+@pytest.mark.parametrize("isolation", ["read committed", "repeatable read", "serializable"])
+def test_what_an_opening_waited_for_counts_whatever_isolation_is_the_servers_default(
+    server: PostgresServer, driver: PortDriver, isolation: str
+) -> None:
+    table = Table(server, "name text, value int")
+    options = "-c default_transaction_isolation=" + isolation.replace(" ", "\\ ")
+    table.spec["postgres"]["dsn"] += f"?options={quote(options)}"
+    zombie = opened(table, driver, 0)
+    server.execute(
+        "CREATE OR REPLACE FUNCTION stand() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NEW; END'",
+        f"CREATE TRIGGER stand BEFORE INSERT ON {table.name} FOR EACH ROW EXECUTE FUNCTION stand()",
+    )
+    with closing(server.connect()) as other:
+        other.execute("SELECT pg_advisory_lock(42)")
+        zombie.send(fence(1), things(0, 1, Thing("a", 1)))
+        driver.until(lambda: bool(server.execute("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")), "it stands")
+
+        def let_go() -> None:
+            waits = (
+                f"SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%DELETE FROM%{table.name}_slots_openings%'"
+            )
+            while not server.execute(waits):
+                pass
+            other.execute("SELECT pg_advisory_unlock(42)")
+
+        thread = Thread(target=let_go)
+        thread.start()
+        last = Worker(table, "w2", driver).open(fence(2), 0)
+        thread.join()
+    assert {slot: bundle.sequence for slot, bundle in last.items()} == {0: 1}
 
 
 def test_a_lock_of_somebody_else_is_waited_for_and_told(server: PostgresServer, driver: PortDriver) -> None:

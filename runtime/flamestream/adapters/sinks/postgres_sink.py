@@ -96,6 +96,7 @@ class PostgresWriting:
 
     def _opened(self, connection: Connection) -> None:
         place = self._place
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # an opening must see what it waited for, whatever the default
         if connection.info.server_version >= _PLAN_CACHE_MODE:
             connection.execute("SET plan_cache_mode = force_generic_plan")  # statements never change: to plan each anew costs a third
         table = postgres_table.target(connection, place.table, list(place.columns), place.key)

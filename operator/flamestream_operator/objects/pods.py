@@ -80,7 +80,7 @@ def build_driver_pod(launch: Launch) -> Object:
         "resources": _resources(launch.spec.driver.resources),
         "securityContext": dict(_CONTAINER_SECURITY),
         "volumeMounts": [*_mounts(launch), _mount("config", CONFIG, True), _mount("secret", SECRET, True)],
-        "lifecycle": _stays(SUCCEED),
+        "lifecycle": _before_stop("python3", "-m", "flamestream.cli.driver_stay", str(SUCCEED)),
         **_credentials(launch),
     }
     volumes = [
@@ -101,7 +101,7 @@ def build_executor_template(launch: Launch) -> Object:
         "env": [*launch.spec.pods.env],
         "securityContext": dict(_CONTAINER_SECURITY),
         "volumeMounts": _mounts(launch),
-        "lifecycle": _stays(HAND_OVER),
+        "lifecycle": _before_stop("sleep", str(HAND_OVER)),
         **_credentials(launch),
     }
     spec = {**_common(launch, "worker"), "containers": [container], "volumes": _volumes(launch), "automountServiceAccountToken": False}
@@ -219,8 +219,8 @@ def _credentials(launch: Launch) -> Object:
     return {"envFrom": [{"secretRef": {"name": secret}}]} if secret else {}
 
 
-def _stays(seconds: int) -> Object:
-    return {"preStop": {"exec": {"command": ["sleep", str(seconds)]}}}
+def _before_stop(*command: str) -> Object:
+    return {"preStop": {"exec": {"command": list(command)}}}
 
 
 def _downward() -> list[Object]:

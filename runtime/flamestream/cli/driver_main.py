@@ -8,6 +8,7 @@ Keeps: the JVM ends with this process. Does not: coordinate (the workers dial th
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -90,6 +91,12 @@ def _leave_message(error: FlameStreamError) -> None:
         print(f"cannot write {TERMINATION_LOG}: {problem.strerror}", file=sys.stderr)
 
 
+def _end(_signal: int, _frame: object) -> None:
+    """The pod is to go: its workers have been replaced (driver_stay.py), or nobody waits for that. The first process of a container gets
+    no other end by this signal, and the JVM ends with it."""
+    os._exit(128 + signal.SIGTERM)
+
+
 def main(arguments: list[str]) -> int:
     """`python -m flamestream.cli.driver_main APPLICATION`"""
     parser = argparse.ArgumentParser(prog="driver", description="The driver pod of one application of a job.")
@@ -97,6 +104,7 @@ def main(arguments: list[str]) -> int:
     application = parser.parse_args(arguments).application
     sys.excepthook = process_shell.uncaught
     process_shell.begin(0, role="driver", application=application)
+    signal.signal(signal.SIGTERM, _end)
     try:
         run(application)
     except FlameStreamError as error:

@@ -1,4 +1,4 @@
-"""Arenas on huge pages: Python lives on them as before, forks, and gives memory back."""
+"""Arenas on huge pages: Python lives on them as before, forks, and gives memory back. The allocator survives the thread that loaded it."""
 
 import os
 import subprocess
@@ -41,3 +41,26 @@ PROGRAM = """if True:
 @pytest.mark.skipif(kernel is None, reason="this installation has no native kernel")
 def test_python_lives_on_huge_arenas() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+
+LOADED_BY_A_THREAD = """if True:
+    import threading
+
+    def use():
+        from flamestream.model import payload
+        data = payload.encode_items([(b"12345678", ("word", number, (1, 2, 3) * 20)) for number in range(2000)])
+        for _ in range(5):
+            [payload.encode(value) for _, value in payload.decode_items(data)]
+
+    for _ in range(50):
+        thread = threading.Thread(target=use)
+        thread.start()
+        thread.join()
+    use()
+"""
+
+
+@pytest.mark.skipif(kernel is None, reason="this installation has no native kernel")
+def test_it_may_be_loaded_by_a_thread_that_ends() -> None:
+    """An allocator that takes its first thread for the main one loses everything when that thread ends."""
+    subprocess.run([sys.executable, "-c", LOADED_BY_A_THREAD], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})

@@ -78,13 +78,14 @@ def survive_on_a_socket(make: Make, folder: Path, count: int, seed: int, roles: 
     """A journalled source that cannot replay: what is not in the journal is asked for again."""
     lines = [f"{number}\t{text}" for number, text in enumerate(texts(count))]
     wanted = expected(LINES, lines)
-    with SocketServer([line.encode() for line in lines]) as server:
+    with SocketServer([line.encode() for line in lines], held=True) as server:
         journal = {"folder": str(folder / "journal"), "fsync": False, "keep": True}
         job = make(LINES, {"socket": {"address": server.address}}, journal=journal)
-        killer = Killer(job, drawn(seed, roles), sum(map(len, wanted)), seed)
+        killer = Killer(job, drawn(seed, roles), sum(map(len, wanted)), seed, meanwhile=lambda part: server.grow_to(part + 0.05))
         with explained(job, killer):
             job.start()
             killer.run()
+            server.grow_to(1)
             assert job.end()[1]["outcome"] == "completed"
     assert canonical(job.delivered("index")) == wanted
     check_audit(job, count, len(wanted), complete=True)

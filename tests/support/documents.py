@@ -63,19 +63,45 @@ class Folder:
             self._there = upto
 
 
+class _Held(list[bytes]):
+    """Records that are given out as far as they are there."""
+
+    def __init__(self, records: list[bytes], there: int) -> None:
+        super().__init__(records)
+        self._changed = threading.Condition()
+        self._there = there
+
+    def __getitem__(self, number: Any) -> Any:
+        with self._changed:
+            self._changed.wait_for(lambda: number < self._there)
+        return super().__getitem__(number)
+
+    def grow_to(self, there: int) -> None:
+        with self._changed:
+            self._there = max(self._there, there)
+            self._changed.notify_all()
+
+
 class SocketServer:
     """The example producer of docs/wire-protocol.md, which resends from where each connection asks."""
 
-    def __init__(self, records: list[bytes]) -> None:
+    def __init__(self, records: list[bytes], held: bool = False) -> None:
+        """`held`: none is there before `grow_to` says so."""
+        self._records = _Held(records, 0 if held else len(records))
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._serve, args=(records,), name="producer", daemon=True)
+        self._thread = threading.Thread(target=self._serve, args=(self._records,), name="producer", daemon=True)
+
+    def grow_to(self, part: float) -> None:
+        """Have this part of the records there."""
+        self._records.grow_to(int(len(self._records) * part) + 1)
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.grow_to(1)
         self._listener.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._listener.close()

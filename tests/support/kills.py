@@ -162,10 +162,14 @@ class Killer:
         try:
             eventually(lambda: self._taken_over(before.attempt), f"others take the slots of {pid}, which stands", within=60)
             there = self.job.output_bytes()
-            eventually(lambda: self.job.output_bytes() > there, "output of those who took over")
+            eventually(lambda: self._goes_on(there), "output of those who took over")
         finally:
             os.kill(pid, signal.SIGCONT)
         self._lives = {name: other for name, other in self._lives.items() if other != pid}
+
+    def _goes_on(self, there: int) -> bool:
+        self.meanwhile(there / self.total + 0.05)
+        return self.job.output_bytes() > there
 
     def _taken_over(self, attempt: int) -> bool:
         status = self.job.status()

@@ -1,13 +1,13 @@
-//! Columns: what a vectorised function made of a batch, as rows. The mirror of `columns/payloads.py`'s way back to payloads.
+//! Columns: what a vectorised function made of a batch, as rows. The mirror of `columns/shape.py`'s way back to payloads.
 //!
 //! Python describes an Arrow array by its buffers, all without an offset and validated: ("int" | "float" | "bool", valid, data),
 //! ("text" | "bytes", valid, ends, data), ("tuple", valid, ends, values), ("instance", valid, tag, fields). `valid` is None if nothing is null.
 
+use crate::buffers::Buffer;
 use crate::encoding;
 use crate::plans::TUPLE_TAG;
 use crate::row::Row;
 use pyo3::exceptions::PyValueError;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::rc::Rc;
@@ -19,55 +19,19 @@ pub enum Made {
     Raised(PyErr),
 }
 
-/// A buffer of Python's, held as long as it is read. None is an empty one.
-struct Buffer(Option<ffi::Py_buffer>);
-
-impl Buffer {
-    fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if object.is_none() {
-            return Ok(Buffer(None));
-        }
-        let mut view = std::mem::MaybeUninit::<ffi::Py_buffer>::uninit();
-        // SAFETY: the GIL is held; the view is initialised if the call succeeds, and released once, by Drop.
-        unsafe {
-            if ffi::PyObject_GetBuffer(object.as_ptr(), view.as_mut_ptr(), ffi::PyBUF_SIMPLE) != 0 {
-                return Err(PyErr::fetch(object.py()));
-            }
-            Ok(Buffer(Some(view.assume_init())))
-        }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        match &self.0 {
-            // SAFETY: a simple view is contiguous; Arrow's buffers do not change.
-            Some(view) if view.len > 0 => unsafe { std::slice::from_raw_parts(view.buf as *const u8, view.len as usize) },
-            _ => &[],
-        }
-    }
-
-    #[inline]
-    fn eight(&self, place: usize) -> [u8; 8] {
-        self.bytes()[place * 8..place * 8 + 8].try_into().expect("eight bytes")
-    }
-
-    #[inline]
-    fn end(&self, place: usize) -> usize {
-        i32::from_le_bytes(self.bytes()[place * 4..place * 4 + 4].try_into().expect("four bytes")) as usize
-    }
-
-    #[inline]
-    fn bit(&self, place: usize) -> bool {
-        self.bytes()[place / 8] >> (place % 8) & 1 == 1
-    }
+#[inline]
+fn eight(data: &Buffer, place: usize) -> [u8; 8] {
+    data.bytes()[place * 8..place * 8 + 8].try_into().expect("eight bytes")
 }
 
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        if let Some(view) = &mut self.0 {
-            // SAFETY: every Buffer lives in a call that holds the GIL.
-            unsafe { ffi::PyBuffer_Release(view) }
-        }
-    }
+#[inline]
+fn end(ends: &Buffer, place: usize) -> usize {
+    ends.number(place).expect("a validated array has an end for each entry") as usize
+}
+
+#[inline]
+fn bit(data: &Buffer, place: usize) -> bool {
+    data.bytes()[place / 8] >> (place % 8) & 1 == 1
 }
 
 enum Values {
@@ -107,21 +71,21 @@ impl Column {
     }
 
     fn put(&self, out: &mut Vec<u8>, place: usize) {
-        if self.valid.as_ref().is_some_and(|valid| !valid.bit(place)) {
+        if self.valid.as_ref().is_some_and(|valid| !bit(valid, place)) {
             out.push(0xc0);
             return;
         }
         match &self.values {
-            Values::Int(data) => encoding::put_int(out, i64::from_le_bytes(data.eight(place))),
-            Values::Float(data) => encoding::put_float(out, f64::from_le_bytes(data.eight(place))),
-            Values::Bool(data) => out.push(if data.bit(place) { 0xc3 } else { 0xc2 }),
-            Values::Text(ends, data) => encoding::put_str(out, &data.bytes()[ends.end(place)..ends.end(place + 1)]),
-            Values::Bytes(ends, data) => encoding::put_bytes(out, &data.bytes()[ends.end(place)..ends.end(place + 1)]),
+            Values::Int(data) => encoding::put_int(out, i64::from_le_bytes(eight(data, place))),
+            Values::Float(data) => encoding::put_float(out, f64::from_le_bytes(eight(data, place))),
+            Values::Bool(data) => out.push(if bit(data, place) { 0xc3 } else { 0xc2 }),
+            Values::Text(ends, data) => encoding::put_str(out, &data.bytes()[end(ends, place)..end(ends, place + 1)]),
+            Values::Bytes(ends, data) => encoding::put_bytes(out, &data.bytes()[end(ends, place)..end(ends, place + 1)]),
             Values::Tuple(ends, values) => {
-                let (start, end) = (ends.end(place), ends.end(place + 1));
-                encoding::put_array(out, end - start + 1);
+                let (first, last) = (end(ends, place), end(ends, place + 1));
+                encoding::put_array(out, last - first + 1);
                 out.push(TUPLE_TAG as u8);
-                (start..end).for_each(|at| values.put(out, at));
+                (first..last).for_each(|at| values.put(out, at));
             }
             Values::Instance(tag, fields) => {
                 encoding::put_array(out, fields.len() + 1);
@@ -137,7 +101,7 @@ pub fn made(result: &Bound<'_, PyAny>, items: usize) -> PyResult<Vec<Made>> {
     let (ends, column): (Bound<'_, PyAny>, Bound<'_, PyAny>) = result.extract()?;
     let column = Column::of(&column)?;
     let ends = if ends.is_none() { None } else { Some(Buffer::of(&ends)?) };
-    let bounds: Vec<usize> = (0..=items).map(|item| ends.as_ref().map_or(item, |ends| ends.end(item))).collect();
+    let bounds: Vec<usize> = (0..=items).map(|item| ends.as_ref().map_or(item, |ends| end(ends, item))).collect();
     let (first, last) = (bounds[0], bounds[items]);
     let mut starts = Vec::with_capacity(last - first + 1);
     let mut out = Vec::new();

@@ -105,10 +105,15 @@ pub fn vertex_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Vert
         "reduce" => {
             let reduce = reduce_of(number, described)?;
             match optional(described, "ready_combine")? {
-                None => state = Some(State::Reduce(reduce)),
-                Some(combine) => state = Some(State::Folded(Box::new(folded_of(described, combine.into_bound(py).cast_into()?, reduce)?))),
+                None => {
+                    state = Some(State::Reduce(reduce));
+                    Kind::Reduce
+                }
+                Some(combine) => {
+                    state = Some(State::Folded(Box::new(folded_of(described, combine.into_bound(py).cast_into()?, reduce)?)));
+                    Kind::Folded
+                }
             }
-            if matches!(state, Some(State::Folded(_))) { Kind::Folded } else { Kind::Reduce }
         }
         "sink" => Kind::Sink,
         other => return Err(PyValueError::new_err(format!("unknown kind {other}"))),

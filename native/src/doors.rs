@@ -1,9 +1,9 @@
 //! Rows of a batch: what stands at the doors of keyed vertices and sinks, column by column as Arrow has it, so that no item of a batch
 //! becomes a Python object on its way out. The mirror of `spark/frames/rows.py`.
 
+use crate::buffers::Buffer;
 use crate::meta::Meta;
 use crate::reference;
-use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -88,8 +88,8 @@ impl Rows {
 
 /// A column of bytes that Arrow gave.
 pub struct Given {
-    offsets: PyBuffer<i8>,
-    data: PyBuffer<i8>,
+    offsets: Buffer,
+    data: Buffer,
     /// Where an array begins in its buffers.
     first: usize,
 }
@@ -97,46 +97,32 @@ pub struct Given {
 impl Given {
     pub fn new(column: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (first, offsets, data): (usize, Bound<'_, PyAny>, Bound<'_, PyAny>) = column.extract()?;
-        Ok(Given { offsets: PyBuffer::get(&offsets)?, data: PyBuffer::get(&data)?, first })
+        Ok(Given { offsets: Buffer::of(&offsets)?, data: Buffer::of(&data)?, first })
     }
 
-    pub fn at(&self, py: Python<'_>, row: usize) -> PyResult<&[u8]> {
-        let (offsets, data) = (bytes_of(py, &self.offsets)?, bytes_of(py, &self.data)?);
-        let (start, end) = (number(offsets, self.first + row)?, number(offsets, self.first + row + 1)?);
-        data.get(start as usize..end as usize).ok_or_else(outside)
+    pub fn at(&self, row: usize) -> PyResult<&[u8]> {
+        let bound = |place: usize| self.offsets.number(self.first + place).ok_or_else(outside);
+        self.data.bytes().get(bound(row)? as usize..bound(row + 1)? as usize).ok_or_else(outside)
     }
 }
 
 /// A column of int32 that Arrow gave.
 pub struct Numbers {
-    values: PyBuffer<i8>,
+    values: Buffer,
     first: usize,
 }
 
 impl Numbers {
     pub fn new(column: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (first, values): (usize, Bound<'_, PyAny>) = column.extract()?;
-        Ok(Numbers { values: PyBuffer::get(&values)?, first })
+        Ok(Numbers { values: Buffer::of(&values)?, first })
     }
 
-    pub fn at(&self, py: Python<'_>, row: usize) -> PyResult<i32> {
-        number(bytes_of(py, &self.values)?, self.first + row)
+    pub fn at(&self, row: usize) -> PyResult<i32> {
+        self.values.number(self.first + row).ok_or_else(outside)
     }
 }
 
 fn outside() -> PyErr {
     PyValueError::new_err("a column is shorter than its batch")
-}
-
-fn number(values: &[u8], at: usize) -> PyResult<i32> {
-    let bytes = values.get(at * 4..at * 4 + 4).ok_or_else(outside)?;
-    Ok(i32::from_ne_bytes(bytes.try_into().expect("four bytes")))
-}
-
-fn bytes_of<'a, T: Element>(_: Python<'_>, buffer: &'a PyBuffer<T>) -> PyResult<&'a [u8]> {
-    if !buffer.is_c_contiguous() {
-        return Err(PyValueError::new_err("a column is one stretch of memory"));
-    }
-    // SAFETY: the buffer is held and contiguous, and an array's memory is not changed once the array is there.
-    Ok(unsafe { std::slice::from_raw_parts(buffer.buf_ptr() as *const u8, buffer.len_bytes()) })
 }

@@ -284,9 +284,9 @@ impl Flow {
     ) -> PyResult<usize> {
         let (to, key, meta, payload) = (Numbers::new(to)?, Given::new(key)?, Given::new(meta)?, Given::new(payload)?);
         for row in at..count {
-            let vertex = to.at(py, row)? as usize;
-            let value = codec::decode(py, payload.at(py, row)?)?;
-            self.fold_row(vertex, key.at(py, row)?, Meta::from_slice(meta.at(py, row)?), value)?;
+            let vertex = to.at(row)? as usize;
+            let value = codec::decode(py, payload.at(row)?)?;
+            self.fold_row(vertex, key.at(row)?, Meta::from_slice(meta.at(row)?), value)?;
             self.settle(py)?;
             if self.rows_full() {
                 return Ok(row + 1);
@@ -588,6 +588,11 @@ impl Flow {
         }
     }
 
+    /// The slot of a canonical key.
+    pub fn slot_of(&self, key: &[u8]) -> u16 {
+        (crc32fast::hash(key) as u64 * self.slots >> 32) as u16
+    }
+
     /// The canonical key and slot of an item, or the error that finding them became.
     pub fn place<'py>(&self, vertex: usize, payload: &Bound<'py, PyAny>) -> PyResult<Placed<'py>> {
         let (py, vertex) = (payload.py(), &self.vertices[vertex]);
@@ -607,7 +612,7 @@ impl Flow {
                 Ok(value) => ((value - i32::MIN as i64) as u64 * self.slots >> 32) as u16,
                 Err(error) => return Ok(Err(self.tools.error_of(users, error, py)?)),
             },
-            _ => (crc32fast::hash(&encoded) as u64 * self.slots >> 32) as u16,
+            _ => self.slot_of(&encoded),
         };
         Ok(Ok((Key::from_slice(&encoded), slot)))
     }

@@ -163,8 +163,7 @@ impl Flow {
     fn row_place<'py>(&self, py: Python<'py>, vertex: usize, bytes: &[u8]) -> PyResult<Placed<'py>> {
         let found = self.vertices[vertex].row_key.as_ref().and_then(|key| key.of(py, bytes));
         let Some(key) = found else { return self.place(vertex, &object_of(py, bytes)?) };
-        let slot = (crc32fast::hash(key) as u64 * self.slots >> 32) as u16;
-        Ok(Ok((Key::from_slice(key), slot)))
+        Ok(Ok((Key::from_slice(key), self.slot_of(key))))
     }
 
     fn row_sinks(&mut self, py: Python<'_>, vertex: usize, slot: u16, meta: Meta, bytes: &[u8], tombstone: bool) -> PyResult<()> {

@@ -26,7 +26,7 @@ pub enum Accumulator {
 }
 
 /// What became of an item: its result's encoding, and whether that is an error.
-#[derive(PartialEq)]
+#[derive(Clone)]
 pub struct Outcome {
     pub encoded: Box<[u8]>,
     pub error: bool,
@@ -127,7 +127,7 @@ impl Folded {
             }
         }
         let (accumulator, made) = self.stepped(py, tools, at, newest, &row, out)?;
-        let given = made.as_ref().map(|made| Outcome { encoded: made.encoded.clone(), error: made.error });
+        let given = made.clone();
         self.table.at(at).content.steps.push(Step { meta: meta.clone(), row: Some(row), accumulator, made });
         Ok(given.map(|outcome| vec![(meta.clone(), outcome, false)]))
     }
@@ -163,8 +163,7 @@ impl Folded {
             let row = self.table.at(at).content.steps[place].row.clone().expect("what is combined again has its row");
             let mut out = Vec::new();
             let (accumulator, made) = self.stepped(py, tools, at, place, &row, &mut out)?;
-            let now = made.as_ref().map_or((&out[..], false), |made| (&made.encoded[..], made.error));
-            let now = Outcome { encoded: now.0.into(), error: now.1 };
+            let now = made.clone().unwrap_or_else(|| Outcome { encoded: out.into(), error: false });
             let step = &mut self.table.at(at).content.steps[place];
             (step.accumulator, step.made) = (accumulator, made);
             let meta = step.meta.clone();
@@ -189,7 +188,7 @@ impl Folded {
         let Steps { steps, values } = &self.table.at(at).content;
         let step = &steps[place];
         if let Some(made) = &step.made {
-            return Ok(Outcome { encoded: made.encoded.clone(), error: made.error });
+            return Ok(made.clone());
         }
         let (Accumulator::Known(known), Some(row)) = (&step.accumulator, &step.row) else { unreachable!("Python's results are kept") };
         let mut out = Vec::new();

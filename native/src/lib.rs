@@ -3,6 +3,7 @@
 
 mod arenas;
 mod barrier;
+mod buffers;
 mod codec;
 mod columns;
 mod decoding;

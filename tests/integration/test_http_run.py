@@ -75,9 +75,8 @@ def test_posts_and_events_survive_kills(tmp_path: Path) -> None:
         job.browser = browser
         job.start()
         poster.start()
-        for part, role in [(0.1, Role.WORKER), (0.3, Role.WORKER), (0.4, Role.COORDINATOR), (0.5, Role.WORKER), (0.7, Role.LAUNCHER)]:
-            killer.plan = [(part, role)]
-            killer.run()
+        killer.plan = [(0.1, Role.WORKER), (0.3, Role.WORKER), (0.4, Role.COORDINATOR), (0.5, Role.WORKER), (0.7, Role.LAUNCHER)]
+        killer.run()
         poster.join()
         eventually(lambda: len(browser.data) >= wanted, "the client has seen everything", within=60)
         assert [answer["first"] for answer in poster.answered] == list(range(count)), "every post once, in order"

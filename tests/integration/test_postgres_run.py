@@ -75,13 +75,7 @@ def survive(job: PostgresJob, server: PostgresServer, lines: Sequence[str], plan
     killer = Killer(job, [], len(wanted), 1)
     with explained(job, killer):
         job.start(*([] if ends else ["--drain"]))
-        for part, victim in plan:
-            if isinstance(victim, Role):
-                killer.plan = [(part, victim)]
-                killer.run()
-            else:
-                eventually(lambda part=part: job.output_bytes() >= part * len(wanted), f"{part} of the output", within=120)  # type: ignore[misc]
-                server.restart()
+        killer.run_with(plan, server.restart)
         if not ends:
             eventually(lambda: job.output_bytes() >= len(wanted), "everything is delivered", within=120)
             job.running()

@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from threading import Thread
 from typing import Any
 from urllib.parse import quote
@@ -321,10 +321,9 @@ def test_an_older_sessions_lock_does_not_keep_the_next_attempt_out(server: Postg
     assert table.rows() == [("a", 1)]
 
 
-def test_who_opens_slots_anew_waits_for_the_delivery_that_is_under_way(server: PostgresServer, driver: PortDriver) -> None:
-    """The zombie's statement stands in the middle, its row of the log written and not committed: it counts, or it never happened."""
-    table = Table(server, "name text, value int")
-    zombie = opened(table, driver, 0)
+@contextmanager
+def standing(server: PostgresServer, table: Table, zombie: Worker, driver: PortDriver) -> Iterator[Any]:
+    """The zombie's first delivery stands in the middle of its statement, until the session that this gives lets go of lock 42."""
     server.execute(
         "CREATE OR REPLACE FUNCTION stand() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NEW; END'",
         f"CREATE TRIGGER stand BEFORE INSERT ON {table.name} FOR EACH ROW EXECUTE FUNCTION stand()",
@@ -334,6 +333,14 @@ def test_who_opens_slots_anew_waits_for_the_delivery_that_is_under_way(server: P
         zombie.send(fence(1), things(0, 1, Thing("a", 1)))
         waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
         driver.until(lambda: bool(server.execute(waiting)), "the statement stands")
+        yield other
+
+
+def test_who_opens_slots_anew_waits_for_the_delivery_that_is_under_way(server: PostgresServer, driver: PortDriver) -> None:
+    """The zombie's statement stands in the middle, its row of the log written and not committed: it counts, or it never happened."""
+    table = Table(server, "name text, value int")
+    zombie = opened(table, driver, 0)
+    with standing(server, table, zombie, driver):
         heir = Worker(table, "w2", driver)
         last = heir.open(fence(2), 0)
     if not last:
@@ -350,14 +357,7 @@ def test_what_an_opening_waited_for_counts_whatever_isolation_is_the_servers_def
     options = "-c default_transaction_isolation=" + isolation.replace(" ", "\\ ")
     table.spec["postgres"]["dsn"] += f"?options={quote(options)}"
     zombie = opened(table, driver, 0)
-    server.execute(
-        "CREATE OR REPLACE FUNCTION stand() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NEW; END'",
-        f"CREATE TRIGGER stand BEFORE INSERT ON {table.name} FOR EACH ROW EXECUTE FUNCTION stand()",
-    )
-    with closing(server.connect()) as other:
-        other.execute("SELECT pg_advisory_lock(42)")
-        zombie.send(fence(1), things(0, 1, Thing("a", 1)))
-        driver.until(lambda: bool(server.execute("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")), "it stands")
+    with standing(server, table, zombie, driver) as other:
 
         def let_go() -> None:
             waits = (

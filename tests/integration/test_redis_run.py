@@ -20,7 +20,6 @@ from flamestream.model.time import FrontId, Timestamp, time_of
 from flamestream.testing.reference import interpret
 from support.cli_job import REPOSITORY, CliJob, explained
 from support.documents import SocketServer, texts
-from support.eventually import eventually
 from support.kills import Killer, Role
 from support.redis import RedisServer, redis_server
 
@@ -107,13 +106,7 @@ def survive(job: RedisJob, server: RedisServer, plan: Sequence[tuple[float, Role
     killer = Killer(job, [], len(wanted), 1)
     with explained(job, killer):
         job.start()
-        for part, victim in plan:
-            if isinstance(victim, Role):
-                killer.plan = [(part, victim)]
-                killer.run()
-            else:
-                eventually(lambda part=part: job.output_bytes() >= part * len(wanted), f"{part} of the output", within=120)  # type: ignore[misc]
-                server.restart()
+        killer.run_with(plan, server.restart)
         assert job.end()[1]["outcome"] == "completed"
         assert job.entries() == wanted
         audit = job.audit()

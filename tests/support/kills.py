@@ -71,6 +71,16 @@ class Killer:
             self._strike(role)
             self.story.append(f"{self.job.output_bytes() / self.total:.3f}: {role} ({time.monotonic() - began:.1f} s)")
 
+    def run_with(self, plan: Sequence[tuple[float, Role | str]], restart: Callable[[], None]) -> None:
+        """The same, of a plan in which a server dies too: what is no role is `restart`."""
+        for part, victim in plan:
+            if isinstance(victim, Role):
+                self.plan = [(part, victim)]
+                self.run()
+            else:
+                eventually(lambda part=part: self.job.output_bytes() >= part * self.total, f"{part} of the output", within=120)  # type: ignore[misc]
+                restart()
+
     def __str__(self) -> str:
         planned = "; ".join(f"{part:.3f}: {role}" for part, role in self.plan)
         return f"seed {self.seed}, killed at these parts of the output: {'; '.join(self.story)} (planned: {planned})"

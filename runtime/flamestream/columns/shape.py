@@ -114,8 +114,6 @@ def conformed(shape: Shape, values: Any, where: str, within: Any = None) -> Any:
     """An array of exactly the shape's types, without an offset. Raises TypeError or ValueError that says where it differs.
 
     `within`: the instances whose field it is; in one that is missing nothing is looked for."""
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
     if not isinstance(values, pa.Array):
         raise TypeError(f"{where} is a {type(values).__name__}: an Arrow array of {shape.arrow} must be returned")
     if not shape.nullable and (nulls := _nulls(values, within)):

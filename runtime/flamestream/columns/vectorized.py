@@ -83,22 +83,27 @@ class ForVertex:
         return None if self._kind is Kind.FILTER else self._checked
 
     def _checked(self, items: Sequence[Any]) -> tuple[Any, Any]:
-        for alone, together in zip(map(self, items), self.together(items), strict=True):
+        results = self._results(items)
+        for alone, together in zip(map(self, items), self._each(results), strict=True):
             if encode(_one(alone)) != encode(_one(together)):
                 cause = "results may not depend on what else is in a batch, nor on clock, randomness or outside state"
                 raise UserError(f"{name_of(self)} made other results of several items than of each alone: {cause}")
-        return self._described(items)
+        return self._described_results(results)
 
     def together(self, items: Sequence[Any]) -> list[Any]:
         """What one call makes of several payloads: for each what `self(payload)` gives."""
-        results = self._results(items)
+        return self._each(self._results(items))
+
+    def _each(self, results: _Results) -> list[Any]:
         made = payloads(self._makes, results.values)
         if results.ends is None:
             return made
         return [made[start:end] for start, end in pairwise(results.ends.to_pylist())]
 
     def _described(self, items: Sequence[Any]) -> tuple[Any, Any]:
-        results = self._results(items)
+        return self._described_results(self._results(items))
+
+    def _described_results(self, results: _Results) -> tuple[Any, Any]:
         ends = None if results.ends is None else results.ends.buffers()[1]
         return ends, described(self._makes, results.values)
 

@@ -36,6 +36,7 @@ from flamestream.adapters.sources.kafka_source import KafkaProducer, KafkaSource
 from flamestream.adapters.sources.memory import MemoryProducer, channel_named
 from flamestream.adapters.sources.reading import ReadingProducer
 from flamestream.adapters.sources.rows import row_class
+from flamestream.adapters.sources.server_producer import ServerProducer
 from flamestream.adapters.sources.socket_source import SocketProducer
 from flamestream.adapters.spec import address_of, check_dsn, check_redis, function_of, need, one_of, secret_of
 from flamestream.core.settings import FrontSettings
@@ -272,20 +273,20 @@ def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: s
 
 def _postgres(spec: PostgresSpec, name: str, front: FrontId, post: Post, reactor: Reactor) -> Producer:
     from flamestream.adapters.postgres import Server  # psycopg is there only if it is used
-    from flamestream.adapters.sources.postgres_source import ChangeLog, PostgresProducer, PostgresReader
+    from flamestream.adapters.sources.postgres_source import ChangeLog, PostgresReader
 
     log = ChangeLog(spec.table, spec.key, spec.columns, spec.follow, spec.start, spec.poll_ms / 1000)
     server = Server(spec.dsn, spec.password_file, f"flamestream source {name}"[:63])
-    return PostgresProducer(PostgresReader(server, log), front, post, reactor)
+    return ServerProducer(PostgresReader(server, log), front, post, reactor)
 
 
 def _redis(spec: RedisSpec, name: str, front: FrontId, post: Post, reactor: Reactor) -> Producer:
     from flamestream.adapters.redis import Server  # only if it is used, like redis itself
-    from flamestream.adapters.sources.redis_stream import RedisProducer, RedisReader, Stream
+    from flamestream.adapters.sources.redis_stream import RedisReader, Stream
 
     stream = Stream(spec.key, spec.fields, spec.values == "bytes", spec.start_offset(), spec.follow)
     server = Server(spec.url, spec.password_file, f"flamestream-source-{name}", durable=spec.durable)
-    return RedisProducer(RedisReader(server, stream, name), front, post, reactor)
+    return ServerProducer(RedisReader(server, stream, name), front, post, reactor)
 
 
 def _http(spec: HttpSpec, name: str, front: FrontId, post: Post, reactor: Reactor) -> Producer:

@@ -26,15 +26,12 @@ from typing import Any, Final, LiteralString
 
 from psycopg import sql
 
-from flamestream.adapters.own_thread import OwnThread
 from flamestream.adapters.postgres import Connection, Server
 from flamestream.adapters.postgres_tables import Table, find
-from flamestream.adapters.sources.reading import Chunk, ReadingProducer
+from flamestream.adapters.sources.reading import Chunk
 from flamestream.core.events import Entry
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset, Partition
-from flamestream.model.time import FrontId
-from flamestream.ports import Post, Reactor
 
 THE_PARTITION: Final = Partition("")
 LOOK_SHARE: Final = 20
@@ -234,20 +231,6 @@ class PostgresReader:
     def _names(self) -> dict[str, sql.Composable]:
         assert self._table is not None, "a connection is opened first"
         return {"key": sql.Identifier(self._log.key), "table": self._table.sql}
-
-
-class PostgresProducer(ReadingProducer):
-    """`ports.Producer`: a reader with a thread and a connection of its own, which waits for its server for ever."""
-
-    def __init__(self, reader: PostgresReader, front: FrontId, post: Post, reactor: Reactor) -> None:
-        self._thread = OwnThread(reactor)
-        super().__init__(reader, front, post, self._thread, tries=None)
-        self._closing = reader.close
-
-    def close(self) -> None:
-        super().close()
-        self._thread.background(self._closing, lambda _: None)
-        self._thread.close()
 
 
 def _checked(connection: Connection, log: ChangeLog) -> Table:

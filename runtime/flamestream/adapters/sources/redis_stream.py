@@ -17,16 +17,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from flamestream.adapters.own_thread import OwnThread
 from flamestream.adapters.redis import Server
-from flamestream.adapters.sources.reading import Chunk, ReadingProducer
+from flamestream.adapters.sources.reading import Chunk
 from flamestream.core.events import Entry
 from flamestream.model.collections import Map
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue
-from flamestream.model.time import FrontId
-from flamestream.ports import Post, Reactor
 
 THE_PARTITION: Final = Partition("")
 WAIT_MS: Final = 50
@@ -189,17 +186,3 @@ class RedisReader:
 
     def _unreadable(self, name: bytes, why: str) -> ErrorValue:
         return ErrorValue(function=self._function, error="BadRecord", message=f"stream {self._stream.key}, entry {name.decode()}: {why}")
-
-
-class RedisProducer(ReadingProducer):
-    """`ports.Producer`: a reader with a thread and a connection of its own, which waits for its server for ever."""
-
-    def __init__(self, reader: RedisReader, front: FrontId, post: Post, reactor: Reactor) -> None:
-        self._thread = OwnThread(reactor)
-        super().__init__(reader, front, post, self._thread, tries=None)
-        self._closing = reader.close
-
-    def close(self) -> None:
-        super().close()
-        self._thread.background(self._closing, lambda _: None)
-        self._thread.close()

@@ -6,7 +6,7 @@ thread: what needs the interpreter is cut into slices of `SLICE` rows or chains 
 merge) is Arrow's and lets the interpreter go.
 
 >>> row = Row(operation=1, slot=7, key=b"k", epoch=3, full=True, state=b"s")
->>> chains_in([read_segment(encode_segment([row]))])[0].states
+>>> chains_in([part_of(read_segment(encode_segment([row])))])[0].states
 (b's',)
 
 Keeps: the same rows give the same bytes; damaged or foreign bytes are Corrupt, never other rows. Does not: know what a state is.
@@ -18,7 +18,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterator, Sequence
 from io import BytesIO
 from itertools import accumulate, pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from flamestream.core.chain import Chain, Row
 from flamestream.model.errors import Corrupt
@@ -28,6 +28,7 @@ SLICE: Final = 512
 """Rows encoded, or chains decoded, between two offers of the interpreter to other threads: 0.2 and 0.5 ms."""
 SLICE_BYTES: Final = 256 << 10
 COLUMNS: Final = ("operation", "slot", "key", "epoch", "full", "state")
+STATE: Final = COLUMNS.index("state")
 ORDER: Final = [(name, "ascending") for name in ("operation", "slot", "key", "epoch")]
 
 
@@ -73,24 +74,39 @@ def read_segment(data: bytes, name: str = "segment", *, verified: bool = False) 
     return table.cast(expected)
 
 
-def chains_in(
-    tables: Sequence[Any], slots: Collection[Slot] | None = None, after: int = -1, between: Callable[[], None] = lambda: time.sleep(0)
-) -> list[Chain]:
-    """What `chain.chains_of` says of all rows of some segments (`read_segment`), of `slots` only if given, and of epochs above `after`."""
-    pa, compute = _arrow(), _compute()
-    parts = [_chosen(compute, table, slots, after) for table in tables]
-    table = pa.concat_tables([pa.Table.from_batches([], _schema(pa)), *parts])
-    if table.num_rows == 0:
-        return []
-    rows = table.drop_columns("state").combine_chunks()  # states are most of the bytes: they are copied once, when they become Python's
-    order = compute.sort_indices(rows, sort_keys=ORDER)
-    rows = rows.take(order).combine_chunks()
-    stays = compute.invert(_superseded(pa, compute, rows))
-    rows, order = rows.filter(stays).combine_chunks(), order.filter(stays)
+class Part(NamedTuple):
+    """What is wanted of one segment."""
+
+    rows: Any
+    """An Arrow table of all columns but the states."""
+    states: list[bytes]
+
+
+def part_of(
+    table: Any, slots: Collection[Slot] | None = None, after: int = -1, between: Callable[[], None] = lambda: time.sleep(0)
+) -> Part:
+    """Of a segment (`read_segment`) the rows of `slots` only, if given, and of epochs above `after`.
+
+    Whoever opens many lets each table go before the next: most of what a great load costs is memory that is new to the process."""
+    table = _chosen(_compute(), table, slots, after)
     states: list[bytes] = []
     for batch in table.select(["state"]).to_batches(max_chunksize=SLICE):
         states += batch.column(0).to_pylist()
         between()
+    return Part(table.drop_columns("state"), states)
+
+
+def chains_in(parts: Sequence[Part], between: Callable[[], None] = lambda: time.sleep(0)) -> list[Chain]:
+    """What `chain.chains_of` says of all rows of some segments."""
+    pa, compute = _arrow(), _compute()
+    rows = pa.concat_tables([pa.Table.from_batches([], _schema(pa).remove(STATE)), *(part.rows for part in parts)]).combine_chunks()
+    if rows.num_rows == 0:
+        return []
+    states = [state for part in parts for state in part.states]
+    order = compute.sort_indices(rows, sort_keys=ORDER)
+    rows = rows.take(order).combine_chunks()
+    stays = compute.invert(_superseded(pa, compute, rows))
+    rows, order = rows.filter(stays).combine_chunks(), order.filter(stays)
     starts = compute.indices_nonzero(_firsts(pa, compute, rows)).to_pylist()
     chains: list[Chain] = []
     for first in range(0, len(starts), SLICE):

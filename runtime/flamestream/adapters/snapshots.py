@@ -15,20 +15,20 @@ Format: docs/formats.md.
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from flamestream.adapters.object_names import plain
 from flamestream.adapters.prefetch import Prefetched
-from flamestream.adapters.segment import chains_in, count_rows, encode_segment, merge_segments, read_segment
+from flamestream.adapters.segment import Part, chains_in, count_rows, encode_segment, merge_segments, part_of, read_segment
 from flamestream.core.actions import Load, Prefetch, Upload
 from flamestream.core.chain import Row
 from flamestream.core.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
 from flamestream.core.messages import SegmentRef
 from flamestream.model.errors import Corrupt, FlameStreamError, StoreUnavailable
-from flamestream.model.ids import NO_FENCE, Epoch, Fence, WorkerId
+from flamestream.model.ids import NO_FENCE, Epoch, Fence, Slot, WorkerId
 from flamestream.ports import ObjectStore, Post, Reactor
 
 SEGMENT_BYTES: Final = 64 << 20
@@ -39,6 +39,11 @@ AT_ONCE: Final = 4
 """Segments that are read at the same time."""
 MAX_WAITING: Final = 16
 """Actions of one fence that may wait for the one under way."""
+
+
+def _pause() -> None:
+    """Let the loop have the interpreter."""
+    time.sleep(0)
 
 
 class StoreSnapshots:
@@ -54,7 +59,7 @@ class StoreSnapshots:
         self._newest = NO_FENCE
         self._under_way = False
         self._waiting: deque[Upload | Load] = deque()
-        self.prefetched = Prefetched(reactor, lambda segments, after: chains_in(self._tables(segments), after=after))
+        self.prefetched = Prefetched(reactor, lambda segments, after: chains_in(self._parts(segments, after=after)))
 
     def upload(self, action: Upload) -> None:
         """Answer: Uploaded or UploadFailed."""
@@ -127,21 +132,23 @@ class StoreSnapshots:
         chains = self.prefetched.chains(action.segments, action.slots)
         if chains is None:
             between = partial(self._between, action.fence)
-            chains = chains_in(self._tables(action.segments, between), action.slots, between=between)
-        held = chains_in(self._tables(action.held)) if action.held else ()
+            chains = chains_in(self._parts(action.segments, action.slots, between=between), between)
+        held = chains_in(self._parts(action.held)) if action.held else ()
         return Loaded(action.fence, chains, held)
 
-    def _tables(self, refs: Sequence[SegmentRef], between: Callable[[], None] = lambda: None) -> list[Any]:
-        """Several at a time: waiting for the store, checksums and decoding all let the interpreter go."""
+    def _parts(
+        self, refs: Sequence[SegmentRef], slots: Collection[Slot] | None = None, after: int = -1, between: Callable[[], None] = _pause
+    ) -> list[Part]:
+        """Several at a time: waiting for the store, checksums and decoding all let the interpreter go; states are taken out meanwhile."""
 
-        def table(ref: SegmentRef) -> Any:
+        def part(ref: SegmentRef) -> Part:
             between()
-            return read_segment(self._get(ref), ref.name, verified=True)
+            return part_of(read_segment(self._get(ref), ref.name, verified=True), slots, after, between)
 
         if len(refs) < 2:
-            return [table(ref) for ref in refs]
+            return [part(ref) for ref in refs]
         with ThreadPoolExecutor(AT_ONCE, "segments") as pool:
-            return list(pool.map(table, refs))
+            return list(pool.map(part, refs))
 
     def _get(self, ref: SegmentRef) -> bytes:
         data = self._store.get(ref.name)

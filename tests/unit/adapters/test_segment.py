@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamestream.adapters.segment import SLICE, chains_in, count_rows, encode_segment, merge_segments, read_segment
+from flamestream.adapters.segment import SLICE, chains_in, count_rows, encode_segment, merge_segments, part_of, read_segment
 from flamestream.core.chain import Row, chains_of
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Epoch, Slot
@@ -60,9 +60,10 @@ def test_more_rows_than_a_slice_come_back() -> None:
 
 @given(st.lists(ROWS, max_size=40).map(of_one_version), st.integers(1, 4), st.sets(st.integers(0, 3)), st.integers(-1, 5))
 def test_chains_are_those_of_the_rows(rows: list[Row], parts: int, slots: set[int], after: int) -> None:
-    tables = [read_segment(encode_segment(rows[i::parts])) for i in range(parts)]
+    wanted = {Slot(slot) for slot in slots}
+    opened = [part_of(read_segment(encode_segment(rows[i::parts])), wanted, after) for i in range(parts)]
     chosen = [row for row in rows if row.slot in slots and row.epoch > after]
-    assert chains_in(tables, {Slot(slot) for slot in slots}, after) == sorted(chains_of(chosen), key=itemgetter(0, 1, 2))
+    assert chains_in(opened) == sorted(chains_of(chosen), key=itemgetter(0, 1, 2))
 
 
 @given(st.lists(ROWS, max_size=40).map(of_one_version), st.integers(0, 5))
@@ -74,7 +75,7 @@ def test_a_snapshot_is_an_older_one_and_what_came_since(rows: list[Row], epoch: 
 
 def test_more_chains_than_a_slice_are_found() -> None:
     rows = some(3 * SLICE + 1)
-    assert chains_in([read_segment(encode_segment(rows))]) == sorted(chains_of(rows), key=itemgetter(0, 1, 2))
+    assert chains_in([part_of(read_segment(encode_segment(rows)))]) == sorted(chains_of(rows), key=itemgetter(0, 1, 2))
 
 
 @given(st.lists(ROWS, max_size=30).map(of_one_version), st.randoms(use_true_random=False))
@@ -139,17 +140,17 @@ def test_whoever_encodes_may_be_told_to_give_up() -> None:
     with pytest.raises(InterruptedError):
         encode_segment(some(1), give_up)
     with pytest.raises(InterruptedError):
-        chains_in([read_segment(encode_segment(some(1)))], between=give_up)
+        part_of(read_segment(encode_segment(some(1))), between=give_up)
 
 
 def test_nothing_of_it_imports_pandas() -> None:
     """Which takes a second where it is installed, and would take it in the middle of a recovery."""
     program = """if True:
         import sys
-        from flamestream.adapters.segment import chains_in, count_rows, encode_segment, merge_segments, read_segment
+        from flamestream.adapters.segment import chains_in, count_rows, encode_segment, merge_segments, part_of, read_segment
         from flamestream.core.chain import Row
         data = encode_segment([Row(1, slot, b"k%d" % slot, 3, slot > 2, b"s") for slot in range(5)])
-        assert len(chains_in([read_segment(data)], [1, 2], after=2)) == 2
+        assert len(chains_in([part_of(read_segment(data), [1, 2], after=2)])) == 2
         assert count_rows(merge_segments([data, data]))[0] == 10
         assert "pandas" not in sys.modules
     """

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from flamestream.adapters.segment import chains_in, read_segment
+from flamestream.adapters.segment import chains_in, part_of, read_segment
 from flamestream.adapters.stores import store_from
 from flamestream.core.chain import Chain
 from flamestream.core.messages import Manifest, SegmentRef
@@ -80,8 +80,9 @@ def first_state(files: JobFiles, epoch: int | None) -> list[Any]:
 def _states(store: str, part: _Slots, graph: Graph) -> Iterator[tuple[Chain, Any]]:
     """Each key's chain, and what it comes to."""
     objects = store_from(store)
-    tables = [read_segment(checked(objects, ref), ref.name) for ref in part.segments]
-    for chain in sorted(chains_in(tables, [Slot(slot) for slot in part.slots]), key=lambda chain: (chain.operation, chain.key)):
+    slots = [Slot(slot) for slot in part.slots]
+    parts = [part_of(read_segment(checked(objects, ref), ref.name), slots) for ref in part.segments]
+    for chain in sorted(chains_in(parts), key=lambda chain: (chain.operation, chain.key)):
         if chain.full:  # else its full row is in a segment that `first_state` did not look at
             yield chain, _state(graph.vertices[chain.operation].kind, chain.states)
 

@@ -159,6 +159,14 @@ def test_a_consumer_that_is_not_there_yet_is_waited_for(driver: PortDriver) -> N
     servers[0].close()
 
 
+def test_a_consumer_that_never_answers_is_told_and_waited_for(driver: PortDriver) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        worker = Worker(Address(silent.getsockname()[1]), "w1", driver)
+        worker.send_open(fence(1), 0)
+        driver.until(lambda: "has not answered for" in worker.consumer.problem, "a `problem` that says so")  # type: ignore[attr-defined]
+        assert driver.events == []
+
+
 def test_a_consumer_that_has_lost_what_it_acknowledged_fails_the_sink(driver: PortDriver) -> None:
     first = ConsumerServer()
     worker = Worker(Address(first.port), "w1", driver)

@@ -215,6 +215,17 @@ def test_garbage_fails_the_source_with_the_producers_address(talk: Talk, garbage
     assert f"127.0.0.1:{talk.listener.getsockname()[1]}" in failed.message
 
 
+def test_a_record_that_is_too_large_is_told_and_nothing_behind_it_is_taken(talk: Talk) -> None:
+    talk.front.follow(0)
+    talk.front.pull(PLENTY)
+    peer = talk.accept()
+    peer.record(0, b"first")
+    talk.front.wait(1)
+    peer.socket.sendall(struct.pack(">IQ", 1 << 30, 1))
+    talk.driver.until(lambda: "a frame of 1073741824 bytes, more than the limit" in talk.front.producer.problem, "a `problem`")  # type: ignore[attr-defined]
+    assert talk.accept().hello["next"] == {"": 1}
+
+
 def test_text_that_is_not_utf8_is_an_error_item(talk: Talk) -> None:
     talk.front.follow(0)
     talk.front.pull(PLENTY)

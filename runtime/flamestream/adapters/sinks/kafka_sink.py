@@ -78,7 +78,7 @@ class KafkaConsumer:
     @property
     def problem(self) -> str:
         """Why a delivery is being tried again; "" if it is not."""
-        return self._calls.problem or self._writing.trouble
+        return self._writing.trouble or self._calls.problem
 
     def open(self, action: OpenSink) -> None:
         self._fence = max(self._fence, action.fence)

@@ -134,11 +134,11 @@ def test_an_output_topic_that_is_created_again_under_a_writer_ends_the_job(
         worker.deliver(fence(1), bundle(0, 1))
         delete(broker, topic.name)
         broker.topic(3, topic.name)
-        sequence = 2
-        while not any(isinstance(event, SinkFailed) for event in driver.events):
+        for sequence in range(2, 1000):
             number = worker.send(fence(1), bundle(0, sequence))
             driver.until(lambda number=number: _answered(driver, number), "an answer")  # type: ignore[misc]  # bound at once
-            sequence += 1
+            if any(isinstance(event, SinkFailed) for event in driver.events):
+                break
         failed = driver.take(SinkFailed)
     assert failed.category in ("corrupt", "user")
     assert topic.name in failed.message

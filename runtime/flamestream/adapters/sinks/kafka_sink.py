@@ -22,6 +22,7 @@ from flamestream.adapters.own_thread import OwnThread
 from flamestream.adapters.serial import Serial
 from flamestream.adapters.sinks.kafka_control import ControlTopic
 from flamestream.adapters.sinks.kafka_items import Records
+from flamestream.adapters.sinks.kafka_topics import WrittenTopics
 from flamestream.adapters.sinks.kafka_writing import KafkaOutput, KafkaWriting
 from flamestream.core.actions import Deliver, OpenSink
 from flamestream.core.events import BundlesAcknowledged, Event, SinkFailed, SinkFenced, SinkOpened
@@ -66,7 +67,7 @@ class KafkaConsumer:
         low_latency = spec.form == "low-latency"
         output = KafkaOutput(clients, spec.topic, records, job, sink, low_latency=low_latency, canonical=spec.value == "payload", more=own)
         control = ControlTopic(clients, spec.control or f"flamestream.{job}.{sink}", job, sink, f"sink {sink}")
-        self._writing = KafkaWriting(output, control, writer)
+        self._writing = KafkaWriting(output, control, WrittenTopics(clients, spec.topic, control, output.where), writer)
         self._clients = clients
         self._commit_seconds = spec.commit_seconds
         self._sink, self._post = sink, post

@@ -81,8 +81,8 @@ class KafkaOutput:
 class KafkaWriting:
     """One writer. Calls block, one at a time, but `close`."""
 
-    def __init__(self, output: KafkaOutput, control: ControlTopic, writer: str) -> None:
-        self._output, self._control, self._name = output, control, writer
+    def __init__(self, output: KafkaOutput, control: ControlTopic, topics: WrittenTopics, writer: str) -> None:
+        self._output, self._control, self._topics, self._name = output, control, topics, writer
         self._lock = threading.Lock()
         self._closed = False
         self._fence: Fence = NO_FENCE
@@ -90,7 +90,6 @@ class KafkaWriting:
         self._producer: Producer | None = None
         self._places: Places | None = None
         self._reader: Consumer | None = None
-        self._topics = WrittenTopics(output.clients, output.topic, control, output.where)
         self._broken = True
         """What was written last is not known: open anew before anything else."""
         self._ledger = KafkaLedger({}, {})

@@ -127,10 +127,13 @@ def test_a_query_that_dies_between_delivery_and_commit_goes_on_without_a_repeat(
     assert site.run().batches == 0, "nothing is left to do"
 
 
+ONE_FILE = {"concatenation": "letters", "word_count": "lines", "minute_counts": "events", "turnover": "sales"}
+
+
 def example_at(path: Path, example: str) -> Site:
     """An example over its own data; the index over this project's documents."""
     graph = load(EXAMPLES / f"{example}.py", "graph")
-    data = {"concatenation": ["letters"], "word_count": ["lines"], "two_front_merge": ["prices", "orders"]}.get(example, [])
+    data = {"two_front_merge": ["prices", "orders"], **{name: [of] for name, of in ONE_FILE.items()}}.get(example, [])
     for vertex, name in zip(graph.sources, data, strict=False):
         shutil.copy(EXAMPLES / "data" / f"{name}.txt", path / f"{vertex.name}.txt")
     if not data:
@@ -139,7 +142,7 @@ def example_at(path: Path, example: str) -> Site:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", ["concatenation", "inverted_index", "two_front_merge", "word_count"])
+@pytest.mark.parametrize("example", [*ONE_FILE, "inverted_index", "two_front_merge"])
 def test_batch_and_micro_batches_of_the_examples_deliver_the_bytes_of_the_reference(tmp_path: Path, example: str) -> None:
     for name in ("batch", "micro"):
         (tmp_path / name).mkdir()

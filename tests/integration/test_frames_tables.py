@@ -65,7 +65,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 def table(site: Site, **options: Any) -> Any:
     reader = spark_session().read.format("flamestream").option("manifest", str(site.path / "job.yaml"))
-    return reader.options(runFolder=str(site.path / "none"), **options).load()
+    return reader.options(**{"runFolder": str(site.path / "none"), **options}).load()
 
 
 def test_the_state_table_is_the_reference_interpreters_state(site: Site) -> None:
@@ -116,9 +116,20 @@ def test_a_filtered_query_leaves_others_over_the_same_table_alone(site: Site) ->
     assert halves == frame.count()
 
 
-def test_a_wrong_option_is_named(site: Site) -> None:
-    with pytest.raises(Exception, match="unknown option 'sinc'"):
-        table(site, sinc="out").count()
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"sinc": "out"}, "unknown option 'sinc'"),
+        ({"sink": "elsewhere"}, "there is no sink 'elsewhere'; it has out"),
+        ({"epoch": "999"}, "no snapshot of epoch 999 of job 'frames'"),
+        ({"sink": "out", "epoch": "999"}, "no snapshot of epoch 999"),
+        ({"slots": "all"}, "slots"),
+        ({"manifest": "nowhere.yaml"}, "cannot be read as a manifest"),
+    ],
+)
+def test_what_is_not_there_is_named(site: Site, options: dict[str, str], says: str) -> None:
+    with pytest.raises(Exception, match=says):
+        table(site, **options).count()
 
 
 # --- audit --------------------------------------------------------------------------------------------------------------------------

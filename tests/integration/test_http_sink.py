@@ -1,6 +1,7 @@
 """The HTTP sink against the documented example server, a process of its own that is killed in between, and against others."""
 
 import json
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -156,13 +157,14 @@ def test_what_was_answered_is_not_sent_again_after_a_failure() -> None:
     assert [body["items"][0]["payload"] for _, body in asked] == ["0/1", "0/2", "0/2", "0/2"]
 
 
-def test_a_refusal_ends_the_job_and_says_what_the_server_said() -> None:
-    with answering((400, b"no such index")) as (url, _), PortDriver() as driver:
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_a_refusal_ends_the_job_and_says_what_the_server_said(status: int) -> None:
+    with answering((status, b"no such index")) as (url, _), PortDriver() as driver:
         worker = Worker(Place(url, "idempotent"), "w", driver)
         worker.open(fence(1), 0)
         worker.send(fence(1), bundle(0, 1))
         failed = driver.take(SinkFailed)
-    assert (failed.category, "with 400: no such index" in failed.message) == ("user", True)
+    assert (failed.category, f"with {status}: no such index" in failed.message) == ("user", True)
 
 
 def test_a_server_that_never_answers_is_told() -> None:
@@ -173,6 +175,23 @@ def test_a_server_that_never_answers_is_told() -> None:
         worker.send(fence(1), bundle(0, 1))
         driver.until(lambda: "timed out" in getattr(worker.consumer, "problem", ""), "a `problem` that says so")
         assert not [event for event in driver.events if isinstance(event, BundlesAcknowledged)]
+
+
+def test_a_server_that_answers_too_late_gets_each_item_once(example: Example, driver: PortDriver) -> None:
+    """It stands still until we have given up on its answer, then takes what it was sent, and what it is sent again."""
+    example.spec["http"]["timeout_ms"] = 200
+    worker = Worker(example, "w", driver)
+    worker.open(fence(1), 0)
+    assert example.process is not None
+    for sequence in (1, 2, 3):
+        example.process.send_signal(signal.SIGSTOP)
+        try:
+            worker.send(fence(1), bundle(0, sequence))
+            driver.until(lambda: "timed out" in getattr(worker.consumer, "problem", ""), "a `problem` that says so")
+        finally:
+            example.process.send_signal(signal.SIGCONT)
+        driver.take(BundlesAcknowledged)
+    assert example.taken() == [(0, sequence, bundle(0, sequence).items) for sequence in (1, 2, 3)]
 
 
 def test_only_a_server_that_fences_is_exactly_once() -> None:

@@ -12,11 +12,10 @@ from confluent_kafka.admin import NewPartitions
 import flamestream as fs
 from flamestream.adapters import sources
 from flamestream.core.actions import Follow, Pull, ReadRun
-from flamestream.core.events import Entry, RecordsArrived, RunRead, SourceFailed
-from flamestream.model.ids import Offset, Partition
+from flamestream.core.events import Entry, RecordsArrived, RunRead
+from flamestream.model.ids import Offset
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import Time
-from flamestream.ports import Post, Producer, Reactor
 from flamestream.testing.port_driver import PortDriver
 from flamestream.testing.producer_contract import (
     FRONT,
@@ -30,75 +29,22 @@ from flamestream.testing.producer_contract import (
 from flamestream.testing.producer_outages import check_gives_the_rest_behind_a_killed_server
 from support.eventually import eventually
 from support.kafka_broker import QUIET, Broker
+from support.kafka_places import Following, ReadTopic
 
 WORDS = [f"wörd {number}" for number in range(RECORDS)]
 
 
-class Topic:
-    """A topic with one partition of ten records, unless said otherwise."""
-
-    def __init__(self, broker: Broker, *words: str, name: str = "", partitions: int = 1, **spec: Any) -> None:
-        self.broker, self.payloads = broker, list(words)
-        self.name = name or broker.topic(partitions)
-        self.partition = self.named(0)
-        self.spec = {"kafka": {"brokers": broker.address, "topic": self.name, "discoverSeconds": 0.2, **spec}}
-        self.write(*words)
-
-    def named(self, number: int) -> Partition:
-        return Partition(f"{self.name}/{number}")
-
-    def write(self, *words: str, **settings: Any) -> None:
-        self.broker.write(self.name, *(word.encode() for word in words), **settings)
-
-    def connect(self, post: Post, reactor: Reactor) -> Producer:
-        return sources.build(self.spec, FRONT, post, reactor, name="docs", job="job")
-
-    def stop(self) -> None:
-        self.broker.kill()
-
-    def start(self) -> None:
-        self.broker.start()
-
-
-class Following:
-    """A producer that follows the topic from `offsets`, and what it has decided and given."""
-
-    def __init__(self, topic: Topic, driver: PortDriver, offsets: dict[Partition, Offset] | None = None) -> None:
-        self._driver = driver
-        self.producer = topic.connect(driver.post, driver.reactor)
-        driver.at_exit.append(self.producer.close)
-        self.producer.follow(Follow(Front.fence(1), FRONT, offsets or {}))
-        self.producer.pull(Pull(Front.fence(1), FRONT, PLENTY, PLENTY))
-
-    @property
-    def offsets(self) -> dict[Partition, Offset]:
-        """What a snapshot would have now."""
-        arrived = [event for event in self._driver.events if isinstance(event, RecordsArrived)]
-        return {event.partition: event.end for event in arrived if event.end is not None}
-
-    @property
-    def payloads(self) -> list[Any]:
-        return [payload for event in self._driver.events if isinstance(event, RecordsArrived) for payload in event.payloads]
-
-    def wait(self, *payloads: Any) -> None:
-        self._driver.until(lambda: len(self.payloads) >= len(payloads), f"{len(payloads)} records")
-        assert sorted(self.payloads, key=repr) == sorted(payloads, key=repr)
-
-    def failure(self) -> SourceFailed:
-        return self._driver.take(SourceFailed)
-
-
 @pytest.mark.parametrize("check", [*PRODUCER_CHECKS, *REPLAY_CHECKS], ids=lambda check: check.__name__)
 def test_contract(broker: Broker, check: Callable[[Outside], None]) -> None:
-    check(Topic(broker, *WORDS))
+    check(ReadTopic(broker, *WORDS))
 
 
 def test_a_killed_broker(broker: Broker) -> None:
-    check_gives_the_rest_behind_a_killed_server(Topic(broker, *WORDS))
+    check_gives_the_rest_behind_a_killed_server(ReadTopic(broker, *WORDS))
 
 
 def test_aborted_records_are_not_given_and_their_offsets_are_passed_over(broker: Broker) -> None:
-    topic = Topic(broker, "a")
+    topic = ReadTopic(broker, "a")
     client = Client({"bootstrap.servers": broker.address, "transactional.id": topic.name, **QUIET})
     client.init_transactions(30)
     for word, ends in (("lost", client.abort_transaction), ("b", client.commit_transaction), ("gone", client.abort_transaction)):
@@ -117,7 +63,7 @@ def test_aborted_records_are_not_given_and_their_offsets_are_passed_over(broker:
 
 @pytest.mark.parametrize("start", ["latest", "2100-01-01T00:00:00+00:00"])
 def test_what_is_there_is_left_out_once_and_for_all(broker: Broker, start: str) -> None:
-    topic = Topic(broker, "old", start=start)
+    topic = ReadTopic(broker, "old", start=start)
     with PortDriver() as driver:
         following = Following(topic, driver)
         driver.until(lambda: len(following.offsets) == 2, "both decisions")
@@ -128,7 +74,7 @@ def test_what_is_there_is_left_out_once_and_for_all(broker: Broker, start: str) 
 
 
 def test_a_start_at_a_time_is_at_the_first_record_of_that_time(broker: Broker) -> None:
-    topic = Topic(broker, start="2026-01-01T00:00:00+00:00")
+    topic = ReadTopic(broker, start="2026-01-01T00:00:00+00:00")
     topic.write("before", timestamp=1767225599999)
     topic.write("after", timestamp=1767225600000)
     with PortDriver() as driver:
@@ -136,7 +82,7 @@ def test_a_start_at_a_time_is_at_the_first_record_of_that_time(broker: Broker) -
 
 
 def test_timestamps_are_hints_whatever_they_are(broker: Broker) -> None:
-    topic = Topic(broker, name=broker.topic(1, message_timestamp_after_max_ms=str(2**63 - 1)))
+    topic = ReadTopic(broker, name=broker.topic(1, message_timestamp_after_max_ms=str(2**63 - 1)))
     far = int(time.time() * 1000) + 300 * 86_400_000
     topic.write("future", timestamp=far)
     topic.write("past", timestamp=1)
@@ -145,7 +91,7 @@ def test_timestamps_are_hints_whatever_they_are(broker: Broker) -> None:
 
 
 def test_new_partitions_are_read_from_their_beginning_also_with_start_latest(broker: Broker) -> None:
-    topic = Topic(broker, "old", start="latest")
+    topic = ReadTopic(broker, "old", start="latest")
     with PortDriver() as driver:
         following = Following(topic, driver)
         driver.until(lambda: len(following.offsets) == 2, "both decisions")
@@ -158,7 +104,7 @@ def test_new_partitions_are_read_from_their_beginning_also_with_start_latest(bro
 
 
 def test_readers_share_the_partitions(broker: Broker) -> None:
-    topic = Topic(broker, partitions=3, readers=2)
+    topic = ReadTopic(broker, partitions=3, readers=2)
     for number in range(3):
         topic.write(f"of {number}", partition=number)
     found = []
@@ -179,7 +125,7 @@ def test_readers_share_the_partitions(broker: Broker) -> None:
 
 
 def test_records_that_expired_are_an_error_that_says_how_many(broker: Broker) -> None:
-    topic = Topic(broker, *WORDS)
+    topic = ReadTopic(broker, *WORDS)
     broker.admin_call(lambda admin: admin.delete_records([TopicPartition(topic.name, 0, 7)]))
     with PortDriver() as driver:
         failed = Following(topic, driver, {topic.partition: Offset(3)}).failure()
@@ -192,7 +138,7 @@ def test_records_that_expired_are_an_error_that_says_how_many(broker: Broker) ->
 
 
 def test_a_topic_that_was_created_again_is_an_error(broker: Broker) -> None:
-    topic = Topic(broker, *WORDS)
+    topic = ReadTopic(broker, *WORDS)
     with PortDriver() as driver:
         following = Following(topic, driver)
         following.wait(*WORDS)
@@ -208,7 +154,7 @@ def test_a_topic_that_was_created_again_is_an_error(broker: Broker) -> None:
 
 
 def test_a_topic_that_is_deleted_while_it_is_read_ends_the_job(broker: Broker) -> None:
-    topic = Topic(broker, *WORDS)
+    topic = ReadTopic(broker, *WORDS)
     with PortDriver() as driver:
         following = Following(topic, driver)
         following.wait(*WORDS)
@@ -220,7 +166,7 @@ def test_a_topic_that_is_deleted_while_it_is_read_ends_the_job(broker: Broker) -
 
 def test_a_partition_that_is_gone_is_an_error(broker: Broker) -> None:
     """As in a cluster restored from a copy that had fewer."""
-    topic = Topic(broker, *WORDS)
+    topic = ReadTopic(broker, *WORDS)
     with PortDriver() as driver:
         failed = Following(topic, driver, {topic.partition: Offset(3), topic.named(5): Offset(7)}).failure()
     assert failed.category == "corrupt"
@@ -229,14 +175,14 @@ def test_a_partition_that_is_gone_is_an_error(broker: Broker) -> None:
 
 def test_a_missing_topic_is_an_error_that_says_what_to_do(broker: Broker) -> None:
     with PortDriver() as driver:
-        topic = Topic(broker)
+        topic = ReadTopic(broker)
         topic.spec["kafka"]["topic"] = "nowhere"
         failed = Following(topic, driver).failure()
     assert (failed.category, "create it" in failed.message) == ("user", True)
 
 
 def test_a_record_of_another_format_is_an_error_value_at_its_place(broker: Broker) -> None:
-    topic = Topic(broker, '{"n": 1}', "{", '{"n": 2}', value="json")
+    topic = ReadTopic(broker, '{"n": 1}', "{", '{"n": 2}', value="json")
     with PortDriver() as driver:
         following = Following(topic, driver)
         driver.until(lambda: len(following.payloads) == 3, "all records")
@@ -247,14 +193,14 @@ def test_a_record_of_another_format_is_an_error_value_at_its_place(broker: Broke
 
 
 def test_a_full_record_has_key_headers_and_place(broker: Broker) -> None:
-    topic = Topic(broker, record="full")
+    topic = ReadTopic(broker, record="full")
     topic.write("value", key=b"key", headers=[("h", b"1")], timestamp=5)
     with PortDriver() as driver:
         Following(topic, driver).wait(fs.KafkaRecord(topic.name, 0, 0, 5, "key", "value", (("h", b"1"),)))
 
 
 def test_a_wrong_setting_is_named(broker: Broker) -> None:
-    topic = Topic(broker, settings={"fetch.wait.max.msec": 1})
+    topic = ReadTopic(broker, settings={"fetch.wait.max.msec": 1})
     with PortDriver() as driver:
         failed = Following(topic, driver).failure()
     assert (failed.category, "fetch.wait.max.msec" in failed.message) == ("user", True)

@@ -1,6 +1,7 @@
 """The Redis source against a real server, which is killed in between; and streams that forget."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -218,6 +219,15 @@ def test_a_key_that_holds_something_else_ends_the_job(server: RedisServer, drive
     stream.follow(driver)
     failed = driver.take(SourceFailed)
     assert (failed.category, "WRONGTYPE" in failed.message or "wrong kind" in failed.message) == ("user", True)
+
+
+def test_a_wrong_password_ends_the_job_and_is_in_no_message(driver: PortDriver, tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("mistaken")
+    with redis_server(requirepass="right") as locked:
+        Stream(locked, [], password_file=str(tmp_path / "password")).follow(driver)
+        failed = driver.take(SourceFailed)
+    assert (failed.category, "REDISCLI_AUTH or `password_file`" in failed.message) == ("user", True)
+    assert "mistaken" not in failed.message
 
 
 def test_a_server_that_forgets_is_refused(driver: PortDriver) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import pytest
 from flamestream.adapters import sinks, sources
 from flamestream.adapters.sources.files_spec import FilesSpec, place_of, reader
 from flamestream.core.actions import Follow, OpenSink, Pull
-from flamestream.core.events import RecordsArrived, SinkFailed, SourceFailed
+from flamestream.core.events import BundlesAcknowledged, RecordsArrived, SinkFailed, SourceFailed
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Offset, Partition, SinkName, Slot, WorkerId
 from flamestream.model.payload import encode_items, payload_type
@@ -277,6 +278,43 @@ def test_a_missing_bucket_and_a_wrong_key_are_named_with_their_setting(bucket: B
         consumer.close()
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     assert "correct AWS_SECRET_ACCESS_KEY" in refused({"path": bucket.url})
+    with PortDriver() as driver:
+        Worker(Rolled(bucket), "w", driver).send_open(fence(1), 0)
+        failed = driver.take(SinkFailed)
+        assert (failed.category, "correct AWS_SECRET_ACCESS_KEY" in failed.message) == ("user", True)
+
+
+def test_a_server_that_stands_still_is_told_by_source_and_sink_and_nothing_is_lost(bucket: Bucket, driver: PortDriver) -> None:
+    worker, front = Worker(Rolled(bucket), "w1", driver), Front(followed_json(bucket), driver)
+    worker.open(fence(1), 0)
+    front.follow(0)
+    front.pull(PLENTY)
+    front.wait(RECORDS)
+    bucket.server.pause()
+    try:
+        worker.send(fence(1), bundle(0, 1))
+        for port in (worker.consumer, front.producer):
+            driver.until(lambda port=port: "has not answered" in port.problem, "a `problem`")  # type: ignore[misc, attr-defined]
+    finally:
+        bucket.server.resume()
+    driver.take(BundlesAcknowledged)
+    driver.until(lambda: worker.consumer.problem == front.producer.problem == "", "no `problem` any more")  # type: ignore[attr-defined]
+    assert len(front.got()) == RECORDS
+
+
+def test_a_bucket_that_is_deleted_under_source_and_sink_ends_the_job(bucket: Bucket, driver: PortDriver) -> None:
+    worker, front = Worker(Rolled(bucket), "w1", driver), Front(followed_json(bucket), driver)
+    worker.open(fence(1), 0)
+    worker.deliver(fence(1), bundle(0, 1))
+    front.follow(0)
+    front.pull(PLENTY)
+    front.wait(RECORDS)
+    shutil.rmtree(bucket.server.folder / bucket.name)
+    assert "create the bucket" in driver.take(SourceFailed).message
+    worker.send(fence(1), bundle(0, 2))
+    failed = driver.take(SinkFailed)
+    assert failed.category in ("user", "corrupt")
+    assert bucket.name in failed.message
 
 
 def test_several_urls_keep_their_names_apart_and_one_object_may_be_named(bucket: Bucket) -> None:

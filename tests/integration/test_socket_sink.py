@@ -2,6 +2,8 @@
 
 import socket
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,7 +23,13 @@ from flamestream.ports import Consumer as ConsumerPort
 from flamestream.ports import Post, Reactor
 from flamestream.testing.consumer import Consumer, ConsumerServer
 from flamestream.testing.consumer_contract import CONSUMER_CHECKS, SINK, Outside, Worker, bundle, fence
+from flamestream.testing.consumer_outages import CONSUMER_OUTAGE_CHECKS, StoppableOutside
 from flamestream.testing.port_driver import PortDriver
+from support.cli_job import ENVIRONMENT
+from support.eventually import eventually
+from support.ports import free_port
+from support.processes import listening
+from support.socket_consumer import told_in
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "socket_client.py"
 
@@ -78,6 +86,39 @@ def consuming() -> Iterator[Address]:
 def test_contract_with_the_example_consumer(check: Callable[[Outside], None]) -> None:
     with consuming() as address:
         check(address)
+
+
+class Remembered(Address):
+    """A consumer in a process of its own, with its memory in a file."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(free_port())
+        self._file = folder / "memory"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        port = int(self.spec["socket"]["address"].rpartition(":")[2])
+        script = Path(__file__).parents[1] / "support" / "socket_consumer.py"
+        self._process = subprocess.Popen([sys.executable, str(script), str(port), str(self._file)], env=ENVIRONMENT)
+        eventually(lambda: port in listening(self._process.pid) if self._process else False, "it listens")
+
+    def stop(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def taken(self) -> Sequence[tuple[int, int, bytes]]:
+        return [(one.slot, one.sequence, one.items) for _, _, bundles in told_in(self._file) for one in bundles]
+
+
+@pytest.mark.parametrize("check", CONSUMER_OUTAGE_CHECKS, ids=lambda check: check.__name__)
+def test_contract_with_kills_of_the_consumer(check: Callable[[StoppableOutside], None], tmp_path: Path) -> None:
+    consumer = Remembered(tmp_path)
+    consumer.start()
+    try:
+        check(consumer)
+    finally:
+        consumer.stop()
 
 
 def test_a_consumer_that_restarts_between_taking_and_acknowledging_takes_it_once(driver: PortDriver) -> None:
@@ -157,6 +198,14 @@ def test_a_consumer_that_is_not_there_yet_is_waited_for(driver: PortDriver) -> N
     worker.deliver(fence(1), bundle(0, 1))
     assert worker.consumer.problem == ""  # type: ignore[attr-defined]
     servers[0].close()
+
+
+def test_a_consumer_that_never_answers_is_told_and_waited_for(driver: PortDriver) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        worker = Worker(Address(silent.getsockname()[1]), "w1", driver)
+        worker.send_open(fence(1), 0)
+        driver.until(lambda: "has not answered for" in worker.consumer.problem, "a `problem` that says so")  # type: ignore[attr-defined]
+        assert driver.events == []
 
 
 def test_a_consumer_that_has_lost_what_it_acknowledged_fails_the_sink(driver: PortDriver) -> None:

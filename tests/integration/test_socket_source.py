@@ -3,6 +3,8 @@
 import json
 import socket
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +23,10 @@ from flamestream.model.time import Time
 from flamestream.ports import Post, Producer, Reactor
 from flamestream.testing.port_driver import PortDriver
 from flamestream.testing.producer_contract import FRONT, PLENTY, PRODUCER_CHECKS, RECORDS, Front, Outside
+from flamestream.testing.producer_outages import PRODUCER_OUTAGE_CHECKS, StoppableOutside
+from support.eventually import eventually
+from support.ports import free_port
+from support.processes import listening
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "socket_client.py"
 
@@ -124,6 +130,37 @@ def test_contract_with_the_example_producer(check: Callable[[Outside], None]) ->
         check(server)
 
 
+class Killed(Server):
+    """The example's producer in a process of its own."""
+
+    def __init__(self, folder: Path, records: list[str]) -> None:
+        super().__init__(free_port(), list(records))
+        self._lines = folder / "lines.txt"
+        self._lines.write_text("".join(f"{record}\n" for record in records))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._lines.open("rb") as lines:
+            command = [sys.executable, str(EXAMPLE), "produce", str(self.port)]
+            self._process = subprocess.Popen(command, stdin=lines, stdout=subprocess.DEVNULL)
+        eventually(lambda: self.port in listening(self._process.pid) if self._process else False, "it listens")
+
+    def stop(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+
+@pytest.mark.parametrize("check", PRODUCER_OUTAGE_CHECKS, ids=lambda check: check.__name__)
+def test_contract_with_kills_of_the_producer(check: Callable[[StoppableOutside], None], tmp_path: Path) -> None:
+    producer = Killed(tmp_path, [f"wörd {number}" for number in range(RECORDS)])
+    producer.start()
+    try:
+        check(producer)
+    finally:
+        producer.stop()
+
+
 def test_many_small_records_arrive_and_then_the_end(driver: PortDriver) -> None:
     count = 20_000
     with producing([str(number).encode() for number in range(count)]) as server:
@@ -204,7 +241,7 @@ def test_a_gap_fails_the_source(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("garbage", "what"), [(b"HTTP/1.1 200 OK\r\n\r\n", "is it a FlameStream producer?"), (b"\0\0\0\x03abc", "a frame of 3 bytes")]
+    ("garbage", "what"), [(b"HTTP/1.1 200 OK\r\n\r\n", "is it no FlameStream producer?"), (b"\0\0\0\x03abc", "a frame of 3 bytes")]
 )
 def test_garbage_fails_the_source_with_the_producers_address(talk: Talk, garbage: bytes, what: str) -> None:
     talk.front.follow(0)
@@ -213,6 +250,20 @@ def test_garbage_fails_the_source_with_the_producers_address(talk: Talk, garbage
     failed = talk.driver.take(SourceFailed)
     assert what in failed.message
     assert f"127.0.0.1:{talk.listener.getsockname()[1]}" in failed.message
+
+
+def test_a_record_that_is_too_large_fails_the_source(talk: Talk) -> None:
+    talk.front.follow(0)
+    talk.front.pull(PLENTY)
+    peer = talk.accept()
+    peer.record(0, b"first")
+    talk.front.wait(1)
+    peer.socket.sendall(struct.pack(">IQ", 1 << 30, 1))
+    failed = talk.driver.take(SourceFailed)
+    assert failed.category == "user"
+    assert "a frame of 1073741824 bytes, more than the limit of" in failed.message
+    assert "cut the record" in failed.message
+    assert talk.front.got() == ["first"]
 
 
 def test_text_that_is_not_utf8_is_an_error_item(talk: Talk) -> None:

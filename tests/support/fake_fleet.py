@@ -223,6 +223,8 @@ class _Hosted:
         self.shunned: set[str] = set()
         self.layout: tuple[str, ...] = ()
         self.recoveries = 0
+        self.problems: list[str] = []
+        """What its workers tell of their sources and sinks."""
 
     @property
     def record(self) -> Record:
@@ -272,7 +274,7 @@ class _Hosted:
         return JobStatus(
             job=self.settings.job, pid=1, updated=0, phase=phase, attempt=self.attempt, epoch=self.record.epoch, cut=self.record.epoch * 10,
             workers=workers, recoveries=self.recoveries, last_recovery=last, outcome=self.outcome,
-            unsaved_since=int(self.record.unsaved_since * 1e6),
+            unsaved_since=int(self.record.unsaved_since * 1e6), problems=self.problems,
         )  # fmt: skip
 
 

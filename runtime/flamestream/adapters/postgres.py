@@ -4,6 +4,7 @@
 |----------------------------------------------------------------------|-------------|--------------------------|
 | connection lost or refused, starting, shutting down, read-only, full | ServerAway  | tried again              |
 | deadlock, serialization failure, a lock that is not given            | ServerAway  | tried again              |
+| a prepared statement's result has other types: a table was altered   | ServerAway  | looked at anew           |
 | wrong password, no such role or database, before it ever worked      | UserError   | the job ends and says so |
 | the same later (a password is being changed)                         | ServerAway  | tried again              |
 | missing table or right, wrong type, violated constraint              | UserError   | the job ends and says so |
@@ -106,6 +107,9 @@ class Server:
 
     def _judged(self, error: psycopg.Error) -> Exception:
         state, message = error.sqlstate, f"{self.where}: {told(error)}"
+        if isinstance(error, psycopg.errors.FeatureNotSupported) and "cached plan" in message:
+            self.hang_up()  # a table was altered: who opens anew looks at it again
+            return ServerAway(message)
         if state is None or state[:2] in _AWAY_CLASSES or state in _AWAY:
             return ServerAway(message, locked=state == _LOCK_NOT_AVAILABLE)
         return Corrupt(message) if state[:2] == "XX" else UserError(message)

@@ -47,7 +47,7 @@ class Table:
 def find(connection: Connection, name: str) -> Table | None:
     """The table that `name` (perhaps with its schema) names."""
     row = connection.execute(
-        "SELECT oid, oid::regclass::text, relkind::text FROM pg_class WHERE oid = to_regclass(%s)", (_regclass(name),)
+        "SELECT oid, oid::regclass::text, relkind::text FROM pg_class WHERE oid = to_regclass(%s)", (to_name(name),)
     ).fetchone()
     if row is None:
         return None
@@ -57,6 +57,6 @@ def find(connection: Connection, name: str) -> Table | None:
     return Table(oid, quoted, kind, types, generated, {row[0]: BaseType(row[3], row[4]) for row in found})
 
 
-def _regclass(name: str) -> str:
-    """`to_regclass` folds names that are not quoted."""
+def to_name(name: str) -> str:
+    """What `to_regclass` needs: it folds names that are not quoted."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))

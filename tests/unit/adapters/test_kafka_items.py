@@ -70,7 +70,7 @@ class Report(NamedTuple):
 
 def test_a_record_that_was_sent_twice_has_no_offset_and_moves_none() -> None:
     nothing: Any = None
-    writing = KafkaWriting(nothing, nothing, "w1")
+    writing = KafkaWriting(nothing, nothing, nothing, "w1")
     for report in (Report(0, 7), Report(1, 3), Report(0, None), Report(1, 4)):
         writing._delivered(None, report)  # type: ignore[arg-type]
     assert writing._offsets == {0: 8, 1: 5}

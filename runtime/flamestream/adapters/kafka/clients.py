@@ -119,6 +119,8 @@ class Clients:
         self._name = name
         self._refusal: KafkaError | None = None
         self._proved = False
+        self._said = ""
+        """librdkafka's newest word about a broker."""
         self.problem = ""
 
     def producer(self, **settings: Any) -> "Producer":
@@ -160,12 +162,12 @@ class Clients:
             admin.poll(0)  # what the brokers said meanwhile
             if self._refusal is not None and not self._proved:
                 raise judged(self._refusal, ": ".join(where)) from error
-            raise
+            raise BrokersAway(f"{error}; no answer from {self._access.brokers}{self._said and f': {self._said}'}") from error
         self.works()
 
     def works(self) -> None:
         """Something came back from the brokers."""
-        self.problem, self._proved = "", True
+        self.problem, self._said, self._proved = "", "", True
 
     def _settings(self, usual: Mapping[str, Any], without: Any, fixed: Mapping[str, Any]) -> dict[str, Any]:
         mine = {name: value for name, value in self._access.settings.items() if name not in without}
@@ -175,6 +177,6 @@ class Clients:
 
     def _error(self, error: "KafkaError") -> None:
         """librdkafka says that a broker is away, or refuses us; it goes on trying."""
-        self.problem = str(error.str())
+        self.problem = self._said = str(error.str())
         if error.name() == "_AUTHENTICATION" or (error.name() == "_SSL" and "verif" in self.problem):
             self._refusal = error

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
+from flamestream.adapters.kafka.identity import ANSWER_SECONDS
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka import Consumer, Message
 
-ANSWER_SECONDS: Final = 5.0
 READ_SECONDS: Final = 60.0
 _BATCH: Final = 1000
 

@@ -5,9 +5,8 @@
 Keeps: answers to an older fence are dropped; a close waits for nobody. Does not: know what is written where.
 """
 
-import time
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from flamestream.adapters.own_thread import OwnThread
 from flamestream.adapters.serial import Serial
@@ -16,9 +15,6 @@ from flamestream.core.events import BundlesAcknowledged, Event, LastBundle, Sink
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot
 from flamestream.ports import Post, Reactor
-
-SLOW_SECONDS: Final = 3.0
-"""An answer that takes longer is told."""
 
 
 class Blocking(Protocol):
@@ -47,25 +43,20 @@ class BlockingConsumer:
         self._thread = OwnThread(reactor)
         self._calls = Serial(self._thread)
         self._fence: Fence = NO_FENCE
-        self._asked: float | None = None
-        """Since when an answer is waited for."""
 
     @property
     def problem(self) -> str:
         """Why a call is being tried again, or that none is answered; "" if all is well."""
-        waited = 0.0 if self._asked is None else time.monotonic() - self._asked
-        return self._calls.problem or (f"has not answered for {waited:.0f} s" if waited > SLOW_SECONDS else "")
+        return self._calls.problem
 
     def open(self, action: OpenSink) -> None:
         self._fence = max(self._fence, action.fence)
-        self._asked = time.monotonic()
         self._calls.run(
             lambda: self._unless_outdated(action.fence, lambda: self._blocking.open(action)),
             lambda last: self._tell(action.fence, last, lambda: SinkOpened(action.fence, self._sink, last)),
         )
 
     def deliver(self, action: Deliver) -> None:
-        self._asked = time.monotonic()
         self._calls.run(
             lambda: self._unless_outdated(action.fence, lambda: self._blocking.deliver(action)),
             lambda result: self._tell(action.fence, result, lambda: BundlesAcknowledged(action.fence, self._sink, action.number)),
@@ -85,7 +76,6 @@ class BlockingConsumer:
     def _tell(self, fence: Fence, result: Any, success: Callable[[], Event]) -> None:
         if fence < self._fence:
             return
-        self._asked = None
         event: Event
         if isinstance(result, Fenced):
             event = SinkFenced(fence, self._sink)

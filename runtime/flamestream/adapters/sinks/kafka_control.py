@@ -15,7 +15,8 @@ import msgspec
 
 from flamestream.adapters.kafka.clients import Clients
 from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
-from flamestream.adapters.kafka.reading import ANSWER_SECONDS, bounds_of, read_to
+from flamestream.adapters.kafka.identity import ANSWER_SECONDS, TopicIdentity
+from flamestream.adapters.kafka.reading import bounds_of, read_to
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Fence
 
@@ -62,6 +63,8 @@ class WriterState(msgspec.Struct, frozen=True, array_like=True):
     slots: list[SlotState]
     present: dict[int, list[bytes]]
     """Metas above a slot's `t_last` that are in the output already, from a delivery that was cut off."""
+    topic: str = ""
+    """The output's name and id; "" if a version wrote it that did not say."""
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -77,33 +80,57 @@ class ControlTopic:
         self._clients = clients
         self._prefix = f"{job}\0{sink}\0"
         self._where = where
+        self.where = f"{where}: control topic {topic!r}"
+        """For messages about it."""
         self._producer: Producer | None = None
         self._committed: Consumer | None = None
-        self._known = False
+        self._identity = TopicIdentity(clients, topic, self.where)
+        self._id = ""
 
     def ensure(self) -> None:
-        """Create it if it is not there. Raises UserError if it cannot be what it must be."""
-        if self._known:
-            return
-        from confluent_kafka import TopicCollection  # an extra
-        from confluent_kafka.cimpl import NewTopic
-
-        admin = self._clients.admin()
+        """Create it if it is not there. Raises UserError if it cannot be what it must be, Corrupt if it was there before."""
         try:
-            with self._clients.asking(admin, self._where, f"control topic {self.name!r}"):
-                asked = admin.describe_topics(TopicCollection([self.name]), request_timeout=ANSWER_SECONDS)
-                found: Any = asked[self.name].result(ANSWER_SECONDS * 2)
-            if len(found.partitions) != 2:
-                settings = ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
-                raise UserError(
-                    f"{self._where}: control topic {self.name!r} must have 2 partitions and {settings}: delete it, or name another"
-                )
+            found = self._identity.now()
         except UserError as error:
             if "UNKNOWN_TOPIC_OR_PART" not in str(error):
                 raise
-            with failure_of(self._where, f"creating control topic {self.name!r} (or create it with 2 partitions and {SETTINGS})"):
-                _created(admin.create_topics([NewTopic(self.name, 2, -1, config=dict(SETTINGS))])[self.name])
-        self._known = True
+            self._refuse_another("", error)
+            self._create()
+            raise BrokersAway(f"{self.where} was created, and not every broker knows it yet") from error
+        self._refuse_another(found.id)
+        if len(found.partitions) != 2:
+            settings = ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
+            raise UserError(f"{self.where} must have 2 partitions and {settings}: delete it, or name another")
+        self._id = found.id
+
+    def _create(self) -> None:
+        from confluent_kafka.cimpl import NewTopic  # an extra
+
+        admin = self._clients.admin()  # kept until the answer
+        with failure_of(self._where, f"creating control topic {self.name!r} (or create it with 2 partitions and {SETTINGS})"):
+            _created(admin.create_topics([NewTopic(self.name, 2, -1, config=dict(SETTINGS))])[self.name])
+
+    def look(self) -> None:
+        """Ask whether it is still there; `check` has the answer later."""
+        self._identity.look()
+
+    def check(self) -> None:
+        """Raises Corrupt if it went: who may write, and what was delivered, is known nowhere else."""
+        try:
+            seen = self._identity.seen()
+        except UserError as error:
+            if "UNKNOWN_TOPIC_OR_PART" in str(error):
+                self._refuse_another("", error)
+            raise
+        if seen is not None:
+            self._refuse_another(seen.id)
+
+    def _refuse_another(self, found: str, error: Exception | None = None) -> None:
+        if self._id and found != self._id:
+            raise Corrupt(
+                f"{self.where} was deleted{' and created again' if found else ''} while it was in use: what was delivered is not known any "
+                "more; start the job anew, with another store, control topic and output topic"
+            ) from error
 
     def refuse_compacted(self, topic: str) -> None:
         """Raises UserError if compaction could remove from `topic` what a low-latency sink counts as delivered."""
@@ -133,14 +160,14 @@ class ControlTopic:
     def _write(self, writer: str, value: bytes | None, partition: int = ANNOUNCEMENTS) -> None:
         producer = self._producer = self._producer or self._clients.producer(**{"message.timeout.ms": 10_000, "enable.idempotence": False})
         errors: list[Any] = []
-        with failure_of(self._where, f"control topic {self.name!r}"):
+        with failure_of(self.where):
             producer.produce(self.name, value, self._key(writer), partition, on_delivery=lambda error, _: errors.append(error))
             producer.flush(20)
         if not errors:
-            raise BrokersAway(f"{self._where}: control topic {self.name!r} does not answer")
+            raise BrokersAway(f"{self.where} does not answer")
         if errors[0] is not None:
             self._producer = None
-            raise judged(errors[0], f"{self._where}: control topic {self.name!r}")
+            raise judged(errors[0], self.where)
 
     def store(self, producer: "Producer", state: WriterState, told: "Callable[[KafkaError | None, Message], None]") -> None:
         """Into the transaction that `producer` has open. `told` gets the delivery report."""
@@ -178,9 +205,9 @@ class ControlTopic:
         try:
             decoded = decode(value)
         except msgspec.DecodeError as error:
-            raise Corrupt(f"{self._where}: control topic {self.name!r} holds a record that is not ours: {error}; name another") from error
+            raise Corrupt(f"{self.where} holds a record that is not ours: {error}; name another") from error
         if decoded.version != FORMAT:
-            raise Corrupt(f"{self._where}: control topic {self.name!r} was written by another version ({decoded.version})")
+            raise Corrupt(f"{self.where} was written by another version ({decoded.version})")
         return decoded
 
     def close(self) -> None:

@@ -15,7 +15,8 @@ from typing import Any
 from flamestream.adapters.kafka.clients import Clients
 from flamestream.adapters.kafka.failures import BrokersAway
 from flamestream.adapters.kafka.formats import Decode, decoder_of, encoder_of
-from flamestream.adapters.kafka.reading import ANSWER_SECONDS, bounds_of, read_to
+from flamestream.adapters.kafka.identity import ANSWER_SECONDS
+from flamestream.adapters.kafka.reading import bounds_of, read_to
 from flamestream.adapters.sinks import Item
 from flamestream.adapters.sinks.kafka_items import place_in, tag_of
 from flamestream.adapters.sinks.kafka_sink import KafkaSinkSpec

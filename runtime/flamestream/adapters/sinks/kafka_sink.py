@@ -22,6 +22,7 @@ from flamestream.adapters.own_thread import OwnThread
 from flamestream.adapters.serial import Serial
 from flamestream.adapters.sinks.kafka_control import ControlTopic
 from flamestream.adapters.sinks.kafka_items import Records
+from flamestream.adapters.sinks.kafka_topics import WrittenTopics
 from flamestream.adapters.sinks.kafka_writing import KafkaOutput, KafkaWriting
 from flamestream.core.actions import Deliver, OpenSink
 from flamestream.core.events import BundlesAcknowledged, Event, SinkFailed, SinkFenced, SinkOpened
@@ -66,7 +67,7 @@ class KafkaConsumer:
         low_latency = spec.form == "low-latency"
         output = KafkaOutput(clients, spec.topic, records, job, sink, low_latency=low_latency, canonical=spec.value == "payload", more=own)
         control = ControlTopic(clients, spec.control or f"flamestream.{job}.{sink}", job, sink, f"sink {sink}")
-        self._writing = KafkaWriting(output, control, writer)
+        self._writing = KafkaWriting(output, control, WrittenTopics(clients, spec.topic, control, output.where), writer)
         self._clients = clients
         self._commit_seconds = spec.commit_seconds
         self._sink, self._post = sink, post
@@ -78,7 +79,7 @@ class KafkaConsumer:
     @property
     def problem(self) -> str:
         """Why a delivery is being tried again; "" if it is not."""
-        return self._calls.problem or self._writing.trouble
+        return self._writing.trouble or self._calls.problem
 
     def open(self, action: OpenSink) -> None:
         self._fence = max(self._fence, action.fence)

@@ -37,6 +37,7 @@ from flamestream.adapters.sinks.kafka_control import FORMAT, Announcement, Contr
 from flamestream.adapters.sinks.kafka_items import HEADER, Places, Record, Records, digest_of, pack, tag_of
 from flamestream.adapters.sinks.kafka_ledger import Items, KafkaLedger
 from flamestream.adapters.sinks.kafka_tail import Tail
+from flamestream.adapters.sinks.kafka_topics import WrittenTopics
 from flamestream.core.actions import Bundle, Deliver, OpenSink
 from flamestream.core.events import LastBundle
 from flamestream.model import payload as codec
@@ -80,8 +81,8 @@ class KafkaOutput:
 class KafkaWriting:
     """One writer. Calls block, one at a time, but `close`."""
 
-    def __init__(self, output: KafkaOutput, control: ControlTopic, writer: str) -> None:
-        self._output, self._control, self._name = output, control, writer
+    def __init__(self, output: KafkaOutput, control: ControlTopic, topics: WrittenTopics, writer: str) -> None:
+        self._output, self._control, self._topics, self._name = output, control, topics, writer
         self._lock = threading.Lock()
         self._closed = False
         self._fence: Fence = NO_FENCE
@@ -97,7 +98,7 @@ class KafkaWriting:
         """What this writer writes next lies at or above them."""
         self._offsets_at = 0.0
         """When a record of the control topic last said where the tail begins."""
-        self._failed: KafkaError | None = None
+        self._failed: tuple[KafkaError, str] | None = None
         self.open_transaction = False
         self.trouble = ""
 
@@ -113,7 +114,7 @@ class KafkaWriting:
     def _join(self) -> None:
         """The five steps, and what follows from what is found."""
         me = self._id(self._fence)
-        self._control.ensure()
+        self._topics.open()
         if self._output.low_latency:
             self._control.refuse_compacted(self._output.topic)
         self._producer = self._initialised(me)
@@ -150,6 +151,7 @@ class KafkaWriting:
 
     def _learn(self, me: str, announced: Sequence[Announcement], states: Sequence[WriterState]) -> None:
         mine = set(self._slots)
+        self._topics.check_written(states)
         known, present = newest_states(states)
         reader, output = self._reader, self._output
         assert reader is not None, "made before"
@@ -213,6 +215,7 @@ class KafkaWriting:
         assert self._producer is not None, "open comes first"
         if self.open_transaction:
             return
+        self._topics.check()
         if self._output.low_latency and time.monotonic() - self._offsets_at > FRESH_SECONDS:
             self._offsets |= {number: end for number, (_, end) in self._bounds().items()}
             self._control.announce(Announcement(FORMAT, self._fence, self._id(self._fence), dict(self._offsets)))
@@ -239,18 +242,20 @@ class KafkaWriting:
         while self._producer.flush(PATIENCE_SECONDS):
             self.trouble = self._output.clients.problem
             self._stop_if_closed()
+            self._topics.check()
         if self._failed is not None:
-            raise judged(self._failed, self._output.where)
+            raise judged(*self._failed)
         self._works()
 
     def _delivered(self, error: "KafkaError | None", message: "Message") -> None:
         if error is not None:
-            self._failed = self._failed or error
+            self._failed = self._failed or (error, self._output.where)
         elif (offset := message.offset()) is not None:  # a record that was there already when it was sent again has no offset
             self._offsets[message.partition()] = offset + 1  # type: ignore[index]  # what is in the log has a partition
 
     def _stored(self, error: "KafkaError | None", _: "Message") -> None:
-        self._failed = self._failed or error
+        if error is not None:
+            self._failed = self._failed or (error, self._control.where)
 
     # --- committing -----------------------------------------------------------------------------------------------------------------
 
@@ -275,9 +280,9 @@ class KafkaWriting:
                 self.open_transaction = True
             present = {slot: sorted(metas) for slot, metas in self._ledger.present.items()}
             offsets = dict(self._offsets) if self._output.low_latency else {}
-            state = WriterState(FORMAT, self._fence, me, offsets, self._ledger.states, present)
+            state = WriterState(FORMAT, self._fence, me, offsets, self._ledger.states, present, self._topics.identity)
             self._control.store(self._producer, state, self._stored)
-            self._patiently(self._producer.commit_transaction)
+            self._patiently(self._producer.commit_transaction, meanwhile=self._topics.check)
             self.open_transaction = False
             self._offsets_at = time.monotonic()
             self._works()
@@ -298,11 +303,14 @@ class KafkaWriting:
         from confluent_kafka import KafkaException  # an extra
 
         self._broken, self.open_transaction = True, False
-        if self._failed is not None:
-            error, self._failed = KafkaException(self._failed), None
+        if (failed := self._failed) is not None:
+            self._failed = None
+            return judged(*failed)
         return judged(error.args[0], self._output.where) if isinstance(error, KafkaException) else None
 
-    def _patiently(self, call: Callable[[float], None], seconds: float = PATIENCE_SECONDS) -> None:
+    def _patiently(
+        self, call: Callable[[float], None], seconds: float = PATIENCE_SECONDS, meanwhile: Callable[[], None] = lambda: None
+    ) -> None:
         """A call of librdkafka's that may time out and be called again, while its broker is away."""
         from confluent_kafka import KafkaException  # an extra
 
@@ -314,6 +322,7 @@ class KafkaWriting:
                     raise
                 self.trouble = f"{self._output.where}: {error.args[0].str()}"
                 self._stop_if_closed()
+                meanwhile()
             else:
                 return
 

@@ -9,6 +9,7 @@ a trusted network).
 """
 
 import socket
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -35,6 +36,8 @@ from flamestream.model.ids import NO_FENCE, Fence, SequenceNumber, SinkName, Slo
 from flamestream.ports import Post, Reactor
 
 MAX_UNSENT: Final = 2 * MAX_FRAME
+SLOW_SECONDS: Final = 3.0
+"""An answer that takes longer is told."""
 
 
 class SocketConsumer:
@@ -58,11 +61,15 @@ class SocketConsumer:
         self._in_flight: Deliver | None = None
         self._frame = b""
         self._acknowledged: dict[Slot, SequenceNumber] = {}
+        self._asked: float | None = None
+        """Since when an answer is waited for."""
 
     @property
     def problem(self) -> str:
-        """Why there is no connection; "" if there is one."""
-        return self._dialer.problem
+        """Why there is no connection, or that it brings no answer; "" if all is well."""
+        waited = 0.0 if self._asked is None else time.monotonic() - self._asked
+        silence = f"{self._where} has not answered for {waited:.0f} s" if waited > SLOW_SECONDS else ""
+        return self._dialer.problem or silence
 
     # --- ports.Consumer -------------------------------------------------------------------------------------------------------------
 
@@ -85,13 +92,17 @@ class SocketConsumer:
         if len(self._frame) > MAX_FRAME:
             self._fail("bug", f"would have to take a delivery of {len(self._frame)} bytes, more than {MAX_FRAME}")
         elif self._ready and self._connection is not None:
-            self._connection.send(self._frame)
+            self._ask(self._connection, self._frame)
 
     def close(self) -> None:
         self._hang_up()
 
+    def _ask(self, connection: FrameConnection, frame: bytes) -> None:
+        self._asked = time.monotonic()
+        connection.send(frame)
+
     def _hang_up(self) -> None:
-        self._ready = False
+        self._ready, self._asked = False, None
         self._dialer.cancel()
         if self._connection is not None:
             self._connection.close()
@@ -101,11 +112,11 @@ class SocketConsumer:
 
     def _connected(self, sock: socket.socket) -> None:
         self._connection = FrameConnection(self._reactor, sock, MAX_FRAME, self._frames, self._closed, max_unsent=MAX_UNSENT)
-        self._connection.send(self._opening)
+        self._ask(self._connection, self._opening)
 
     def _closed(self, reason: str) -> None:
         self._connection = None
-        self._ready = False
+        self._ready, self._asked = False, None
         self._dialer.broken(reason)
 
     def _frames(self, frames: list[bytes]) -> None:
@@ -120,6 +131,7 @@ class SocketConsumer:
 
     def _answered(self, answer: Answer) -> None:
         self._dialer.proved()
+        self._asked = None
         match answer:
             case AcknowledgedFrame(number=number):
                 self._acknowledge(number)
@@ -151,7 +163,7 @@ class SocketConsumer:
             self._acknowledged = {slot: bundle.sequence for slot, bundle in last.items()}
             self._post(SinkOpened(self._fence, self._sink, last))
         if self._in_flight is not None and self._connection is not None:
-            self._connection.send(self._frame)
+            self._ask(self._connection, self._frame)
 
     def _fail(self, category: str, what: str) -> None:
         fence = self._fence

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from flamestream.adapters.kafka.clients import Clients
 from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
-from flamestream.adapters.sources.kafka_topic import ANSWER_SECONDS, checked_offset
+from flamestream.adapters.kafka.identity import ANSWER_SECONDS
+from flamestream.adapters.sources.kafka_topic import checked_offset
 from flamestream.core.events import Entry
 from flamestream.model.errors import Corrupt
 

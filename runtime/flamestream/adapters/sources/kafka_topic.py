@@ -14,11 +14,11 @@ Keeps: no record between what was read and what is read next is passed over in s
 """
 
 from collections.abc import Mapping
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from flamestream.adapters.kafka.clients import Clients
 from flamestream.adapters.kafka.failures import failure_of
+from flamestream.adapters.kafka.identity import ANSWER_SECONDS, Described, TopicIdentity
 from flamestream.adapters.sources.reading import Chunk
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Offset, Partition
@@ -26,7 +26,6 @@ from flamestream.model.ids import Offset, Partition
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka import Consumer
 
-ANSWER_SECONDS: Final = 5.0
 _MARK: Final = "topic-id "
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -37,13 +36,11 @@ class KafkaTopic:
 
     def __init__(self, clients: Clients, topic: str, start: int, share: int, shares: int, where: str) -> None:
         self.name = topic
-        self._clients = clients
         self._start = start
         """EARLIEST, LATEST, or milliseconds since 1970."""
         self._share, self._shares = share, shares
         self._where = f"{where}: topic {topic!r}"
-        self._admin: Any = None
-        self._asked: Future[Any] | None = None
+        self._identity = TopicIdentity(clients, topic, self._where)
         self._id = ""
 
     def partition(self, number: int) -> Partition:
@@ -58,7 +55,8 @@ class KafkaTopic:
 
     def beginnings(self, consumer: "Consumer", offsets: Mapping[Partition, Offset]) -> tuple[dict[int, int], list[Chunk]]:
         """Where to read each partition from, and the decisions that are new. Raises Corrupt if what comes next is not there any more."""
-        numbers = self._described(self._ask())
+        described = self._identity.now()
+        self._id, numbers = described.id, self._own(described)
         self._check_identity(offsets, numbers)
         begins: dict[int, int] = {}
         decided: list[Chunk] = []
@@ -112,36 +110,18 @@ class KafkaTopic:
 
     def look(self) -> None:
         """Ask for new partitions; `appeared` has the answer later."""
-        if self._asked is None:
-            self._asked = self._ask()
+        self._identity.look()
 
     def appeared(self, known: Mapping[int, int]) -> dict[int, Chunk]:
         """Partitions that are new since, and the decision where each begins. An answer that does not come is asked for again."""
-        if self._asked is None or not self._asked.done():
+        if (seen := self._identity.seen()) is None:
             return {}
-        asked, self._asked = self._asked, None
-        mark = self._id
-        try:
-            numbers = self._described(asked)
-        except OSError:
-            return {}
-        if self._id != mark:
+        if seen.id != self._id:
             raise Corrupt(f"{self._where} was deleted and created again while it was read; start the job under another name")
-        return {number: _beginning(self.partition(number), 0) for number in numbers if number not in known}
+        return {number: _beginning(self.partition(number), 0) for number in self._own(seen) if number not in known}
 
-    def _ask(self) -> "Future[Any]":
-        from confluent_kafka import TopicCollection  # an extra
-
-        self._admin = self._admin or self._clients.admin()
-        asked = self._admin.describe_topics(TopicCollection([self.name]), request_timeout=ANSWER_SECONDS)
-        found: Future[Any] = asked[self.name]
-        return found
-
-    def _described(self, asked: "Future[Any]") -> list[int]:
-        with self._clients.asking(self._admin, self._where):
-            found = asked.result(ANSWER_SECONDS * 2)
-        self._id = str(found.topic_id)
-        return sorted(info.id for info in found.partitions if info.id % self._shares == self._share)
+    def _own(self, described: Described) -> list[int]:
+        return [number for number in described.partitions if number % self._shares == self._share]
 
 
 def checked_offset(where: str, number: int, offset: int, low: int, high: int) -> int:

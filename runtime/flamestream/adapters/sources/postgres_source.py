@@ -15,6 +15,9 @@ and rows that do not change or go before an epoch has committed what they led to
 
 An offset is a key. The journal has (first key, count, key behind), so a replay reads the same rows, and notices if some are gone.
 
+Tables change under us. One of another identity (dropped and created again, or renamed into the place of the first) gives no rows and is
+an error, while this reader lives; what the keys need of their sequence is looked at again before missing ones are passed over.
+
 Keeps: every committed row once, in the order of keys. Does not: see updates or deletes of rows; decide when to look (reading.py).
 """
 
@@ -27,7 +30,7 @@ from typing import Any, Final, LiteralString
 from psycopg import sql
 
 from flamestream.adapters.postgres import Connection, Server
-from flamestream.adapters.postgres_tables import Table, find
+from flamestream.adapters.postgres_tables import Table, find, to_name
 from flamestream.adapters.sources.reading import Chunk
 from flamestream.core.events import Entry
 from flamestream.model.errors import Corrupt, UserError
@@ -40,7 +43,6 @@ CHECK_SECONDS: Final = 1.0
 """Between two looks whether the table still has what was read, while nothing new comes."""
 SLOW_SECONDS: Final = 1.0
 """An open key that is waited for so long is told."""
-SLOW_ANSWER_SECONDS: Final = 5.0
 _NATIVE: Final = ("smallint", "integer", "bigint", "real", "double precision", "boolean", "text", "bytea", "character varying")
 _SESSION: Final = (
     "SET timezone = 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'iso_8601'; SET extra_float_digits = 1; SET bytea_output = 'hex'"
@@ -101,15 +103,11 @@ class PostgresReader:
         """Bytes of a record, about."""
         self.idle_seconds = log.idle_seconds
         self._held_up = ""
-        self._asked: float | None = None
-        """Since when an answer is waited for."""
 
     @property
     def problem(self) -> str:
         """What holds up rows that are there. Called by another thread than the rest."""
-        asked = self._asked
-        waited = 0.0 if asked is None else time.monotonic() - asked
-        return self._held_up or (f"{self._server.where} has not answered for {waited:.0f} s" if waited > SLOW_ANSWER_SECONDS else "")
+        return self._held_up
 
     # --- reading.Reader -------------------------------------------------------------------------------------------------------------
 
@@ -168,6 +166,8 @@ class PostgresReader:
         if self._open.writers:
             self._tell(found)
             return []
+        assert self._table is not None, "a connection is opened first"
+        _check_sequence(connection, self._table, self._log)
         upto, self._open, self._held_up = self._open.upto, None, ""
         return self._given(connection.execute(self._again, (self._next, upto), binary=True).fetchall(), upto)
 
@@ -186,16 +186,36 @@ class PostgresReader:
             )
 
     def _check_that_nothing_went(self, connection: Connection) -> None:
-        """A table that was emptied and begins anew would otherwise be waited at for ever."""
+        """A table that was emptied and begins anew would otherwise be waited at for ever; so would another under its name."""
         self._looked = time.monotonic()
-        statement = sql.SQL("SELECT max({key}) FROM {table}").format(**self._names())
+        statement = sql.SQL("SELECT max({key}), to_regclass({name})::oid FROM {table}").format(**self._names())
         row = connection.execute(statement).fetchone()
+        self._check_identity(row[1] if row is not None else None)
         if self._next > self._log.start and row is not None and row[0] is not None and row[0] < self._next - 1:
             raise Corrupt(
                 f"{self._server.where}: table {self._log.table} was read up to {self._log.key} {self._next - 1} and now ends at {row[0]}: "
                 "it was made anew, or its newest rows were deleted; what comes under these keys again would be lost. Start the job anew, "
                 "with another store"
             )
+
+    def _check_identity(self, oid: int | None) -> None:
+        assert self._table is not None, "a connection is opened first"
+        if oid != self._table.oid:
+            raise Corrupt(
+                f"{self._server.where}: table {self._log.table} was dropped and created again, or another one has taken its name (its "
+                f"oid was {self._table.oid}, now {oid}), read up to {self._log.key} {self._next - 1}: rows below that in the new one, and "
+                "above it in the old one, would be lost. Put the old one back, or start the job anew, with another store"
+            )
+
+    def _check_types(self, types: Mapping[str, str]) -> None:
+        assert self._table is not None, "a connection is opened first"
+        for name in (self._log.key, *self._log.columns):
+            before, now = self._table.types[name], types[name]
+            if _alike(before) != _alike(now):
+                raise UserError(
+                    f"{self._server.where}: column {name!r} of table {self._log.table} was {before} and is now {now}, so rows that were "
+                    "read would be read again as something else: change it back, or start the job anew, with another store"
+                )
 
     # --- rows -----------------------------------------------------------------------------------------------------------------------
 
@@ -212,25 +232,26 @@ class PostgresReader:
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
-        self._asked = time.monotonic()
-        try:
-            connection = self._server.connection(self._opened)
-            with self._server.translated():
-                yield connection
-        finally:
-            self._asked = None
+        connection = self._server.connection(self._opened)
+        with self._server.translated():
+            yield connection
 
     def _opened(self, connection: Connection) -> None:
         connection.execute(_SESSION)
-        self._table = table = _checked(connection, self._log)
+        table = _checked(connection, self._log)
+        self._table = self._table or table
+        self._check_identity(table.oid)
+        self._check_types(table.types)
         columns = [_column(name, table.types[name]) for name in self._log.columns]
-        names = {**self._names(), "columns": sql.SQL(", ").join(columns)}
-        self._select = sql.SQL("SELECT {key}, {columns} FROM {table} WHERE {key} >= %s ORDER BY {key} LIMIT %s").format(**names)
-        self._again = sql.SQL("SELECT {key}, {columns} FROM {table} WHERE {key} >= %s AND {key} < %s ORDER BY {key}").format(**names)
+        rows = sql.SQL("SELECT {key}, {columns} FROM {table} WHERE to_regclass({name})::oid = {oid} AND {key} >= %s").format(
+            columns=sql.SQL(", ").join(columns), oid=sql.Literal(table.oid), **self._names()
+        )
+        self._select = rows + sql.SQL(" ORDER BY {} LIMIT %s").format(sql.Identifier(self._log.key))
+        self._again = rows + sql.SQL(" AND {key} < %s ORDER BY {key}").format(key=sql.Identifier(self._log.key))
 
     def _names(self) -> dict[str, sql.Composable]:
         assert self._table is not None, "a connection is opened first"
-        return {"key": sql.Identifier(self._log.key), "table": self._table.sql}
+        return {"key": sql.Identifier(self._log.key), "table": self._table.sql, "name": sql.Literal(to_name(self._log.table))}
 
 
 def _checked(connection: Connection, log: ChangeLog) -> Table:
@@ -264,6 +285,12 @@ def _column(name: str, kind: str) -> sql.Composable:
     """Types that a payload has no word for are given in their text form; so are, for the session's fixed settings, times."""
     base = kind.removesuffix("[]").partition("(")[0]
     return sql.Identifier(name) if base in _NATIVE else sql.SQL("{}::text").format(sql.Identifier(name))
+
+
+def _alike(kind: str) -> str:
+    """Types whose values are the same payloads have the same name here."""
+    base = kind.partition("(")[0]
+    return {"smallint": "bigint", "integer": "bigint", "character varying": "text"}.get(base, kind)
 
 
 def _frozen(value: Any) -> object:

@@ -9,6 +9,7 @@ or Retryable of the reader is retried a bounded number of times and then fails t
 long as it takes once a call has succeeded. Does not: read (listed.py, followed.py).
 """
 
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ MAX_RUNS_A_CALL: Final = 256
 MAX_TRIES: Final = 6
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
+SLOW_SECONDS: Final = 5.0
+"""A call of the reader that takes longer is told."""
 
 
 @dataclass(slots=True)
@@ -95,11 +98,14 @@ class ReadingProducer:
         """A call has succeeded: settings are right, so a server that is away now is waited for."""
         self._timer: Timer | None = None
         self._failure = ""
+        self._asked: float | None = None
+        """Since when the reader is at a call."""
 
     @property
     def problem(self) -> str:
-        """Why a read is being retried; "" if none is."""
-        return self._failure or self._reader.problem
+        """Why a read is being retried, or that none is answered; "" if all is well."""
+        waited = 0.0 if self._asked is None else time.monotonic() - self._asked
+        return self._failure or self._reader.problem or (f"has not answered for {waited:.0f} s" if waited > SLOW_SECONDS else "")
 
     # --- ports.Producer -------------------------------------------------------------------------------------------------------------
 
@@ -176,14 +182,14 @@ class ReadingProducer:
 
     def _call(self, fence: Fence, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
         def back(result: Any) -> None:
-            self._busy = False
+            self._busy, self._asked = False, None
             if self._stopped:
                 return
             if fence == self._fence:
                 self._settle(result, done)
             self._turn()
 
-        self._busy = True
+        self._busy, self._asked = True, time.monotonic()
         self._reactor.background(work, back)
 
     def _settle(self, result: Any, done: Callable[[Any], None]) -> None:

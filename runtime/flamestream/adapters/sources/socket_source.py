@@ -169,7 +169,7 @@ class SocketProducer:
         if not self._following or self._at_end:
             return
         if "more than the limit" in reason:
-            self._fail(f"sent {reason}: is it a FlameStream producer?")
+            self._fail(f"sent {reason}: cut the record, or is it no FlameStream producer?")
         else:
             self._dialer.broken(reason)
 

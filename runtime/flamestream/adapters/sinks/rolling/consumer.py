@@ -21,6 +21,8 @@ from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
 from flamestream.ports import ObjectStore, Post, Reactor, Timer
 
 FINISH_SECONDS: Final = 30.0
+PART_SECONDS: Final = 60.0
+"""Making one may well take a while."""
 
 
 class RollingConsumer:
@@ -31,7 +33,7 @@ class RollingConsumer:
         self._mine = Owner(FORMAT, job, sink, settings.format, settings.type)
         self._form = part_format(settings.format, settings.type, f"{where}.type")
         self._post, self._reactor = post, reactor
-        self._deliveries, self._parts = Serial(reactor), Serial(reactor)
+        self._deliveries, self._parts = Serial(reactor), Serial(reactor, PART_SECONDS)
         self._store: ObjectStore | None = None
         self._fence: Fence = NO_FENCE
         self._log: Log | None = None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters.journal_zookeeper import LARGEST, ZooKeeperJournal, everything
+from flamestream.adapters.journal_zookeeper import LARGEST, everything, zookeeper_journal
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.zookeeper import ClusterState
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
@@ -39,7 +39,7 @@ class Worker:
         self.loop, self.fence = loop, Fence(Attempt(attempt), LayoutVersion(attempt))
         self.events: list[Event] = []
         self.state = ClusterState(address)
-        self.journal = ZooKeeperJournal(lambda: self.state, job, loop, self.events.append)
+        self.journal = zookeeper_journal(lambda: self.state, job, loop, self.events.append)
 
     def seal(self, cut: int = 0) -> list[tuple[int, bytes]]:
         self.journal.seal(SealJournal(self.fence, FRONT, Time(cut)))

@@ -10,6 +10,7 @@ Keeps: a topic that would lose records is refused before it is written to. Does 
 """
 
 import threading
+import time
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +26,8 @@ if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka.admin import AdminClient
 
 DELIVERY_SECONDS: Final = 10.0
+CHECKED_SECONDS: Final = 5.0
+"""So that the partitions of one recovery ask once what the topic is like."""
 READS: Final = 20
 """How often a read begins anew before it gives up for now."""
 ENVELOPE: Final = 4096
@@ -46,6 +49,7 @@ class KafkaPartitions:
     def __init__(self, clients: Clients, topic: str, partitions: int, where: str) -> None:
         self.name = topic
         self.largest = 0
+        self._checked = 0.0
         self._clients, self._partitions, self._where = clients, partitions, f"{where}: topic {topic!r}"
         self._sender: _Sender | None = None
         self._reader: Consumer | None = None
@@ -53,6 +57,8 @@ class KafkaPartitions:
 
     def ensure(self) -> None:
         """Create the topic if it is not there. Raises UserError if it cannot be what it must be."""
+        if self.largest and time.monotonic() < self._checked + CHECKED_SECONDS:
+            return
         admin = self._clients.admin()
         found = self._replicas(admin)
         if not found:
@@ -66,7 +72,7 @@ class KafkaPartitions:
         if problem := weakness(found, settings, self._partitions, brokers):
             wanted = ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
             raise UserError(f"{self._where} cannot be a journal: {problem}. Correct it, or name another that is created with {wanted}")
-        self.largest = int(settings["max.message.bytes"]) - ENVELOPE
+        self.largest, self._checked = int(settings["max.message.bytes"]) - ENVELOPE, time.monotonic()
 
     def _replicas(self, admin: "AdminClient") -> list[int]:
         """Of each partition; none if there is no such topic."""

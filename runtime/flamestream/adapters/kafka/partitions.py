@@ -66,7 +66,12 @@ class KafkaPartitions:
             found = self._replicas(admin)
         if not found:
             raise BrokersAway(f"{self._where} was made, and is not known to all brokers yet")
-        settings = self._settings(admin)
+        try:
+            settings = self._settings(admin)
+        except UserError as error:
+            if "UNKNOWN_TOPIC_OR_PART" not in str(error):
+                raise
+            raise BrokersAway(f"{self._where} is not known to all brokers yet") from error
         with failure_of(self._where):
             brokers = len(admin.list_topics(timeout=ANSWER_SECONDS).brokers)
         if problem := weakness(found, settings, self._partitions, brokers):

@@ -34,15 +34,17 @@ W, C, L, Z = Role.WORKER, Role.COORDINATOR, Role.LAUNCHER, Role.ZOMBIE
 class KafkaJob(CliJob):
     """A job whose output is one topic."""
 
-    def __init__(self, broker: Broker, folder: Path, form: str, **options: Any) -> None:
+    def __init__(self, broker: Broker, folder: Path, form: str, *, in_topic: bool = False, **options: Any) -> None:
+        """`in_topic`: the journal is in one too, reached as the source is."""
         self.broker = broker
         self.docs, self.index = broker.topic(PARTITIONS), broker.topic(PARTITIONS)
         at = {"brokers": broker.address}
         sink = {**at, "topic": self.index, "form": form, "key": "word", "value": "json", "control": f"control-{self.index}"}
+        journal = {"kafka": {"topic": f"journal-{self.docs}"}} if in_topic else {"folder": str(folder / "journal"), "fsync": False}
         spec = {
             "sources": {"docs": {"kafka": {**at, "topic": self.docs, "readers": 2, "discoverSeconds": 0.5}}},
             "sinks": {"index": {"kafka": sink}},
-            "journal": {"folder": str(folder / "journal"), "fsync": False, "keep": True},
+            "journal": {**journal, "keep": True},
         }
         super().__init__(folder, INDEX, spec, **options)
         self._own = Consumer({"bootstrap.servers": broker.address, "group.id": "watch", **QUIET})
@@ -130,8 +132,8 @@ def survive(job: KafkaJob, count: int, seed: int, roles: list[Role], broker_dies
     assert not deaths
 
 
-def run(jobs: ExitStack, broker: Broker, folder: Path, form: str, *, spark: bool) -> KafkaJob:
-    job = KafkaJob(broker, folder, form, spark=spark)
+def run(jobs: ExitStack, broker: Broker, folder: Path, form: str, *, spark: bool, in_topic: bool = False) -> KafkaJob:
+    job = KafkaJob(broker, folder, form, in_topic=in_topic, spark=spark)
     jobs.callback(job.close)
     return job
 
@@ -142,6 +144,20 @@ def test_low_latency(broker: Broker, jobs: ExitStack, tmp_path: Path) -> None:
 
 def test_transactional_on_spark(broker: Broker, jobs: ExitStack, tmp_path: Path) -> None:
     survive(run(jobs, broker, tmp_path, "transactional", spark=True), 400, 2, [W, C], (0.2,), committed=True)
+
+
+def test_with_its_journal_in_a_topic(broker: Broker, jobs: ExitStack, tmp_path: Path) -> None:
+    job = run(jobs, broker, tmp_path, "low-latency", spark=False, in_topic=True)
+    survive(job, 400, 3, [W, C, Z, L], (0.2, 0.5), committed=False)
+    keys = [message.key() or b"" for message in broker.read(f"journal-{job.docs}")]
+    assert any(b"/batch/" in key for key in keys), "it is there that the journal was"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(600, 603))
+def test_with_its_journal_in_a_topic_for_long(broker: Broker, jobs: ExitStack, tmp_path: Path, seed: int) -> None:
+    job = run(jobs, broker, tmp_path, "low-latency", spark=False, in_topic=True)
+    survive(job, 1500, seed, [W, W, Z, C, L, Z], (0.2, 0.5, 0.7), committed=False)
 
 
 @pytest.mark.slow

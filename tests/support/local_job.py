@@ -19,8 +19,9 @@ from flamestream.adapters import sinks, sources
 from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.application import load
 from flamestream.adapters.coordinator_process import CoordinatorProcessConfig
+from flamestream.adapters.journals import JournalConfig
 from flamestream.adapters.status_file import JobStatus
-from flamestream.adapters.worker_process import JournalConfig, WorkerProcessConfig
+from flamestream.adapters.worker_process import WorkerProcessConfig
 from flamestream.core.coordination import Settings
 from flamestream.core.settings import FrontSettings, WorkerSettings
 from flamestream.model.graph import Graph

@@ -111,8 +111,8 @@ def _journal_survives(spec: Spec) -> None:
         if problem:
             raise ManifestError(
                 f"spec.journal.folder: {problem}, so a lost node would take the order of source {name!r} with it. Write folder: "
-                "zookeeper://, or mount a shared volume (persistentVolumeClaim, nfs, csi) with pods.volumes, or say journal.shared: true "
-                "if the folder is one on all nodes, or choose guarantee: none"
+                "zookeeper://, or name a topic instead (kafka: {topic: NAME}), or mount a shared volume (persistentVolumeClaim, nfs, csi) "
+                "with pods.volumes, or say journal.shared: true if the folder is one on all nodes, or choose guarantee: none"
             )
 
 
@@ -120,8 +120,8 @@ def _weakness(spec: Spec) -> str:
     """Why the journal's folder does not outlive its node; "" if it does."""
     journal = spec.journal
     assert journal is not None, "asked only of a job with a journal"
-    if journal.shared or not journal.folder or "://" in journal.folder:
-        return ""
+    if journal.shared or journal.folder is None or "://" in journal.folder:
+        return ""  # a topic with one replica in a cluster of several brokers is refused by who opens it
     folder = PurePosixPath(journal.folder)
     mounts = [each for each in spec.pods.volume_mounts if folder.is_relative_to(str(each.get("mountPath", "?")))]
     if not mounts:

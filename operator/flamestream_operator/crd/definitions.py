@@ -49,6 +49,9 @@ def job() -> Schema:
         ),
         _rule("!self.store.contains('@')", "no keys in a URL: put them into a Secret and name it in checkpoint.secret", ".store"),
     ]
+    properties["journal"]["x-kubernetes-validations"] = [
+        _rule("has(self.folder) != has(self.kafka)", "the journal is either in a folder (or zookeeper://) or in a topic: folder or kafka"),
+    ]
     properties["workers"]["x-kubernetes-validations"] = [
         _rule("self.slots == oldSelf.slots", "slots are fixed for the life of a job: make a new job to change them", ".slots"),
         _rule("self.replicas <= self.slots", "a worker without slots would be idle: at most as many replicas as slots", ".replicas"),

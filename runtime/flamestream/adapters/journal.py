@@ -15,85 +15,56 @@ Format: docs/formats.md.
 """
 
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from flamestream.adapters.journal_file import head, record
+from flamestream.adapters.journal_fronts import AWAY, SealedFronts, pause_after
 from flamestream.adapters.journal_seal import Counted, FrontFolder
 from flamestream.adapters.local_store import LocalStore, sync_folder
 from flamestream.core.actions import Append, SealJournal, TrimJournal
-from flamestream.core.events import Entry, JournalAppended, JournalFailed, JournalSealed, SourceFailed
-from flamestream.model.errors import Bug, Fenced, FlameStreamError, StoreUnavailable
+from flamestream.core.events import Entry, JournalAppended, JournalFailed
+from flamestream.model.errors import Bug, FlameStreamError
 from flamestream.model.ids import Fence
 from flamestream.model.time import START, FrontId, Time
 from flamestream.ports import Post, Reactor
 
-ZOOKEEPER: Final = "zookeeper://"
-"""A journal that is not a folder: journal_zookeeper.py."""
 ROTATE: Final = 4 << 20
 """Bytes after which a new file begins: 50,000 small entries, 0.1 s of a recovery."""
-FIRST_PAUSE: Final = 0.05
-MAX_PAUSE: Final = 2.0
 
 
-class FolderJournal:
+class FolderJournal(SealedFronts["_Log", Counted]):
     """`ports.Journal` on the folder `root`, for all fronts of a worker."""
 
     def __init__(self, root: Path, reactor: Reactor, post: Post, *, fsync: bool = False, rotate: int = ROTATE, keep: bool = False) -> None:
+        super().__init__(reactor, post)
         self._store = LocalStore(root, create=True, durable=fsync)
-        self._reactor = reactor
-        self._post = post
         self._fsync = fsync
         self._rotate = rotate
         self._keep = keep
-        self._sealing: dict[FrontId, Fence] = {}
-        self._logs: dict[FrontId, _Log] = {}
         self._dirty: dict[FrontId, _Log] = {}
 
     # --- seal -----------------------------------------------------------------------------------------------------------------------
 
-    def seal(self, action: SealJournal) -> None:
-        """Answer: JournalSealed. What older fences still wanted to write is dropped: it was never reported as durable."""
-        if self._sealing.get(action.front, action.fence) > action.fence:
-            return
-        self._sealing[action.front] = action.fence
-        if (old := self._logs.pop(action.front, None)) is not None:
-            old.abandon()
-        self._seal(action, FrontFolder(self._store, action.front), FIRST_PAUSE)
+    def _name(self, front: FrontId) -> str:
+        return f"journal {FrontFolder(self._store, front).path}"
 
-    def _seal(self, action: SealJournal, folder: FrontFolder, pause: float) -> None:
-        if self._sealing[action.front] == action.fence:
-            work = partial(folder.seal, action.fence.attempt, action.cut)
-            self._reactor.background(work, partial(self._sealed, action, folder, pause))
+    def _sealer(self, action: SealJournal) -> Callable[[], Counted]:
+        return partial(FrontFolder(self._store, action.front).seal, action.fence.attempt, action.cut)
 
-    def _sealed(self, action: SealJournal, folder: FrontFolder, pause: float, result: Counted | Exception) -> None:
-        if self._sealing[action.front] != action.fence:
-            return
-        if isinstance(result, Counted):
-            self._logs[action.front] = _Log(folder, action.fence, result, fsync=self._fsync, rotate=self._rotate)
-            self._post(JournalSealed(action.fence, action.front, result.entries))
-        elif isinstance(result, (OSError, StoreUnavailable)):
-            if pause == FIRST_PAUSE:
-                self._post(JournalFailed(action.fence, action.front, f"cannot seal journal {folder.path}: {result}; it is tried again"))
-            again = partial(self._seal, action, folder, min(2 * pause, MAX_PAUSE))
-            self._reactor.later(pause, again)
-        elif isinstance(result, Fenced):
-            self._post(JournalFailed(action.fence, action.front, str(result)))
-        elif isinstance(result, FlameStreamError):
-            self._post(SourceFailed(action.fence, action.front, result.category, str(result)))
-        else:
-            raise result
+    def _opened(self, action: SealJournal, sealed: Counted) -> "tuple[_Log, list[Entry]]":
+        folder = FrontFolder(self._store, action.front)
+        return _Log(folder, action.fence, sealed, fsync=self._fsync, rotate=self._rotate), sealed.entries
 
     # --- append ---------------------------------------------------------------------------------------------------------------------
 
     def append(self, action: Append) -> None:
         """Answer: JournalAppended, from a later turn."""
-        log = self._logs.get(action.front)
-        if log is None or log.fence != action.fence:
-            if self._sealing.get(action.front, action.fence) > action.fence:
-                return
-            raise Bug(f"front {action.front} appends under {action.fence} before its journal is sealed")
+        log = self._log_of(action)
+        if log is None:
+            return
         if not self._dirty:
             self._reactor.soon(self._flush if self._fsync else partial(self._reactor.soon, self._flush))
         self._dirty[action.front] = log
@@ -119,17 +90,15 @@ class FolderJournal:
     def _written(self, front: FrontId, log: "_Log", result: Time | Exception) -> None:
         if not log.end(failed=isinstance(result, Exception)):
             return
-        if isinstance(result, (OSError, StoreUnavailable)):
+        if isinstance(result, AWAY):
             if log.failures == 1:
                 self._post(
                     JournalFailed(log.fence, front, f"cannot write journal {log.path}: {result}; it is tried again until it succeeds")
                 )
-            self._reactor.later(min(FIRST_PAUSE * 2 ** (log.failures - 1), MAX_PAUSE), partial(self._begin, front, log))
-        elif isinstance(result, Fenced):
-            log.abandon()
-            self._post(JournalFailed(log.fence, front, str(result)))
+            self._reactor.later(pause_after(log.failures), partial(self._begin, front, log))
         elif isinstance(result, Exception):
-            raise result
+            log.abandon()
+            self._refused(log.fence, front, result)
         else:
             self._post(JournalAppended(log.fence, front, result))
             self._begin(front, log)
@@ -147,7 +116,7 @@ class FolderJournal:
     def _trimmed(self, log: "_Log", names: list[str], result: Exception | None) -> None:
         if result is None:
             log.forget(names)
-        elif not isinstance(result, (OSError, StoreUnavailable)):
+        elif not isinstance(result, AWAY):
             raise result
 
 

@@ -20,12 +20,11 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters import process_shell, sinks, sources
+from flamestream.adapters import journals, process_shell, sinks, sources
 from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.application import load
 from flamestream.adapters.control import ControlClient
 from flamestream.adapters.host import OnDemand, Ports, WorkerHost
-from flamestream.adapters.journal import ZOOKEEPER, FolderJournal
 from flamestream.adapters.known_names import lookup
 from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.processors import keep_to
@@ -47,15 +46,6 @@ from flamestream.ports import Consumer, Journal, Producer
 log = logging.getLogger(__name__)
 
 
-class JournalConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the order decisions of journalled fronts are kept."""
-
-    folder: str
-    """Or zookeeper://host:port[,host:port]"""
-    fsync: bool = True
-    keep: bool = False
-
-
 class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a worker's process is told from outside. Holds the job's token: for its owner's eyes only."""
 
@@ -71,7 +61,7 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     sources: dict[str, Any]
     sinks: dict[str, Any]
     store: str
-    journal: JournalConfig | None = None
+    journal: journals.JournalConfig | None = None
     host: str = "127.0.0.1"
     """To listen on for other workers; 0.0.0.0 or :: means that `advertised` says how they reach it."""
     advertised: str = ""
@@ -161,22 +151,13 @@ class _WorkerProcess:
         return Ports(self._links, self._journals(), self._producers, self._consumers, snapshots, self._control, self._problems)
 
     def _journals(self) -> dict[FrontId, Journal]:
-        """One folder for all fronts. Without it (timed fronts, or no guarantee) no worker asks for a journal."""
+        """One for all fronts. Without it (timed fronts, or no guarantee) no worker asks for a journal."""
         settings = self._config.journal
         if settings is None:
             return {}
-        journal = self._journal(settings)
-        return {front.front: journal for front in self._config.settings.fronts}
-
-    def _journal(self, settings: JournalConfig) -> Journal:
-        post = self._inbox.append
-        if not settings.folder.startswith(ZOOKEEPER):
-            return FolderJournal(Path(settings.folder), self._reactor, post, fsync=settings.fsync, keep=settings.keep)
-        from flamestream.adapters.journal_zookeeper import ZooKeeperJournal  # lazily: not every worker needs kazoo
-        from flamestream.adapters.zookeeper import ClusterState
-
-        hosts = settings.folder.removeprefix(ZOOKEEPER)
-        return ZooKeeperJournal(lambda: ClusterState(hosts), self._config.settings.job, self._reactor, post, keep=settings.keep)
+        fronts = self._config.settings.fronts
+        journal = journals.build(settings, self._config.settings.job, len(fronts), self._reactor, self._inbox.append)
+        return {front.front: journal for front in fronts}
 
     def _producer(self, front: FrontId) -> Producer:
         fronts = self._config.settings.fronts

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct, field
 from flamestream.cli.located import Document, dotted, parse
 from flamestream.cli.located import Path as FieldPath
 from flamestream.cli.manifest_cluster import ClusterSpec, Resources
-from flamestream.cli.manifest_parts import ObjectName, Seconds
+from flamestream.cli.manifest_parts import Free, ObjectName, Seconds
 from flamestream.cli.manifest_parts import Part as _Part
 from flamestream.model.errors import ManifestError
 
@@ -81,11 +81,26 @@ class Checkpoint(_Part, frozen=True):
     """In a cluster: a Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; left out, the pods' workload identity is used."""
 
 
-class JournalSettings(_Part, frozen=True):
-    """Where the order of journalled sources is kept."""
+class JournalTopic(_Part, frozen=True):
+    """A compacted topic, for this job alone."""
 
-    folder: Annotated[str, Meta(min_length=1, max_length=1024)]
+    topic: Annotated[str, Meta(min_length=1, max_length=249, pattern=r"^[-._a-zA-Z0-9]+$")]
+    """Made if it is not there: compacted, a partition for each reader of a source."""
+    brokers: Annotated[str, Meta(max_length=1024)] = ""
+    """host:port, several separated by commas; left out: brokers, settings and secrets are those of the job's Kafka source."""
+    settings: Free = field(default_factory=dict)
+    """The Kafka client's own, text to a plain value."""
+    secrets: Free = field(default_factory=dict)
+    """Settings that are secret: {env: NAME} or {file: PATH} each."""
+
+
+class JournalSettings(_Part, frozen=True):
+    """Where the order of journalled sources is kept: in a folder or in a topic."""
+
+    folder: Annotated[str, Meta(min_length=1, max_length=1024)] | None = None
     """A folder; in a cluster on a volume that a lost node cannot take, or zookeeper:// for the cluster's ZooKeeper."""
+    kafka: JournalTopic | None = None
+    """Instead of a folder: a topic, which the brokers keep as safely as its replicas say."""
     fsync: bool = True
     """Survive the machine, not only the processes."""
     keep: bool = False
@@ -190,7 +205,7 @@ class Job(Struct, frozen=True):
         """Files are where the manifest is, whatever the working folder of a worker."""
         ((kind, settings),) = spec.items()
         if kind == "kafka":
-            return {"kafka": self._files_of_kafka(settings)}
+            return {"kafka": self.files_of_kafka(settings)}
         if not isinstance(settings, dict):
             return spec
         placed = dict(settings)
@@ -202,10 +217,10 @@ class Job(Struct, frozen=True):
                 placed[name] = [self.place(path) if isinstance(path, str) else path for path in written]
         return {kind: placed}
 
-    def _files_of_kafka(self, part: Any, name: str = "") -> Any:
-        """Certificates, files of secrets, and Avro schemas."""
+    def files_of_kafka(self, part: Any, name: str = "") -> Any:
+        """The same part of a spec, with certificates, files of secrets and Avro schemas where the manifest is."""
         if isinstance(part, dict):
-            return {key: self._files_of_kafka(value, str(key)) for key, value in part.items()}
+            return {key: self.files_of_kafka(value, str(key)) for key, value in part.items()}
         is_file = name in ("file", "schema") or name.endswith(".location")
         return str(self.path(part)) if is_file and isinstance(part, str) else part
 
@@ -255,6 +270,9 @@ def _check(job: Job, parsed: _File) -> None:
         message = f"{job.name!r} is not a DNS label: use up to 63 lower-case letters, digits and '-', not at an end"
         raise job.error(("metadata", "name"), message)
     _check_guarantee(job, job.spec.guarantee)
+    journal = job.spec.journal
+    if journal is not None and (journal.folder is None) == (journal.kafka is None):
+        raise job.error(("spec", "journal"), "it needs either a folder or a topic, like {folder: journal} or {kafka: {topic: NAME}}")
     for part, settings in (("sources", job.spec.sources), ("sinks", job.spec.sinks)):
         for name, setting in settings.items():
             if not (isinstance(setting, dict) and len(setting) == 1 and all(isinstance(kind, str) for kind in setting)):

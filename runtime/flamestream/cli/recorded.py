@@ -4,8 +4,8 @@ Does not: read a source (adapters/sources/recorded.py), or interpret the input (
 """
 
 from flamestream.adapters import sources
-from flamestream.adapters.journal import ZOOKEEPER
 from flamestream.adapters.sources.recorded import RecordedSource
+from flamestream.cli.journal_of import journal_of
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
 from flamestream.model.time import START, Time, last_below
@@ -20,7 +20,8 @@ def recorded_runs(checked: CheckedJob, end: Time, job: str = "", zookeeper: str 
 
 def recorded_sources(checked: CheckedJob, job: str = "", zookeeper: str = "", cut: Time = START) -> list[RecordedSource]:
     """Each front's source. `cut`: of the history that the job began with."""
-    kept = _kept(checked, zookeeper)
+    journal = journal_of(checked.job, zookeeper)
+    kept = journal if journal is not None and journal.keep else None
     fronts = fronts_of(checked)
     return [
         RecordedSource(
@@ -33,11 +34,3 @@ def recorded_sources(checked: CheckedJob, job: str = "", zookeeper: str = "", cu
         )
         for front in fronts
     ]
-
-
-def _kept(checked: CheckedJob, zookeeper: str) -> str:
-    """The journal that keeps everything; "": none does."""
-    journal = checked.job.spec.journal
-    if journal is None or not journal.keep:
-        return ""
-    return f"{ZOOKEEPER}{zookeeper}" if journal.folder == ZOOKEEPER else str(checked.job.path(journal.folder))

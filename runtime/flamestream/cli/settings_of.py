@@ -7,8 +7,8 @@ import sys
 from dataclasses import replace
 from typing import Final
 
-from flamestream.adapters.journal import ZOOKEEPER
-from flamestream.adapters.worker_process import JournalConfig, WorkerProcessConfig
+from flamestream.adapters.worker_process import WorkerProcessConfig
+from flamestream.cli.journal_of import journal_of
 from flamestream.cli.manifest import EXACT, DeadLetter
 from flamestream.cli.validation import CheckedJob
 from flamestream.core.coordination import Settings
@@ -65,18 +65,9 @@ def worker_config(checked: CheckedJob, *, coordinator: str, token: str, job: str
         sources={name: described.source(name) for name in spec.sources},
         sinks={name: described.sink(name) for name in spec.sinks},
         store=described.store,
-        journal=_journal(checked, zookeeper),
+        journal=journal_of(described, zookeeper),
         beside=spec.workers.replicas,
     )
-
-
-def _journal(checked: CheckedJob, zookeeper: str) -> JournalConfig | None:
-    journal = checked.job.spec.journal
-    if journal is None:
-        return None
-    if journal.folder == ZOOKEEPER:
-        return JournalConfig(folder=f"{ZOOKEEPER}{zookeeper}", keep=journal.keep)
-    return JournalConfig(folder=str(checked.job.path(journal.folder)), fsync=journal.fsync, keep=journal.keep)
 
 
 def coordinator_settings(checked: CheckedJob) -> Settings:

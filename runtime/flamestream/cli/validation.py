@@ -16,6 +16,7 @@ from flamestream.adapters import sinks, sources
 from flamestream.adapters.application import load
 from flamestream.adapters.sinks import SinkTraits
 from flamestream.adapters.sources import SourceTraits
+from flamestream.cli.journal_of import journal_of
 from flamestream.cli.manifest import EXACT, DeadLetter, Job, read
 from flamestream.model.errors import ManifestError
 from flamestream.model.graph import Graph
@@ -51,6 +52,7 @@ def checked_job(job: Job) -> CheckedJob:
         for name in names:
             _described(job, part, name, job.source(name) if part == "sources" else job.sink(name), check)
     _guarantee_holds(job, of_sources, of_sinks)
+    journal_of(job)
     return CheckedJob(job, graph, of_sources, of_sinks)
 
 

@@ -59,7 +59,7 @@ def test_errors_can_go_to_a_dead_letter_sink() -> None:
         ("{docs: {files: {path: docs}}}", "{}", "job.yaml:6: spec.sources: Expected mapping of length >= 1"),
         ("exactly-once", "exactly-once\n  onError: fial", "job.yaml:9: spec.onError: write fail, or {deadLetter: SINK}"),
         ("exactly-once", "exactly-once\n  onError: {deadletter: x}", "job.yaml:9: spec.onError.deadletter: unknown field, did you mean"),
-        ("exactly-once", "exactly-once\n  journal: {}", "job.yaml:9: spec.journal: the required field 'folder' is missing"),
+        ("exactly-once", "exactly-once\n  journal: {}", "job.yaml:9: spec.journal: it needs either a folder or a topic"),
         ("exactly-once", "none\n  guarantee: none", "job.yaml:9: spec.guarantee is there twice (first on line 8)"),
         ("{replicas: 2}", "{replicas: 2", "job.yaml:10: this is not YAML"),
     ],

@@ -2,6 +2,7 @@
 
 import pytest
 
+from flamestream.cli.journal_of import journal_of
 from flamestream.cli.settings_of import coordinator_settings, worker_settings
 from flamestream.cli.validation import checked
 from flamestream.model.errors import FlameStreamError, UserError
@@ -122,3 +123,34 @@ def test_the_settings_are_those_of_the_manifest(job: JobFolder) -> None:
     assert [(front.front, front.source, front.timed) for front in worker.fronts] == [(0, "lines", True)]
     assert (coordinator.workers, coordinator.slots, coordinator.interval_us, coordinator.fronts) == (3, 16, 50_000, 1)
     assert (coordinator.graph, coordinator.python) == (accepted.graph.identity, worker.python)
+
+
+# --- a journal in a topic -----------------------------------------------------------------------------------------------------------
+
+IN_KAFKA = "{lines: {kafka: {brokers: 'a:1', topic: t, settings: {ssl.ca.location: ca.pem}, secrets: {sasl.password: {env: P}}}}}"
+
+
+def test_a_topic_is_reached_as_the_source_is_unless_it_says_otherwise(job: JobFolder) -> None:
+    read = checked(job.write(sources=IN_KAFKA, journal="{kafka: {topic: order}, keep: true}")).job
+    found = journal_of(read)
+    assert found is not None and found.kafka is not None and found.keep
+    ca = str(read.path("ca.pem"))
+    assert (found.kafka.brokers, found.kafka.settings, found.kafka.secrets["sasl.password"].env) == ("a:1", {"ssl.ca.location": ca}, "P")
+    own = journal_of(checked(job.write(sources=IN_KAFKA, journal="{kafka: {topic: order, brokers: 'b:2'}}")).job)
+    assert own is not None and own.kafka is not None
+    assert (own.kafka.brokers, own.kafka.settings) == ("b:2", {})
+
+
+@pytest.mark.parametrize(
+    ("sources", "journal", "words"),
+    [
+        (FOLLOWED, "{kafka: {topic: order}}", "no source is in Kafka"),
+        (IN_KAFKA, "{kafka: {topic: order, settings: {a: b}}}", "settings and secrets belong to brokers"),
+        (IN_KAFKA, "{kafka: {topic: order, brokers: 'b:2', settings: {sasl.password: x}}}", "which is a secret"),
+        (IN_KAFKA, "{kafka: {topic: order, brokers: 'b:2', settings: {acks: 1}}}", "exactly-once rests on it"),
+        (IN_KAFKA, "{kafka: {topic: order}, folder: journal}", "either a folder or a topic"),
+    ],
+)
+def test_a_journal_that_cannot_be_says_what_to_write(job: JobFolder, sources: str, journal: str, words: str) -> None:
+    said = refused(job, sources=sources, journal=journal)
+    assert words in said and "spec.journal" in said

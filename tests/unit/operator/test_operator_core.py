@@ -261,6 +261,7 @@ def test_a_deadline_ends_the_job() -> None:
         ({"checkpoint": {"interval": "1s", "store": "/folder"}}, "s3://bucket/prefix"),
         ({"highAvailability": True, "workers": {"replicas": 1}}, "two workers"),
         ({"sources": {"n": {"socket": {"address": "a:1"}}}, "journal": {"folder": "/journal"}}, "lost node"),
+        ({"sources": {"n": {"socket": {"address": "a:1"}}}, "journal": {"kafka": {"topic": "t"}, "folder": "/journal"}}, "either a folder"),
         ({"workers": {"replicas": 2, "resources": {"limits": {"memory": "64Mi"}}}}, "512Mi"),
         ({"guarantee": "twice"}, "is unknown"),
     ],

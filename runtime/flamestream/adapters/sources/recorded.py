@@ -8,11 +8,9 @@ Keeps: what cannot be known is refused, never guessed. Does not: interpret the i
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
-from flamestream.adapters import sources
-from flamestream.adapters.journal import ZOOKEEPER, everything
+from flamestream.adapters import journals, sources
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.actions import Follow, Pull, ReadRun
 from flamestream.core.events import Entry, Event, RecordsArrived, RunRead, SourceEnded, SourceFailed
@@ -31,12 +29,12 @@ READ_AHEAD: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class RecordedSource:
-    """One front's source, and where its journal is if it keeps everything: a folder, or zookeeper://HOSTS ("" otherwise). Picklable."""
+    """One front's source, and its journal if that keeps everything. Picklable."""
 
     job: str
     front: FrontSettings
     spec: dict[str, Any]
-    journal: str = ""
+    journal: journals.JournalConfig | None = None
     share: int = 0
     """Which of its source's fronts it is."""
     behind: Time = START
@@ -107,23 +105,12 @@ class _Recorded:
             producer.close()
 
     def _entries(self) -> list[Entry]:
-        if not self._source.journal:
+        if self._source.journal is None:
             raise UserError(
                 f"source {self._front.source!r} cannot be read again: in which order its records entered is only in the journal, which is "
                 "trimmed at every epoch. Set spec.journal.keep: true before the run"
             )
-        if self._source.journal.startswith(ZOOKEEPER):
-            return self._in_zookeeper(self._source.journal.removeprefix(ZOOKEEPER))
-        return everything(Path(self._source.journal), self._front.front)
-
-    def _in_zookeeper(self, hosts: str) -> list[Entry]:
-        from flamestream.adapters import journal_zookeeper, zookeeper  # what most audits do without
-
-        state = zookeeper.ClusterState(hosts)
-        try:
-            return journal_zookeeper.everything(state, self._source.job, self._front.front)
-        finally:
-            state.close()
+        return journals.everything(self._source.journal, self._source.job, self._front.front)
 
     def _read(self, producer: Producer, entries: Sequence[Entry]) -> Iterator[tuple[Time, list[Any]]]:
         for entry in entries:

@@ -1,0 +1,112 @@
+"""What every journal does alike: a front is sealed before anything is appended to it, and a newer fence replaces the older one.
+
+A seal that fails because the outside is away is told once and tried again until it succeeds; one that is refused (a newer attempt, a
+fault of the user's, damage) is told and given up.
+
+Keeps: an entry is taken only under the fence that sealed. Does not: write anything (journal.py, journal_batches.py).
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Generic, Protocol, TypeVar
+
+from flamestream.core.actions import Append, SealJournal
+from flamestream.core.events import Entry, JournalFailed, JournalSealed, SourceFailed
+from flamestream.model.errors import Bug, Fenced, FlameStreamError, Retryable
+from flamestream.model.ids import Fence
+from flamestream.model.time import FrontId
+from flamestream.ports import Post, Reactor
+
+AWAY: Final = (OSError, Retryable)
+"""The outside does not answer now; the same may work later."""
+FIRST_PAUSE: Final = 0.05
+MAX_PAUSE: Final = 2.0
+
+
+def pause_after(failures: int) -> float:
+    """Seconds until the next try."""
+    return min(FIRST_PAUSE * (1 << min(failures - 1, 10)), MAX_PAUSE)
+
+
+class FrontLog(Protocol):
+    """What one attempt writes for one front."""
+
+    @property
+    def fence(self) -> Fence: ...
+
+    def abandon(self) -> None:
+        """Write nothing more, and tell nobody."""
+        ...
+
+
+L = TypeVar("L", bound=FrontLog)
+R = TypeVar("R")
+
+
+class SealedFronts(Generic[L, R]):
+    """The fronts of a journal: `L` is what is appended to, `R` what a sealing gives."""
+
+    def __init__(self, reactor: Reactor, post: Post) -> None:
+        self._reactor = reactor
+        self._post = post
+        self._sealing: dict[FrontId, Fence] = {}
+        self._logs: dict[FrontId, L] = {}
+
+    def seal(self, action: SealJournal) -> None:
+        """Answer: JournalSealed. What older fences still wanted to write is dropped: it was never reported as durable."""
+        if self._sealing.get(action.front, action.fence) > action.fence:
+            return
+        self._sealing[action.front] = action.fence
+        if (old := self._logs.pop(action.front, None)) is not None:
+            old.abandon()
+        self._try(action, 1)
+
+    def _try(self, action: SealJournal, tries: int) -> None:
+        if self._sealing[action.front] == action.fence:
+            self._reactor.background(self._sealer(action), partial(self._sealed, action, tries))
+
+    def _sealed(self, action: SealJournal, tries: int, result: R | Exception) -> None:
+        if self._sealing[action.front] != action.fence:
+            return
+        if isinstance(result, AWAY):
+            if tries == 1:
+                message = f"cannot seal {self._name(action.front)}: {result}; it is tried again"
+                self._post(JournalFailed(action.fence, action.front, message))
+            self._reactor.later(pause_after(tries), partial(self._try, action, tries + 1))
+        elif isinstance(result, Exception):
+            self._refused(action.fence, action.front, result)
+        else:
+            self._logs[action.front], entries = self._opened(action, result)
+            self._post(JournalSealed(action.fence, action.front, entries))
+
+    def _refused(self, fence: Fence, front: FrontId, error: Exception) -> None:
+        """Nothing more is written under this fence."""
+        if isinstance(error, Fenced):
+            self._post(JournalFailed(fence, front, str(error)))
+        elif isinstance(error, FlameStreamError) and not isinstance(error, Bug):
+            self._post(SourceFailed(fence, front, error.category, str(error)))
+        else:
+            raise error
+
+    def _log_of(self, action: Append) -> L | None:
+        """What takes this entry; None if a newer fence has come."""
+        log = self._logs.get(action.front)
+        if log is not None and log.fence == action.fence:
+            return log
+        if self._sealing.get(action.front, action.fence) > action.fence:
+            return None
+        raise Bug(f"front {action.front} appends under {action.fence} before its journal is sealed")
+
+    # --- of each kind ---------------------------------------------------------------------------------------------------------------
+
+    def _name(self, front: FrontId) -> str:
+        """For messages."""
+        raise NotImplementedError
+
+    def _sealer(self, action: SealJournal) -> Callable[[], R]:
+        """What seals, to be called in a helper thread."""
+        raise NotImplementedError
+
+    def _opened(self, action: SealJournal, sealed: R) -> tuple[L, list[Entry]]:
+        """What is appended to from now on, and the entries that count, from the cut on."""
+        raise NotImplementedError

@@ -1,0 +1,85 @@
+"""Which journal a job has: made for a worker, and read again for an audit.
+
+Does not: keep anything (journal.py, journal_zookeeper.py, journal_topic.py).
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from flamestream.adapters.journal import FolderJournal
+from flamestream.adapters.journal import everything as everything_in_folder
+from flamestream.adapters.kafka.clients import Clients, KafkaAccess, require_package
+from flamestream.adapters.own_thread import OwnThread
+from flamestream.core.events import Entry
+from flamestream.model.time import FrontId
+from flamestream.ports import Journal, Post, Reactor
+
+if TYPE_CHECKING:  # most jobs have another journal
+    from flamestream.adapters.kafka.partitions import KafkaPartitions
+
+ZOOKEEPER: Final = "zookeeper://"
+"""A journal that is not a folder."""
+
+
+class KafkaJournal(KafkaAccess, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A topic, and how to reach it. Secrets are named, not told."""
+
+    topic: str
+
+
+class JournalConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the order decisions of journalled fronts are kept."""
+
+    folder: str = ""
+    """Or zookeeper://host:port[,host:port]"""
+    kafka: KafkaJournal | None = None
+    """Instead of a folder."""
+    fsync: bool = True
+    keep: bool = False
+
+
+def build(config: JournalConfig, job: str, fronts: int, reactor: Reactor, post: Post) -> Journal:
+    """For all fronts of a worker."""
+    if config.kafka is not None:
+        from flamestream.adapters.journal_batches import BatchJournal
+        from flamestream.adapters.journal_topic import TopicPlace
+
+        own = OwnThread(reactor)
+        return BatchJournal(TopicPlace(_partitions(config.kafka, job, fronts), job, own), own, post, keep=config.keep)
+    if config.folder.startswith(ZOOKEEPER):
+        from flamestream.adapters.journal_zookeeper import zookeeper_journal  # lazily: not every worker needs kazoo
+        from flamestream.adapters.zookeeper import ClusterState
+
+        hosts = config.folder.removeprefix(ZOOKEEPER)
+        return zookeeper_journal(lambda: ClusterState(hosts), job, reactor, post, keep=config.keep)
+    return FolderJournal(Path(config.folder), reactor, post, fsync=config.fsync, keep=config.keep)
+
+
+def everything(config: JournalConfig, job: str, front: FrontId) -> list[Entry]:
+    """All entries of `front` that count, oldest first. Blocks. Raises Corrupt if some were trimmed."""
+    if config.kafka is not None:
+        from flamestream.adapters import journal_topic
+
+        partitions = _partitions(config.kafka, job, 0)
+        try:
+            return journal_topic.everything(partitions, job, front)
+        finally:
+            partitions.close()
+    if config.folder.startswith(ZOOKEEPER):
+        from flamestream.adapters import journal_zookeeper, zookeeper
+
+        state = zookeeper.ClusterState(config.folder.removeprefix(ZOOKEEPER))
+        try:
+            return journal_zookeeper.everything(state, job, front)
+        finally:
+            state.close()
+    return everything_in_folder(Path(config.folder), front)
+
+
+def _partitions(kafka: KafkaJournal, job: str, fronts: int) -> "KafkaPartitions":
+    from flamestream.adapters.kafka.partitions import KafkaPartitions
+
+    require_package("spec.journal.kafka")
+    return KafkaPartitions(Clients(kafka, f"{job}-journal"), kafka.topic, fronts, "journal")

@@ -1,0 +1,218 @@
+"""A compacted topic of one job's own, a partition for each writer: records are written one by one, and read from an offset to the end.
+
+Records are written by an idempotent producer without transactions, so offsets have no gaps but those of compaction. What it could not
+deliver within `DELIVERY_SECONDS` is told as not known, and a new producer takes over: an old one may be in a state it cannot leave.
+
+A read ends where the partition ends, and begins anew if anything was written meanwhile: so nothing that is removed *because* of a newer
+record can be missed together with that record.
+
+Keeps: a topic that would lose records is refused before it is written to. Does not: know what is in the records (journal_topic.py).
+"""
+
+import threading
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from flamestream.adapters.journal_topic import Row, Told
+from flamestream.adapters.kafka.clients import Clients
+from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
+from flamestream.adapters.kafka.reading import ANSWER_SECONDS, bounds_of, read_to
+from flamestream.model.errors import Corrupt, UserError
+
+if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
+    from confluent_kafka import Consumer, KafkaError, Message, Producer
+    from confluent_kafka.admin import AdminClient
+
+DELIVERY_SECONDS: Final = 10.0
+CHECKED_SECONDS: Final = 5.0
+"""So that the partitions of one recovery ask once what the topic is like."""
+READS: Final = 20
+"""How often a read begins anew before it gives up for now."""
+ENVELOPE: Final = 4096
+"""Bytes of a record beside its value, at most: keys, and what the batch around it costs."""
+REPLICAS: Final = 3
+SETTINGS: Final = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(8 << 20),
+    "min.cleanable.dirty.ratio": "0.1",
+    "max.message.bytes": str(8 << 20),
+    "unclean.leader.election.enable": "false",
+}
+"""Of a topic that is created here, beside the replicas."""
+
+
+class KafkaPartitions:
+    """`journal_topic.Partitions`."""
+
+    def __init__(self, clients: Clients, topic: str, partitions: int, where: str) -> None:
+        self.name = topic
+        self.largest = 0
+        self._checked = 0.0
+        self._clients, self._partitions, self._where = clients, partitions, f"{where}: topic {topic!r}"
+        self._sender: _Sender | None = None
+        self._reader: Consumer | None = None
+        self._lock = threading.Lock()
+
+    def ensure(self) -> None:
+        """Create the topic if it is not there. Raises UserError if it cannot be what it must be."""
+        if self.largest and time.monotonic() < self._checked + CHECKED_SECONDS:
+            return
+        admin = self._clients.admin()
+        found = self._replicas(admin)
+        if not found:
+            self._create(admin)
+            found = self._replicas(admin)
+        if not found:
+            raise BrokersAway(f"{self._where} was made, and is not known to all brokers yet")
+        try:
+            settings = self._settings(admin)
+        except UserError as error:
+            if "UNKNOWN_TOPIC_OR_PART" not in str(error):
+                raise
+            raise BrokersAway(f"{self._where} is not known to all brokers yet") from error
+        with failure_of(self._where):
+            brokers = len(admin.list_topics(timeout=ANSWER_SECONDS).brokers)
+        if problem := weakness(found, settings, self._partitions, brokers):
+            wanted = ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
+            raise UserError(f"{self._where} cannot be a journal: {problem}. Correct it, or name another that is created with {wanted}")
+        self.largest, self._checked = int(settings["max.message.bytes"]) - ENVELOPE, time.monotonic()
+
+    def _replicas(self, admin: "AdminClient") -> list[int]:
+        """Of each partition; none if there is no such topic."""
+        from confluent_kafka import TopicCollection  # an extra
+
+        try:
+            with self._clients.asking(admin, self._where):
+                asked = admin.describe_topics(TopicCollection([self.name]), request_timeout=ANSWER_SECONDS)
+                described: Any = asked[self.name].result(ANSWER_SECONDS * 2)
+        except UserError as error:
+            if "UNKNOWN_TOPIC_OR_PART" in str(error):
+                return []
+            raise
+        return [len(partition.replicas) for partition in described.partitions]
+
+    def _settings(self, admin: "AdminClient") -> dict[str, str]:
+        from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]  # not in its stubs
+
+        resource = ConfigResource(ResourceType.TOPIC, self.name)
+        with failure_of(f"{self._where}: reading its settings, which a journal must know"):
+            found: Any = admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource].result(ANSWER_SECONDS * 2)
+        return {name: str(entry.value) for name, entry in found.items()}
+
+    def _create(self, admin: "AdminClient") -> None:
+        from confluent_kafka import KafkaError, KafkaException  # an extra
+        from confluent_kafka.cimpl import NewTopic
+
+        with failure_of(f"{self._where}: creating it with {self._partitions} partitions and {SETTINGS}"):
+            replicas = min(REPLICAS, len(admin.list_topics(timeout=ANSWER_SECONDS).brokers))
+            settings = {**SETTINGS, "min.insync.replicas": "2" if replicas == REPLICAS else "1"}
+            new = NewTopic(self.name, self._partitions, replicas, config=settings)
+            try:
+                admin.create_topics([new])[self.name].result(ANSWER_SECONDS * 4)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+
+    # --- writing --------------------------------------------------------------------------------------------------------------------
+
+    def write(self, partition: int, key: bytes, value: bytes | None, told: Told) -> None:
+        """Append; `told` is called by the thread that hears of deliveries."""
+        from confluent_kafka import KafkaException  # an extra
+
+        try:
+            self._healthy_sender().send(self.name, partition, key, value, partial(self._delivered, told))
+        except KafkaException as error:
+            told(judged(error.args[0], self._where))
+        except BufferError as error:
+            told(BrokersAway(f"{self._where}: {error}"))
+
+    def _healthy_sender(self) -> "_Sender":
+        with self._lock:
+            if self._sender is None or self._sender.failed:
+                if self._sender is not None:
+                    self._sender.retire()
+                more = {"linger.ms": 0, "message.timeout.ms": int(DELIVERY_SECONDS * 1000), "message.max.bytes": self.largest + ENVELOPE}
+                self._sender = _Sender(self._clients.producer(**more))
+            return self._sender
+
+    def _delivered(self, told: Told, error: "KafkaError | None", message: "Message") -> None:
+        if error is not None:
+            failure = judged(error, self._where)
+            told(BrokersAway(f"{failure} {self._clients.problem}".strip()) if isinstance(failure, BrokersAway) else failure)
+            return
+        self._clients.works()
+        offset = message.offset()
+        told(-1 if offset is None else max(offset, -1))
+
+    # --- reading --------------------------------------------------------------------------------------------------------------------
+
+    def read(self, partition: int, start: int | None, beyond: int) -> tuple[list[Row], int]:
+        """One call at a time. Raises BrokersAway to be called again."""
+        if self._reader is None:
+            fast = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
+            self._reader = self._clients.consumer(**{"isolation.level": "read_uncommitted", "check.crcs": True, **fast})
+        low, high = self._bounds(partition)
+        for _ in range(READS):
+            if start is not None and low > start:
+                raise Corrupt(f"{self._where}: partition {partition} begins at offset {low} now: somebody has deleted records before")
+            end = max(high, beyond + 1)
+            messages = read_to(self._reader, self.name, {partition: low if start is None else start}, {partition: end}, self._where)
+            rows = [Row(message.offset() or 0, message.key() or b"", message.value()) for message in messages]
+            low, high = self._bounds(partition)
+            if high == end:
+                return rows, end
+        raise BrokersAway(f"{self._where}: partition {partition} grows faster than it is read")
+
+    def _bounds(self, partition: int) -> tuple[int, int]:
+        assert self._reader is not None
+        return bounds_of(self._reader, self.name, [partition], self._where)[partition]
+
+    def close(self) -> None:
+        """Let go of the brokers. What is not delivered yet is told nobody."""
+        with self._lock:
+            if self._sender is not None:
+                self._sender.retire()
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+
+class _Sender:
+    """A producer, and the thread that hears of its deliveries."""
+
+    def __init__(self, producer: "Producer") -> None:
+        self.failed = False
+        """Something was not delivered."""
+        self._producer = producer
+        self._retired = False
+        threading.Thread(target=self._listen, name="kafka deliveries", daemon=True).start()
+
+    def send(self, topic: str, partition: int, key: bytes, value: bytes | None, told: Any) -> None:
+        def delivered(error: "KafkaError | None", message: "Message") -> None:
+            self.failed = self.failed or error is not None
+            told(error, message)
+
+        self._producer.produce(topic, value, key, partition, on_delivery=delivered)
+
+    def retire(self) -> None:
+        """Nothing more is sent; what is under way is still heard of."""
+        self._retired = True
+
+    def _listen(self) -> None:
+        while not (self._retired and not len(self._producer)):
+            self._producer.poll(0.5)
+
+
+def weakness(replicas: list[int], settings: Mapping[str, str], partitions: int, brokers: int) -> str:
+    """Why a topic may not hold a journal; "": it may. `replicas` of each of its partitions."""
+    if len(replicas) < partitions:
+        return f"it has {len(replicas)} partitions, and the job's sources have {partitions} readers, each of which needs one"
+    if (policy := settings.get("cleanup.policy", "unknown")) != "compact":
+        return f"cleanup.policy is {policy}, so entries expire that are still needed: it must be compact"
+    if settings.get("unclean.leader.election.enable") == "true":
+        return "unclean.leader.election.enable is true, so what was acknowledged may be lost: it must be false"
+    if min(replicas) < 2 <= brokers:
+        return f"a partition has one replica, though the cluster has {brokers} brokers, which a lost one would take along"
+    return ""

@@ -1,0 +1,51 @@
+"""Where the manifest says that the journal is: a folder, the cluster's ZooKeeper, or a topic with its access.
+
+Keeps: a topic without brokers is reached as the job's Kafka source is. Does not: open anything (adapters/journals.py).
+"""
+
+from typing import Any, Final
+
+from flamestream.adapters.journals import ZOOKEEPER, JournalConfig, KafkaJournal
+from flamestream.adapters.spec import convert
+from flamestream.cli.manifest import Job, JournalTopic
+from flamestream.model.errors import ManifestError
+
+_ACCESS: Final = ("brokers", "settings", "secrets")
+_PLACE: Final = ("spec", "journal", "kafka")
+
+
+def journal_of(job: Job, zookeeper: str = "") -> JournalConfig | None:
+    """What workers and audits are told. Raises ManifestError."""
+    journal = job.spec.journal
+    if journal is None:
+        return None
+    if journal.kafka is not None:
+        return JournalConfig(kafka=_topic(job, journal.kafka), keep=journal.keep)
+    assert journal.folder is not None, "checked when it was read"
+    if journal.folder == ZOOKEEPER:
+        return JournalConfig(folder=f"{ZOOKEEPER}{zookeeper}", keep=journal.keep)
+    return JournalConfig(folder=str(job.path(journal.folder)), fsync=journal.fsync, keep=journal.keep)
+
+
+def _topic(job: Job, written: JournalTopic) -> KafkaJournal:
+    own: dict[str, Any] = {name: getattr(written, name) for name in _ACCESS}
+    access = job.files_of_kafka(own) if written.brokers else _of_a_source(job, written)
+    try:
+        return convert(KafkaJournal, {**access, "topic": written.topic}, "")
+    except ManifestError as error:
+        raise job.error(_PLACE, str(error).removeprefix(": ")) from error
+
+
+def _of_a_source(job: Job, written: JournalTopic) -> dict[str, Any]:
+    if written.settings or written.secrets:
+        raise job.error(_PLACE, "settings and secrets belong to brokers: write brokers as well, or leave all three to the source")
+    sources = [job.source(name)["kafka"] for name, source in job.spec.sources.items() if "kafka" in source]
+    found: list[dict[str, Any]] = []
+    for source in sources:
+        access = {name: source[name] for name in _ACCESS if name in source} if isinstance(source, dict) else {}
+        if access not in found:
+            found.append(access)
+    if len(found) != 1:
+        has = "no source is in Kafka" if not found else "the job's Kafka sources are reached in different ways"
+        raise job.error(_PLACE, f"{has}: write brokers: host:port (and settings and secrets, if a login is needed)")
+    return found[0]

@@ -13,6 +13,7 @@ use crate::reduce::{Accumulator, Changes, Entry};
 use crate::keyed::Changed;
 use crate::reference::{self, Tools};
 use crate::row::Row;
+use crate::stages::{followers, Followers};
 use crate::with_table;
 use pyo3::exceptions::{PyAssertionError, PyValueError};
 use pyo3::prelude::*;
@@ -75,6 +76,8 @@ pub type Placed<'py> = Result<(Key, u16), Bound<'py, PyAny>>;
 #[pyclass(unsendable)]
 pub struct Flow {
     pub(crate) vertices: Vec<Vertex>,
+    /// None if nothing is asked about batches.
+    pub(crate) followers: Option<Vec<Followers>>,
     pub(crate) states: HashMap<usize, State>,
     pub(crate) tools: Tools,
     error_type: Py<PyAny>,
@@ -141,6 +144,7 @@ impl Flow {
         }
         Ok(Flow {
             errors: made.len() - 1,
+            followers: followers(&made),
             vertices: made,
             states,
             tools: Tools { make_error },
@@ -524,17 +528,14 @@ impl Flow {
 
     fn process(&mut self, py: Python<'_>, mut work: Vec<Work>) -> PyResult<()> {
         work.sort_by(|one, other| one.meta.cmp(&other.meta).then(one.tombstone.cmp(&other.tombstone)));
-        let mut ahead = self.ahead(py, &work)?;
+        let ahead = self.ahead(py, &work)?;
         for (number, item) in work.into_iter().enumerate() {
             while self.around.peek().is_some_and(|Reverse(round)| round.meta < item.meta) {
                 self.go_round(py)?;
             }
             self.cause = item.cause;
             match (item.payload, item.place) {
-                (Payload::Object(_), None) if ahead.contains_key(&number) => {
-                    let (vertex, made) = ahead.remove(&number).expect("looked at just now");
-                    self.made(py, vertex, &item.meta, made, item.tombstone)?;
-                }
+                (payload, _) if ahead.has(number) => self.go_ahead(py, &ahead, number, item.meta, payload, item.tombstone)?,
                 (Payload::Object(payload), Some((key, slot))) => self.at_home(item.vertex, &key, slot, item.meta, payload.into_bound(py), item.tombstone)?,
                 (Payload::Object(payload), None) => self.arrive(item.vertex, item.meta, payload.into_bound(py), item.tombstone)?,
                 (Payload::Row(row), Some((key, slot))) => self.row_at_home(py, item.vertex, &key, slot, item.meta, row, item.tombstone)?,
@@ -691,10 +692,7 @@ impl Flow {
                 }
                 self.round(vertex, meta, payload, tombstone)
             }
-            Kind::Map | Kind::FlatMap if this.batch.is_some() => {
-                let made = self.alone(py, vertex, &payload)?;
-                self.made(py, vertex, &meta, made, tombstone)
-            }
+            Kind::Map | Kind::FlatMap | Kind::Filter if this.batch.is_some() => self.asked_alone(vertex, meta, payload, tombstone),
             Kind::Map | Kind::FlatMap | Kind::Filter => {
                 let function = this.function.as_ref().expect("the graph's builder gives every operation its functions");
                 let result = function.bind(py).call1((&payload,));

@@ -23,6 +23,7 @@ mod reduce;
 mod reference;
 mod row;
 mod slots;
+mod stages;
 mod vector;
 
 use pyo3::prelude::*;

@@ -44,8 +44,15 @@ impl Flow {
     /// A row enters `vertex`, wherever its slot lives.
     pub fn row_enters(&mut self, py: Python<'_>, vertex: usize, meta: Meta, bytes: &[u8], owned: Option<&Row>, tombstone: bool) -> PyResult<()> {
         let this = &self.vertices[vertex];
+        if this.pass > self.pass {
+            self.put_off(vertex, meta, Payload::Row(owned.cloned().unwrap_or_else(|| Row::copied(bytes))), tombstone);
+            return Ok(());
+        }
         if matches!(this.kind, Kind::Forward) && !this.routed {
             return self.row_forward(py, vertex, meta, bytes, owned, tombstone);
+        }
+        if this.routed && self.rows.is_some() {
+            return self.row_at_door(py, vertex, meta, bytes);
         }
         if !this.takes_rows() {
             return self.enter(vertex, meta, object_of(py, bytes)?, tombstone);
@@ -57,7 +64,7 @@ impl Flow {
         let owner = self.owners[slot as usize];
         let owned = || owned.cloned().unwrap_or_else(|| Row::copied(bytes));
         if owner != self.me {
-            self.outgoing.send_encoded(owner, self.cause, vertex, &meta, bytes, tombstone);
+            self.send_encoded(owner, vertex, &meta, bytes, tombstone);
         } else if self.others_first {
             self.waiting.push(Work { meta, cause: self.cause, vertex, payload: Payload::Row(owned()), tombstone, place: Some((key, slot)) });
         } else if matches!(self.vertices[vertex].kind, Kind::Sink) {
@@ -87,7 +94,7 @@ impl Flow {
         }
     }
 
-    fn row_place<'py>(&self, py: Python<'py>, vertex: usize, bytes: &[u8]) -> PyResult<Placed<'py>> {
+    pub fn row_place<'py>(&self, py: Python<'py>, vertex: usize, bytes: &[u8]) -> PyResult<Placed<'py>> {
         let found = self.vertices[vertex].row_key.as_ref().and_then(|key| key.of(py, bytes));
         let Some(key) = found else { return self.place(vertex, &object_of(py, bytes)?) };
         Ok(Ok((Key::from_slice(key), self.slot_of(key))))

@@ -135,6 +135,7 @@ impl Flow {
         for (number, payload) in items.objects()?.into_iter().enumerate() {
             match self.outcome(vertex, payload) {
                 Outcome::One(result) => made.push(result),
+                Outcome::Nothing => {}
                 Outcome::Several(mut results) => made.append(&mut results),
                 Outcome::Error(error) => _ = faults.insert(number, Fault::Error(error.unbind())),
                 Outcome::Raised(error) => _ = faults.insert(number, Fault::Raised(error)),

@@ -89,7 +89,6 @@ def measured_together(pairs: Any) -> Any:
 
 @vectorized(takes=Measured, makes=Measured)
 def without_notes(values: Any) -> Any:
-    """Deeper in the graph, where it is asked about one item at a time."""
     columns = {one.name: values.field(one.name) for one in values.type}
     return pa.StructArray.from_arrays([*(columns[name] for name in columns if name != "note"), pa.nulls(len(values), pa.string())],
                                       [*(name for name in columns if name != "note"), "note"])  # fmt: skip
@@ -102,7 +101,9 @@ def not_every_fifth(values: Any) -> Any:
 
 def ready_job(rng: Random) -> SimJob:
     """Any of them."""
-    return rng.choice([sums, lists, columns])(rng)
+    from flamestream.testing import chain_jobs  # which needs the payloads from here
+
+    return rng.choice([sums, lists, columns, chain_jobs.chains, chain_jobs.behind_state])(rng)
 
 
 def sums(rng: Random) -> SimJob:

@@ -15,6 +15,7 @@ from flamestream.columns import vectorized
 from flamestream.model import ready
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.payload import payload_type
+from flamestream.testing import chain_jobs
 from flamestream.testing.graphs import DEAD_LETTERS, LETTERS, SimJob, same, scatter, spread
 
 
@@ -101,8 +102,6 @@ def not_every_fifth(values: Any) -> Any:
 
 def ready_job(rng: Random) -> SimJob:
     """Any of them."""
-    from flamestream.testing import chain_jobs  # which needs the payloads from here
-
     return rng.choice([sums, lists, columns, chain_jobs.chains, chain_jobs.behind_state])(rng)
 
 

@@ -59,8 +59,8 @@ fn look(vertices: &[Vertex], worked: &[Option<bool>], vertex: usize, found: &mut
     }
 }
 
-/// In which pass each vertex is worked on: one more than what comes out of state into functions that are asked about batches. All in the
-/// first if there is a loop, whose rounds and items take turns.
+/// In which pass each vertex is worked on: one more behind each way out of state, or through a door, into functions that are asked about
+/// batches. All in the first if there is a loop, whose rounds and items take turns.
 pub fn passes(vertices: &[Vertex], outlooks: &[Outlook]) -> Vec<u8> {
     let mut passes = vec![0u8; vertices.len()];
     let mut changed = !vertices.iter().any(|vertex| matches!(vertex.kind, Kind::Loop { .. }));
@@ -70,8 +70,8 @@ pub fn passes(vertices: &[Vertex], outlooks: &[Outlook]) -> Vec<u8> {
             let keyed = matches!(vertex.kind, Kind::Grouping | Kind::Reduce | Kind::Folded);
             for output in &vertex.outputs {
                 let next = &vertices[*output];
-                let batched = !next.routed && (outlooks[*output].worked || matches!(next.kind, Kind::Forward) && !outlooks[*output].next.is_empty());
-                let pass = passes[number].saturating_add((keyed && batched) as u8).min(LAST);
+                let batched = outlooks[*output].worked || matches!(next.kind, Kind::Forward) && !outlooks[*output].next.is_empty();
+                let pass = passes[number].saturating_add((batched && (keyed || next.routed)) as u8).min(LAST);
                 if passes[*output] < pass {
                     (passes[*output], changed) = (pass, true);
                 }

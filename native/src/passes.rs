@@ -67,10 +67,10 @@ impl Flow {
 
     fn next_pass(&mut self, py: Python<'_>) -> PyResult<()> {
         let steps = std::mem::take(&mut self.later);
-        let routed = |work: &Work| self.vertices[work.vertex].routed;
+        let steps: Vec<Step> = steps.into_iter().map(|step| self.through_door(py, step)).collect::<PyResult<_>>()?;
         let ahead = self.ahead(py, steps.iter().map(|step| match step {
             Step::Door(work) => Some((work.vertex, &work.payload)),
-            Step::Entrance(work) if !routed(work) => Some((work.vertex, &work.payload)),
+            Step::Entrance(work) if !self.vertices[work.vertex].routed => Some((work.vertex, &work.payload)),
             _ => None,
         }))?;
         for (number, step) in steps.into_iter().enumerate() {
@@ -93,5 +93,29 @@ impl Flow {
             }
         }
         Ok(())
+    }
+
+    /// What enters a vertex behind a door in this pass stands there now, or is sent. What its key's function refuses stays as it is.
+    fn through_door(&self, py: Python<'_>, step: Step) -> PyResult<Step> {
+        let Step::Entrance(work) = step else { return Ok(step) };
+        let this = &self.vertices[work.vertex];
+        if !this.routed || this.pass != self.pass || !self.has_outlook(work.vertex) {
+            return Ok(Step::Entrance(work));
+        }
+        let Work { meta, cause, vertex, payload, tombstone, .. } = work;
+        let object = match &payload {
+            Payload::Object(object) => object.bind(py).clone(),
+            Payload::Row(row) => row.object(py)?,
+        };
+        let Ok((key, slot)) = self.place(vertex, &object)? else {
+            return Ok(Step::Entrance(Work { meta, cause, vertex, payload, tombstone, place: None }));
+        };
+        let owner = self.owners[slot as usize];
+        if owner == self.me {
+            return Ok(Step::Door(Work { meta, cause, vertex, payload: Payload::Object(object.unbind()), tombstone, place: Some((key, slot)) }));
+        }
+        let mut encoded = Vec::with_capacity(64);
+        reference::append(&object, &mut encoded)?;
+        Ok(Step::Sent { owner, cause, vertex, meta, payload: encoded, tombstone })
     }
 }

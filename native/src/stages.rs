@@ -90,6 +90,12 @@ impl Flow {
         &self.outlooks.as_ref().expect("something is asked about batches")[vertex]
     }
 
+    /// Is this vertex, or one that it leads to, asked about batches?
+    pub fn has_outlook(&self, vertex: usize) -> bool {
+        let outlook = self.outlook(vertex);
+        outlook.worked || matches!(self.vertices[vertex].kind, Kind::Forward) && !outlook.next.is_empty()
+    }
+
     /// Is anything asked about items at this vertex before they go through a door?
     fn begins(&self, vertex: usize) -> bool {
         let (this, outlook) = (&self.vertices[vertex], self.outlook(vertex));

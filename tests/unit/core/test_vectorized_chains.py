@@ -128,6 +128,15 @@ def test_a_function_behind_a_fold_is_asked_about_all_results_of_a_pass() -> None
     assert delivered == results(graph_of(*stages), range(40), parts=REFERENCE)
 
 
+def test_what_stays_on_this_worker_is_one_batch_behind_a_door() -> None:
+    made = Counted()
+    one, other = made("one", plus_one), made("other", plus_one)
+    stages = [lambda s: s.map(one).balance(lambda n: n).map(other)]
+    delivered = results(graph_of(*stages), range(30))
+    assert made.calls == {"one": [30], "other": [30]}
+    assert delivered == results(graph_of(*stages), range(30), parts=REFERENCE)
+
+
 def test_columns_go_from_function_to_function_without_payloads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Objects are made for nobody."""
     monkeypatch.setattr("flamestream.columns.batch.payloads", None)

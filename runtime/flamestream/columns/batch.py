@@ -14,7 +14,7 @@ from flamestream.columns.shape import Shape, array, payloads
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Payloads of one shape, in an array that `conformed` gave or in a part of one."""
+    """Payloads of one shape, in an array that `conformed` gave, or in one without an offset that was made of it."""
 
     shape: Shape
     values: Any
@@ -30,11 +30,11 @@ class Batch:
 
     def payloads(self) -> list[Any]:
         """As Python has them."""
-        return payloads(self.shape, _whole(self.values))
+        return payloads(self.shape, self.values)
 
     def part(self, first: int, count: int) -> "Batch":
         """Some of them."""
-        return Batch(self.shape, self.values.slice(first, count))
+        return Batch(self.shape, cut(self.values, first, count))
 
     def joined(self, behind: "Batch") -> "Batch":
         """These and others that the same function made."""
@@ -46,7 +46,7 @@ class Batch:
 
     def described(self) -> tuple[Any, ...]:
         """For the kernel."""
-        return described(self.shape, _whole(self.values))
+        return described(self.shape, self.values)
 
 
 def described(shape: Shape, values: Any) -> tuple[Any, ...]:
@@ -82,6 +82,6 @@ def _settled(shape: Shape, values: Any) -> bool:
     return all(_settled(part, values.field(number)) for number, part in enumerate(shape.parts))
 
 
-def _whole(values: Any) -> Any:
-    """Without an offset."""
-    return pa.concat_arrays([values]) if values.offset else values
+def cut(values: Any, first: int, count: int) -> Any:
+    """Some of an array, and nothing of the others."""
+    return values if count == len(values) else pa.concat_arrays([values.slice(first, count)])

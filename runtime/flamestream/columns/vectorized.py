@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flamestream.columns.batch import Batch
+from flamestream.columns.batch import Batch, cut
 from flamestream.columns.shape import Shape, array, conformed, payloads, shape_of
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.graph import Kind, name_of
@@ -115,7 +115,7 @@ class ForVertex:
         if results.ends is None:
             return None, Batch(self._makes, results.values)
         first, last = results.ends[0].as_py(), results.ends[-1].as_py()
-        return results.ends.buffers()[1], Batch(self._makes, results.values.slice(first, last - first))
+        return results.ends.buffers()[1], Batch(self._makes, cut(results.values, first, last - first))
 
     def _results(self, items: Sequence[Any] | Batch) -> _Results:
         given = items.given_to(self._takes) if isinstance(items, Batch) else array(self._takes, items)

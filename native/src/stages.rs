@@ -188,22 +188,30 @@ impl Flow {
     /// Along all edges out of `vertex`.
     fn go_on(&mut self, py: Python<'_>, vertex: usize, meta: Meta, payload: Option<&Payload>, place: Place<'_>, tombstone: bool) -> PyResult<()> {
         let count = self.vertices[vertex].outputs.len();
+        if count == 1 {
+            let output = self.vertices[vertex].outputs[0];
+            return self.goes_into(py, output, meta, payload, place, tombstone);
+        }
         for edge in 0..count {
             let output = self.vertices[vertex].outputs[edge];
-            let meta = if count > 1 { child(&meta, edge) } else { meta.clone() };
-            let this = &self.vertices[output];
-            let here = !this.routed && this.pass <= self.pass;
-            if let Some(stage) = place.stages.iter().find(|stage| here && stage.vertex == output) {
-                self.found(py, stage, place.at, &meta, tombstone)?;
-            } else if here && matches!(this.kind, Kind::Forward) {
-                self.go_on(py, output, meta, payload, place, tombstone)?;
-            } else {
-                match payload.expect("kept, since not only functions over batches follow") {
-                    Payload::Row(row) => self.row_enters(py, output, meta, row.bytes(), Some(row), tombstone)?,
-                    Payload::Object(object) => self.enter(output, meta, object.bind(py).clone(), tombstone)?,
-                }
-            }
+            self.goes_into(py, output, child(&meta, edge), payload, place, tombstone)?;
         }
         Ok(())
+    }
+
+    fn goes_into(&mut self, py: Python<'_>, vertex: usize, meta: Meta, payload: Option<&Payload>, place: Place<'_>, tombstone: bool) -> PyResult<()> {
+        let this = &self.vertices[vertex];
+        if !this.routed && this.pass <= self.pass {
+            if let Some(stage) = place.stages.iter().find(|stage| stage.vertex == vertex) {
+                return self.found(py, stage, place.at, &meta, tombstone);
+            }
+            if matches!(this.kind, Kind::Forward) {
+                return self.go_on(py, vertex, meta, payload, place, tombstone);
+            }
+        }
+        match payload.expect("kept, since not only functions over batches follow") {
+            Payload::Row(row) => self.row_enters(py, vertex, meta, row.bytes(), Some(row), tombstone),
+            Payload::Object(object) => self.enter(vertex, meta, object.bind(py).clone(), tombstone),
+        }
     }
 }

@@ -4,7 +4,7 @@
     python benchmarks/core.py --documents 100000 --step 10000   # does a record cost the same when the posting lists are long?
     python benchmarks/core.py --job counts --documents 30000    # bounded keys: memory must stop growing
     python benchmarks/core.py --job hot --documents 10000       # half of all items belong to one key
-    python benchmarks/core.py --job columns --batch 64          # vectorised and ready-made functions
+    python benchmarks/core.py --job columns --batch 64          # a vectorised function and ready-made ones; chain, behind: several
 
 CPU seconds of this process, so a busy machine disturbs it less than a wall clock would. Epochs are taken every `--epoch` documents, as
 often as in a run at 50 documents a second with 1 s epochs. `--floor` measures the same job as a plain loop over dicts and lists.
@@ -58,17 +58,20 @@ def hot() -> fs.Graph:
     return graph
 
 
-def columns() -> fs.Graph:
-    """The index by a vectorised function and ready-made ones."""
+def columns(name: str = "graph") -> fs.Graph:
+    """The index by vectorised functions and ready-made ones."""
     import workload_columns
 
-    return workload_columns.graph
+    made: fs.Graph = getattr(workload_columns, name)
+    return made
 
 
 JOBS: dict[str, Callable[[], fs.Graph]] = {
     "index": lambda: workload.graph,
     "ready-made": lambda: workload.ready_made,
     "columns": columns,
+    "chain": lambda: columns("chained"),
+    "behind": lambda: columns("behind"),
     "counts": counts,
     "hot": hot,
 }

@@ -2,6 +2,8 @@
 
 Structs, since they are made in 0.13 us where a frozen dataclass takes 0.9."""
 
+from collections.abc import Callable
+
 import msgspec
 
 import flamestream as fs
@@ -48,11 +50,11 @@ graph = fs.Graph("inverted-index")
 graph.source("docs").flat_map(words).reduce(key=word_of, initial=fs.Vector, combine=appended, emit=change).sink("index", key=word_of)
 
 
-def ready_made_index(postings: fs.Stream) -> None:
+def ready_made_index(postings: fs.Stream, then: Callable[[fs.Stream], fs.Stream] = lambda changes: changes) -> None:
     """The same behind the words, said by the names of fields."""
     emit = fs.record(Change, "word", "document", "positions", documents=fs.size)
     changes = postings.reduce(key=fs.field("word"), combine=fs.append("document", "positions"), emit=emit)
-    changes.sink("index", key=fs.field("word"))
+    then(changes).sink("index", key=fs.field("word"))
 
 
 ready_made = fs.Graph("inverted-index")

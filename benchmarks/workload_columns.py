@@ -1,9 +1,9 @@
-"""The benchmarks' job (workload.py) with a vectorised function and ready-made ones: the same changes, byte for byte (a test compares)."""
+"""The benchmarks' job (workload.py) with vectorised functions and ready-made ones: the same changes, byte for byte (a test compares)."""
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from workload import Posting, ready_made_index
+from workload import Change, Posting, ready_made_index
 
 import flamestream as fs
 
@@ -41,3 +41,29 @@ def _lists(ends: "np.ndarray[tuple[int], np.dtype[np.int64]]", values: pa.Array)
 
 graph = fs.Graph("inverted-index")
 ready_made_index(graph.source("docs").flat_map(words))
+
+
+@fs.vectorized(takes=Posting, makes=Posting)
+def lower(postings: pa.Array) -> pa.Array:
+    fields = [pc.utf8_lower(postings.field("word")), postings.field("document"), postings.field("positions")]
+    return pa.StructArray.from_arrays(fields, ["word", "document", "positions"])
+
+
+@fs.vectorized(takes=Posting, makes=bool)
+def not_empty(postings: pa.Array) -> pa.Array:
+    return pc.not_equal(postings.field("word"), "")
+
+
+@fs.vectorized(takes=Change, makes=Change)
+def upper_and_lower(changes: pa.Array) -> pa.Array:
+    names = ["word", "document", "positions", "documents"]
+    return pa.StructArray.from_arrays([pc.utf8_lower(pc.utf8_upper(changes.field("word"))), *map(changes.field, names[1:])], names)
+
+
+chained = fs.Graph("inverted-index")
+"""Three functions in a row; those behind the first leave everything as it is here."""
+ready_made_index(chained.source("docs").flat_map(words).map(lower).filter(not_empty))
+
+behind = fs.Graph("inverted-index")
+"""One behind the fold too."""
+ready_made_index(behind.source("docs").flat_map(words), lambda changes: changes.map(upper_and_lower))

@@ -12,13 +12,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::rc::Rc;
 
-/// What became of one item.
-pub enum Made {
-    One(Row),
-    Several(Vec<Row>),
-    Raised(PyErr),
-}
-
 #[inline]
 fn eight(data: &Buffer, place: usize) -> [u8; 8] {
     data.bytes()[place * 8..place * 8 + 8].try_into().expect("eight bytes")
@@ -96,21 +89,23 @@ impl Column {
     }
 }
 
-/// (ends or None, column): one row an item, or those between one end and the next.
-pub fn made(result: &Bound<'_, PyAny>, items: usize) -> PyResult<Vec<Made>> {
-    let (ends, column): (Bound<'_, PyAny>, Bound<'_, PyAny>) = result.extract()?;
-    let column = Column::of(&column)?;
-    let ends = if ends.is_none() { None } else { Some(Buffer::of(&ends)?) };
-    let bounds: Vec<usize> = (0..=items).map(|item| ends.as_ref().map_or(item, |ends| end(ends, item))).collect();
-    let (first, last) = (bounds[0], bounds[items]);
-    let mut starts = Vec::with_capacity(last - first + 1);
+/// The entries of a column, each a row.
+pub fn rows(described: &Bound<'_, PyAny>, count: usize) -> PyResult<Vec<Row>> {
+    let column = Column::of(described)?;
+    let mut ends = Vec::with_capacity(count + 1);
     let mut out = Vec::new();
-    for place in first..last {
-        starts.push(out.len());
+    ends.push(0);
+    for place in 0..count {
         column.put(&mut out, place);
+        ends.push(out.len());
     }
-    starts.push(out.len());
     let frame: Rc<[u8]> = out.into();
-    let row = |place: usize| Row::of(&frame, starts[place - first]..starts[place - first + 1]);
-    Ok(bounds.windows(2).map(|pair| if ends.is_some() { Made::Several((pair[0]..pair[1]).map(row).collect()) } else { Made::One(row(pair[0])) }).collect())
+    Ok(ends.windows(2).map(|pair| Row::of(&frame, pair[0]..pair[1])).collect())
+}
+
+/// Where the results of each of `items` end, from 0 on.
+pub fn ends(described: &Bound<'_, PyAny>, items: usize) -> PyResult<Vec<usize>> {
+    let ends = Buffer::of(described)?;
+    let first = end(&ends, 0);
+    Ok((0..=items).map(|item| end(&ends, item) - first).collect())
 }

@@ -35,8 +35,10 @@ pub struct Vertex {
     pub users_balance: Option<Py<PyAny>>,
     /// How a row's key is found without decoding it, if it can be.
     pub row_key: Option<RowKey>,
-    /// Called with a list of payloads, instead of `function` with each: what `columns::made` reads.
+    /// Called with a list of payloads or a `columns.Batch`, instead of `function` with each: `answers::Answer` reads what it gives.
     pub batch: Option<Py<PyAny>>,
+    /// In which pass items are worked on here (outlook.rs).
+    pub pass: u8,
 }
 
 pub enum RowKey {
@@ -130,6 +132,7 @@ pub fn vertex_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Vert
         users_balance: optional(described, "users_balance")?,
         row_key: row_key_of(described)?,
         batch: optional(described, "batch")?,
+        pass: 0,
     };
     Ok((vertex, state))
 }

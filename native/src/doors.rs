@@ -62,6 +62,20 @@ impl Rows {
     pub fn add(&mut self, to: usize, slot: u16, key: &[u8], meta: &Meta, payload: &Bound<'_, PyAny>, error: bool) -> PyResult<()> {
         let start = self.payload.data.len();
         reference::append(payload, &mut self.payload.data)?;
+        self.added(to, slot, key, meta)?;
+        if error && self.least_error.as_ref().is_none_or(|(least, _)| meta < least) {
+            self.least_error = Some((meta.clone(), self.payload.data[start..].to_vec()));
+        }
+        Ok(())
+    }
+
+    pub fn add_encoded(&mut self, to: usize, slot: u16, key: &[u8], meta: &Meta, payload: &[u8]) -> PyResult<()> {
+        self.payload.data.extend_from_slice(payload);
+        self.added(to, slot, key, meta)
+    }
+
+    /// What stands beside a payload.
+    fn added(&mut self, to: usize, slot: u16, key: &[u8], meta: &Meta) -> PyResult<()> {
         self.payload.end()?;
         self.key.data.extend_from_slice(key);
         self.key.end()?;
@@ -69,9 +83,6 @@ impl Rows {
         self.meta.end()?;
         self.to.push(to as i32);
         self.slot.push(slot as i32);
-        if error && self.least_error.as_ref().is_none_or(|(least, _)| meta < least) {
-            self.least_error = Some((meta.clone(), self.payload.data[start..].to_vec()));
-        }
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use crate::codec;
 use crate::decoding::Reader;
 use crate::describe::{vertex_of, Kind, State, Vertex};
 use crate::doors::{Given, Numbers, Rows, Taken};
+use crate::flow_doors::{Chunk, Held};
 use crate::encoding;
 use crate::meta::{child, components, Floor, Meta};
 use crate::outgoing::Outgoing;
@@ -12,14 +13,17 @@ use crate::plans::MAX_DEPTH;
 use crate::reduce::{Accumulator, Changes, Entry};
 use crate::keyed::Changed;
 use crate::reference::{self, Tools};
+use crate::rounds::Rounds;
 use crate::row::Row;
+use crate::outlook::{outlooks, passes, Outlook};
+use crate::passes::{Step, ALL};
+use crate::stages::Ahead;
 use crate::with_table;
 use pyo3::exceptions::{PyAssertionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 pub type Key = SmallVec<[u8; 32]>;
 
@@ -39,35 +43,16 @@ pub struct Work {
     pub place: Option<(Key, u16)>,
 }
 
-/// An item that goes round a loop. Numbers keep the order total.
-struct Round {
-    meta: Meta,
-    number: u64,
-    cause: u64,
-    vertex: usize,
-    payload: Py<PyAny>,
-    tombstone: bool,
+/// What an ordinary function made of an item.
+pub enum Outcome<'py> {
+    One(Bound<'py, PyAny>),
+    Several(Vec<Bound<'py, PyAny>>),
+    /// A filter's.
+    Nothing,
+    /// What it gave is an error value.
+    Error(Bound<'py, PyAny>),
+    Raised(PyErr),
 }
-
-impl PartialEq for Round {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for Round {}
-impl PartialOrd for Round {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Round {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.meta.cmp(&other.meta).then(self.number.cmp(&other.number))
-    }
-}
-
-/// What still goes round at one (meta, vertex): number, encoded payload, is it a tombstone.
-type Going = HashMap<(Meta, usize), Vec<(u64, Vec<u8>, bool)>>;
 
 pub type Placed<'py> = Result<(Key, u16), Bound<'py, PyAny>>;
 
@@ -75,11 +60,17 @@ pub type Placed<'py> = Result<(Key, u16), Bound<'py, PyAny>>;
 #[pyclass(unsendable)]
 pub struct Flow {
     pub(crate) vertices: Vec<Vertex>,
+    /// None if nothing is asked about batches.
+    pub(crate) outlooks: Option<Vec<Outlook>>,
+    /// The pass that is under way, the last that there is, and what is put off for later ones.
+    pub(crate) pass: u8,
+    pub(crate) last_pass: u8,
+    pub(crate) later: Vec<Step>,
     pub(crate) states: HashMap<usize, State>,
     pub(crate) tools: Tools,
     error_type: Py<PyAny>,
     pub(crate) slots: u64,
-    errors: usize,
+    pub(crate) errors: usize,
     /// Error items go to the slot of a sink.
     dead_letter: bool,
     /// Called as (meta, error, is it a tombstone) with error items that no sink takes.
@@ -93,24 +84,13 @@ pub struct Flow {
     arrived: Vec<Work>,
     pub(crate) waiting: Vec<Work>,
     pub(crate) others_first: bool,
-    around: BinaryHeap<Reverse<Round>>,
-    rounds: u64,
-    going: Going,
-    annihilated: HashSet<u64>,
+    pub(crate) rounds: Rounds,
     /// Where a result is written before it is kept.
     pub(crate) scratch: Vec<u8>,
     /// Of a batch: what stands at a door becomes a row, whoever owns its slot.
-    rows: Option<Rows>,
-    held: Held,
-}
-
-/// What a batch has of the key that it is at.
-#[derive(Default)]
-struct Held {
-    vertex: usize,
-    key: Vec<u8>,
-    accumulator: Option<Py<PyAny>>,
-    window: Vec<Py<PyAny>>,
+    pub(crate) rows: Option<Rows>,
+    pub(crate) held: Held,
+    pub(crate) chunk: Option<Chunk>,
 }
 
 fn floors(cuts: &Bound<'_, PyList>) -> PyResult<Vec<Floor>> {
@@ -139,8 +119,16 @@ impl Flow {
                 states.insert(number, state);
             }
         }
+        let outlooks = outlooks(&made);
+        if let Some(outlooks) = &outlooks {
+            passes(&made, outlooks).into_iter().zip(&mut made).for_each(|(pass, vertex)| vertex.pass = pass);
+        }
         Ok(Flow {
             errors: made.len() - 1,
+            outlooks,
+            pass: ALL,
+            last_pass: made.iter().map(|vertex| vertex.pass).max().unwrap_or(0),
+            later: Vec::new(),
             vertices: made,
             states,
             tools: Tools { make_error },
@@ -157,13 +145,11 @@ impl Flow {
             arrived: Vec::new(),
             waiting: Vec::new(),
             others_first: false,
-            around: BinaryHeap::new(),
-            rounds: 0,
-            going: HashMap::new(),
-            annihilated: HashSet::new(),
+            rounds: Rounds::default(),
             scratch: Vec::new(),
             rows: None,
             held: Held::default(),
+            chunk: None,
         })
     }
 
@@ -172,11 +158,11 @@ impl Flow {
         self.owners = owners;
         self.barriers = barriers;
         self.outgoing = Outgoing::default();
-        self.around.clear();
-        self.going.clear();
-        self.annihilated.clear();
+        self.rounds = Rounds::default();
         self.arrived.clear();
         self.waiting.clear();
+        (self.pass, self.chunk) = (ALL, None);
+        self.later.clear();
     }
 
     /// Items of a peer's message join the next `run`.
@@ -260,20 +246,7 @@ impl Flow {
     /// Records of one run enter `vertex`, from number `at` of the list on, the first of which is child `first` of `start`. Ends early when
     /// the rows are full: the number of the next record.
     fn enter_records(&mut self, py: Python<'_>, vertex: usize, start: &[u8], first: usize, records: &Bound<'_, PyList>, at: usize) -> PyResult<usize> {
-        let start = Meta::from_slice(start);
-        for number in at..records.len() {
-            let (meta, record) = (child(&start, first + number), records.get_item(number)?);
-            if self.is_error(&record) {
-                self.error_item(meta, record, false)?;
-            } else {
-                self.apply(vertex, meta, record, false)?;
-                self.settle(py)?;
-            }
-            if self.rows_full() {
-                return Ok(number + 1);
-            }
-        }
-        Ok(records.len())
+        self.entered(py, vertex, &Meta::from_slice(start), first, records, at)
     }
 
     /// A key's rows after the other, ascending within a key, from row `at` of `count` on: each an item at a keyed vertex that no cycle
@@ -471,81 +444,31 @@ impl Flow {
         self.states.get_mut(&operation).ok_or_else(|| PyValueError::new_err(format!("vertex {operation} has no state")))
     }
 
-    fn rows_full(&self) -> bool {
-        self.rows.as_ref().is_some_and(Rows::full)
-    }
-
-    /// Everything that goes round.
-    fn settle(&mut self, py: Python<'_>) -> PyResult<()> {
-        if !self.around.is_empty() {
-            while !self.around.is_empty() {
-                self.go_round(py)?;
-            }
-            self.going.clear();
-        }
-        Ok(())
-    }
-
-    fn fold_row(&mut self, vertex: usize, key: &[u8], meta: Meta, payload: Bound<'_, PyAny>) -> PyResult<()> {
-        let py = payload.py();
-        if self.held.vertex != vertex || self.held.key != key {
-            self.held = Held { vertex, key: key.to_vec(), accumulator: None, window: Vec::new() };
-        }
-        match self.states.get(&vertex).ok_or_else(|| PyValueError::new_err(format!("vertex {vertex} has no state")))? {
-            State::Reduce(state) => {
-                let before = self.held.accumulator.take().map(|value| value.into_bound(py));
-                let (after, result) = state.fold.step(&self.tools, before, &payload)?;
-                self.held.accumulator = Some(after.unbind());
-                self.changed(vertex, meta, result, false)
-            }
-            State::Grouping(state) => {
-                let window = &mut self.held.window;
-                window.push(payload.unbind());
-                if window.len() > state.window {
-                    window.remove(0);
-                }
-                let result = PyTuple::new(py, window.iter())?.into_any();
-                self.forward(vertex, meta, result, false)
-            }
-            State::Folded(_) => Err(PyAssertionError::new_err("a batch folds objects")),
-        }
-    }
-
-    /// An item at a door of a batch.
-    fn at_door(&mut self, vertex: usize, key: &[u8], slot: u16, meta: Meta, payload: Bound<'_, PyAny>) -> PyResult<()> {
-        let key = match self.vertices[vertex].kind {
-            Kind::Grouping | Kind::Reduce | Kind::Folded => key,
-            Kind::Sink => &[],
-            _ => return self.apply(vertex, meta, payload, false),
-        };
-        let error = vertex == self.errors;
-        self.rows.as_mut().expect("a batch collects rows").add(vertex, slot, key, &meta, &payload, error)
-    }
-
     fn process(&mut self, py: Python<'_>, mut work: Vec<Work>) -> PyResult<()> {
+        self.pass = if self.others_first { ALL } else { 0 }; // new runs alone come to no state
+        self.later.clear();
         work.sort_by(|one, other| one.meta.cmp(&other.meta).then(one.tombstone.cmp(&other.tombstone)));
-        let mut ahead = self.ahead(py, &work)?;
+        let ahead = self.ahead(py, work.iter().map(|item| Some((item.vertex, &item.payload))))?;
         for (number, item) in work.into_iter().enumerate() {
-            while self.around.peek().is_some_and(|Reverse(round)| round.meta < item.meta) {
-                self.go_round(py)?;
-            }
-            self.cause = item.cause;
-            match (item.payload, item.place) {
-                (Payload::Object(_), None) if ahead.contains_key(&number) => {
-                    let (vertex, made) = ahead.remove(&number).expect("looked at just now");
-                    self.made(py, vertex, &item.meta, made, item.tombstone)?;
-                }
-                (Payload::Object(payload), Some((key, slot))) => self.at_home(item.vertex, &key, slot, item.meta, payload.into_bound(py), item.tombstone)?,
-                (Payload::Object(payload), None) => self.arrive(item.vertex, item.meta, payload.into_bound(py), item.tombstone)?,
-                (Payload::Row(row), Some((key, slot))) => self.row_at_home(py, item.vertex, &key, slot, item.meta, row, item.tombstone)?,
-                (Payload::Row(row), None) => self.row_arrives(py, item.vertex, item.meta, row, item.tombstone)?,
-            }
+            self.go_round_below(py, &item.meta)?;
+            if self.vertices[item.vertex].pass > self.pass { self.later.push(Step::Door(item)) } else { self.at_hand(py, &ahead, number, item)? }
         }
-        while !self.around.is_empty() {
-            self.go_round(py)?;
-        }
-        self.going.clear();
+        self.settle(py)?;
+        self.next_passes(py)?;
+        self.pass = ALL;
         Ok(())
+    }
+
+    /// An item whose turn it is.
+    pub fn at_hand(&mut self, py: Python<'_>, ahead: &Ahead, number: usize, item: Work) -> PyResult<()> {
+        self.cause = item.cause;
+        match (item.payload, item.place) {
+            (payload, _) if ahead.has(number) => self.go_ahead(py, ahead, number, item.meta, payload, item.tombstone),
+            (Payload::Object(payload), Some((key, slot))) => self.at_home(item.vertex, &key, slot, item.meta, payload.into_bound(py), item.tombstone),
+            (Payload::Object(payload), None) => self.arrive(item.vertex, item.meta, payload.into_bound(py), item.tombstone),
+            (Payload::Row(row), Some((key, slot))) => self.row_at_home(py, item.vertex, &key, slot, item.meta, row, item.tombstone),
+            (Payload::Row(row), None) => self.row_arrives(py, item.vertex, item.meta, row, item.tombstone),
+        }
     }
 
     /// An item at this worker's door: find its place and work on it, whoever owns the slot.
@@ -555,13 +478,17 @@ impl Flow {
         }
         match self.place(vertex, &payload)? {
             Ok((key, slot)) => self.at_home(vertex, &key, slot, meta, payload, tombstone),
-            Err(error) if vertex == self.errors => self.on_error(&meta, error, tombstone),
+            Err(error) if vertex == self.errors => self.told(&meta, error, tombstone),
             Err(error) => self.failed(vertex, &meta, error, tombstone),
         }
     }
 
     /// An item enters `vertex`, wherever its slot lives.
     pub fn enter(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        if self.vertices[vertex].pass > self.pass {
+            self.put_off(vertex, meta, Payload::Object(payload.unbind()), tombstone);
+            return Ok(());
+        }
         if matches!(self.vertices[vertex].kind, Kind::Folded) && self.vertices[vertex].takes_rows() {
             let row = self.as_row(&payload)?;
             return self.row_enters(payload.py(), vertex, meta, row.bytes(), Some(&row), tombstone);
@@ -570,13 +497,13 @@ impl Flow {
             return self.apply(vertex, meta, payload, tombstone);
         }
         match self.place(vertex, &payload)? {
-            Err(error) if vertex == self.errors => self.on_error(&meta, error, tombstone),
+            Err(error) if vertex == self.errors => self.told(&meta, error, tombstone),
             Err(error) => self.failed(vertex, &meta, error, tombstone),
             Ok((key, slot)) if self.rows.is_some() => self.at_door(vertex, &key, slot, meta, payload),
             Ok((key, slot)) => {
                 let owner = self.owners[slot as usize];
                 if owner != self.me {
-                    self.outgoing.send(owner, self.cause, vertex, &meta, &payload, tombstone)
+                    self.send(owner, vertex, &meta, &payload, tombstone)
                 } else if self.others_first {
                     let place = Some((key, slot));
                     self.waiting.push(Work { meta, cause: self.cause, vertex, payload: Payload::Object(payload.unbind()), tombstone, place });
@@ -656,16 +583,16 @@ impl Flow {
         Ok(())
     }
 
-    fn changed(&mut self, vertex: usize, meta: Meta, value: Bound<'_, PyAny>, gone: bool) -> PyResult<()> {
+    pub fn changed(&mut self, vertex: usize, meta: Meta, value: Bound<'_, PyAny>, gone: bool) -> PyResult<()> {
         if self.is_error(&value) { self.failed(vertex, &meta, value, gone) } else { self.forward(vertex, meta, value, gone) }
     }
 
-    fn is_error(&self, value: &Bound<'_, PyAny>) -> bool {
+    pub fn is_error(&self, value: &Bound<'_, PyAny>) -> bool {
         value.get_type().as_ptr() == self.error_type.as_ptr()
     }
 
     /// Along all edges out of `vertex`.
-    fn forward(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub fn forward(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
         let count = self.vertices[vertex].outputs.len();
         if count == 1 {
             let output = self.vertices[vertex].outputs[0];
@@ -679,7 +606,7 @@ impl Flow {
     }
 
     /// What a vertex without state does with an item.
-    fn apply(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub fn apply(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
         let py = payload.py();
         let this = &self.vertices[vertex];
         match &this.kind {
@@ -691,91 +618,48 @@ impl Flow {
                 }
                 self.round(vertex, meta, payload, tombstone)
             }
-            Kind::Map | Kind::FlatMap if this.batch.is_some() => {
-                let made = self.alone(py, vertex, &payload)?;
-                self.made(py, vertex, &meta, made, tombstone)
-            }
-            Kind::Map | Kind::FlatMap | Kind::Filter => {
-                let function = this.function.as_ref().expect("the graph's builder gives every operation its functions");
-                let result = function.bind(py).call1((&payload,));
-                self.applied(vertex, meta, payload, tombstone, result)
-            }
+            Kind::Map | Kind::FlatMap | Kind::Filter if this.batch.is_some() => self.asked_alone(vertex, meta, payload, tombstone),
+            Kind::Map | Kind::FlatMap | Kind::Filter => self.applied(vertex, meta, payload, tombstone),
             Kind::Grouping | Kind::Reduce | Kind::Folded | Kind::Sink => Err(PyAssertionError::new_err("a keyed vertex is entered by its place")),
         }
     }
 
-    fn applied<'py>(
-        &mut self, vertex: usize, meta: Meta, payload: Bound<'py, PyAny>, tombstone: bool, result: PyResult<Bound<'py, PyAny>>,
-    ) -> PyResult<()> {
+    fn applied(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
         let py = payload.py();
-        let users = self.vertices[vertex].users.as_ref().expect("the graph's builder gives every operation its functions").clone_ref(py);
-        match self.vertices[vertex].kind {
-            Kind::Map => match result.and_then(|made| reference::check(&made).map(|()| made)) {
-                Ok(made) if self.is_error(&made) => self.failed(vertex, &meta, made, tombstone),
-                Ok(made) => self.forward(vertex, meta, made, tombstone),
-                Err(error) => self.raised(vertex, &meta, error, tombstone, &users, py),
-            },
-            Kind::Filter => match result.and_then(|made| made.is_truthy()) {
-                Ok(true) => self.forward(vertex, meta, payload, tombstone),
-                Ok(false) => Ok(()),
-                Err(error) => self.raised(vertex, &meta, error, tombstone, &users, py),
-            },
-            _ => match result.and_then(|made| listed(&made)) {
-                Ok(all) => {
-                    for (index, made) in all.into_iter().enumerate() {
-                        self.forward(vertex, child(&meta, index), made, tombstone)?;
-                    }
-                    Ok(())
+        match self.outcome(vertex, payload) {
+            Outcome::One(made) => self.forward(vertex, meta, made, tombstone),
+            Outcome::Nothing => Ok(()),
+            Outcome::Several(all) => {
+                for (index, made) in all.into_iter().enumerate() {
+                    self.forward(vertex, child(&meta, index), made, tombstone)?;
                 }
-                Err(error) => self.raised(vertex, &meta, error, tombstone, &users, py),
-            },
+                Ok(())
+            }
+            Outcome::Error(error) => self.failed(vertex, &meta, error, tombstone),
+            Outcome::Raised(error) => self.raised(vertex, &meta, error, tombstone, py),
         }
     }
 
-    pub fn raised(&mut self, vertex: usize, meta: &Meta, error: PyErr, tombstone: bool, users: &Py<PyAny>, py: Python<'_>) -> PyResult<()> {
+    /// What an ordinary function makes of an item.
+    pub fn outcome<'py>(&self, vertex: usize, payload: Bound<'py, PyAny>) -> Outcome<'py> {
+        let this = &self.vertices[vertex];
+        let function = this.function.as_ref().expect("the graph's builder gives every operation its functions");
+        let result = function.bind(payload.py()).call1((&payload,));
+        let outcome = match this.kind {
+            Kind::Map => result.and_then(|made| {
+                reference::check(&made)?;
+                Ok(if self.is_error(&made) { Outcome::Error(made) } else { Outcome::One(made) })
+            }),
+            Kind::Filter => result.and_then(|made| Ok(if made.is_truthy()? { Outcome::One(payload) } else { Outcome::Nothing })),
+            _ => result.and_then(|made| listed(&made)).map(Outcome::Several),
+        };
+        outcome.unwrap_or_else(Outcome::Raised)
+    }
+
+    pub fn raised(&mut self, vertex: usize, meta: &Meta, error: PyErr, tombstone: bool, py: Python<'_>) -> PyResult<()> {
+        let users = self.vertices[vertex].users.as_ref().expect("the graph's builder gives every operation its functions");
         let error = self.tools.error_of(users, error, py)?;
         self.failed(vertex, meta, error, tombstone)
-    }
-
-    // --- loops ------------------------------------------------------------------------------------------------------------------
-
-    fn round(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
-        let count = self.vertices[vertex].outputs.len();
-        for edge in 0..count {
-            let output = self.vertices[vertex].outputs[edge];
-            let meta = if count > 1 { child(&meta, edge) } else { meta.clone() };
-            self.go(meta, output, &payload, tombstone)?;
-        }
-        Ok(())
-    }
-
-    /// Begin a round. An item and its tombstone that both still wait annihilate.
-    fn go(&mut self, meta: Meta, vertex: usize, payload: &Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
-        let mut encoded = Vec::new();
-        reference::append(payload, &mut encoded)?;
-        let waiting = self.going.entry((meta.clone(), vertex)).or_default();
-        if let Some(other) = waiting.iter().position(|(_, other, gone)| *gone != tombstone && *other == encoded) {
-            let (number, _, _) = waiting.remove(other);
-            self.annihilated.insert(number);
-            return Ok(());
-        }
-        self.rounds += 1;
-        waiting.push((self.rounds, encoded, tombstone));
-        let payload = payload.clone().unbind();
-        self.around.push(Reverse(Round { meta, number: self.rounds, cause: self.cause, vertex, payload, tombstone }));
-        Ok(())
-    }
-
-    fn go_round(&mut self, py: Python<'_>) -> PyResult<()> {
-        let Some(Reverse(round)) = self.around.pop() else { return Ok(()) };
-        if self.annihilated.remove(&round.number) {
-            return Ok(());
-        }
-        if let Some(waiting) = self.going.get_mut(&(round.meta.clone(), round.vertex)) {
-            waiting.retain(|(number, _, _)| *number != round.number);
-        }
-        self.cause = round.cause;
-        self.enter(round.vertex, round.meta, round.payload.into_bound(py), round.tombstone)
     }
 
     // --- errors -----------------------------------------------------------------------------------------------------------------
@@ -784,11 +668,11 @@ impl Flow {
         self.error_item(child(meta, vertex), error, tombstone)
     }
 
-    fn error_item(&mut self, meta: Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
-        if self.dead_letter { self.enter(self.errors, meta, error, tombstone) } else { self.on_error(&meta, error, tombstone) }
+    pub fn error_item(&mut self, meta: Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        if self.dead_letter { self.enter(self.errors, meta, error, tombstone) } else { self.told(&meta, error, tombstone) }
     }
 
-    fn on_error(&self, meta: &Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub fn on_error(&self, meta: &Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
         let py = error.py();
         self.on_error.bind(py).call1((PyBytes::new(py, meta), error, tombstone)).map(|_| ())
     }

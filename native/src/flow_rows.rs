@@ -1,6 +1,5 @@
 //! The dataflow's way for rows: as in `flow.rs`, without an object where none is needed. Whatever is not known here takes the other way.
 
-use crate::columns::{self, Made};
 use crate::describe::{Kind, State};
 use crate::flow::{decode_many, Flow, Key, Payload, Placed, Work};
 use crate::folded::{Changes, Outcome};
@@ -8,8 +7,7 @@ use crate::meta::{child, Meta};
 use crate::reference;
 use crate::row::{object_of, rows_of, Row};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
-use std::collections::HashMap;
+use pyo3::types::PyBytes;
 
 impl Flow {
     /// A message's payloads: encoded as they are where they are taken so.
@@ -25,77 +23,6 @@ impl Flow {
             _ => Ok(Payload::Row(row)),
         };
         rows.into_iter().enumerate().map(taken).collect()
-    }
-
-    // --- vectorised functions ---------------------------------------------------------------------------------------------------
-
-    /// The results of vectorised functions right behind sources, or at this worker's door: one call for all items of a vertex.
-    pub fn ahead(&self, py: Python<'_>, work: &[Work]) -> PyResult<HashMap<usize, (usize, Made)>> {
-        let mut batches: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (number, item) in work.iter().enumerate() {
-            if let (Payload::Object(_), None, Some(vertex)) = (&item.payload, &item.place, self.first_batched(item.vertex)) {
-                batches.entry(vertex).or_default().push(number);
-            }
-        }
-        let mut ahead = HashMap::new();
-        for (vertex, numbers) in batches {
-            let payloads: Vec<Bound<'_, PyAny>> = numbers
-                .iter()
-                .filter_map(|number| if let Payload::Object(payload) = &work[*number].payload { Some(payload.bind(py).clone()) } else { None })
-                .collect();
-            for (number, made) in numbers.into_iter().zip(self.batch(py, vertex, &payloads)?) {
-                ahead.insert(number, (vertex, made));
-            }
-        }
-        Ok(ahead)
-    }
-
-    fn first_batched(&self, vertex: usize) -> Option<usize> {
-        let batched = |vertex: usize| self.vertices[vertex].batch.is_some();
-        let this = &self.vertices[vertex];
-        match (&this.kind, &this.outputs[..]) {
-            (Kind::Forward, [next]) if batched(*next) && !self.vertices[*next].routed => Some(*next),
-            _ => batched(vertex).then_some(vertex),
-        }
-    }
-
-    /// One call; if it fails, a call for each alone, to find the item at fault.
-    fn batch(&self, py: Python<'_>, vertex: usize, payloads: &[Bound<'_, PyAny>]) -> PyResult<Vec<Made>> {
-        let function = self.vertices[vertex].batch.as_ref().expect("chosen by it").bind(py);
-        let called = function.call1((PyList::new(py, payloads)?,)).and_then(|result| columns::made(&result, payloads.len()));
-        match called {
-            Ok(made) => Ok(made),
-            Err(error) if payloads.len() == 1 => Ok(vec![Made::Raised(error)]),
-            Err(_) => {
-                let mut made = Vec::with_capacity(payloads.len());
-                for payload in payloads {
-                    made.push(self.alone(py, vertex, payload)?);
-                }
-                Ok(made)
-            }
-        }
-    }
-
-    pub fn alone(&self, py: Python<'_>, vertex: usize, payload: &Bound<'_, PyAny>) -> PyResult<Made> {
-        let mut made = self.batch(py, vertex, std::slice::from_ref(payload))?;
-        Ok(made.pop().expect("one item, one result"))
-    }
-
-    /// What a vectorised function made of one item goes on.
-    pub fn made(&mut self, py: Python<'_>, vertex: usize, meta: &Meta, made: Made, tombstone: bool) -> PyResult<()> {
-        match made {
-            Made::One(row) => self.row_forward(py, vertex, meta.clone(), row.bytes(), Some(&row), tombstone),
-            Made::Several(rows) => {
-                for (index, row) in rows.iter().enumerate() {
-                    self.row_forward(py, vertex, child(meta, index), row.bytes(), Some(row), tombstone)?;
-                }
-                Ok(())
-            }
-            Made::Raised(error) => {
-                let users = self.vertices[vertex].users.as_ref().expect("the graph's builder gives every operation its functions").clone_ref(py);
-                self.raised(vertex, meta, error, tombstone, &users, py)
-            }
-        }
     }
 
     // --- rows -------------------------------------------------------------------------------------------------------------------
@@ -117,8 +44,15 @@ impl Flow {
     /// A row enters `vertex`, wherever its slot lives.
     pub fn row_enters(&mut self, py: Python<'_>, vertex: usize, meta: Meta, bytes: &[u8], owned: Option<&Row>, tombstone: bool) -> PyResult<()> {
         let this = &self.vertices[vertex];
+        if this.pass > self.pass {
+            self.put_off(vertex, meta, Payload::Row(owned.cloned().unwrap_or_else(|| Row::copied(bytes))), tombstone);
+            return Ok(());
+        }
         if matches!(this.kind, Kind::Forward) && !this.routed {
             return self.row_forward(py, vertex, meta, bytes, owned, tombstone);
+        }
+        if this.routed && self.rows.is_some() {
+            return self.row_at_door(py, vertex, meta, bytes);
         }
         if !this.takes_rows() {
             return self.enter(vertex, meta, object_of(py, bytes)?, tombstone);
@@ -130,7 +64,7 @@ impl Flow {
         let owner = self.owners[slot as usize];
         let owned = || owned.cloned().unwrap_or_else(|| Row::copied(bytes));
         if owner != self.me {
-            self.outgoing.send_encoded(owner, self.cause, vertex, &meta, bytes, tombstone);
+            self.send_encoded(owner, vertex, &meta, bytes, tombstone);
         } else if self.others_first {
             self.waiting.push(Work { meta, cause: self.cause, vertex, payload: Payload::Row(owned()), tombstone, place: Some((key, slot)) });
         } else if matches!(self.vertices[vertex].kind, Kind::Sink) {
@@ -160,7 +94,7 @@ impl Flow {
         }
     }
 
-    fn row_place<'py>(&self, py: Python<'py>, vertex: usize, bytes: &[u8]) -> PyResult<Placed<'py>> {
+    pub fn row_place<'py>(&self, py: Python<'py>, vertex: usize, bytes: &[u8]) -> PyResult<Placed<'py>> {
         let found = self.vertices[vertex].row_key.as_ref().and_then(|key| key.of(py, bytes));
         let Some(key) = found else { return self.place(vertex, &object_of(py, bytes)?) };
         Ok(Ok((Key::from_slice(key), self.slot_of(key))))

@@ -1,6 +1,7 @@
 //! FlameStream's hot paths in native code. Every module mirrors one Python module, which is the reference: the same calls give the same
 //! results, and whatever is not an everyday case is handed to it.
 
+mod answers;
 mod arenas;
 mod barrier;
 mod buffers;
@@ -11,18 +12,23 @@ mod describe;
 mod doors;
 mod encoding;
 mod flow;
+mod flow_doors;
 mod flow_rows;
 mod folded;
 mod grouping;
 mod keyed;
 mod meta;
 mod outgoing;
+mod outlook;
+mod passes;
 mod plans;
 mod ready;
 mod reduce;
 mod reference;
+mod rounds;
 mod row;
 mod slots;
+mod stages;
 mod vector;
 
 use pyo3::prelude::*;

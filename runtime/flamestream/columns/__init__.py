@@ -7,9 +7,9 @@
     graph.source("docs").flat_map(words)
 
 What such a function means is what it makes of an array of one: results may not depend on where a batch ends. So the reference
-interpreter, the batch runners and workers without the kernel ask it about one payload at a time; a worker with the kernel, about
-everything that is at hand (of vertices right behind a source; else one by one), and its results stay columns until they are rows in
-their canonical encoding (native/src/columns.rs).
+interpreter, micro-batches and workers without the kernel ask it about one payload at a time; a worker with the kernel, about everything
+that is at hand (native/src/stages.rs). Its results stay columns for the next such function, and become rows in their canonical encoding
+where they come to a door (native/src/columns.rs).
 
 Keeps: layer `columns` knows payloads (`model`) and Arrow, and nothing of workers.
 """

@@ -11,13 +11,22 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from flamestream.columns.batch import Batch, cut
 from flamestream.columns.shape import Shape, array, conformed, payloads, shape_of
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.graph import Kind, name_of
 from flamestream.model.payload import encode
 
 OverArrays = Callable[[Any], Any]
+
+
+class DependsOnBatch(UserError):
+    """Results that each alone would not have: nobody knows which of them are right."""
+
+    of_all = True
+    """For the kernel: no item alone is at fault."""
 
 
 def vectorized(*, takes: Any, makes: Any) -> Callable[[OverArrays], "Vectorized"]:
@@ -72,27 +81,25 @@ class ForVertex:
     def __call__(self, payload: Any) -> Any:
         return self.together([payload])[0]
 
-    @property
-    def batch(self) -> Callable[[Sequence[Any]], tuple[Any, Any]] | None:
-        """For the kernel: a list of payloads -> (ends or None, described column)."""
-        return None if self._kind is Kind.FILTER else self._described
-
-    @property
-    def checked_batch(self) -> Callable[[Sequence[Any]], tuple[Any, Any]] | None:
-        """As `batch`, for debug mode: it asks about each payload alone too, and compares."""
-        return None if self._kind is Kind.FILTER else self._checked
-
-    def _checked(self, items: Sequence[Any]) -> tuple[Any, Any]:
-        results = self._results(items)
-        for alone, together in zip(map(self, items), self._each(results), strict=True):
-            if encode(_one(alone)) != encode(_one(together)):
-                cause = "results may not depend on what else is in a batch, nor on clock, randomness or outside state"
-                raise UserError(f"{name_of(self)} made other results of several items than of each alone: {cause}")
-        return self._described_results(results)
-
-    def together(self, items: Sequence[Any]) -> list[Any]:
+    def together(self, items: Sequence[Any] | Batch) -> list[Any]:
         """What one call makes of several payloads: for each what `self(payload)` gives."""
         return self._each(self._results(items))
+
+    def batch(self, items: Sequence[Any] | Batch) -> tuple[Any, Batch | None]:
+        """For the kernel: (where the results of each item end, or None if each has one; the results).
+
+        Of a filter the results are those items that stay; None if they are given as payloads, which the kernel has."""
+        return self._answer(items, self._results(items))
+
+    def checked_batch(self, items: Sequence[Any] | Batch) -> tuple[Any, Batch | None]:
+        """As `batch`, for debug mode: it asks about each payload alone too, and compares."""
+        results = self._results(items)
+        given = items.payloads() if isinstance(items, Batch) else items
+        for alone, together in zip(map(self, given), self._each(results), strict=True):
+            if encode(_one(alone)) != encode(_one(together)):
+                cause = "results may not depend on what else is in a batch, nor on clock, randomness or outside state"
+                raise DependsOnBatch(f"{name_of(self)} made other results of several items than of each alone: {cause}")
+        return self._answer(items, results)
 
     def _each(self, results: _Results) -> list[Any]:
         made = payloads(self._makes, results.values)
@@ -100,17 +107,21 @@ class ForVertex:
             return made
         return [made[start:end] for start, end in pairwise(results.ends.to_pylist())]
 
-    def _described(self, items: Sequence[Any]) -> tuple[Any, Any]:
-        return self._described_results(self._results(items))
+    def _answer(self, items: Sequence[Any] | Batch, results: _Results) -> tuple[Any, Batch | None]:
+        if self._kind is Kind.FILTER:
+            stays = results.values.fill_null(False)
+            ends = pc.cumulative_sum(pa.concat_arrays([_NONE, stays.cast(pa.int32())]))
+            return ends.buffers()[1], items.staying(stays) if isinstance(items, Batch) else None
+        if results.ends is None:
+            return None, Batch(self._makes, results.values)
+        first, last = results.ends[0].as_py(), results.ends[-1].as_py()
+        return results.ends.buffers()[1], Batch(self._makes, cut(results.values, first, last - first))
 
-    def _described_results(self, results: _Results) -> tuple[Any, Any]:
-        ends = None if results.ends is None else results.ends.buffers()[1]
-        return ends, described(self._makes, results.values)
-
-    def _results(self, items: Sequence[Any]) -> _Results:
-        if not self._takes.nullable and any(item is None for item in items):
+    def _results(self, items: Sequence[Any] | Batch) -> _Results:
+        given = items.given_to(self._takes) if isinstance(items, Batch) else array(self._takes, items)
+        if given.null_count and not self._takes.nullable:
             raise TypeError(f"{self._function.__qualname__} got None: say takes=... | None, or filter before it")
-        made = self._function(array(self._takes, items))
+        made = self._function(given)
         where = f"what {self._function.__qualname__} makes"
         if isinstance(made, pa.ChunkedArray):
             made = made.combine_chunks()
@@ -124,6 +135,9 @@ class ForVertex:
         return _Results(lists.offsets, lists.values)
 
 
+_NONE = pa.array([0], pa.int32())
+
+
 def _one(made: Any) -> Any:
     """What can be encoded."""
     return tuple(made) if isinstance(made, list) else made
@@ -132,19 +146,3 @@ def _one(made: Any) -> Any:
 def _validated(values: Any) -> Any:
     values.validate(full=True)  # the kernel reads its buffers: lengths, ends and UTF-8 must be right
     return values
-
-
-def described(shape: Shape, values: Any) -> tuple[Any, ...]:
-    """An array that `conformed` gave, as native/src/columns.rs reads it."""
-    buffers = values.buffers()
-    valid = buffers[0] if values.null_count else None
-    match shape.kind:
-        case "instance":
-            assert shape.plan is not None, "an instance has a plan"
-            fields = tuple(described(part, values.field(number)) for number, part in enumerate(shape.parts))
-            return ("instance", valid, shape.plan.tag, fields)
-        case "tuple":
-            return ("tuple", valid, buffers[1], described(shape.parts[0], values.values))
-        case "text" | "bytes":
-            return (shape.kind, valid, buffers[1], buffers[2])
-    return (shape.kind, valid, buffers[1])

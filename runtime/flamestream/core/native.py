@@ -99,7 +99,7 @@ class NativeFlow:
 
 
 def described(vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True) -> dict[str, Any]:
-    """A vertex as the kernel takes it. `rows`: payloads may stay encoded, and vectorised functions get many at once."""
+    """A vertex as the kernel takes it. `rows`: payloads may stay encoded in state too."""
     settle: Callable[[Any], Any] = user_code.as_it_is
     if vertex.kind in (Kind.FLAT_MAP, Kind.FILTER):
         settle = user_code.listed if vertex.kind is Kind.FLAT_MAP else bool
@@ -114,9 +114,11 @@ def described(vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True) -
         "balance": None if vertex.balance is None else user_code.balanced(vertex.balance, debug),
         "users_balance": vertex.balance,
     }
-    described["batch"] = getattr(vertex.function, "checked_batch" if debug else "batch", None) if rows else None
-    if rows and not debug:  # which calls every function twice
-        described |= _ready(vertex)
+    described["batch"] = getattr(vertex.function, "checked_batch" if debug else "batch", None)
+    if not debug:  # which calls every function twice
+        described |= _ready_key(vertex)
+        if rows:
+            described |= _ready(vertex)
     match vertex.kind:
         case Kind.LOOP:
             described |= {"limit": graph.max_trace, "too_often": too_often(vertex)}
@@ -127,13 +129,19 @@ def described(vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True) -
     return described
 
 
-def _ready(vertex: Vertex) -> dict[str, Any]:
-    """Ready-made functions, which the kernel carries out itself."""
+def _ready_key(vertex: Vertex) -> dict[str, Any]:
+    """Where the kernel finds a key itself."""
     described: dict[str, Any] = {}
     if isinstance(vertex.key, ready.Field):
         described["key"] = vertex.key.fast
     if vertex.kind in KEYED and vertex.balance is None:
         described["ready_key"] = True if vertex.key is None else _described_part(vertex.key)
+    return described
+
+
+def _ready(vertex: Vertex) -> dict[str, Any]:
+    """Ready-made folds, which the kernel carries out itself."""
+    described: dict[str, Any] = {}
     if vertex.kind is Kind.REDUCE and (vertex.emit is None or isinstance(vertex.emit, ready.Record)):
         described["ready_combine"] = _described_combine(vertex.combine)
     if isinstance(vertex.emit, ready.Record):

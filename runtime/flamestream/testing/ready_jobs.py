@@ -15,6 +15,7 @@ from flamestream.columns import vectorized
 from flamestream.model import ready
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.payload import payload_type
+from flamestream.testing import chain_jobs
 from flamestream.testing.graphs import DEAD_LETTERS, LETTERS, SimJob, same, scatter, spread
 
 
@@ -89,7 +90,6 @@ def measured_together(pairs: Any) -> Any:
 
 @vectorized(takes=Measured, makes=Measured)
 def without_notes(values: Any) -> Any:
-    """Deeper in the graph, where it is asked about one item at a time."""
     columns = {one.name: values.field(one.name) for one in values.type}
     return pa.StructArray.from_arrays([*(columns[name] for name in columns if name != "note"), pa.nulls(len(values), pa.string())],
                                       [*(name for name in columns if name != "note"), "note"])  # fmt: skip
@@ -102,7 +102,7 @@ def not_every_fifth(values: Any) -> Any:
 
 def ready_job(rng: Random) -> SimJob:
     """Any of them."""
-    return rng.choice([sums, lists, columns])(rng)
+    return rng.choice([sums, lists, columns, chain_jobs.chains, chain_jobs.behind_state])(rng)
 
 
 def sums(rng: Random) -> SimJob:

@@ -25,7 +25,7 @@ def test_a_batch_may_end_anywhere(size: int) -> None:
     assert made == [workload.words(line) for line in LINES]
 
 
-@pytest.mark.parametrize("graph", [workload.ready_made, workload_columns.graph])
+@pytest.mark.parametrize("graph", [workload.ready_made, workload_columns.graph, workload_columns.chained, workload_columns.behind])
 def test_all_graphs_give_the_same_changes(graph: Graph) -> None:
     runs = [(Time(number * 4096), [line]) for number, line in enumerate(LINES, 1)]
     assert interpret(graph, runs)["index"] == interpret(workload.graph, runs)["index"]

@@ -63,11 +63,9 @@ def test_what_it_may_not_return_is_said(made: Any, told: str) -> None:
 
 def test_a_result_that_depends_on_its_batch_is_found_in_debug_mode() -> None:
     function = among.for_kind(Kind.MAP)
-    assert function.checked_batch is not None
     with pytest.raises(UserError, match="made other results of several items than of each alone"):
         function.checked_batch([5, 6])
-    right = parts.for_kind(Kind.FLAT_MAP)
-    assert right.checked_batch is not None and right.checked_batch(["a b", "c"])
+    assert parts.for_kind(Kind.FLAT_MAP).checked_batch(["a b", "c"])
 
 
 def test_several_payloads_at_once_give_what_each_alone_gives() -> None:

@@ -1,6 +1,5 @@
 """A worker of native parts does what a worker of reference parts does, action by action, with state that grows."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -8,20 +7,17 @@ from typing import Any
 import pytest
 
 import flamestream as fs
-from flamestream.core import actions, events, messages
-from flamestream.core.chain import Row, chains_of
+from flamestream.core import messages
+from flamestream.core.chain import chains_of
 from flamestream.core.native import native
 from flamestream.core.parts import REFERENCE, Parts
-from flamestream.core.settings import FrontSettings, WorkerSettings
-from flamestream.core.worker import Worker
 from flamestream.model.errors import UserError
-from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SinkName, SourceName, WorkerId
+from flamestream.model.ids import Epoch
 from flamestream.model.kernel import kernel
-from flamestream.model.layout import Assignment, Layout
 from flamestream.model.meta import meta_of
-from flamestream.model.time import START, FrontId, Time, Timestamp
+from flamestream.model.time import Time
+from support.one_worker import FENCE, OneWorker
 
-ME, FRONT, FENCE = WorkerId("w"), FrontId(0), Fence(Attempt(1), LayoutVersion(1))
 pytestmark = pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
 
 
@@ -73,56 +69,11 @@ def ready_made() -> dict[str, fs.Graph]:
     return {"lists": lists, "sums": sums, "impossible": impossible}
 
 
-class Life:
-    """One worker alone, whose outside answers at once; what it did is written down."""
-
-    def __init__(self, graph: fs.Graph, parts: Parts, debug: bool) -> None:
-        fronts = (FrontSettings(FRONT, SourceName("docs"), timed=False),)
-        self.worker = Worker(ME, graph.validated(), WorkerSettings("j", 16, fronts, dead_letter=SinkName("dead"), debug=debug), parts)
-        self.done: list[actions.Action] = []
-        self.rows: list[Row] = []
-        self._answers: list[events.Event] = []
-        self._now = 0
-        assignment = Assignment(FENCE, Layout(LayoutVersion(1), (ME,) * 16, (ME,), ME))
-        self.tell(messages.Recover(assignment, {ME: ""}, "", START, Epoch(0), None))
-        self.tell(messages.Seal(FENCE))
-        self.tell(messages.Replay(FENCE, START))
-
-    def tell(self, message: messages.ToWorker) -> None:
-        self.run([events.FromCoordinator(message)])
-
-    def run(self, todo: list[events.Event]) -> None:
-        while todo:
-            self._now += 1
-            did = self.worker.step(Timestamp(self._now), todo)
-            self.done += did
-            for action in did:
-                self._answer(action)
-            todo, self._answers = self._answers, []
-
-    def _answer(self, action: actions.Action) -> None:
-        answers: dict[type, Callable[[Any], events.Event]] = {
-            actions.Deliver: lambda a: events.BundlesAcknowledged(FENCE, a.sink, a.number),
-            actions.Append: lambda a: events.JournalAppended(FENCE, FRONT, a.entry.time),
-            actions.OpenSink: lambda a: events.SinkOpened(FENCE, a.sink, {}),
-            actions.SealJournal: lambda a: events.JournalSealed(FENCE, FRONT, []),
-            actions.Upload: lambda a: events.Uploaded(FENCE, a.epoch, [], []),
-            actions.Wake: lambda a: events.Woken(),
-        }
-        if type(action) in answers:
-            self._answers.append(answers[type(action)](action))
-        if isinstance(action, actions.Upload):
-            self.rows += action.rows
-        match action:
-            case actions.ToldCoordinator(messages.Accepted(epoch=epoch, cut=cut)):
-                self._answers.append(events.FromCoordinator(messages.Committed(FENCE, epoch, cut)))
-
-
-def lived(graph: fs.Graph, parts: Parts, debug: bool) -> Life:
-    life, rng = Life(graph, parts, debug), Random(7)
+def lived(graph: fs.Graph, parts: Parts, debug: bool) -> OneWorker:
+    life, rng = OneWorker(graph, parts, debug), Random(7)
     for number in range(1500):
         record = (rng.choice("aaaabc") + str(rng.randrange(3)), number)
-        life.run([events.RecordsArrived(FENCE, FRONT, Partition(""), Offset(number), [record], 1)])
+        life.records(number, [record])
         if number % 100 == 99:
             life.tell(messages.Announce(FENCE, Epoch(number // 100 + 1), []))
     return life
@@ -148,7 +99,7 @@ def test_what_was_snapshot_by_one_is_restored_by_the_other(name: str, vertex: in
     states = [life.worker.flow.states[vertex] for life in lives]
     cut = lives[0].worker.cuts.committed
     for state, rows in zip(
-        [Life(graph, parts, False).worker.flow.states[vertex] for parts in (native(kernel), REFERENCE)], [0, 1], strict=True
+        [OneWorker(graph, parts, False).worker.flow.states[vertex] for parts in (native(kernel), REFERENCE)], [0, 1], strict=True
     ):
         state.load(chains_of(lives[rows].rows))
         for key in states[0].buckets:
@@ -163,7 +114,7 @@ def test_a_function_that_is_not_deterministic_is_named_as_the_cause() -> None:
         graph, count = fs.Graph("clock"), iter(range(1_000))
         made = graph.source("docs").group(2, key=lambda r: 0).map(lambda w, count=count: next(count))
         made.group(2, key=lambda n: 0).sink("out")
-        life = Life(graph, parts, debug=False)
+        life = OneWorker(graph, parts, debug=False)
         flow: Any = life.worker.flow
         flow.run([(meta_of(Time(5000 * 4096), 0), Time(5000 * 4096), 0, "b", False)])
         with pytest.raises(UserError, match="gave two results for one input") as raised:

@@ -5,9 +5,11 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from flamestream.adapters.sources.pieces import Given, Piece, Stamps
+from flamestream.columns import vectorized
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import FrontId
@@ -96,6 +98,31 @@ def test_an_item_is_seen_by_several_doors(monkeypatch: pytest.MonkeyPatch) -> No
     found = all_rows(meaning, pieces(1), size=3)
     monkeypatch.setattr(native, "THERE", False)
     assert found == all_rows(meaning, pieces(1), size=1000)
+
+
+@pytest.mark.parametrize("size", [1, 300])
+def test_vectorised_functions_are_asked_about_the_records_of_a_run_together(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Also where rows are full in the middle of it."""
+    calls: list[int] = []
+
+    def several(numbers: Any) -> Any:
+        calls.append(len(numbers))
+        return pa.array([range(size)] * len(numbers), pa.list_(pa.int64()))
+
+    def negated(numbers: Any) -> Any:
+        calls.append(len(numbers))
+        return pc.negate(numbers)
+
+    graph = Graph("batch")
+    made = graph.source("s0").flat_map(vectorized(takes=int, makes=int)(several)).map(vectorized(takes=int, makes=int)(negated))
+    made.sink("out")
+    stamps = Stamps(FrontId(0), 100)
+    given: list[tuple[int, Piece]] = [(0, Given([(time, some) for time, _, some in stamps.cut(0, range(100))]))]
+    meaning = Meaning(AsItIs(graph), SLOTS, fail=False)
+    found = rows_of(walked(meaning, given))
+    assert calls == [100, 100 * size] and len(found) == 100 * size
+    monkeypatch.setattr(native, "THERE", False)
+    assert found == rows_of(walked(meaning, given))
 
 
 @pytest.mark.parametrize("seed", range(20))

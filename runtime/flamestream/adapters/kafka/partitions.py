@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 from flamestream.adapters.journal_topic import Row, Told
 from flamestream.adapters.kafka.clients import Clients
 from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
-from flamestream.adapters.kafka.reading import ANSWER_SECONDS, bounds_of, read_to
+from flamestream.adapters.kafka.identity import ANSWER_SECONDS
+from flamestream.adapters.kafka.reading import bounds_of, read_to
 from flamestream.model.errors import Corrupt, UserError
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it

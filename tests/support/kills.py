@@ -61,6 +61,8 @@ class Killer:
     _lives: dict[str, int] = field(default_factory=dict)
     """Workers that were seen in the job and must still live: name -> pid."""
     _gone: set[int] = field(default_factory=set)
+    _woken: set[int] = field(default_factory=set)
+    """Zombies that went on: each may join again, or end when its sink refuses it, so none has to live."""
 
     def run(self) -> None:
         """Every kill of the plan, each at its time. The job must last so long."""
@@ -108,7 +110,7 @@ class Killer:
         if status is None:
             return {}
         names = [*(worker.worker for worker in status.workers), *status.standbys]
-        return {name: pid for name in names if (pid := self._pid(name))}
+        return {name: pid for name in names if (pid := self._pid(name)) and pid not in self._woken}
 
     def _pid(self, name: str) -> int:
         """Of a life of a worker, if it lives and is not about to die with another."""
@@ -174,6 +176,7 @@ class Killer:
             there = self.job.output_bytes()
             eventually(lambda: self._goes_on(there), "output of those who took over")
         finally:
+            self._woken.add(pid)
             os.kill(pid, signal.SIGCONT)
         self._lives = {name: other for name, other in self._lives.items() if other != pid}
 

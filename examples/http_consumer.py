@@ -74,7 +74,9 @@ def delivered(database, asked):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One thread serves all workers, so a connection ends with its request (HTTP/1.0)."""
+    """One thread serves all workers, so a connection ends with its request (HTTP/1.0), or when a worker stops in the middle of one."""
+
+    timeout = 5
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -1,4 +1,4 @@
-"""`flamestream run` from HTTP POST to server-sent events, workers killed: each post counts once, and a client sees each event once."""
+"""`flamestream run` from HTTP POST to server-sent events, and to a server that fences, killed all over: each thing counts once."""
 
 import contextlib
 import http.client
@@ -10,10 +10,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from flamestream.adapters.application import load
+from flamestream.model.time import FrontId, Timestamp, time_of
+from flamestream.testing.reference import interpret
 from support.cli_job import REPOSITORY, CliJob, explained
-from support.documents import texts
+from support.documents import SocketServer, texts
 from support.events import EventSource
 from support.eventually import eventually
+from support.http_example import Example
 from support.kills import Killer, Role
 from support.ports import free_port
 
@@ -91,6 +95,50 @@ def test_posts_and_events_survive_kills(tmp_path: Path) -> None:
         lengths[change["word"]] += 1
         assert change["documents"] == lengths[change["word"]], "each change of a word once, in order"
     assert browser.connections > 3, "it was disconnected, and came back"
+
+
+def test_a_fencing_server_has_everything_once_through_kills(tmp_path: Path) -> None:
+    """Of workers, the coordinator, a zombie and the server itself; nobody reads an HTTP server back, so what it holds is compared here."""
+    lines = [f"{number}\t{text}" for number, text in enumerate(texts(400))]
+    runs = [(time_of(Timestamp(1 + number), FrontId(0)), [line]) for number, line in enumerate(lines)]
+    wanted = [[change.word, change.document, change.documents] for _, change in interpret(load(LINES, "graph"), runs)["index"]]
+    server = Example(tmp_path)
+    server.start()
+
+    def restart() -> None:
+        server.stop()
+        server.start()
+
+    with SocketServer([line.encode() for line in lines], held=True) as producer:
+        spec = {
+            "sources": {"docs": {"socket": {"address": producer.address}}},
+            "sinks": {"index": server.spec},
+            "journal": {"folder": str(tmp_path / "journal"), "fsync": False, "keep": True},
+        }
+        job = FencedJob(tmp_path, LINES, spec, spark=False)
+        killer = Killer(job, [], len(wanted), 2, meanwhile=lambda part: producer.grow_to(part + 0.05))
+        with contextlib.closing(job), contextlib.closing(server), explained(job, killer):
+            job.server = server
+            job.start()
+            plan = [(0.05, "server"), (0.2, Role.WORKER), (0.35, "server"), (0.5, Role.COORDINATOR), (0.6, Role.ZOMBIE), (0.75, "server")]
+            killer.run_with(plan, restart)
+            producer.grow_to(1)
+            assert job.end()[1]["outcome"] == "completed"
+            found = [[change["word"], change["document"], change["documents"]] for change in map(json.loads, server.payloads())]
+            assert sorted(found) == sorted(wanted), "every change once"
+    lengths: Counter[str] = Counter()
+    for word, _, documents in found:
+        lengths[word] += 1
+        assert documents == lengths[word], "the changes of a word in order"
+
+
+class FencedJob(CliJob):
+    """Its output is what the server holds."""
+
+    server: Example
+
+    def output_bytes(self) -> int:
+        return len(self.server.payloads())
 
 
 class HttpJob(CliJob):

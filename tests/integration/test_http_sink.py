@@ -3,13 +3,9 @@
 import json
 import signal
 import socket
-import sqlite3
-import subprocess
-import sys
 import threading
-from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -24,42 +20,7 @@ from flamestream.ports import Consumer, Post, Reactor
 from flamestream.testing.consumer_contract import CONSUMER_CHECKS, SINK, Outside, Worker, bundle, fence
 from flamestream.testing.consumer_outages import CONSUMER_OUTAGE_CHECKS, StoppableOutside
 from flamestream.testing.port_driver import PortDriver
-from support.eventually import eventually
-from support.ports import free_port
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "http_consumer.py"
-
-
-class Example:
-    """The example server, over a database that outlives it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.port, self.database = free_port(), folder / "results.db"
-        self.spec = {"http": {"url": f"http://127.0.0.1:{self.port}/", "contract": "fenced"}}
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        self.process = subprocess.Popen([sys.executable, EXAMPLE, str(self.port), str(self.database)])
-        eventually(self._listens, "the example listens")
-
-    def stop(self) -> None:
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait()
-        self.process = None
-
-    def _listens(self) -> bool:
-
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-    def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:
-        return sinks.build(self.spec, SinkName(SINK), WorkerId(writer), "job", post, reactor)
-
-    def taken(self) -> Sequence[tuple[int, int, bytes]]:
-        with closing(sqlite3.connect(self.database)) as database:
-            rows = database.execute("SELECT slot, sequence, items FROM results ORDER BY n").fetchall()
-        return [(slot, sequence, b64decode(items)) for slot, sequence, items in rows]
+from support.http_example import Example
 
 
 @pytest.fixture
@@ -67,8 +28,7 @@ def example(tmp_path: Path) -> Iterator[Example]:
     made = Example(tmp_path)
     made.start()
     yield made
-    if made.process is not None:
-        made.stop()
+    made.close()
 
 
 @pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)

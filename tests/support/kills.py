@@ -13,6 +13,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from support.cli_job import CliJob
 from support.eventually import eventually
@@ -80,8 +81,12 @@ class Killer:
                 self.plan = [(part, victim)]
                 self.run()
             else:
-                eventually(lambda part=part: self.job.output_bytes() >= part * self.total, f"{part} of the output", within=120)  # type: ignore[misc]
+                eventually(partial(self._there, part), f"{part} of the output", within=120)
                 restart()
+
+    def _there(self, part: float) -> bool:
+        self.meanwhile(part)
+        return self.job.output_bytes() >= part * self.total
 
     def __str__(self) -> str:
         planned = "; ".join(f"{part:.3f}: {role}" for part, role in self.plan)
@@ -94,8 +99,7 @@ class Killer:
             assert not self.job.ended, (
                 f"the job ended before it was killed at {part:.3f}: {self.job.output_bytes() / self.total:.3f} is there"
             )
-            self.meanwhile(part)
-            return self.job.output_bytes() >= part * self.total
+            return self._there(part)
 
         eventually(there, f"{part:.3f} of the output", within=120)
 

@@ -10,9 +10,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 /// The canonical encoding. Raises PayloadError.
 #[pyfunction]
 pub fn encode<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-    let mut out = Vec::with_capacity(64);
-    reference::append(value, &mut out)?;
-    Ok(PyBytes::new(value.py(), &out))
+    Ok(PyBytes::new(value.py(), &reference::encoded(value)?))
 }
 
 /// Several payloads as one array.

@@ -33,6 +33,15 @@ pub enum Payload {
     Row(Row),
 }
 
+impl Payload {
+    pub fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Payload::Object(object) => Ok(object.bind(py).clone()),
+            Payload::Row(row) => row.object(py),
+        }
+    }
+}
+
 /// An item at this worker's door, or one that waits there with its place known.
 pub struct Work {
     pub meta: Meta,
@@ -530,10 +539,10 @@ impl Flow {
                 Err(error) => return Ok(Err(self.tools.error_of(&vertex.users_key, error, py)?)),
             },
         };
-        let mut encoded = Vec::with_capacity(64);
-        if let Err(error) = reference::append(&key, &mut encoded) {
-            return Ok(Err(self.tools.error_of(&vertex.users_key, error, py)?));
-        }
+        let encoded = match reference::encoded(&key) {
+            Ok(encoded) => encoded,
+            Err(error) => return Ok(Err(self.tools.error_of(&vertex.users_key, error, py)?)),
+        };
         let slot = match (&vertex.balance, &vertex.users_balance) {
             (Some(balance), Some(users)) => match balance.bind(py).call1((&key,)).and_then(|value| value.extract::<i64>()) {
                 Ok(value) => ((value - i32::MIN as i64) as u64 * self.slots >> 32) as u16,

@@ -138,8 +138,6 @@ impl Flow {
 
     /// An object enters a vertex that takes rows.
     pub fn as_row(&self, payload: &Bound<'_, PyAny>) -> PyResult<Row> {
-        let mut encoded = Vec::with_capacity(64);
-        reference::append(payload, &mut encoded)?;
-        Ok(Row::copied(&encoded))
+        Ok(Row::copied(&reference::encoded(payload)?))
     }
 }

@@ -34,9 +34,8 @@ impl Flow {
         if self.pass >= self.last_pass {
             return self.outgoing.send(owner, self.cause, vertex, meta, payload, tombstone);
         }
-        let mut encoded = Vec::with_capacity(64);
-        reference::append(payload, &mut encoded)?;
-        self.later.push(Step::Sent { owner, cause: self.cause, vertex, meta: meta.clone(), payload: encoded, tombstone });
+        let payload = reference::encoded(payload)?;
+        self.later.push(Step::Sent { owner, cause: self.cause, vertex, meta: meta.clone(), payload, tombstone });
         Ok(())
     }
 
@@ -103,10 +102,7 @@ impl Flow {
             return Ok(Step::Entrance(work));
         }
         let Work { meta, cause, vertex, payload, tombstone, .. } = work;
-        let object = match &payload {
-            Payload::Object(object) => object.bind(py).clone(),
-            Payload::Row(row) => row.object(py)?,
-        };
+        let object = payload.object(py)?;
         let Ok((key, slot)) = self.place(vertex, &object)? else {
             return Ok(Step::Entrance(Work { meta, cause, vertex, payload, tombstone, place: None }));
         };
@@ -114,8 +110,6 @@ impl Flow {
         if owner == self.me {
             return Ok(Step::Door(Work { meta, cause, vertex, payload: Payload::Object(object.unbind()), tombstone, place: Some((key, slot)) }));
         }
-        let mut encoded = Vec::with_capacity(64);
-        reference::append(&object, &mut encoded)?;
-        Ok(Step::Sent { owner, cause, vertex, meta, payload: encoded, tombstone })
+        Ok(Step::Sent { owner, cause, vertex, meta, payload: reference::encoded(&object)?, tombstone })
     }
 }

@@ -38,6 +38,16 @@ pub fn refused(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<()> {
     Ok(())
 }
 
+/// Most payloads and keys are below this.
+const USUAL_BYTES: usize = 64;
+
+/// The encoding of `value`, as `append` makes it.
+pub fn encoded(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let mut out = Vec::with_capacity(USUAL_BYTES);
+    append(value, &mut out)?;
+    Ok(out)
+}
+
 /// Append the encoding of `value`, as `refused` does if need be.
 pub fn append(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<()> {
     let start = out.len();

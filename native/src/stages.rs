@@ -74,10 +74,7 @@ impl Flow {
                 payloads.len() - 1
             });
             ahead.places.push(Some((root, payloads[root].len())));
-            payloads[root].push(match payload {
-                Payload::Object(object) => object.bind(py).clone(),
-                Payload::Row(row) => row.object(py)?,
-            });
+            payloads[root].push(payload.object(py)?);
         }
         for (root, payloads) in ahead.roots.iter_mut().zip(payloads) {
             let items = Items::Payloads(payloads);

@@ -14,6 +14,7 @@ from flamestream.adapters import journals
 from flamestream.adapters.journals import JournalConfig, KafkaJournal
 from flamestream.adapters.kafka import partitions
 from flamestream.adapters.kafka.clients import Secret
+from flamestream.adapters.kafka.own_topics import settings_of
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.events import Event, JournalFailed, SourceFailed
 from flamestream.model.payload import decode_many, encode_many
@@ -75,7 +76,7 @@ def test_the_topic_is_made_compacted_with_a_partition_for_each_front(topic: Topi
     admin = topic.broker.admin()
     assert len(admin.list_topics(topic.name).topics[topic.name].partitions) == 4
     assert topic.config.kafka is not None
-    found = partitions.KafkaPartitions(partitions.Clients(topic.config.kafka, "test"), topic.name, 4, "test")._settings(admin)
+    found = settings_of(admin, topic.name, "test")
     assert {name: found[name] for name in partitions.SETTINGS} == partitions.SETTINGS
 
 
@@ -100,23 +101,20 @@ def test_a_topic_of_another_job_is_refused(loop: EpollReactor, broker: Broker) -
 def test_a_broker_killed_between_is_told_once_and_loses_nothing(topic: Topic) -> None:
     worker = topic.worker(1)
     worker.seal()
-    worker.ask(10)
-    worker.reported(10)
+    worker.wrote(10)
     topic.broker.kill()
     try:
         assert isinstance(worker.append(20), JournalFailed)
     finally:
         topic.broker.start()
-    worker.ask(30)
-    assert failures(worker.reported(30)) == []
+    assert failures(worker.wrote(30)) == []
     assert topic.worker(2).seal() == [10, 20, 30]
 
 
 def test_a_broker_killed_while_entries_are_on_their_way_loses_none_that_was_reported(topic: Topic) -> None:
     worker = topic.worker(1)
     worker.seal()
-    worker.ask(10)
-    worker.reported(10)
+    worker.wrote(10)
     topic.broker.pause()
     worker.ask(20)  # it is sent to a broker that does not read any more
     topic.loop.later(0.1, lambda: None)
@@ -130,8 +128,7 @@ def test_a_broker_killed_while_entries_are_on_their_way_loses_none_that_was_repo
 def test_a_seal_waits_for_the_broker_and_says_so(topic: Topic) -> None:
     first = topic.worker(1)
     first.seal()
-    first.ask(10)
-    first.reported(10)
+    first.wrote(10)
     topic.broker.kill()
     second = topic.worker(2)
     try:
@@ -148,8 +145,7 @@ def test_a_broker_that_hangs_for_longer_than_a_try_gets_each_entry_once(topic: T
     monkeypatch.setattr(partitions, "DELIVERY_SECONDS", 1.0)
     worker = topic.worker(1)
     worker.seal()
-    worker.ask(10)
-    worker.reported(10)
+    worker.wrote(10)
     topic.broker.pause()
     try:
         worker.ask(20)
@@ -158,8 +154,7 @@ def test_a_broker_that_hangs_for_longer_than_a_try_gets_each_entry_once(topic: T
     finally:
         topic.broker.resume()
     worker.reported(20)
-    worker.ask(30)
-    worker.reported(30)
+    worker.wrote(30)
     copies = [message.key() for message in topic.broker.read(topic.name) if b"/batch/" in (message.key() or b"")]
     assert len(copies) == len(set(copies)), "no key is used twice"
     assert topic.worker(2).seal() == [10, 20, 30]
@@ -231,8 +226,7 @@ def test_it_logs_in_with_a_secret_from_a_file(loop: EpollReactor, tmp_path: Path
         server.allow("GROUP", f"flamestream-{JOB}-journal", "READ")
         worker = topic.worker(1)
         worker.seal()
-        worker.ask(10)
-        worker.reported(10)
+        worker.wrote(10)
         assert topic.worker(2).seal() == [10]
     finally:
         server.kill()

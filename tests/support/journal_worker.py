@@ -67,5 +67,10 @@ class Worker:
             before.append(event)
         return before
 
+    def wrote(self, time: int) -> list[Event]:
+        """As `ask`, and `reported`."""
+        self.ask(time)
+        return self.reported(time)
+
     def appended(self, time: int) -> JournalAppended:
         return JournalAppended(self.fence, FRONT, Time(time))

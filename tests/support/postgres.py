@@ -18,6 +18,7 @@ import psycopg
 import pytest
 
 from support.eventually import eventually
+from support.installing import install, one_at_a_time
 from support.ports import free_port
 from support.processes import alive, descendants, kill
 
@@ -37,14 +38,11 @@ def binaries() -> Path:
     """Where initdb and postgres lie."""
     if given := os.environ.get("FLAMESTREAM_POSTGRES_BIN"):
         return Path(given)
+    with one_at_a_time():
+        if not _debian():
+            install("postgresql")
     if found := _debian():
         return found
-    if os.geteuid() == 0 and shutil.which("apt-get"):
-        environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}  # 1: its own cluster is not started
-        for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", "postgresql"]):
-            subprocess.run(command, env=environment, capture_output=True, timeout=600, check=False)
-        if found := _debian():
-            return found
     pytest.skip("no PostgreSQL server: install Debian's postgresql, or name its folder of binaries in FLAMESTREAM_POSTGRES_BIN")
 
 

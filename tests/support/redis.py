@@ -18,6 +18,7 @@ from redis.exceptions import ConnectionError as NotThere
 from redis.exceptions import RedisError
 
 from support.eventually import eventually
+from support.installing import install, one_at_a_time
 from support.ports import free_port
 
 SETTINGS = {"appendonly": "yes", "appendfsync": "always", "save": "", "bind": "127.0.0.1", "loglevel": "warning"}
@@ -27,12 +28,10 @@ def binary() -> str:
     """Where redis-server is."""
     if given := os.environ.get("FLAMESTREAM_REDIS_SERVER"):
         return given
-    if not (found := shutil.which("redis-server")) and os.geteuid() == 0 and shutil.which("apt-get"):
-        environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}  # 1: its own server is not started
-        for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", "redis-server"]):
-            subprocess.run(command, env=environment, capture_output=True, timeout=600, check=False)
-        found = shutil.which("redis-server")
-    if not found:
+    with one_at_a_time():
+        if not shutil.which("redis-server"):
+            install("redis-server")
+    if not (found := shutil.which("redis-server")):
         pytest.skip("no Redis server: install Debian's redis-server, or name a binary in FLAMESTREAM_REDIS_SERVER")
     return found
 

@@ -4,7 +4,6 @@
 skipped, and say so.
 """
 
-import fcntl
 import os
 import shutil
 import signal
@@ -15,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from support.eventually import eventually
+from support.installing import CACHE, SECONDS, one_at_a_time
 from support.processes import kill
 
 VERSION = "v1.8.0"
 MODULE = "github.com/versity/versitygw/cmd/versitygw"
-BINARY = Path(__file__).parents[2] / ".cache" / "bin" / f"versitygw-{VERSION}"
-BUILD_SECONDS = 900
+BINARY = CACHE / "bin" / f"versitygw-{VERSION}"
 KEY, SECRET = "test", "testsecret"
 
 
@@ -39,8 +38,7 @@ def _build_once() -> None:
     if shutil.which("go") is None:
         pytest.skip("no S3 server: put versitygw on the PATH, name it in FLAMESTREAM_VERSITYGW, or install go to have it built")
     BINARY.parent.mkdir(parents=True, exist_ok=True)
-    with open(BINARY.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with one_at_a_time():
         if not BINARY.exists():
             _build()
 
@@ -49,7 +47,7 @@ def _build() -> None:
     made = BINARY.parent / f"build-{os.getpid()}"
     environment = os.environ | {"GOBIN": str(made), "CGO_ENABLED": "0", "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -modcacherw".strip()}
     command = ["go", "install", "-trimpath", "-ldflags", "-s -w", f"{MODULE}@{VERSION}"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
     if done.returncode:
         pytest.skip(f"no S3 server: building versitygw {VERSION} failed: {done.stderr.strip()[-500:]}")
     os.replace(made / "versitygw", BINARY)

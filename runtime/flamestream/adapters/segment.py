@@ -32,7 +32,12 @@ STATE: Final = COLUMNS.index("state")
 ORDER: Final = [(name, "ascending") for name in ("operation", "slot", "key", "epoch")]
 
 
-def encode_segment(rows: Sequence[Row], between: Callable[[], None] = lambda: time.sleep(0)) -> bytes:
+def pause() -> None:
+    """Let another thread have the interpreter."""
+    time.sleep(0)
+
+
+def encode_segment(rows: Sequence[Row], between: Callable[[], None] = pause) -> bytes:
     """A Parquet file of `rows`. `between` is called between slices; it may raise to give up."""
     pa = _arrow()
     schema = _schema(pa)
@@ -82,9 +87,7 @@ class Part(NamedTuple):
     states: list[bytes]
 
 
-def part_of(
-    table: Any, slots: Collection[Slot] | None = None, after: int = -1, between: Callable[[], None] = lambda: time.sleep(0)
-) -> Part:
+def part_of(table: Any, slots: Collection[Slot] | None = None, after: int = -1, between: Callable[[], None] = pause) -> Part:
     """Of a segment (`read_segment`) the rows of `slots` only, if given, and of epochs above `after`.
 
     Whoever opens many lets each table go before the next: most of what a great load costs is memory that is new to the process."""
@@ -96,7 +99,7 @@ def part_of(
     return Part(table.drop_columns("state"), states)
 
 
-def chains_in(parts: Sequence[Part], between: Callable[[], None] = lambda: time.sleep(0)) -> list[Chain]:
+def chains_in(parts: Sequence[Part], between: Callable[[], None] = pause) -> list[Chain]:
     """What `chain.chains_of` says of all rows of some segments."""
     pa, compute = _arrow(), _compute()
     rows = pa.concat_tables([pa.Table.from_batches([], _schema(pa).remove(STATE)), *(part.rows for part in parts)]).combine_chunks()

@@ -7,11 +7,11 @@ that is not answered.
 Keeps: at most one call of the adapter is in a helper thread. Does not: bound the queue (its adapter has one call in flight per action).
 """
 
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
+from flamestream.adapters.silence import Silence
 from flamestream.ports import Reactor, Timer
 
 FIRST_PAUSE: Final = 0.05
@@ -24,22 +24,20 @@ class Serial:
     """A queue of blocking calls in front of `Reactor.background`."""
 
     def __init__(self, reactor: Reactor, slow_seconds: float = SLOW_SECONDS) -> None:
-        self._reactor, self._slow_seconds = reactor, slow_seconds
+        self._reactor = reactor
         self._calls: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
         self._busy = False
         self._closed = False
         self._pause = FIRST_PAUSE
         self._timer: Timer | None = None
         self._failure = ""
-        self._asked: float | None = None
-        """Since when the call at hand is with a helper thread."""
+        self._silence = Silence(slow_seconds)
+        """While the call at hand is with a helper thread."""
 
     @property
     def problem(self) -> str:
         """Why the call at hand is being retried, or that it is not answered; "" if all is well."""
-        asked = self._asked
-        waited = 0.0 if asked is None else time.monotonic() - asked
-        return self._failure or (f"has not answered for {waited:.0f} s" if waited > self._slow_seconds else "")
+        return self._failure or self._silence.problem
 
     def run(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
         """Queue `work`; `done` gets what it returned or raised, except OSError."""
@@ -59,11 +57,11 @@ class Serial:
             self._call()
 
     def _call(self) -> None:
-        self._asked = time.monotonic()
+        self._silence.begin()
         self._reactor.background(self._calls[0][0], self._done)
 
     def _done(self, result: Any) -> None:
-        self._asked = None
+        self._silence.end()
         if self._closed:
             return
         if isinstance(result, OSError):

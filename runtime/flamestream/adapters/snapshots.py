@@ -13,7 +13,6 @@ Format: docs/formats.md.
 """
 
 import hashlib
-import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +21,7 @@ from typing import Final
 
 from flamestream.adapters.object_names import plain
 from flamestream.adapters.prefetch import Prefetched
-from flamestream.adapters.segment import Part, chains_in, count_rows, encode_segment, merge_segments, part_of, read_segment
+from flamestream.adapters.segment import Part, chains_in, count_rows, encode_segment, merge_segments, part_of, pause, read_segment
 from flamestream.core.actions import Load, Prefetch, Upload
 from flamestream.core.chain import Row
 from flamestream.core.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
@@ -39,11 +38,6 @@ AT_ONCE: Final = 4
 """Segments that are read at the same time."""
 MAX_WAITING: Final = 16
 """Actions of one fence that may wait for the one under way."""
-
-
-def _pause() -> None:
-    """Let the loop have the interpreter."""
-    time.sleep(0)
 
 
 class StoreSnapshots:
@@ -137,7 +131,7 @@ class StoreSnapshots:
         return Loaded(action.fence, chains, held)
 
     def _parts(
-        self, refs: Sequence[SegmentRef], slots: Collection[Slot] | None = None, after: int = -1, between: Callable[[], None] = _pause
+        self, refs: Sequence[SegmentRef], slots: Collection[Slot] | None = None, after: int = -1, between: Callable[[], None] = pause
     ) -> list[Part]:
         """Several at a time: waiting for the store, checksums and decoding all let the interpreter go; states are taken out meanwhile."""
 
@@ -163,7 +157,7 @@ class StoreSnapshots:
         """Let the loop have the interpreter; give up if nobody waits for the answer any more."""
         if fence != self._newest:
             raise StoreUnavailable(f"given up: attempt {self._newest.attempt} has begun")
-        time.sleep(0)
+        pause()
 
 
 class _Encoded:

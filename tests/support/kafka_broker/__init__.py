@@ -20,11 +20,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from flamestream.adapters.java import QUICK, find_java
 from support.eventually import eventually
+from support.installing import CACHE, SECONDS, install, one_at_a_time
 from support.processes import kill
 
 HERE = Path(__file__).parent
-JARS = Path(__file__).parents[3] / ".cache" / "kafka-4.3.1"
-FETCH_SECONDS = 600
+JARS = CACHE / "kafka-4.3.1"
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 SETTINGS = {
     "log.retention.ms": "-1",  # tests write records of 1970, which a cleaner may take for expired at any time
@@ -58,19 +58,20 @@ def jars() -> Path:
     """A folder of the broker's jars, fetched if need be (half a minute, once)."""
     if given := os.environ.get("FLAMESTREAM_KAFKA_JARS"):
         return Path(given)
-    if not JARS.exists():
-        _fetch()
+    with one_at_a_time():
+        if not JARS.exists():
+            _fetch()
     return JARS
 
 
 def _fetch() -> None:
-    if shutil.which("mvn") is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        subprocess.run(["apt-get", "install", "-y", "-qq", "maven"], capture_output=True, timeout=FETCH_SECONDS, check=False)
+    if shutil.which("mvn") is None:
+        install("maven")
     if shutil.which("mvn") is None:
         pytest.skip("no Kafka: install Maven to have its jars fetched, or name a Kafka's `libs` folder in FLAMESTREAM_KAFKA_JARS")
     made = JARS.with_name(f"{JARS.name}-{os.getpid()}")
     command = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies", "-DincludeScope=runtime"]
-    done = subprocess.run([*command, f"-DoutputDirectory={made}"], capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
+    done = subprocess.run([*command, f"-DoutputDirectory={made}"], capture_output=True, text=True, timeout=SECONDS, check=False)
     if done.returncode:
         pytest.skip(f"no Kafka: Maven could not fetch its jars: {done.stdout.strip()[-500:]}")
     made.rename(JARS)

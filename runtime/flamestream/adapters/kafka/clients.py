@@ -141,9 +141,9 @@ class Clients:
         with failure_of(self._name):
             return Consumer(self._settings(usual, _ONLY_PRODUCERS, fixed))
 
-    def reader(self, isolation: str) -> "Consumer":
+    def reader(self, isolation: str, **more: Any) -> "Consumer":
         """A consumer for reading to an end (reading.py): it learns of the end soon."""
-        return self.consumer(**{"isolation.level": isolation, "enable.partition.eof": True, "fetch.wait.max.ms": 10})
+        return self.consumer(**{"isolation.level": isolation, "enable.partition.eof": True, "fetch.wait.max.ms": 10, **more})
 
     def admin(self) -> "AdminClient":
         """For metadata, and to create topics of our own."""

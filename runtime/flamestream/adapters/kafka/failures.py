@@ -22,6 +22,10 @@ class BrokersAway(OSError):
     """They do not answer now, or cannot do it now; the same may work later."""
 
 
+class NoSuchTopic(UserError):
+    """It has to be created, or named as it is."""
+
+
 _USER: Final = {
     "UNKNOWN_TOPIC_OR_PART": "there is no such topic: create it, or correct `topic` (the engine creates no topic of yours)",
     "_UNKNOWN_TOPIC": "there is no such topic: create it, or correct `topic` (the engine creates no topic of yours)",
@@ -55,7 +59,8 @@ def judged(error: "KafkaError", where: str) -> FlameStreamError | BrokersAway:
     if name in _CORRUPT:
         return Corrupt(f"{text}: {_CORRUPT[name]}")
     if name in _USER:
-        return UserError(f"{text}: {_USER[name]}")
+        kind = NoSuchTopic if name == "UNKNOWN_TOPIC_OR_PART" else UserError
+        return kind(f"{text}: {_USER[name]}")
     return BrokersAway(text)
 
 

@@ -7,9 +7,12 @@ sinks/kafka_writing.py).
 """
 
 from concurrent.futures import Future
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flamestream.adapters.kafka.clients import Clients
+
+if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
+    from confluent_kafka.admin import AdminClient
 
 ANSWER_SECONDS: Final = 5.0
 
@@ -19,6 +22,24 @@ class Described(NamedTuple):
 
     id: str
     partitions: list[int]
+    replicas: list[int]
+    """How many, of each."""
+
+
+def ask(admin: "AdminClient", topic: str) -> "Future[Any]":
+    """Its answer is for `described`."""
+    from confluent_kafka import TopicCollection  # an extra
+
+    found: Future[Any] = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER_SECONDS)[topic]
+    return found
+
+
+def described(clients: Clients, admin: "AdminClient", asked: "Future[Any]", *where: str) -> Described:
+    """Waits. Raises NoSuchTopic, BrokersAway if there is no answer."""
+    with clients.asking(admin, *where):
+        found = asked.result(ANSWER_SECONDS * 2)
+    partitions = sorted(found.partitions, key=lambda info: info.id)
+    return Described(str(found.topic_id), [info.id for info in partitions], [len(info.replicas) for info in partitions])
 
 
 class TopicIdentity:
@@ -30,7 +51,7 @@ class TopicIdentity:
         self._asked: Future[Any] | None = None
 
     def now(self) -> Described:
-        """Ask and wait. Raises UserError if there is no such topic, BrokersAway if there is no answer."""
+        """Ask and wait. Raises NoSuchTopic, BrokersAway if there is no answer."""
         return self._answer(self._ask())
 
     def look(self) -> None:
@@ -39,7 +60,7 @@ class TopicIdentity:
             self._asked = self._ask()
 
     def seen(self) -> Described | None:
-        """The answer to `look`, once. Raises UserError if there is no such topic any more."""
+        """The answer to `look`, once. Raises NoSuchTopic if it is not there any more."""
         if self._asked is None or not self._asked.done():
             return None
         asked, self._asked = self._asked, None
@@ -50,14 +71,8 @@ class TopicIdentity:
             return None
 
     def _ask(self) -> "Future[Any]":
-        from confluent_kafka import TopicCollection  # an extra
-
         self._admin = self._admin or self._clients.admin()
-        asked = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=ANSWER_SECONDS)
-        found: Future[Any] = asked[self._topic]
-        return found
+        return ask(self._admin, self._topic)
 
     def _answer(self, asked: "Future[Any]") -> Described:
-        with self._clients.asking(self._admin, *self._where):
-            found = asked.result(ANSWER_SECONDS * 2)
-        return Described(str(found.topic_id), sorted(info.id for info in found.partitions))
+        return described(self._clients, self._admin, asked, *self._where)

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flamestream.adapters.journal_topic import Row, Told
 from flamestream.adapters.kafka.clients import Clients
-from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
-from flamestream.adapters.kafka.identity import ANSWER_SECONDS
+from flamestream.adapters.kafka.failures import BrokersAway, NoSuchTopic, failure_of, judged
+from flamestream.adapters.kafka.identity import ANSWER_SECONDS, ask, described
+from flamestream.adapters.kafka.own_topics import COMPACTED, create, settings_of
 from flamestream.adapters.kafka.reading import bounds_of, read_to
 from flamestream.model.errors import Corrupt, UserError
 
@@ -34,13 +35,7 @@ READS: Final = 20
 ENVELOPE: Final = 4096
 """Bytes of a record beside its value, at most: keys, and what the batch around it costs."""
 REPLICAS: Final = 3
-SETTINGS: Final = {
-    "cleanup.policy": "compact",
-    "segment.bytes": str(8 << 20),
-    "min.cleanable.dirty.ratio": "0.1",
-    "max.message.bytes": str(8 << 20),
-    "unclean.leader.election.enable": "false",
-}
+SETTINGS: Final = {**COMPACTED, "unclean.leader.election.enable": "false"}
 """Of a topic that is created here, beside the replicas."""
 
 
@@ -68,10 +63,8 @@ class KafkaPartitions:
         if not found:
             raise BrokersAway(f"{self._where} was made, and is not known to all brokers yet")
         try:
-            settings = self._settings(admin)
-        except UserError as error:
-            if "UNKNOWN_TOPIC_OR_PART" not in str(error):
-                raise
+            settings = settings_of(admin, self.name, f"{self._where}: reading its settings, which a journal must know")
+        except NoSuchTopic as error:
             raise BrokersAway(f"{self._where} is not known to all brokers yet") from error
         with failure_of(self._where):
             brokers = len(admin.list_topics(timeout=ANSWER_SECONDS).brokers)
@@ -82,39 +75,17 @@ class KafkaPartitions:
 
     def _replicas(self, admin: "AdminClient") -> list[int]:
         """Of each partition; none if there is no such topic."""
-        from confluent_kafka import TopicCollection  # an extra
-
         try:
-            with self._clients.asking(admin, self._where):
-                asked = admin.describe_topics(TopicCollection([self.name]), request_timeout=ANSWER_SECONDS)
-                described: Any = asked[self.name].result(ANSWER_SECONDS * 2)
-        except UserError as error:
-            if "UNKNOWN_TOPIC_OR_PART" in str(error):
-                return []
-            raise
-        return [len(partition.replicas) for partition in described.partitions]
-
-    def _settings(self, admin: "AdminClient") -> dict[str, str]:
-        from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]  # not in its stubs
-
-        resource = ConfigResource(ResourceType.TOPIC, self.name)
-        with failure_of(f"{self._where}: reading its settings, which a journal must know"):
-            found: Any = admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource].result(ANSWER_SECONDS * 2)
-        return {name: str(entry.value) for name, entry in found.items()}
+            return described(self._clients, admin, ask(admin, self.name), self._where).replicas
+        except NoSuchTopic:
+            return []
 
     def _create(self, admin: "AdminClient") -> None:
-        from confluent_kafka import KafkaError, KafkaException  # an extra
-        from confluent_kafka.cimpl import NewTopic
-
-        with failure_of(f"{self._where}: creating it with {self._partitions} partitions and {SETTINGS}"):
+        where = f"{self._where}: creating it with {self._partitions} partitions and {SETTINGS}"
+        with failure_of(where):
             replicas = min(REPLICAS, len(admin.list_topics(timeout=ANSWER_SECONDS).brokers))
-            settings = {**SETTINGS, "min.insync.replicas": "2" if replicas == REPLICAS else "1"}
-            new = NewTopic(self.name, self._partitions, replicas, config=settings)
-            try:
-                admin.create_topics([new])[self.name].result(ANSWER_SECONDS * 4)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise
+        settings = {**SETTINGS, "min.insync.replicas": "2" if replicas == REPLICAS else "1"}
+        create(admin, self.name, self._partitions, replicas, settings, where)
 
     # --- writing --------------------------------------------------------------------------------------------------------------------
 
@@ -152,8 +123,7 @@ class KafkaPartitions:
     def read(self, partition: int, start: int | None, beyond: int) -> tuple[list[Row], int]:
         """One call at a time. Raises BrokersAway to be called again."""
         if self._reader is None:
-            fast = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
-            self._reader = self._clients.consumer(**{"isolation.level": "read_uncommitted", "check.crcs": True, **fast})
+            self._reader = self._clients.reader("read_uncommitted", **{"check.crcs": True})
         low, high = self._bounds(partition)
         for _ in range(READS):
             if start is not None and low > start:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from flamestream.adapters.kafka.clients import Clients
-from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
-from flamestream.adapters.kafka.identity import ANSWER_SECONDS, TopicIdentity
+from flamestream.adapters.kafka.failures import BrokersAway, NoSuchTopic, failure_of, judged
+from flamestream.adapters.kafka.identity import TopicIdentity
+from flamestream.adapters.kafka.own_topics import AS_THE_CLUSTER_HAS, COMPACTED, create, settings_of
 from flamestream.adapters.kafka.reading import bounds_of, read_to
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Fence
@@ -26,12 +27,6 @@ if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
 FORMAT: Final = 1
 ANNOUNCEMENTS: Final = 0
 STATES: Final = 1
-SETTINGS: Final = {
-    "cleanup.policy": "compact",
-    "segment.bytes": str(8 << 20),
-    "min.cleanable.dirty.ratio": "0.1",
-    "max.message.bytes": str(8 << 20),
-}
 
 
 class Announcement(msgspec.Struct, frozen=True, array_like=True):
@@ -91,24 +86,19 @@ class ControlTopic:
         """Create it if it is not there. Raises UserError if it cannot be what it must be, Corrupt if it was there before."""
         try:
             found = self._identity.now()
-        except UserError as error:
-            if "UNKNOWN_TOPIC_OR_PART" not in str(error):
-                raise
+        except NoSuchTopic as error:
             self._refuse_another("", error)
             self._create()
             raise BrokersAway(f"{self.where} was created, and not every broker knows it yet") from error
         self._refuse_another(found.id)
         if len(found.partitions) != 2:
-            settings = ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
+            settings = ", ".join(f"{name}={value}" for name, value in COMPACTED.items())
             raise UserError(f"{self.where} must have 2 partitions and {settings}: delete it, or name another")
         self._id = found.id
 
     def _create(self) -> None:
-        from confluent_kafka.cimpl import NewTopic  # an extra
-
-        admin = self._clients.admin()  # kept until the answer
-        with failure_of(self._where, f"creating control topic {self.name!r} (or create it with 2 partitions and {SETTINGS})"):
-            _created(admin.create_topics([NewTopic(self.name, 2, -1, config=dict(SETTINGS))])[self.name])
+        where = f"{self._where}: creating control topic {self.name!r} (or create it with 2 partitions and {COMPACTED})"
+        create(self._clients.admin(), self.name, 2, AS_THE_CLUSTER_HAS, COMPACTED, where)
 
     def look(self) -> None:
         """Ask whether it is still there; `check` has the answer later."""
@@ -118,9 +108,8 @@ class ControlTopic:
         """Raises Corrupt if it went: who may write, and what was delivered, is known nowhere else."""
         try:
             seen = self._identity.seen()
-        except UserError as error:
-            if "UNKNOWN_TOPIC_OR_PART" in str(error):
-                self._refuse_another("", error)
+        except NoSuchTopic as error:
+            self._refuse_another("", error)
             raise
         if seen is not None:
             self._refuse_another(seen.id)
@@ -134,12 +123,8 @@ class ControlTopic:
 
     def refuse_compacted(self, topic: str) -> None:
         """Raises UserError if compaction could remove from `topic` what a low-latency sink counts as delivered."""
-        from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]  # not in its stubs
-
-        admin, resource = self._clients.admin(), ConfigResource(ResourceType.TOPIC, topic)
-        with failure_of(f"{self._where}: reading the settings of topic {topic!r}, which a low-latency sink must know"):
-            settings: Any = admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource].result(ANSWER_SECONDS * 2)
-        if "compact" in settings["cleanup.policy"].value:
+        where = f"{self._where}: reading the settings of topic {topic!r}, which a low-latency sink must know"
+        if "compact" in settings_of(self._clients.admin(), topic, where)["cleanup.policy"]:
             raise UserError(
                 f"{self._where}: topic {topic!r} is compacted, and compaction removes the records of aborted transactions, which count as "
                 "delivered in this form. Use form: transactional, or a topic with cleanup.policy=delete"
@@ -247,13 +232,3 @@ def obsolete(announcements: Iterable[Announcement], states: Mapping[str, WriterS
 
 def _above(metas: set[bytes], state: SlotState | None) -> set[bytes]:
     return metas if state is None else {meta for meta in metas if meta > state.t_last}
-
-
-def _created(future: Any) -> None:
-    from confluent_kafka import KafkaError, KafkaException  # an extra
-
-    try:
-        future.result(ANSWER_SECONDS * 4)
-    except KafkaException as error:
-        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise

@@ -15,7 +15,7 @@ from typing import Any
 from flamestream.adapters.kafka.clients import Clients
 from flamestream.adapters.kafka.failures import BrokersAway
 from flamestream.adapters.kafka.formats import Decode, decoder_of, encoder_of
-from flamestream.adapters.kafka.identity import ANSWER_SECONDS
+from flamestream.adapters.kafka.identity import TopicIdentity
 from flamestream.adapters.kafka.reading import bounds_of, read_to
 from flamestream.adapters.sinks import Item
 from flamestream.adapters.sinks.kafka_items import place_in, tag_of
@@ -44,7 +44,7 @@ def as_kept(spec: KafkaSinkSpec) -> Callable[[Any], Any]:
 
 def _items(spec: KafkaSinkSpec, tag: bytes, clients: Clients, where: str) -> Iterator[Item]:
     decode = decoder_of(spec.value)
-    numbers = _partitions(clients, spec.topic, where)
+    numbers = TopicIdentity(clients, spec.topic, where, f"topic {spec.topic!r}").now().partitions
     uncommitted = clients.reader("read_uncommitted")
     bounds = bounds_of(uncommitted, spec.topic, numbers, where)
     reader = uncommitted if spec.form == "low-latency" else clients.reader("read_committed")
@@ -66,16 +66,6 @@ def _payload(value: bytes | None, decode: Decode, where: str) -> Any:
         return None if value is None else decode(value)
     except ValueError as error:
         raise Corrupt(f"{where}: {error}") from None
-
-
-def _partitions(clients: Clients, topic: str, where: str) -> list[int]:
-    from confluent_kafka import TopicCollection  # an extra
-
-    admin = clients.admin()
-    with clients.asking(admin, where, f"topic {topic!r}"):
-        asked = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER_SECONDS)
-        found: Any = asked[topic].result(ANSWER_SECONDS * 2)
-    return sorted(info.id for info in found.partitions)
 
 
 def _check_from_the_first(found: list[Item], where: str) -> None:

@@ -9,7 +9,6 @@ a trusted network).
 """
 
 import socket
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -17,6 +16,7 @@ import msgspec
 
 from flamestream.adapters.dialer import Dialer
 from flamestream.adapters.framing import FrameConnection
+from flamestream.adapters.silence import Silence
 from flamestream.adapters.sinks.wire import (
     MAX_FRAME,
     PROTOCOL,
@@ -61,15 +61,13 @@ class SocketConsumer:
         self._in_flight: Deliver | None = None
         self._frame = b""
         self._acknowledged: dict[Slot, SequenceNumber] = {}
-        self._asked: float | None = None
-        """Since when an answer is waited for."""
+        self._silence = Silence(SLOW_SECONDS)
 
     @property
     def problem(self) -> str:
         """Why there is no connection, or that it brings no answer; "" if all is well."""
-        waited = 0.0 if self._asked is None else time.monotonic() - self._asked
-        silence = f"{self._where} has not answered for {waited:.0f} s" if waited > SLOW_SECONDS else ""
-        return self._dialer.problem or silence
+        silence = self._silence.problem
+        return self._dialer.problem or (silence and f"{self._where} {silence}")
 
     # --- ports.Consumer -------------------------------------------------------------------------------------------------------------
 
@@ -98,11 +96,12 @@ class SocketConsumer:
         self._hang_up()
 
     def _ask(self, connection: FrameConnection, frame: bytes) -> None:
-        self._asked = time.monotonic()
+        self._silence.begin()
         connection.send(frame)
 
     def _hang_up(self) -> None:
-        self._ready, self._asked = False, None
+        self._ready = False
+        self._silence.end()
         self._dialer.cancel()
         if self._connection is not None:
             self._connection.close()
@@ -116,7 +115,8 @@ class SocketConsumer:
 
     def _closed(self, reason: str) -> None:
         self._connection = None
-        self._ready, self._asked = False, None
+        self._ready = False
+        self._silence.end()
         self._dialer.broken(reason)
 
     def _frames(self, frames: list[bytes]) -> None:
@@ -131,7 +131,7 @@ class SocketConsumer:
 
     def _answered(self, answer: Answer) -> None:
         self._dialer.proved()
-        self._asked = None
+        self._silence.end()
         match answer:
             case AcknowledgedFrame(number=number):
                 self._acknowledge(number)

@@ -9,12 +9,12 @@ or Retryable of the reader is retried a bounded number of times and then fails t
 long as it takes once a call has succeeded. Does not: read (listed.py, followed.py).
 """
 
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from flamestream.adapters.silence import Silence
 from flamestream.core.actions import Follow, Pull, ReadRun
 from flamestream.core.events import Entry, RecordsArrived, RunRead, SourceEnded, SourceFailed
 from flamestream.model.errors import FlameStreamError, Retryable
@@ -98,14 +98,13 @@ class ReadingProducer:
         """A call has succeeded: settings are right, so a server that is away now is waited for."""
         self._timer: Timer | None = None
         self._failure = ""
-        self._asked: float | None = None
-        """Since when the reader is at a call."""
+        self._silence = Silence(SLOW_SECONDS)
+        """While the reader is at a call."""
 
     @property
     def problem(self) -> str:
         """Why a read is being retried, or that none is answered; "" if all is well."""
-        waited = 0.0 if self._asked is None else time.monotonic() - self._asked
-        return self._failure or self._reader.problem or (f"has not answered for {waited:.0f} s" if waited > SLOW_SECONDS else "")
+        return self._failure or self._reader.problem or self._silence.problem
 
     # --- ports.Producer -------------------------------------------------------------------------------------------------------------
 
@@ -182,14 +181,16 @@ class ReadingProducer:
 
     def _call(self, fence: Fence, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
         def back(result: Any) -> None:
-            self._busy, self._asked = False, None
+            self._busy = False
+            self._silence.end()
             if self._stopped:
                 return
             if fence == self._fence:
                 self._settle(result, done)
             self._turn()
 
-        self._busy, self._asked = True, time.monotonic()
+        self._busy = True
+        self._silence.begin()
         self._reactor.background(work, back)
 
     def _settle(self, result: Any, done: Callable[[Any], None]) -> None:

@@ -1,0 +1,47 @@
+"""Topics of our own, which are created if they are not there, and the settings of a topic.
+
+Does not: say which settings are right (sinks/kafka_control.py, partitions.py).
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from flamestream.adapters.kafka.failures import failure_of
+from flamestream.adapters.kafka.identity import ANSWER_SECONDS
+
+if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
+    from confluent_kafka.admin import AdminClient
+
+COMPACTED: Final = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(8 << 20),
+    "min.cleanable.dirty.ratio": "0.1",
+    "max.message.bytes": str(8 << 20),
+}
+"""Of one where the newest record of a key is all that is needed."""
+AS_THE_CLUSTER_HAS: Final = -1
+"""Replicas."""
+
+
+def settings_of(admin: "AdminClient", topic: str, where: str) -> dict[str, str]:
+    """What the brokers have for it. `where` begins the message of a failure. Blocks."""
+    from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]  # not in its stubs
+
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    with failure_of(where):
+        found: Any = admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource].result(ANSWER_SECONDS * 2)
+    return {name: str(entry.value) for name, entry in found.items()}
+
+
+def create(admin: "AdminClient", topic: str, partitions: int, replicas: int, settings: Mapping[str, str], where: str) -> None:
+    """Have it; that somebody else was quicker is fine. `where` begins the message of a failure. Blocks."""
+    from confluent_kafka import KafkaError, KafkaException  # an extra
+    from confluent_kafka.cimpl import NewTopic
+
+    with failure_of(where):
+        new = NewTopic(topic, partitions, replicas, config=dict(settings))
+        try:
+            admin.create_topics([new])[topic].result(ANSWER_SECONDS * 4)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise

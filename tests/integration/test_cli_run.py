@@ -13,7 +13,7 @@ import pytest
 
 from flamestream.cli.exit_codes import ExitCode
 from support.eventually import eventually
-from support.processes import alive, kill
+from support.processes import alive, kill, suspend
 
 APPLICATION = """\
 import flamestream as fs
@@ -211,7 +211,7 @@ def test_status_names_the_processes_and_says_when_the_coordinator_is_down(site: 
     assert (status["running"], status["coordinator_alive"], status["processes"]["launcher"]) == (True, True, run.pid)
     assert len(status["pids"]) == 3
     coordinator = status["processes"]["coordinator"]
-    os.kill(coordinator, signal.SIGSTOP)
+    suspend(coordinator)
     try:
         down = eventually(lambda: None if (now := site.status())["coordinator_alive"] else now, "status notices a silent coordinator")
         assert "the coordinator is down" in down["state"]

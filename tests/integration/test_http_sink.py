@@ -21,6 +21,7 @@ from flamestream.testing.consumer_contract import CONSUMER_CHECKS, SINK, Outside
 from flamestream.testing.consumer_outages import CONSUMER_OUTAGE_CHECKS, StoppableOutside
 from flamestream.testing.port_driver import PortDriver
 from support.http_example import Example
+from support.processes import suspend
 
 
 @pytest.fixture
@@ -144,7 +145,7 @@ def test_a_server_that_answers_too_late_gets_each_item_once(example: Example, dr
     worker.open(fence(1), 0)
     assert example.process is not None
     for sequence in (1, 2, 3):
-        example.process.send_signal(signal.SIGSTOP)
+        suspend(example.process.pid)
         try:
             worker.send(fence(1), bundle(0, sequence))
             driver.until(lambda: "timed out" in getattr(worker.consumer, "problem", ""), "a `problem` that says so")

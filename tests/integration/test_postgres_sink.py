@@ -23,6 +23,7 @@ from flamestream.testing.port_driver import PortDriver
 from support.eventually import eventually
 from support.postgres import PostgresServer, postgres
 from support.postgres_places import Place, Table
+from support.processes import suspend
 from support.things import Thing, opened, things
 
 
@@ -392,7 +393,7 @@ def test_a_server_that_stands_still_is_told_and_nothing_is_lost(server: Postgres
     worker = opened(table, driver, 0)
     sessions = server.backends(f"flamestream%job/{SINK}")
     for pid in sessions:
-        os.kill(pid, signal.SIGSTOP)
+        suspend(pid)
     try:
         worker.send(fence(1), things(0, 1, Thing("a", 1)))
         driver.until(lambda: "has not answered" in getattr(worker.consumer, "problem", ""), "a `problem` that says so")

@@ -23,6 +23,7 @@ from flamestream.testing.consumer_kills import check_killed_at_any_moment
 from flamestream.testing.consumer_outages import CONSUMER_OUTAGE_CHECKS, StoppableOutside
 from flamestream.testing.port_driver import PortDriver
 from support.eventually import eventually
+from support.processes import suspend
 from support.redis import RedisServer, redis_server
 from support.redis_places import HashPlace, Key, StreamPlace
 from support.things import Thing, opened, things
@@ -198,7 +199,7 @@ def test_without_a_history_nothing_can_be_read_back() -> None:
 def test_a_server_that_stands_still_is_told_and_nothing_is_lost(server: RedisServer, driver: PortDriver) -> None:
     place = Key(server, form="stream")
     worker = opened(place, driver, 0)
-    os.kill(server.pid, signal.SIGSTOP)
+    suspend(server.pid)
     try:
         worker.send(fence(1), things(0, 1, "a"))
         driver.until(lambda: "has not answered" in getattr(worker.consumer, "problem", ""), "a `problem` that says so")
@@ -215,7 +216,7 @@ def test_what_a_lost_connection_still_brings_is_taken_once(
     monkeypatch.setattr("flamestream.adapters.redis.ANSWER_SECONDS", 0.2)
     place = Key(server, form="stream")
     worker = opened(place, driver, 0)
-    os.kill(server.pid, signal.SIGSTOP)
+    suspend(server.pid)
     try:
         worker.send(fence(1), things(0, 1, "a"))
         driver.until(lambda: "imeout" in getattr(worker.consumer, "problem", ""), "it gives up")

@@ -14,7 +14,8 @@ from flamestream.model import payload as codec
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
 from flamestream.testing.reference import interpret
 from support.eventually import eventually
-from support.local_job import LocalJob, suspend
+from support.local_job import LocalJob
+from support.processes import suspend
 
 WORDS = """
 import flamestream as fs
@@ -100,7 +101,7 @@ def test_a_worker_that_stood_still_comes_back_as_a_zombie_and_changes_nothing(ma
     job.start()
     job.until_delivered(2_000)
     zombie = job.workers[sorted(job.workers)[-1]]
-    suspend(zombie)
+    suspend(zombie.pid)
     job.start_worker()
     job.until_running(attempt=2)
     zombie.send_signal(signal.SIGCONT)

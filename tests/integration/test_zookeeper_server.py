@@ -14,7 +14,7 @@ from flamestream.adapters.java import Java, find_java
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper, is_ready
 from flamestream.model.errors import ClusterStateUnavailable
 from support.eventually import eventually
-from support.processes import alive, kill
+from support.processes import alive, kill, suspend
 
 OWNER = """
 import sys, time
@@ -105,7 +105,7 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
 def test_a_lock_without_a_server_is_an_error_and_not_a_second_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flamestream.adapters.zookeeper_server.JOIN_WITHIN", 0.2)
     with EmbeddedZooKeeper(tmp_path / "zk") as server:
-        os.kill(server.pid, signal.SIGSTOP)
+        suspend(server.pid)
         (tmp_path / "zk" / "served.json").write_text(json.dumps({"address": "127.0.0.1:1", "pid": server.pid}))
         with pytest.raises(ClusterStateUnavailable, match="is held by another process"):
             EmbeddedZooKeeper(tmp_path / "zk")

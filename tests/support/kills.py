@@ -17,7 +17,7 @@ from functools import partial
 
 from support.cli_job import CliJob
 from support.eventually import eventually
-from support.processes import alive, descendants, kill, parent
+from support.processes import alive, descendants, kill, parent, suspend
 
 
 class Role(enum.StrEnum):
@@ -174,7 +174,7 @@ class Killer:
         pid = eventually(lambda: self._victim(Role.WORKER, rng), "a worker to suspend", within=90)
         before = self.job.status()
         assert before is not None
-        os.kill(pid, signal.SIGSTOP)
+        suspend(pid)
         try:
             eventually(lambda: self._taken_over(before.attempt), f"others take the slots of {pid}, which stands", within=60)
             there = self.job.output_bytes()

@@ -6,7 +6,6 @@ The test is the launcher: it keeps the listening socket, starts processes, and m
 import contextlib
 import itertools
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -28,7 +27,6 @@ from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName, SourceName, WorkerId
 from flamestream.model.time import FrontId
 from support.eventually import eventually
-from support.processes import alive
 
 COUNTER = itertools.count()  # a process imports each application under a name of its own
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -153,10 +151,3 @@ class LocalJob:
 
     def logs(self) -> str:
         return "\n".join(f"--- {file.name}\n{file.read_text()[-3000:]}" for file in sorted(self.folder.glob("*.log")))
-
-
-def suspend(process: subprocess.Popen[bytes]) -> None:
-    """SIGSTOP, and back when it stands."""
-    process.send_signal(signal.SIGSTOP)
-    eventually(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T", "the process stands")
-    assert alive(process.pid)

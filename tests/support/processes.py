@@ -14,8 +14,7 @@ LISTENS = "0A"
 def alive(pid: int) -> bool:
     """True while any of its threads runs; a zombie that nobody waited for is dead."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        return state not in "ZX" or len(os.listdir(f"/proc/{pid}/task")) > 1
+        return _state(Path(f"/proc/{pid}")) not in "ZX" or len(os.listdir(f"/proc/{pid}/task")) > 1
     except (FileNotFoundError, ProcessLookupError):
         return False
 
@@ -44,6 +43,16 @@ def kill(pid: int) -> None:
     """SIGKILL, and back when it is dead."""
     os.kill(pid, signal.SIGKILL)
     eventually(lambda: not alive(pid), f"process {pid} dies of SIGKILL")
+
+
+def suspend(pid: int) -> None:
+    """SIGSTOP, and back when each of its threads stands: until then one may still answer."""
+    os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: all(_state(task) == "T" for task in Path(f"/proc/{pid}/task").iterdir()), f"process {pid} stands")
+
+
+def _state(of: Path) -> str:
+    return (of / "stat").read_text().rpartition(")")[2].split()[0]
 
 
 def listening(pid: int) -> list[int]:

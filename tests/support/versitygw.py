@@ -15,7 +15,7 @@ import pytest
 
 from support.eventually import eventually
 from support.installing import CACHE, SECONDS, one_at_a_time
-from support.processes import kill
+from support.processes import kill, suspend
 
 VERSION = "v1.8.0"
 MODULE = "github.com/versity/versitygw/cmd/versitygw"
@@ -91,7 +91,7 @@ class S3Server:
     def pause(self) -> None:
         """It hangs: connections stay, nothing is answered."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        suspend(self._process.pid)
 
     def resume(self) -> None:
         """It goes on with what has arrived meanwhile."""

@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from flamestream.adapters.java import QUICK, find_java
 from support.eventually import eventually
 from support.installing import CACHE, SECONDS, install, one_at_a_time
-from support.processes import kill
+from support.processes import kill, suspend
 
 HERE = Path(__file__).parent
 JARS = CACHE / "kafka-4.3.1"
@@ -118,7 +118,7 @@ class Broker:
     def pause(self) -> None:
         """It hangs: connections stay, nothing is answered."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        suspend(self._process.pid)
 
     def resume(self) -> None:
         assert self._process is not None

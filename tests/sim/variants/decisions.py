@@ -97,7 +97,7 @@ VARIANTS = [
         patch(Epochs, _next_epoch_number=lambda self, record: Epoch(record.committed + 1)),
         directed(Fault.STORE_ERROR_AFTER_SUCCESS, rate=0.8),
     ),
-    BrokenVariant("files deleted by listing", patch(CoordinatorNode, carry_out=_delete_by_listing), INTERRUPTED_COMMITS),
+    BrokenVariant("files deleted by listing", patch(CoordinatorNode, carry_out=_delete_by_listing), INTERRUPTED_COMMITS, first=240),
     BrokenVariant(
         "bound taken over some slots only", patch(Recovery, _bound=_bound_of_one), DISAGREEING_CLOCKS, several_sources, seeds=400
     ),

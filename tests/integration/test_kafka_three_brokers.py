@@ -118,22 +118,6 @@ def test_each_item_is_there_once_though_a_broker_dies_in_the_middle(
         stream.check()
 
 
-@pytest.mark.slow
-def test_a_commit_is_decided_though_its_coordinator_dies_right_behind_it(cluster: Cluster) -> None:
-    """Before it has told the partitions. A lone broker may forget to (docs/kafka.md, "A lone broker"); one of the others must not."""
-    topic = WrittenTopic(cluster, "transactional", partitioner="slot")
-    with PortDriver() as driver:
-        stream = Stream(topic, driver)
-        for _ in range(10):
-            victim = cluster.coordinator
-            stream.send(1)
-            stream.wait()
-            cluster.kill(victim)
-            stream.next_owner()
-            stream.check()
-            cluster.start()
-
-
 # --- one of three -------------------------------------------------------------------------------------------------------------------
 
 

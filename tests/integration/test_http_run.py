@@ -126,6 +126,9 @@ def test_a_fencing_server_has_everything_once_through_kills(tmp_path: Path) -> N
             assert job.end()[1]["outcome"] == "completed"
             found = [[change["word"], change["document"], change["documents"]] for change in map(json.loads, server.payloads())]
             assert sorted(found) == sorted(wanted), "every change once"
+            last = job.status()
+            assert last is not None and last.attempt > 1
+            assert {attempt for attempt, _ in server.fences()} == {last.attempt}, "whoever was replaced is refused"
     lengths: Counter[str] = Counter()
     for word, _, documents in found:
         lengths[word] += 1

@@ -5,52 +5,26 @@ A topic that would lose entries is refused; a broker that dies or hangs loses no
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from flamestream.adapters import journals
-from flamestream.adapters.journals import JournalConfig, KafkaJournal
 from flamestream.adapters.kafka import partitions
 from flamestream.adapters.kafka.clients import Secret
 from flamestream.adapters.kafka.own_topics import settings_of
 from flamestream.adapters.reactor import EpollReactor
-from flamestream.core.events import Event, JournalFailed, SourceFailed
+from flamestream.core.events import JournalFailed, SourceFailed
 from flamestream.model.payload import decode_many, encode_many
 from support.eventually import eventually
-from support.journal_worker import FRONT, Worker
+from support.journal_worker import FRONT
 from support.kafka_broker import Broker
 from support.kafka_broker.secure import PASSWORD, SecureBroker
+from support.kafka_journal import JOB, JournalTopic, failures
 from support.loops import reactor, turn_until
 
-JOB = "default.index"
 QUICKLY_CLEANED: dict[str, str] = {
     "cleanup_policy": "compact", "segment_bytes": "1048576", "segment_ms": "300", "min_cleanable_dirty_ratio": "0.001",
     "delete_retention_ms": "0",
 }  # fmt: skip
-
-
-class Topic:
-    """A topic, and workers whose journal it is."""
-
-    def __init__(self, loop: EpollReactor, broker: Broker, name: str = "", access: dict[str, Any] | None = None) -> None:
-        self.loop, self.broker, self.name = loop, broker, name or f"journal-{uuid4().hex[:8]}"
-        self.config = JournalConfig(kafka=KafkaJournal(**(access or {"brokers": broker.address}), topic=self.name), keep=False)
-
-    def worker(self, attempt: int) -> Worker:
-        return Worker(self.loop, attempt, lambda post: journals.build(self.config, JOB, 4, self.loop, post))
-
-    def everything(self) -> list[int]:
-        return [each.time for each in journals.everything(self.config, JOB, FRONT)]
-
-    def refusal(self) -> str:
-        """Of a topic that may not be one."""
-        worker = self.worker(1)
-        worker.ask_to_seal()
-        event = worker.next()
-        assert isinstance(event, SourceFailed) and event.category == "user", event
-        return event.message
 
 
 @pytest.fixture
@@ -60,18 +34,14 @@ def loop() -> Iterator[EpollReactor]:
 
 
 @pytest.fixture
-def topic(loop: EpollReactor, broker: Broker) -> Topic:
-    return Topic(loop, broker)
-
-
-def failures(events: list[Event]) -> list[Event]:
-    return [event for event in events if isinstance(event, JournalFailed)]
+def topic(loop: EpollReactor, broker: Broker) -> JournalTopic:
+    return JournalTopic(loop, broker)
 
 
 # --- the topic ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_topic_is_made_compacted_with_a_partition_for_each_front(topic: Topic) -> None:
+def test_the_topic_is_made_compacted_with_a_partition_for_each_front(topic: JournalTopic) -> None:
     topic.worker(1).seal()
     admin = topic.broker.admin()
     assert len(admin.list_topics(topic.name).topics[topic.name].partitions) == 4
@@ -81,16 +51,16 @@ def test_the_topic_is_made_compacted_with_a_partition_for_each_front(topic: Topi
 
 
 def test_a_topic_whose_records_expire_is_refused(loop: EpollReactor, broker: Broker) -> None:
-    message = Topic(loop, broker, broker.topic(4, cleanup_policy="delete")).refusal()
+    message = JournalTopic(loop, broker, broker.topic(4, cleanup_policy="delete")).refusal()
     assert "cleanup.policy is delete" in message and "must be compact" in message
 
 
 def test_a_topic_with_too_few_partitions_is_refused(loop: EpollReactor, broker: Broker) -> None:
-    assert "it has 2 partitions" in Topic(loop, broker, broker.topic(2, cleanup_policy="compact")).refusal()
+    assert "it has 2 partitions" in JournalTopic(loop, broker, broker.topic(2, cleanup_policy="compact")).refusal()
 
 
 def test_a_topic_of_another_job_is_refused(loop: EpollReactor, broker: Broker) -> None:
-    topic = Topic(loop, broker, broker.topic(4, cleanup_policy="compact"))
+    topic = JournalTopic(loop, broker, broker.topic(4, cleanup_policy="compact"))
     broker.write(topic.name, b"x", partition=FRONT, key=b"a cat")
     assert "name another" in topic.refusal()
 
@@ -98,7 +68,7 @@ def test_a_topic_of_another_job_is_refused(loop: EpollReactor, broker: Broker) -
 # --- trouble ------------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_broker_killed_between_is_told_once_and_loses_nothing(topic: Topic) -> None:
+def test_a_broker_killed_between_is_told_once_and_loses_nothing(topic: JournalTopic) -> None:
     worker = topic.worker(1)
     worker.seal()
     worker.wrote(10)
@@ -112,7 +82,7 @@ def test_a_broker_killed_between_is_told_once_and_loses_nothing(topic: Topic) ->
     assert topic.worker(2).seal() == [10, 20, 30]
 
 
-def test_a_broker_killed_while_entries_are_on_their_way_loses_none_that_was_reported(topic: Topic) -> None:
+def test_a_broker_killed_while_entries_are_on_their_way_loses_none_that_was_reported(topic: JournalTopic) -> None:
     worker = topic.worker(1)
     worker.seal()
     worker.wrote(10)
@@ -126,7 +96,7 @@ def test_a_broker_killed_while_entries_are_on_their_way_loses_none_that_was_repo
     assert topic.worker(2).seal() == [10, 20]
 
 
-def test_a_seal_waits_for_the_broker_and_says_so(topic: Topic) -> None:
+def test_a_seal_waits_for_the_broker_and_says_so(topic: JournalTopic) -> None:
     first = topic.worker(1)
     first.seal()
     first.wrote(10)
@@ -142,7 +112,7 @@ def test_a_seal_waits_for_the_broker_and_says_so(topic: Topic) -> None:
     assert [each.time for each in second.next().entries] == [10]  # type: ignore[union-attr]
 
 
-def test_a_broker_that_hangs_for_longer_than_a_try_gets_each_entry_once(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_hangs_for_longer_than_a_try_gets_each_entry_once(topic: JournalTopic, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partitions, "DELIVERY_SECONDS", 1.0)
     worker = topic.worker(1)
     worker.seal()
@@ -163,7 +133,7 @@ def test_a_broker_that_hangs_for_longer_than_a_try_gets_each_entry_once(topic: T
 
 
 def test_an_entry_that_is_too_large_stops_the_job_with_the_way_out_and_loses_nothing(loop: EpollReactor, broker: Broker) -> None:
-    topic = Topic(loop, broker, broker.topic(4, cleanup_policy="compact", max_message_bytes="20000"))
+    topic = JournalTopic(loop, broker, broker.topic(4, cleanup_policy="compact", max_message_bytes="20000"))
     worker = topic.worker(1)
     worker.seal()
     fits = encode_many(["x" * 15_000])
@@ -181,7 +151,7 @@ def test_an_entry_that_is_too_large_stops_the_job_with_the_way_out_and_loses_not
 
 def test_behind_the_brokers_cleaner_what_counts_is_the_same(loop: EpollReactor, broker: Broker) -> None:
     """Each attempt writes once more behind the next one's seal; the last one trims; the first one wakes up when the cleaner was there."""
-    topic = Topic(loop, broker, broker.topic(4, **QUICKLY_CLEANED))
+    topic = JournalTopic(loop, broker, broker.topic(4, **QUICKLY_CLEANED))
     asleep = before = topic.worker(1)
     asleep.seal()
     for attempt in range(2, 6):
@@ -222,7 +192,7 @@ def test_it_logs_in_with_a_secret_from_a_file(loop: EpollReactor, tmp_path: Path
         password.write_text(PASSWORD)
         access = server.access("PLAIN", {})
         access["secrets"] = {"sasl.password": Secret(file=str(password))}
-        topic = Topic(loop, server, "index-journal", access)
+        topic = JournalTopic(loop, server, "index-journal", access)
         server.allow("TOPIC", "index-journal", "CREATE", "DESCRIBE", "DESCRIBE_CONFIGS", "READ", "WRITE")
         server.allow("GROUP", f"flamestream-{JOB}-journal", "READ")
         worker = topic.worker(1)

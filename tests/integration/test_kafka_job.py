@@ -21,7 +21,8 @@ from flamestream.testing.reference import interpret
 from support.cli_job import REPOSITORY, CliJob, explained
 from support.documents import texts
 from support.eventually import eventually
-from support.kafka_broker import QUIET, Broker
+from support.kafka_broker import Broker
+from support.kafka_broker.topics import QUIET
 from support.kills import Killer, Role, drawn
 
 INDEX = REPOSITORY / "benchmarks" / "workload.py"

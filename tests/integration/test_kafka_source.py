@@ -28,7 +28,8 @@ from flamestream.testing.producer_contract import (
 )
 from flamestream.testing.producer_outages import check_gives_the_rest_behind_a_killed_server
 from support.eventually import eventually
-from support.kafka_broker import QUIET, Broker
+from support.kafka_broker import Broker
+from support.kafka_broker.topics import QUIET
 from support.kafka_places import Following, ReadTopic
 
 WORDS = [f"wörd {number}" for number in range(RECORDS)]

@@ -54,6 +54,11 @@ class Example:
             rows = database.execute("SELECT slot, sequence, items FROM results ORDER BY n").fetchall()
         return [(slot, sequence, b64decode(items)) for slot, sequence, items in rows]
 
+    def fences(self) -> set[tuple[int, int]]:
+        """Attempt and layout under which its slots are open."""
+        with closing(sqlite3.connect(self.database)) as database:
+            return set(database.execute("SELECT DISTINCT attempt, layout FROM slots"))
+
     def payloads(self) -> list[str]:
         """Of every item, as JSON, in the order they came."""
         if not self.database.exists():

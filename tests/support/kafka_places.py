@@ -16,13 +16,13 @@ from flamestream.ports import Consumer, Post, Producer, Reactor
 from flamestream.testing.consumer_contract import SINK
 from flamestream.testing.port_driver import PortDriver
 from flamestream.testing.producer_contract import FRONT, PLENTY, Front
-from support.kafka_broker import Broker
+from support.kafka_broker.topics import Kafka
 
 
 class ReadTopic:
     """A topic with one partition of ten records, unless said otherwise."""
 
-    def __init__(self, broker: Broker, *words: str, name: str = "", partitions: int = 1, **spec: Any) -> None:
+    def __init__(self, broker: Kafka, *words: str, name: str = "", partitions: int = 1, **spec: Any) -> None:
         self.broker, self.payloads = broker, list(words)
         self.name = name or broker.topic(partitions)
         self.partition = self.named(0)
@@ -80,7 +80,7 @@ class Following:
 class WrittenTopic:
     """A topic that the sink writes to, with values that can be read back."""
 
-    def __init__(self, broker: Broker, form: str, **more: Any) -> None:
+    def __init__(self, broker: Kafka, form: str, **more: Any) -> None:
         self.broker = broker
         self.name = broker.topic(3)
         self.committed = form == "transactional"

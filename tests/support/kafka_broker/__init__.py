@@ -1,4 +1,4 @@
-"""A real Kafka broker, one KRaft node: its jars from Maven Central, fetched once into the checkout's `.cache`.
+"""A real Kafka broker, one KRaft node (cluster.py has several): its jars from Maven Central, fetched once into the checkout's `.cache`.
 
 `FLAMESTREAM_KAFKA_JARS` names a folder of a Kafka's jars to use instead (its `libs`). Where there is neither that, nor fetched ones, nor
 a Maven that fetches (installed by apt-get for root), the tests that need it are skipped, and say so.
@@ -9,18 +9,16 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException
 
 from flamestream.adapters.java import QUICK, find_java
 from support.eventually import eventually
 from support.installing import CACHE, SECONDS, install, one_at_a_time
+from support.kafka_broker.topics import Kafka
 from support.processes import kill, suspend
 
 HERE = Path(__file__).parent
@@ -51,7 +49,6 @@ SETTINGS = {
     "num.network.threads": "2",
     "num.io.threads": "4",
 }
-QUIET: dict[str, Any] = {"log_level": 0}
 
 
 def jars() -> Path:
@@ -77,19 +74,25 @@ def _fetch() -> None:
     made.rename(JARS)
 
 
-class Broker:
+class Broker(Kafka):
     """One broker on ports of its own; what it keeps is in `folder`. `more` are settings of server.properties."""
 
-    def __init__(self, folder: Path, more: Mapping[str, str] = {}) -> None:  # never changed
+    def __init__(self, folder: Path, more: Mapping[str, str] = {}, megabytes: int = 384) -> None:  # never changed
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.port, self._control = _two_free_ports()
-        self._more = dict(more)
+        self.port, self._control_port = _two_free_ports()
+        self.more = dict(more)
+        self._megabytes = megabytes
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def control(self) -> str:
+        """Where controllers reach it."""
+        return f"127.0.0.1:{self._control_port}"
 
     @property
     def up(self) -> bool:
@@ -99,6 +102,11 @@ class Broker:
 
     def start(self) -> None:
         """Back when it answers."""
+        self.launch()
+        eventually(self.answers, "the Kafka broker answers", within=90)
+
+    def launch(self) -> None:
+        """As `start`, without waiting."""
         self._configure()
         if not (self._folder / "data" / "meta.properties").exists():
             subprocess.run(
@@ -106,7 +114,6 @@ class Broker:
             )
         with open(self._folder / "log", "ab") as log:
             self._process = subprocess.Popen(self._java("kafka.Kafka"), stdout=log, stderr=log)
-        eventually(self._answers, "the Kafka broker answers", within=90)
 
     def kill(self) -> None:
         """SIGKILL, and back when it is dead."""
@@ -126,90 +133,27 @@ class Broker:
 
     def _configure(self) -> None:
         addresses = {
-            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{self._control}",
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://{self.control}",
             "advertised.listeners": f"PLAINTEXT://{self.address}",
-            "controller.quorum.voters": f"1@127.0.0.1:{self._control}",
+            "controller.quorum.voters": f"1@{self.control}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": str(self._folder / "data"),
         }
-        settings = {**SETTINGS, **addresses, **self._more}
+        settings = {**SETTINGS, **addresses, **self.more}
         (self._folder / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 
     def _java(self, *command: str) -> list[str]:
         paths = ":".join(sorted(str(jar) for jar in jars().glob("*.jar")))
-        options = ["-Xms128m", "-Xmx384m", f"-Dlog4j2.configurationFile={HERE / 'log4j2.yaml'}", "-cp", paths]
+        options = ["-Xms128m", f"-Xmx{self._megabytes}m", f"-Dlog4j2.configurationFile={HERE / 'log4j2.yaml'}", "-cp", paths]
         return [str(find_java().launcher), *QUICK, *options, *command, str(self._folder / "server.properties")]
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, f"the broker has ended: {(self._folder / 'log').read_text()[-2000:]}"
         try:
             return bool(self.admin().list_topics(timeout=1).brokers)
         except KafkaException:
             return False
-
-    # --- what is in it --------------------------------------------------------------------------------------------------------------
-
-    def admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.address, **QUIET})
-
-    def admin_call(self, call: Callable[[AdminClient], Mapping[Any, Any]]) -> None:
-        """Something asked of the broker, and its answers."""
-        admin = self.admin()
-        for answer in call(admin).values():
-            answer.result(30)
-
-    def topic(self, partitions: int = 1, name: str = "", **settings: str) -> str:
-        """A new topic; underscores in names of settings stand for dots."""
-        name = name or f"topic-{uuid4().hex[:8]}"
-        config = {key.replace("_", "."): value for key, value in settings.items()}
-        admin = self.admin()  # kept until the answer: its end ends what it was asked
-        admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(30)
-        return name
-
-    def write(self, topic: str, *values: bytes | None, partition: int = 0, **settings: Any) -> None:
-        """Durable when it returns. `settings` of `produce`."""
-        producer = Producer({"bootstrap.servers": self.address, "linger.ms": 0, "enable.idempotence": True, **QUIET})
-        errors: list[KafkaError | None] = []
-        for value in values:
-            producer.produce(topic, value, partition=partition, on_delivery=lambda error, _: errors.append(error), **settings)
-        assert producer.flush(30) == 0
-        assert not any(errors), errors
-
-    def read(self, topic: str, committed: bool = True, *, decided: bool = False) -> list[Message]:
-        """Everything that it holds now, partition by partition.
-
-        A commit is acknowledged before all partitions have heard of it: with `decided`, transactions under way are waited for.
-        """
-        isolation = "read_committed" if committed else "read_uncommitted"
-        own = {"group.id": "tests", "isolation.level": isolation, "auto.offset.reset": "earliest", "enable.partition.eof": True}
-        consumer = Consumer({"bootstrap.servers": self.address, "fetch.wait.max.ms": 10, "enable.auto.commit": False, **own, **QUIET})
-        left = set(consumer.list_topics(topic, 10).topics[topic].partitions)
-        ends = self._ends(topic, left) if decided else {}
-        consumer.assign([TopicPartition(topic, number, 0) for number in left])
-        found: dict[int, list[Message]] = {number: [] for number in left}
-        while left:
-            message = consumer.poll(30)
-            assert message is not None, f"topic {topic} was not read to its end"
-            number = message.partition()
-            assert number is not None
-            if (error := message.error()) is None:
-                found[number].append(message)
-            else:
-                assert error.code() == KafkaError._PARTITION_EOF, error
-                offset = message.offset()
-                assert offset is not None
-                if offset >= ends.get(number, 0):
-                    left.discard(number)
-        consumer.close()
-        return [message for number in sorted(found) for message in found[number]]
-
-    def _ends(self, topic: str, numbers: Iterable[int]) -> dict[int, int]:
-        own = {"group.id": "tests", "isolation.level": "read_uncommitted"}
-        consumer = Consumer({"bootstrap.servers": self.address, **own, **QUIET})
-        found = {number: consumer.get_watermark_offsets(TopicPartition(topic, number), 10)[1] for number in numbers}
-        consumer.close()
-        return found
 
 
 def _two_free_ports() -> tuple[int, int]:

@@ -35,8 +35,8 @@ class SecureBroker(Broker):
             self._secure_port = one.getsockname()[1]
         self.authority = _certificates(folder)
         plain = f'{_JAAS}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
-        self._more |= {
-            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{self._control},SECURE://{self.secure}",
+        self.more |= {
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://{self.control},SECURE://{self.secure}",
             "advertised.listeners": f"PLAINTEXT://{self.address},SECURE://{self.secure}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:SASL_SSL",
             "listener.name.secure.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",

@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
 DELIVERY_SECONDS: Final = 10.0
 CHECKED_SECONDS: Final = 5.0
 """So that the partitions of one recovery ask once what the topic is like."""
+LOOK_SECONDS: Final = 0.05
+"""Between two looks for a topic that was made."""
 READS: Final = 20
 """How often a read begins anew before it gives up for now."""
 ENVELOPE: Final = 4096
@@ -56,12 +58,7 @@ class KafkaPartitions:
         if self.largest and time.monotonic() < self._checked + CHECKED_SECONDS:
             return
         admin = self._clients.admin()
-        found = self._replicas(admin)
-        if not found:
-            self._create(admin)
-            found = self._replicas(admin)
-        if not found:
-            raise BrokersAway(f"{self._where} was made, and is not known to all brokers yet")
+        found = self._replicas(admin) or self._created(admin)
         try:
             settings = settings_of(admin, self.name, f"{self._where}: reading its settings, which a journal must know")
         except NoSuchTopic as error:
@@ -79,6 +76,16 @@ class KafkaPartitions:
             return described(self._clients, admin, ask(admin, self.name), self._where).replicas
         except NoSuchTopic:
             return []
+
+    def _created(self, admin: "AdminClient") -> list[int]:
+        """As `_replicas`. The brokers of a cluster learn of it one after the other."""
+        self._create(admin)
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while not (found := self._replicas(admin)):
+            if time.monotonic() > deadline:
+                raise BrokersAway(f"{self._where} was made, and is not known to all brokers yet")
+            time.sleep(LOOK_SECONDS)
+        return found
 
     def _create(self, admin: "AdminClient") -> None:
         where = f"{self._where}: creating it with {self._partitions} partitions and {SETTINGS}"

@@ -1,0 +1,105 @@
+"""A real schema registry: Apicurio, which answers as Confluent's does; its program from Maven Central, fetched once into `.cache` (140 MB).
+
+It keeps what it is told in memory: killed and started again it is empty. Where there is no Maven, the tests that need it are skipped.
+"""
+
+import json
+import shutil
+import subprocess
+import tarfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flamestream.adapters.java import QUICK, find_java
+from support.eventually import eventually
+from support.installing import CACHE, SECONDS, install, one_at_a_time
+from support.ports import free_port
+from support.processes import kill
+
+VERSION = "2.6.13.Final"
+PROGRAM = CACHE / f"apicurio-{VERSION}"
+CONTENT = "application/vnd.schemaregistry.v1+json"
+
+
+class Apicurio:
+    """Its Confluent-compatible API is at `url`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._port = folder, free_port()
+        self.url = f"http://127.0.0.1:{self._port}/apis/ccompat/v7"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Back when it answers."""
+        options = ["-Xmx256m", "-Dquarkus.http.host=127.0.0.1", f"-Dquarkus.http.port={self._port}"]
+        with open(self._folder / "log", "ab") as log:
+            command = [find_java().launcher, *QUICK, *options, "-jar", _program()]
+            self._process = subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log)
+        eventually(self._answers, "the registry answers", within=60)
+
+    def kill(self) -> None:
+        """SIGKILL, and back when it is dead."""
+        if self._process is not None:
+            kill(self._process.pid)
+            self._process.wait()
+            self._process = None
+
+    def register(self, subject: str, schema: Any, **more: Any) -> int:
+        """The schema's id. `more`: further fields of the request."""
+        body = json.dumps({"schema": json.dumps(schema), **more}).encode()
+        request = urllib.request.Request(f"{self.url}/subjects/{subject}/versions", body, {"Content-Type": CONTENT})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return int(json.load(answer)["id"])
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, f"the registry has ended: {(self._folder / 'log').read_text()[-2000:]}"
+        try:
+            with urllib.request.urlopen(f"{self.url}/subjects", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+
+@contextmanager
+def apicurio(folder: Path) -> Iterator[Apicurio]:
+    """A started one."""
+    made = Apicurio(folder)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.kill()
+
+
+def _program() -> Path:
+    with one_at_a_time():
+        if not PROGRAM.exists():
+            _fetch()
+    (program,) = PROGRAM.glob("*-runner.jar")
+    return program
+
+
+def _fetch() -> None:
+    if shutil.which("mvn") is None:
+        install("maven")
+    if shutil.which("mvn") is None:
+        pytest.skip("no schema registry: install Maven to have Apicurio fetched")
+    made = PROGRAM.with_name(f"{PROGRAM.name}-unpacking")
+    shutil.rmtree(made, ignore_errors=True)
+    artifact = f"-Dartifact=io.apicurio:apicurio-registry-app:{VERSION}:tar.gz:all"
+    command = ["mvn", "-q", "-B", "dependency:copy", artifact, f"-DoutputDirectory={made}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    if done.returncode:
+        pytest.skip(f"no schema registry: Maven could not fetch Apicurio: {done.stdout.strip()[-500:]}")
+    (packed,) = made.glob("*.tar.gz")
+    with tarfile.open(packed) as archive:
+        archive.extractall(made, filter="data")
+    packed.unlink()
+    made.rename(PROGRAM)

@@ -24,6 +24,7 @@ import struct
 import sys
 import threading
 import time
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -230,7 +231,11 @@ class Outside:
         times = [since, *(when for when, _ in list(self.deliveries) if when >= since)]
         gaps = sorted(((b - a) * 1e3, b) for a, b in itertools.pairwise(times))
         longest, ended = gaps[-1] if gaps else (0.0, 0.0)
-        return {"gap_ms": round(longest, 1), "ended_after_s": round(ended - since, 3), "deliveries": len(times) - 1}
+        clock = time.time() - time.monotonic()
+        ends = [
+            [round(ms), datetime.fromtimestamp(end + clock, UTC).isoformat(timespec="milliseconds")[11:-6]] for ms, end in gaps[-1:-5:-1]
+        ]
+        return {"gap_ms": round(longest, 1), "ended_after_s": round(ended - since, 3), "deliveries": len(times) - 1, "longest": ends}
 
     def latency(self, first: int, last: int) -> dict[str, Any]:
         """From when a document was due to leave to when its last change was received."""

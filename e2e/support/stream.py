@@ -63,6 +63,7 @@ class Stream:
                 "containers": [{
                     "name": self.outside, "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": ["python3", "/e2e/outside.py"],
                     "env": [{"name": "WORDS", "value": str(self.words)}],
+                    "resources": {"requests": {"cpu": "200m"}},  # without, it gets a processor last, and gaps of its own
                     "securityContext": _SECURITY,
                     "volumeMounts": [{"name": "code", "mountPath": "/e2e"}, {"name": "app", "mountPath": "/opt/flamestream/app"}],
                     "readinessProbe": {"tcpSocket": {"port": 7003}, "periodSeconds": 1},

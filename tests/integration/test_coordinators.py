@@ -164,7 +164,7 @@ def test_a_retired_address_hands_its_slots_over_and_is_let_in_no_more(leader: Le
     leader.wait(job.name, lambda status: runs(status) and len(status.workers) == 2)
     job.start_worker()
     leader.wait(job.name, lambda status: bool(status.standbys))
-    leader.coordinators.retire(job.name, "127.0.0.2")
+    leader.coordinators.retire(job.name, ["127.0.0.2"])
     after = leader.wait(job.name, lambda status: runs(status) and {worker.worker for worker in status.workers} == {"w1", "w2"})
     assert after.standbys == []
     assert "w0" not in {member.worker for member in leader.coordinators.members(job.name)}

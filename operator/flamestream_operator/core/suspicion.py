@@ -1,0 +1,46 @@
+"""Suspicion: nodes that seem to be lost seconds before Kubernetes says so, by what the coordinator hears of their workers.
+
+Kubernetes calls a node not ready after 40 s or more without a word; workers are missed after two. What is done on a suspicion can be taken
+back: a driver there gets a successor beside it, elsewhere, which is given up if the node comes back first. Pods of a node are removed
+only when Kubernetes says that it is not ready.
+
+Does not: suspect anything while nobody at all is connected (then it may be our own network), or just after this operator began to lead.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from flamestream_operator.core.seen import Seen, ip_of, is_going, node_of, phase_of, was_connected
+from flamestream_operator.objects.meta import Object
+
+AWAY_FOR: Final = 2.5
+"""Seconds that all workers of a node have been away: a worker alone that is started again by Spark is back after one."""
+
+SETTLES: Final = 4.0
+"""Seconds in which everybody finds a new leader."""
+
+
+def suspects(seen: Seen) -> frozenset[str]:
+    """Nodes of which every worker that was connected has gone without a word."""
+    if seen.coordinated is None or not seen.coordinated.members or seen.now - seen.coordinated.since < SETTLES:
+        return frozenset()
+    pods = list(_workers(seen))
+    nodes = {node_of(pod) for pod in pods} - {""} - seen.dead_nodes
+    return frozenset(node for node in nodes if all(_is_away(seen, pod) for pod in pods if node_of(pod) == node))
+
+
+def someone_is_away(seen: Seen) -> bool:
+    """Time alone may make it a suspicion."""
+    return any(ip_of(pod) in seen.away for pod in _workers(seen) if node_of(pod) not in seen.dead_nodes)
+
+
+def _workers(seen: Seen) -> Iterable[Object]:
+    """Pods whose workers should be connected."""
+    for pod in seen.of_role("worker"):
+        if phase_of(pod) == "Running" and was_connected(pod) and not is_going(pod) and ip_of(pod) not in seen.retired:
+            yield pod
+
+
+def _is_away(seen: Seen, pod: Object) -> bool:
+    since = seen.away.get(ip_of(pod))
+    return since is not None and seen.now - since >= AWAY_FOR

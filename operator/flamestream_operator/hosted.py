@@ -121,6 +121,9 @@ class Hosted:
         """By name."""
         inside = self._host.status.workers if self._host else ()
         found = sorted(self._hellos.items())
+        if self._host is not None and self._host.finish is None:  # one that fell silent was let go without a word from its link
+            known = {*inside, *self._host.status.standbys}
+            found = [each for each in found if each[0] in known]
         return tuple(
             Member(worker, hello.address, since, worker not in inside, worker in inside or self._is_warm(worker))
             for worker, (hello, since) in found

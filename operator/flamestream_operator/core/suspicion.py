@@ -4,7 +4,8 @@ Kubernetes calls a node not ready after 40 s or more without a word; workers are
 back: a driver there gets a successor beside it, elsewhere, which is given up if the node comes back first. Pods of a node are removed
 only when Kubernetes says that it is not ready.
 
-Does not: suspect anything while nobody at all is connected (then it may be our own network), or just after this operator began to lead.
+Does not: suspect anything while nobody at all is connected (then it may be our own network), or
+before a new leader's coordinator has found the stream's workers, or recovered it.
 """
 
 from collections.abc import Iterable
@@ -16,22 +17,21 @@ from flamestream_operator.objects.meta import Object
 AWAY_FOR: Final = 2.5
 """Seconds that all workers of a node have been away: a worker alone that is started again by Spark is back after one."""
 
-SETTLES: Final = 4.0
-"""Seconds in which everybody finds a new leader."""
-
 
 def suspects(seen: Seen) -> frozenset[str]:
     """Nodes of which every worker that was connected has gone without a word."""
-    if seen.coordinated is None or not seen.coordinated.members or seen.now - seen.coordinated.since < SETTLES:
+    if seen.coordinated is None or not seen.coordinated.members or seen.coordinated.status.phase != "running":
         return frozenset()
     pods = list(_workers(seen))
     nodes = {node_of(pod) for pod in pods} - {""} - seen.dead_nodes
     return frozenset(node for node in nodes if all(_is_away(seen, pod) for pod in pods if node_of(pod) == node))
 
 
-def someone_is_away(seen: Seen) -> bool:
-    """Time alone may make it a suspicion."""
-    return any(ip_of(pod) in seen.away for pod in _workers(seen) if node_of(pod) not in seen.dead_nodes)
+def due_in(seen: Seen) -> float | None:
+    """Seconds until time alone may make it a suspicion; None: nobody is away, or it is one."""
+    since = [seen.away.get(ip_of(pod)) for pod in _workers(seen) if node_of(pod) not in seen.dead_nodes]
+    left = [AWAY_FOR - (seen.now - each) for each in since if each is not None]
+    return min((each for each in left if each > 0), default=None)
 
 
 def _workers(seen: Seen) -> Iterable[Object]:

@@ -19,6 +19,7 @@ import gc
 import itertools
 import json
 import os
+import select
 import selectors
 import socket
 import struct
@@ -39,6 +40,8 @@ CHUNK = 1 << 18
 WORDS = int(os.environ.get("WORDS", "250"))
 SLOTS = 256
 TICK = 0.05
+FULL = 0.005
+"""Seconds between two looks at a reader that takes nothing."""
 
 
 def documents() -> list[str]:
@@ -102,7 +105,8 @@ class Outside:
         self._source: Peer | None = None
         self._attempt = -1
         self._at = -1
-        self._told_end = False
+        self._told_end = self._full = False
+        """`_full`: the reader takes nothing, perhaps it is cut off: the consumer, which is in this loop too, must not wait for it."""
         self._last: dict[int, list[Any]] = {}
         self._fences: dict[int, list[int]] = {}
         self._selector = selectors.DefaultSelector()
@@ -118,7 +122,7 @@ class Outside:
         """For ever."""
         while True:
             ready = self._source is not None and 0 <= self._at < self.wanted
-            wait = max(0.0, min(TICK, self._due - time.monotonic())) if ready else TICK
+            wait = max(FULL if self._full else 0.0, min(TICK, self._due - time.monotonic())) if ready else TICK
             for key, _ in self._selector.select(wait):
                 key.data()
             self._send_due()
@@ -162,6 +166,9 @@ class Outside:
         while self._source is not None and 0 <= self._at < self.wanted:
             again = self._at < len(self.sent)
             if not again and self.rate and self._due > time.monotonic():
+                return
+            self._full = not select.select([], [self._source.socket], [], 0)[1]
+            if self._full:
                 return
             if not self._source.send(struct.pack(">Q", self._at) + self.text(self._at).encode()):
                 self._drop(self._source)

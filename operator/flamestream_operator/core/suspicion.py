@@ -14,13 +14,15 @@ from typing import Final
 from flamestream_operator.core.seen import Seen, ip_of, is_going, node_of, phase_of, was_connected
 from flamestream_operator.objects.meta import Object
 
-AWAY_FOR: Final = 2.5
+AWAY_FOR: Final = 2.0
 """Seconds that all workers of a node have been away: a worker alone that is started again by Spark is back after one."""
+_DECIDED: Final = ("running", "recovering")
+"""The coordinator knows who is there."""
 
 
 def suspects(seen: Seen) -> frozenset[str]:
     """Nodes of which every worker that was connected has gone without a word."""
-    if seen.coordinated is None or not seen.coordinated.members or seen.coordinated.status.phase != "running":
+    if seen.coordinated is None or not seen.coordinated.members or seen.coordinated.status.phase not in _DECIDED:
         return frozenset()
     pods = list(_workers(seen))
     nodes = {node_of(pod) for pod in pods} - {""} - seen.dead_nodes

@@ -154,7 +154,7 @@ def _fenced(seen: Seen, pod: Object) -> bool:
 
 def _workers(seen: Seen, status: JobResourceStatus, replicas: int) -> Iterator[do.Action]:
     active = status.run.stage in _HOSTED and seen.coordinated is not None
-    connected = _connected(seen)
+    connected = {member.ip for member in seen.coordinated.members} if seen.coordinated is not None else set()
     if active:
         yield from _leaving(seen, replicas)
     for pod in seen.of_role("worker"):
@@ -172,13 +172,11 @@ def _leaving(seen: Seen, replicas: int) -> Iterator[do.Action]:
     if not ips:
         return
     drained = {node_of(pod) for pod in pods if ip_of(pod) in ips} & seen.closed_nodes
-    stay = [pod for pod in pods if not is_going(pod) and ip_of(pod) not in seen.retired and ip_of(pod) in _connected(seen)]
+    stay = [pod for pod in pods if not is_going(pod) and ip_of(pod) not in seen.retired]
     beside = tuple(ip_of(pod) for pod in stay if node_of(pod) in drained)
-    yield do.Retire(ips, beside if len(stay) - len(beside) >= replicas else ())
-
-
-def _connected(seen: Seen) -> set[str]:
-    return {member.ip for member in seen.coordinated.members} if seen.coordinated is not None else set()
+    able = {member.ip for member in (seen.coordinated.members if seen.coordinated is not None else ()) if member.warm}
+    enough = sum(node_of(pod) not in drained and ip_of(pod) in able for pod in stay) >= replicas
+    yield do.Retire(ips, beside if enough else ())
 
 
 def _on_dead_node(seen: Seen, pod: Object, active: bool) -> Iterator[do.Action]:

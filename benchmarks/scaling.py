@@ -196,7 +196,8 @@ def plan_of(drawn: Plan, workers: int, records: list[SimRecord], interval: int, 
     settings = tuple(FrontSettings(FrontId(number), source, timed=False, replayable=False) for number in range(fronts))
     worker = replace(
         drawn.worker, slots=SLOTS, fronts=settings, dead_letter=None,
-        credit_runs=1024, credit_bytes=8 << 20, delivery_items=8192, heartbeat=100 * MS, slice_size=128, debug=False,
+        credit_runs=1024, credit_bytes=8 << 20, delivery_items=8192, heartbeat=100 * MS, slice_size=128,
+        slice_bytes=64 << 10, upload_bytes=64 << 20, debug=False,
     )  # fmt: skip
     coordinator = replace(
         drawn.coordinator, workers=workers, fronts=fronts, slots=SLOTS, interval_us=interval, epoch_timeout_us=60 * SECOND,

@@ -279,18 +279,20 @@ impl Flow {
 
     // --- state ------------------------------------------------------------------------------------------------------------------
 
-    /// Numbers of the buckets that changed since the committed cut.
-    fn dirty(&mut self, operation: usize) -> PyResult<Vec<u32>> {
-        Ok(with_table!(self.state_mut(operation)?, table => table.dirty.clone()))
+    /// What changed since the committed cut is what `rows` goes through.
+    fn begin_rows(&mut self, operation: usize) -> PyResult<()> {
+        with_table!(self.state_mut(operation)?, table => table.begin_rows());
+        Ok(())
     }
 
-    /// What changed of some buckets between two cuts: `row(operation, slot, key, epoch, is it full, state)` or None for each.
+    /// What changed of the next `count` buckets between two cuts: `row(operation, slot, key, epoch, is it full, state)` or None for each.
     fn rows<'py>(
-        &mut self, operation: usize, buckets: Vec<u32>, epoch: u64, committed: &[u8], cut: &[u8], row: &Bound<'py, PyAny>,
+        &mut self, operation: usize, count: usize, epoch: u64, committed: &[u8], cut: &[u8], row: &Bound<'py, PyAny>,
     ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
         let (py, committed, cut) = (row.py(), floor_of(committed)?, floor_of(cut)?);
-        let mut rows = Vec::with_capacity(buckets.len());
-        for bucket in buckets {
+        let mut rows = Vec::with_capacity(count);
+        for _ in 0..count {
+            let Some(bucket) = with_table!(self.state_mut(operation)?, table => table.encoding.pop()) else { break };
             let made = match self.state_mut(operation)? {
                 State::Grouping(state) => state.row(py, bucket, &committed, &cut)?,
                 State::Reduce(state) => state.row(py, bucket, &committed, &cut)?,

@@ -77,13 +77,15 @@ pub struct Table<C> {
     by_key: HashTable<u32>,
     hasher: DefaultHashBuilder,
     pub dirty: Vec<u32>,
+    /// Those that were so when the rows of a snapshot began, last one first.
+    pub encoding: Vec<u32>,
     /// Buckets that the trimming behind a commit still has to visit.
     visiting: Vec<u32>,
 }
 
 impl<C: Content> Table<C> {
     pub fn new() -> Self {
-        Table { buckets: Vec::new(), free: Vec::new(), by_key: HashTable::new(), hasher: DefaultHashBuilder::default(), dirty: Vec::new(), visiting: Vec::new() }
+        Table { buckets: Vec::new(), free: Vec::new(), by_key: HashTable::new(), hasher: DefaultHashBuilder::default(), dirty: Vec::new(), encoding: Vec::new(), visiting: Vec::new() }
     }
 
     pub fn find(&self, key: &[u8]) -> Option<u32> {
@@ -145,6 +147,10 @@ impl<C: Content> Table<C> {
     }
 
     /// A commit: every bucket that changed must be visited. How many those are.
+    pub fn begin_rows(&mut self) {
+        self.encoding = self.dirty.iter().rev().copied().collect();
+    }
+
     pub fn begin_trimming(&mut self) -> usize {
         self.visiting = std::mem::take(&mut self.dirty);
         self.visiting.reverse();

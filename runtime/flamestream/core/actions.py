@@ -122,7 +122,8 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """Write `rows` as segments of `epoch`; merge `compact` into fewer. Names carry epoch, attempt, writer and a nonce."""
+    """Write `rows` as segments of `epoch`; merge `compact` into fewer. Names carry epoch, attempt, writer and a nonce. A great snapshot
+    is several of them, one after the other."""
 
     fence: Fence
     epoch: Epoch

@@ -13,14 +13,15 @@ Keeps: invariants 4 and 5; chores never hold up a pass (invariant 8). Does not: 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from flamestream.core.actions import Action, ToldCoordinator, Upload, Wake
+from flamestream.core.actions import Action, ToldCoordinator, Wake
 from flamestream.core.chain import Row
 from flamestream.core.events import Uploaded, UploadFailed
 from flamestream.core.keyed import KeyedState
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.messages import FrontPosition, Refused, SegmentRef
 from flamestream.core.outputs import Outputs
-from flamestream.core.snapshot import PendingSnapshot
+from flamestream.core.settings import WorkerSettings
+from flamestream.core.snapshot import EncodedRows, PendingSnapshot
 from flamestream.model.ids import Epoch, Fence
 from flamestream.model.time import Time
 
@@ -28,16 +29,12 @@ from flamestream.model.time import Time
 class EpochWork:
     """One worker's, in one attempt. `actions` gathers what must be done."""
 
-    def __init__(
-        self, fence: Fence, cuts: LiveCuts, states: Mapping[int, KeyedState[Any]], slice_size: int, *, remembered: bool = True
-    ) -> None:
-        """`remembered`: consumers know what they were given, and the manifest says so too."""
+    def __init__(self, fence: Fence, cuts: LiveCuts, states: Mapping[int, KeyedState[Any]], settings: WorkerSettings) -> None:
         self.actions: list[Action] = []
         self._fence = fence
         self._cuts = cuts
         self._states = states
-        self._slice = slice_size
-        self._remembered = remembered
+        self._settings = settings
         self._pending: PendingSnapshot | None = None
         self._compact: dict[Epoch, list[SegmentRef]] = {}
         self._chores: list[Iterator[object]] = []
@@ -56,10 +53,9 @@ class EpochWork:
             self.actions.append(ToldCoordinator(Refused(self._fence, epoch, reason)))
             return
         self._cuts.announce(epoch, cut)  # chores that are left come first, and no row is made before them
-        delivered = outputs.released() if self._remembered else []
-        self._pending = PendingSnapshot(
-            self._fence, epoch, cut, self._rows(epoch, cut), fronts, delivered, outputs.needed(cut), outputs.prepare(epoch)
-        )
+        delivered = outputs.released() if self._settings.exactly_once else []  # consumers of others do not know what they were given
+        rows = EncodedRows(self._rows(epoch, cut), self._settings.upload_bytes)
+        self._pending = PendingSnapshot(self._fence, epoch, cut, rows, fronts, delivered, outputs.needed(cut), outputs.prepare(epoch))
 
     def committed(self, epoch: Epoch, cut: Time) -> bool:
         """False if that is not news."""
@@ -91,12 +87,9 @@ class EpochWork:
         """One slice. All output below `settled` is with its consumers."""
         if self._chores:
             self._trim()
-        elif self._pending is not None and self._pending.encoding:
-            self._encode(self._pending)
-        elif self._pending is not None and (accepted := self._pending.accepted(settled)) is not None:
-            self._pending = None
-            self.actions.append(ToldCoordinator(accepted))
-        if self._chores or (self._pending is not None and self._pending.encoding):
+        elif self._pending is not None:
+            self._snapshot(self._pending, settled)
+        if self._chores or (self._pending is not None and self._pending.rows.encoding):
             self.actions.append(Wake())
 
     def finish_chores(self) -> None:
@@ -118,14 +111,19 @@ class EpochWork:
 
     def _trim(self) -> None:
         chore = self._chores[0]
-        for _ in range(self._slice):
+        for _ in range(self._settings.slice_size):
             if next(chore, self) is self:
                 del self._chores[0]
                 break
 
-    def _encode(self, pending: PendingSnapshot) -> None:
-        if pending.encode(self._slice):
-            self.actions.append(Upload(self._fence, pending.epoch, pending.rows, self._compact.pop(pending.epoch, []), pending.held))
+    def _snapshot(self, pending: PendingSnapshot, settled: Time) -> None:
+        if pending.rows.encoding:
+            pending.rows.encode(self._settings.slice_size, self._settings.slice_bytes)
+        if (upload := pending.upload(self._compact.get(pending.epoch, ()))) is not None:
+            self.actions.append(upload)
+        elif (accepted := pending.accepted(settled)) is not None:
+            self._pending = None
+            self.actions.append(ToldCoordinator(accepted))
 
     def _rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
         for state in self._states.values():

@@ -198,9 +198,10 @@ class NativeState:
 
     def rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
         """What changed since the committed cut, a bucket a step (None: nothing after all)."""
-        committed, announced, dirty = floor(self._cuts.committed), floor(cut), self._flow.dirty(self.operation)
-        for first in range(0, len(dirty), AT_ONCE):
-            yield from self._flow.rows(self.operation, dirty[first : first + AT_ONCE], epoch, committed, announced, Row)
+        committed, announced = floor(self._cuts.committed), floor(cut)
+        self._flow.begin_rows(self.operation)
+        while rows := self._flow.rows(self.operation, AT_ONCE, epoch, committed, announced, Row):
+            yield from rows
 
     def committed(self, cut: Time) -> Iterator[None]:
         """Epoch's cut `cut` is committed: forget what only older cuts needed, a bucket a step."""

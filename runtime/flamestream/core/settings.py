@@ -50,5 +50,9 @@ class WorkerSettings:
     """Microseconds between empty frames to every peer, whose sequence shows that an earlier frame was lost."""
     slice_size: int = 128
     """Buckets that a chore (snapshot, trimming) visits in one pass."""
+    slice_bytes: int = 64 << 10
+    """Of rows that are encoded in one pass, about; the last one may be greater."""
+    upload_bytes: int = 16 << 20
+    """Of rows in one upload, about. While one is under way no more than the next one is encoded: this bounds what a snapshot takes."""
     debug: bool = False
     """Run every user function twice and compare, and check that it leaves its input alone."""

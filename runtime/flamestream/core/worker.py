@@ -212,7 +212,7 @@ class Worker:
         self._broken: dict[WorkerId, str] = {}
         self._runs.clear()
         self._told_all.clear()
-        self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings.slice_size, remembered=settings.exactly_once)
+        self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings)
         self._minimal = self._settled_told = cut
         self.flow.reset(layout.owners, self._outputs.barriers)
 

@@ -48,6 +48,7 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
         job="sim", slots=slots, fronts=fronts, python="sim", dead_letter=job.dead_letter, credit_runs=rng.choice([2, 5, 20, 1000]),
         credit_bytes=rng.choice([60, 400, 8 << 20]),
         delivery_items=rng.choice([1, 3, 50, 8192]), heartbeat=20 * MS, slice_size=rng.choice([1, 4, 128]), debug=rng.random() < 0.03,
+        slice_bytes=rng.choice([30, 64 << 10]), upload_bytes=rng.choice([1, 40, 64 << 20]),
     )  # fmt: skip
     return Plan(
         job, sites, worker, _coordinator(rng, job, worker, workers), workers, standbys=rng.choice([0, 0, 1, 2]),

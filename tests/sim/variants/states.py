@@ -8,6 +8,7 @@ from flamestream.core.barrier import Barrier
 from flamestream.core.dataflow import Dataflow
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.rejoin import Rejoin
+from flamestream.core.snapshot import PendingSnapshot
 from flamestream.model import payload as codec
 from flamestream.model.meta import floor
 from flamestream.testing import stores
@@ -78,6 +79,10 @@ def _no_roll_back(self: Rejoin, cut: Any, mine: Any) -> None:
     self._cuts.reset(cut)
 
 
+def _first_durable(self: PendingSnapshot) -> bool:
+    return not self._under_way and (self._all_sent or bool(self._segments))
+
+
 LOST_WORKERS = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK)
 CROWD = directed(Fault.FRAME_DELAY, rate=0.2, spacing=0, worker={"credit_runs": 1000, "credit_bytes": 1 << 20}, plan={"delay": 300})
 DAMAGE = directed(Fault.STORE_DAMAGE, Fault.WORKER_CRASH, times=6, spacing=4_000, coordinator={"interval_us": 5_000})
@@ -88,5 +93,6 @@ VARIANTS = [
     BrokenVariant("buckets collected past a live cut", patch(LiveCuts, _refresh=_only_minimal), LOST_WORKERS),
     BrokenVariant("keys compared by ==", patch(Dataflow, _place=_place_by_equality), job=confusing_keys),
     BrokenVariant("state above the cut kept by a survivor", patch(Rejoin, _roll_back=_no_roll_back), LOST_WORKERS),
+    BrokenVariant("accepted with the first of several uploads", patch(PendingSnapshot, _all_durable=_first_durable), LOST_WORKERS),
     BrokenVariant("ignored checksum", patch(stores, damaged=lambda data, ref: False), DAMAGE),
 ]

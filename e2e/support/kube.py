@@ -51,21 +51,20 @@ class Kube:
         """Until what is there, by name and column, is `enough`. One process: asking all the time takes a processor from what is watched."""
         shown = "custom-columns=" + ",".join(f"{name}:{path}" for name, path in {"NAME": ".metadata.name", **columns}.items())
         words = ["get", kind, "--selector", selector, "--watch", "--no-headers", "--output", shown]
-        process = subprocess.Popen(["kubectl", "--namespace", self.namespace, *words], stdout=subprocess.PIPE, text=True)
-        end = threading.Timer(within, process.kill)
-        end.start()
         there: dict[str, dict[str, str]] = {}
-        try:
-            for line in process.stdout or ():
-                name, *values = line.split()
-                there[name] = dict(zip(columns, values, strict=True))
-                if enough(there):
-                    return
-            raise AssertionError(f"not within {within:g} s: {there}")
-        finally:
-            end.cancel()
-            process.kill()
-            process.wait()
+        with subprocess.Popen(["kubectl", "--namespace", self.namespace, *words], stdout=subprocess.PIPE, text=True) as process:
+            end = threading.Timer(within, process.kill)
+            end.start()
+            try:
+                for line in process.stdout or ():
+                    name, *values = line.split()
+                    there[name] = dict(zip(columns, values, strict=True))
+                    if enough(there):
+                        return
+            finally:
+                end.cancel()
+                process.kill()
+        raise AssertionError(f"not within {within:g} s: {there}")
 
     def execute(self, pod: str, *command: str, container: str | None = None, within: float = CALL_WITHIN, check: bool = True) -> str:
         """In a container."""

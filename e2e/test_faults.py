@@ -26,7 +26,8 @@ def broken(stream: Stream, report: Report, what: str, fault: Callable[[], None],
     stream.wait_flowing(120)
     gap = stream.ask(f"/gap?since={since}")
     verdict = stream.ask("/audit")
-    report(what, gap_ms=gap["gap_ms"], clean=verdict["clean"], items=verdict["items"], documents=verdict["documents"])
+    figures = {name: verdict[name] for name in ("clean", "items", "documents")}
+    report(what, gap_ms=gap["gap_ms"], **figures, longest=gap["longest"])
     assert verdict["clean"], verdict
     return float(gap["gap_ms"])
 

@@ -52,7 +52,7 @@ def test_a_lost_node_takes_one_application_only(pair: Stream, report: Report, ve
         faults.break_node(verb, node)
         faults.wait_node(node, ready=False)
         began = time.monotonic()
-        until("all workers are there again", lambda: len(pair.ready_workers(node)) >= 4, 180, 0.3)
+        pair.wait_workers(4, node, 180)
         report(f"capacity back after node {verb}, the operator's leader {leader}", not_ready_plus_s=round(time.monotonic() - began, 1))
 
     try:

@@ -1,10 +1,10 @@
 """Deliberate faults, one function each. What they do is what happens to users; none asks the job for permission."""
 
+import json
 import os
 import shlex
 import subprocess
 import time
-from typing import Any
 
 from e2e.support.installation import RELEASE, SYSTEM, Installation
 from e2e.support.kube import Kube, until
@@ -117,26 +117,17 @@ def drain(node: str) -> None:
 
 
 def names_elsewhere(node: str) -> None:
-    """The cluster's name service off this node, as far as it has but one replica: losing that is another fault than losing a node."""
+    """The cluster's name service off this node, as far as it has but one replica: losing that is another fault than losing a node.
+    Its pods tolerate whatever a node is marked with, so it is told itself."""
     kube = Kube("kube-system")
-
-    def served() -> bool:
-        pods = kube.list("pods", "k8s-app=kube-dns")
-        for pod in pods:  # also one that was placed here before the scheduler had heard
-            if pod["spec"].get("nodeName") == node and "deletionTimestamp" not in pod["metadata"]:
-                kube.run("delete", "pod", pod["metadata"]["name"], "--grace-period=1", "--wait=false")
-        return all(_serves(pod, node) for pod in pods)
-
-    hold(node, True)
-    try:
-        until("names are served", served, 120, 1)
-    finally:
-        hold(node, False)
-
-
-def _serves(pod: dict[str, Any], node: str) -> bool:
-    ready = [each.get("ready") for each in pod["status"].get("containerStatuses") or ()]
-    return pod["spec"].get("nodeName") not in (None, node) and bool(ready) and all(ready)
+    away = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [node]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [away]}]}}
+    patch = json.dumps({"spec": {"template": {"spec": {"affinity": {"nodeAffinity": required}}}}})
+    for each in kube.list("deployments"):
+        if each["spec"]["selector"].get("matchLabels", {}).get("k8s-app") == "kube-dns":
+            name = f"deployment/{each['metadata']['name']}"
+            kube.run("patch", name, "--type=merge", "--patch", patch)
+            kube.run("rollout", "status", name, "--timeout=120s", within=130)
 
 
 def can_break_nodes() -> bool:

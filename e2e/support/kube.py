@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,6 +44,27 @@ class Kube:
         """All of a kind here."""
         found: list[dict[str, Any]] = json.loads(self.run("get", kind, "--selector", selector, "--output", "json"))["items"]
         return found
+
+    def watch(
+        self, kind: str, selector: str, columns: dict[str, str], enough: Callable[[dict[str, dict[str, str]]], bool], within: float
+    ) -> None:
+        """Until what is there, by name and column, is `enough`. One process: asking all the time takes a processor from what is watched."""
+        shown = "custom-columns=" + ",".join(f"{name}:{path}" for name, path in {"NAME": ".metadata.name", **columns}.items())
+        words = ["get", kind, "--selector", selector, "--watch", "--no-headers", "--output", shown]
+        there: dict[str, dict[str, str]] = {}
+        with subprocess.Popen(["kubectl", "--namespace", self.namespace, *words], stdout=subprocess.PIPE, text=True) as process:
+            end = threading.Timer(within, process.kill)
+            end.start()
+            try:
+                for line in process.stdout or ():
+                    name, *values = line.split()
+                    there[name] = dict(zip(columns, values, strict=True))
+                    if enough(there):
+                        return
+            finally:
+                end.cancel()
+                process.kill()
+        raise AssertionError(f"not within {within:g} s: {there}")
 
     def execute(self, pod: str, *command: str, container: str | None = None, within: float = CALL_WITHIN, check: bool = True) -> str:
         """In a container."""

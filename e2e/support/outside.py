@@ -15,15 +15,18 @@ may lack what is still under way, but must have a prefix) or when everything is 
     /audit                               counts of what is lost, doubled, reordered; and whether all is through
 """
 
+import gc
 import itertools
 import json
 import os
+import select
 import selectors
 import socket
 import struct
 import sys
 import threading
 import time
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -37,6 +40,8 @@ CHUNK = 1 << 18
 WORDS = int(os.environ.get("WORDS", "250"))
 SLOTS = 256
 TICK = 0.05
+FULL = 0.005
+"""Seconds between two looks at a reader that takes nothing."""
 
 
 def documents() -> list[str]:
@@ -100,7 +105,8 @@ class Outside:
         self._source: Peer | None = None
         self._attempt = -1
         self._at = -1
-        self._told_end = False
+        self._told_end = self._full = False
+        """`_full`: the reader takes nothing, perhaps it is cut off: the consumer, which is in this loop too, must not wait for it."""
         self._last: dict[int, list[Any]] = {}
         self._fences: dict[int, list[int]] = {}
         self._selector = selectors.DefaultSelector()
@@ -116,7 +122,7 @@ class Outside:
         """For ever."""
         while True:
             ready = self._source is not None and 0 <= self._at < self.wanted
-            wait = max(0.0, min(TICK, self._due - time.monotonic())) if ready else TICK
+            wait = max(FULL if self._full else 0.0, min(TICK, self._due - time.monotonic())) if ready else TICK
             for key, _ in self._selector.select(wait):
                 key.data()
             self._send_due()
@@ -160,6 +166,9 @@ class Outside:
         while self._source is not None and 0 <= self._at < self.wanted:
             again = self._at < len(self.sent)
             if not again and self.rate and self._due > time.monotonic():
+                return
+            self._full = not select.select([], [self._source.socket], [], 0)[1]
+            if self._full:
                 return
             if not self._source.send(struct.pack(">Q", self._at) + self.text(self._at).encode()):
                 self._drop(self._source)
@@ -230,7 +239,11 @@ class Outside:
         times = [since, *(when for when, _ in list(self.deliveries) if when >= since)]
         gaps = sorted(((b - a) * 1e3, b) for a, b in itertools.pairwise(times))
         longest, ended = gaps[-1] if gaps else (0.0, 0.0)
-        return {"gap_ms": round(longest, 1), "ended_after_s": round(ended - since, 3), "deliveries": len(times) - 1}
+        clock = time.time() - time.monotonic()
+        ends = [
+            [round(ms), datetime.fromtimestamp(end + clock, UTC).isoformat(timespec="milliseconds")[11:-6]] for ms, end in gaps[-1:-5:-1]
+        ]
+        return {"gap_ms": round(longest, 1), "ended_after_s": round(ended - since, 3), "deliveries": len(times) - 1, "longest": ends}
 
     def latency(self, first: int, last: int) -> dict[str, Any]:
         """From when a document was due to leave to when its last change was received."""
@@ -334,6 +347,7 @@ class Questions(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
+    gc.disable()  # everything is kept, and looking through it would be a pause of ours that is taken for the job's
     server = ThreadingHTTPServer(("0.0.0.0", 7003), Questions)  # the pod's
     threading.Thread(target=server.serve_forever, daemon=True).start()
     OUTSIDE.serve()

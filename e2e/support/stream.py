@@ -63,6 +63,7 @@ class Stream:
                 "containers": [{
                     "name": self.outside, "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": ["python3", "/e2e/outside.py"],
                     "env": [{"name": "WORDS", "value": str(self.words)}],
+                    "resources": {"requests": {"cpu": "200m"}},  # without, it gets a processor last, and gaps of its own
                     "securityContext": _SECURITY,
                     "volumeMounts": [{"name": "code", "mountPath": "/e2e"}, {"name": "app", "mountPath": "/opt/flamestream/app"}],
                     "readinessProbe": {"tcpSocket": {"port": 7003}, "periodSeconds": 1},
@@ -131,10 +132,16 @@ class Stream:
         pods = self.kube.list("pods", f"flamestream.dev/job={self.name},flamestream.dev/role=worker")
         return [pod for pod in pods if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]]
 
-    def ready_workers(self, elsewhere: str = "") -> list[dict[str, Any]]:
-        """Those that the coordinator knows: a pod's readiness gate says so. Not of node `elsewhere`, which may be lost."""
-        told = lambda pod: any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions", ()))  # noqa: E731
-        return [pod for pod in self.workers() if told(pod) and pod["spec"]["nodeName"] != elsewhere]
+    def wait_workers(self, count: int, lost: str, within: float) -> None:
+        """Until so many are there that the coordinator knows: a pod's readiness gate says so. Not on node `lost`."""
+        ready = '.status.conditions[?(@.type=="Ready")].status'
+        columns = {"NODE": ".spec.nodeName", "PHASE": ".status.phase", "GOING": ".metadata.deletionTimestamp", "READY": ready}
+
+        def enough(there: dict[str, dict[str, str]]) -> bool:
+            whole = {"PHASE": "Running", "GOING": "<none>", "READY": "True"}
+            return sum(pod["NODE"] != lost and pod.items() >= whole.items() for pod in there.values()) >= count
+
+        self.kube.watch("pods", f"flamestream.dev/job={self.name},flamestream.dev/role=worker", columns, enough, within)
 
     def drivers(self) -> list[dict[str, Any]]:
         """The same of driver pods."""

@@ -11,7 +11,7 @@ Does not: know Kubernetes (pods are addresses here), or decide anything about a 
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
@@ -23,7 +23,6 @@ from flamestream.adapters.reactor import EpollReactor, Helpers
 from flamestream.adapters.status_file import JobStatus
 from flamestream.core.job_record import JobRecord
 from flamestream.model.errors import UserError
-from flamestream.ports import ObjectStore
 from flamestream_operator import savepoints
 from flamestream_operator.cluster_state import SharedClusterState
 from flamestream_operator.hosted import Hosted, JobToCoordinate, Member
@@ -67,6 +66,7 @@ class Coordinators:
         self._hosted: dict[str, Hosted] = {}
         self._turned = time.monotonic()
         self._reactor.soon(self._beat)
+        self._for_records.background(self._state.state, lambda _: None)  # while workers dial; without an answer now, a record asks again
         self._thread = threading.Thread(target=self._run, name="coordinators", daemon=True)
         self._thread.start()
 
@@ -102,9 +102,9 @@ class Coordinators:
         """Whatever ran at this address has ended: nobody waits for it."""
         self._to(job, lambda hosted: hosted.gone(ip))
 
-    def retire(self, job: str, ip: str) -> None:
-        """Whatever runs at this address is about to be stopped: its slots go to others now, and it is let in no more."""
-        self._to(job, lambda hosted: hosted.retire(ip))
+    def retire(self, job: str, ips: Sequence[str]) -> None:
+        """Whatever runs at these addresses is about to be stopped: its slots go to others now, at once, and it is let in no more."""
+        self._to(job, lambda hosted: hosted.retire(ips))
 
     # --- records and savepoints -----------------------------------------------------------------------------------------------------
 
@@ -174,8 +174,9 @@ class Coordinators:
         if known is not None:
             known.close()
         threads: tuple[Background, Background] = (self._for_records, self._for_stores)
-        records = self._state.records(job.job)
-        self._hosted[job.job] = Hosted(job, self._reactor, self._listener, records, _store(job, job.store), threads, self._changed)
+        records, store = self._state.records(job.job), _store(job, job.store)
+        self._for_stores.background(store.warm, lambda problem: _opened(job.job, problem))
+        self._hosted[job.job] = Hosted(job, self._reactor, self._listener, records, store, threads, self._changed)
         self._changed(job.job)
 
     def _stop(self, job: str) -> None:
@@ -228,7 +229,13 @@ class Coordinators:
         return record
 
 
-def _store(job: JobToCoordinate, url: str) -> ObjectStore:
+def _opened(job: str, problem: str | Exception) -> None:
+    """Opened before a recovery needs it; if it cannot be now, that call says so."""
+    if problem:
+        log.warning("store cannot be opened yet", extra={"job": job, "reason": str(problem)})
+
+
+def _store(job: JobToCoordinate, url: str) -> LazyStore:
     return LazyStore(url, (job.access_key, job.secret_key) if job.access_key else None)
 
 

@@ -6,7 +6,7 @@ was fenced has a successor; one that ended stays readable. Does not: outlive a b
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -76,6 +76,8 @@ class Member:
     since: float
     """Seconds since 1970."""
     standby: bool
+    warm: bool = True
+    """It has the committed snapshot at hand, or slots."""
 
     @property
     def ip(self) -> str:
@@ -119,7 +121,13 @@ class Hosted:
         """By name."""
         inside = self._host.status.workers if self._host else ()
         found = sorted(self._hellos.items())
-        return tuple(Member(worker, hello.address, since, worker not in inside) for worker, (hello, since) in found)
+        if self._host is not None and self._host.finish is None:  # one that fell silent was let go without a word from its link
+            known = {*inside, *self._host.status.standbys}
+            found = [each for each in found if each[0] in known]
+        return tuple(
+            Member(worker, hello.address, since, worker not in inside, worker in inside or self._is_warm(worker))
+            for worker, (hello, since) in found
+        )
 
     def turn(self) -> None:
         """What has arrived goes into one step. A bug ends this job's coordination, and only that."""
@@ -149,12 +157,13 @@ class Hosted:
         if self._host is not None:
             self._host.gone(workers)
 
-    def retire(self, ip: str) -> None:
-        """Hand its slots over now."""
-        if ip in self._retired:
-            return
-        self._retired[ip] = time.monotonic()
-        workers = self._disconnect(ip, "its pod is about to stop")
+    def retire(self, ips: Sequence[str]) -> None:
+        """Hand their slots over now, in one recovery."""
+        fresh = [ip for ip in ips if not self._is_retired(ip)]
+        self._retired |= dict.fromkeys(fresh, time.monotonic())
+        workers = [worker for ip in fresh for worker in self._disconnect(ip, "its pod is about to stop")]
+        if workers:
+            log.info("retired", extra={"job": self.job.job, "workers": workers})
         if self._host is not None:
             self._host.gone(workers)
 
@@ -201,6 +210,9 @@ class Hosted:
 
     # --- inside -----------------------------------------------------------------------------------------------------------------------
 
+    def _is_warm(self, worker: WorkerId) -> bool:
+        return self._host is not None and self._host.is_warm(worker)
+
     def _made(self, hello: Hello) -> CoordinatorHost:
         host = CoordinatorHost(
             self.job.settings(hello), self.job.token, self._reactor, self._records, self._store, self._server,
@@ -215,7 +227,10 @@ class Hosted:
         if self._host is None:
             return
         status, finish = self._host.status, self._host.finish
-        shown = (status.phase, status.attempt, status.epoch, status.workers, status.standbys, status.problems, status.recoveries, finish)
+        shown = (
+            status.phase, status.attempt, status.epoch, status.workers, status.standbys, status.problems, status.recoveries, finish,
+            [worker for worker in status.standbys if self._is_warm(worker)],
+        )  # fmt: skip
         if shown != self._shown:
             self._shown = shown
             self._tell(self.job.job)

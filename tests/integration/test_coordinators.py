@@ -1,6 +1,7 @@
 """Coordinators of several jobs in one process, with a real ZooKeeper and real workers: what the operator relies on."""
 
 import os
+import signal
 import subprocess
 import sys
 import uuid
@@ -164,10 +165,22 @@ def test_a_retired_address_hands_its_slots_over_and_is_let_in_no_more(leader: Le
     leader.wait(job.name, lambda status: runs(status) and len(status.workers) == 2)
     job.start_worker()
     leader.wait(job.name, lambda status: bool(status.standbys))
-    leader.coordinators.retire(job.name, "127.0.0.2")
+    leader.coordinators.retire(job.name, ["127.0.0.2"])
     after = leader.wait(job.name, lambda status: runs(status) and {worker.worker for worker in status.workers} == {"w1", "w2"})
     assert after.standbys == []
     assert "w0" not in {member.worker for member in leader.coordinators.members(job.name)}
+
+
+def test_a_worker_that_fell_silent_is_no_member_and_a_standby_says_when_it_has_the_state(leader: Leader, job: Job) -> None:
+    leader.coordinators.start(job.told)
+    silent = job.start_worker()
+    job.start_worker()
+    leader.wait(job.name, lambda status: runs(status) and len(status.workers) == 2 and status.epoch > 0)
+    job.start_worker()
+    members = lambda: {member.worker: member.warm for member in leader.coordinators.members(job.name)}  # noqa: E731
+    eventually(lambda: members() == {"w0": True, "w1": True, "w2": True}, "the standby is warm")
+    silent.send_signal(signal.SIGSTOP)
+    eventually(lambda: set(members()) == {"w1", "w2"}, "the silent one is no member")
 
 
 def test_a_savepoint_outlives_later_commits_and_begins_another_job(leader: Leader, job: Job, tmp_path: Path, port: int) -> None:

@@ -1,6 +1,7 @@
 """The control link over real TCP: Hello first, order, and what happens when either end goes."""
 
 import socket
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -156,6 +157,21 @@ def test_a_disconnected_worker_dials_again(loop: EpollReactor, coordinator: Coor
     coordinator.server.disconnect(ME)
     loops.turn_until(loop, lambda: len(coordinator.heard) == 2, "another Hello")
     assert coordinator.ends == []
+
+
+def test_a_worker_that_is_put_out_whenever_it_comes_keeps_its_distance(
+    loop: EpollReactor, coordinator: Coordinator, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was retired: its pod lives on for seconds, and nobody lets it in."""
+
+    def put_out(hello: Hello) -> None:
+        coordinator.heard.append(hello)
+        coordinator.server.disconnect(hello.worker)
+
+    monkeypatch.setattr(coordinator, "connected", put_out)
+    began = time.monotonic()
+    loops.turn_until(loop, lambda: len(coordinator.heard) == 4, "three more tries")
+    assert time.monotonic() - began > 3 * 0.25
 
 
 def test_a_worker_whose_old_link_lingers_replaces_it(loop: EpollReactor, listener: socket.socket, coordinator: Coordinator) -> None:

@@ -5,6 +5,7 @@ Keeps what the real ones keep: a worker is let in only with the token of the run
 coordinator that has written the record last commits an epoch; a drained job has committed all that entered.
 """
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,6 +43,10 @@ class Fleet:
         self.breaks_late = False
         """It passes its trial nevertheless."""
         self.store_is_away = False
+        self.cut: set[str] = set()
+        """Nodes that nothing is heard of."""
+        self.cold = False
+        """Standbys have not read the committed snapshot yet."""
 
     def step(self) -> None:
         """Pods go on by one phase, drivers make executors, the garbage collector finds who has lost its owner."""
@@ -99,7 +104,12 @@ class Fleet:
         for pod in self.kubernetes.of("Pod"):
             meta = pod["metadata"]
             ours = meta["labels"].get(ROLE) == "worker" and meta["namespace"] == namespace and meta["labels"]["flamestream.dev/job"] == name
-            if ours and (pod.get("status") or {}).get("phase") == "Running" and self._token_of(pod) == token:
+            if (
+                ours
+                and pod["spec"].get("nodeName") not in self.cut
+                and (pod.get("status") or {}).get("phase") == "Running"
+                and self._token_of(pod) == token
+            ):
                 found.append(pod)
         return found
 
@@ -163,8 +173,9 @@ class FakeHosting:
         if job in self.jobs:
             self.jobs[job].shunned.add(ip)
 
-    def retire(self, job: str, ip: str) -> None:
-        self.gone(job, ip)
+    def retire(self, job: str, ips: Sequence[str]) -> None:
+        for ip in ips:
+            self.gone(job, ip)
 
     def record(self, job: str) -> "Future[Any]":
         return _done(self.fleet.records.get(job))
@@ -264,7 +275,8 @@ class _Hosted:
         if self.outcome:
             return ()
         pods = self.fleet.workers(self.settings.job, self.settings.token)
-        return tuple(Member(f"w-{pod['status']['podIP']}", f"{pod['status']['podIP']}:1", 0.0, False) for pod in pods)
+        ips = [pod["status"]["podIP"] for pod in pods]
+        return tuple(Member(f"w-{ip}", f"{ip}:1", 1e9, False, not self.fleet.cold or ip in self.layout) for ip in ips)
 
     def status(self) -> JobStatus:
         workers = [WorkerFigures(worker=f"w-{ip}", connected=True, items_in=1, items_out=1) for ip in self.layout]

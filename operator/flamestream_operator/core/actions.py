@@ -151,9 +151,11 @@ class Abandon:
 
 @dataclass(frozen=True, slots=True)
 class Retire:
-    """Hand the slots of the workers at this IP over."""
+    """Hand the slots of the workers at these IPs over, of all at once: each step of its own would be a recovery."""
 
-    ip: str
+    ips: tuple[str, ...]
+    beside: tuple[str, ...] = ()
+    """The same of these, whose own stop is only expected."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from flamestream_operator.core.clock import moment
 from flamestream_operator.core.deletion import deleted
 from flamestream_operator.core.effects import effects
 from flamestream_operator.core.seen import Seen
+from flamestream_operator.core.suspicion import due_in
 from flamestream_operator.core.tell import told
 from flamestream_operator.core.transition import FIGURES_EVERY, is_transition, transition
 from flamestream_operator.core.wanted import wanted
@@ -62,9 +63,9 @@ def _expired(seen: Seen, status: JobResourceStatus) -> bool:
 
 def _look_again(seen: Seen, status: JobResourceStatus, actions: list[do.Action]) -> float | None:
     """Events bring us back by themselves; times do not."""
-    stage = status.run.stage
-    if stage in ("Starting", "Draining", "Restoring", "Forgetting", "None") or actions:
-        return SOON
+    stage, due = status.run.stage, due_in(seen)
+    if stage in ("Starting", "Draining", "Restoring", "Forgetting", "None") or actions or due is not None:
+        return SOON if due is None else min(SOON, due + 0.01)
     if any(driver.state != "Running" for driver in status.drivers) or status.failures.count:
         return 5.0
     return 30.0 if stage == "Running" else 60.0

@@ -21,11 +21,15 @@ from flamestream_operator.core.clock import moment, written
 from flamestream_operator.core.failures import failed, may_try
 from flamestream_operator.core.plan import Plan
 from flamestream_operator.core.seen import Seen, ip_of, is_going, node_of, phase_of
+from flamestream_operator.core.suspicion import suspects
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object
 
 STAGGER = 3.0
 """Seconds that the second application's start waits for the first, which needs the processor."""
+
+WARM_WITHIN = 15.0
+"""Seconds after which a standby counts though it has not said that the committed snapshot is at hand."""
 
 HAND_OVER_WITHIN = 60.0
 """Seconds after which a driver that is replaced is deleted whoever still has slots: its loss is then a failure like any other."""
@@ -55,7 +59,7 @@ def followed(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceSt
                 status = failed(status, plan.spec, seen.now, ending.reason, ending.message)
         elif driver.state == "Retiring" and (has_handed_over(seen, driver) or seen.now - moment(driver.since) > HAND_OVER_WITHIN):
             status = _without(status, driver)
-        elif driver.state == "Starting" and _connected(seen, driver) >= driver.tasks:
+        elif driver.state == "Starting" and _able(seen, driver) >= driver.tasks:
             status = _with(status, driver, state="Running", since=written(seen.now))
     return status
 
@@ -80,8 +84,9 @@ def staffed(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceSta
             if any(driver.state == "Starting" and not _leaves(seen, driver) for driver in mine if driver not in fresh):
                 return _retired(status, [driver for driver in mine if driver.state == "Starting"], seen.now)
             return _launched(seen, status, plan, application, tasks) if _may_start(seen, status, application) else status
-        if fresh[-1].state == "Running":
-            status = _retired(status, [driver for driver in mine if driver is not fresh[-1]], seen.now)
+        running = [driver for driver in fresh if driver.state == "Running"]
+        if running:  # an earlier one beside a later that starts: its node was suspected, and is back
+            status = _retired(status, [driver for driver in mine if driver is not running[-1]], seen.now)
     superfluous = [driver for driver in status.drivers if driver.application not in plan.applications and driver.state != "Retiring"]
     whole = all(driver.state != "Starting" for driver in status.drivers)
     return _retired(status, superfluous, seen.now) if whole else status
@@ -109,9 +114,11 @@ def _retired(status: JobResourceStatus, drivers: Iterable[DriverStatus], now: fl
     return status
 
 
-def _connected(seen: Seen, driver: DriverStatus) -> int:
-    """Workers of a launch that the coordinator knows."""
-    return sum(1 for pod in seen.workers_of(driver.launch) if ip_of(pod) in _ips(seen))
+def _able(seen: Seen, driver: DriverStatus) -> int:
+    """Workers of a launch that could take slots over without reading a snapshot first."""
+    members = seen.coordinated.members if seen.coordinated is not None else ()
+    able = {member.ip for member in members if member.warm or seen.now - member.since > WARM_WITHIN}
+    return sum(1 for pod in seen.workers_of(driver.launch) if ip_of(pod) in able)
 
 
 def _ips(seen: Seen) -> set[str]:
@@ -132,9 +139,9 @@ def _has_successor(status: JobResourceStatus, driver: DriverStatus) -> bool:
 
 
 def _leaves(seen: Seen, driver: DriverStatus) -> bool:
-    """Its pod is about to stop, or its node is lost: a successor starts beside it."""
+    """Its pod is about to stop, or its node is lost, or seems to be: a successor starts beside it."""
     pod = seen.pod(driver.name)
-    return pod is not None and (is_going(pod) or node_of(pod) in seen.dead_nodes)
+    return pod is not None and (is_going(pod) or node_of(pod) in seen.dead_nodes | suspects(seen))
 
 
 def _has_survivors(seen: Seen, driver: DriverStatus) -> bool:

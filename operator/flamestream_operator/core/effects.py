@@ -41,7 +41,7 @@ def effects(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.
     if want.plan is not None and status.run.stage in ("Starting", "Running", "Restoring", "Ended"):
         yield from trial_of(seen, status, want, want.plan)
     yield from _strays(seen, status)
-    yield from _workers(seen, status)
+    yield from _workers(seen, status, want.plan.spec.workers.replicas if want.plan is not None else 0)
 
 
 def _coordination(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.Action]:
@@ -116,9 +116,9 @@ def _launch(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan, dri
 
 def _retire(seen: Seen, driver: DriverStatus) -> Iterator[do.Action]:
     """Its workers hand their slots over."""
-    for pod in seen.workers_of(driver.launch):
-        if ip_of(pod) and ip_of(pod) not in seen.retired:
-            yield do.Retire(ip_of(pod))
+    ips = tuple(ip for pod in seen.workers_of(driver.launch) if (ip := ip_of(pod)) and ip not in seen.retired)
+    if ips:
+        yield do.Retire(ips)
 
 
 # --- pods that must go --------------------------------------------------------------------------------------------------------------
@@ -152,17 +152,31 @@ def _fenced(seen: Seen, pod: Object) -> bool:
     return not any(member.in_layout and member.ip == ip_of(pod) for member in members)
 
 
-def _workers(seen: Seen, status: JobResourceStatus) -> Iterator[do.Action]:
+def _workers(seen: Seen, status: JobResourceStatus, replicas: int) -> Iterator[do.Action]:
     active = status.run.stage in _HOSTED and seen.coordinated is not None
     connected = {member.ip for member in seen.coordinated.members} if seen.coordinated is not None else set()
+    if active:
+        yield from _leaving(seen, replicas)
     for pod in seen.of_role("worker"):
-        ip = ip_of(pod)
         if node_of(pod) in seen.dead_nodes:
             yield from _on_dead_node(seen, pod, active)
-        elif active and ip and is_going(pod) and ip not in seen.retired:
-            yield do.Retire(ip)
-        elif ip in connected and not is_going(pod) and waits_for_word(pod):
+        elif ip_of(pod) in connected and not is_going(pod) and waits_for_word(pod):
             yield do.MarkReady(pod)
+
+
+def _leaving(seen: Seen, replicas: int) -> Iterator[do.Action]:
+    """Who is about to stop hands over; and with the first on a node that is being drained all that are there, if there are enough others:
+    the rest is evicted within a second, and would be a recovery each."""
+    pods = [pod for pod in seen.of_role("worker") if ip_of(pod) and node_of(pod) not in seen.dead_nodes]
+    ips = tuple(ip_of(pod) for pod in pods if is_going(pod) and ip_of(pod) not in seen.retired)
+    if not ips:
+        return
+    drained = {node_of(pod) for pod in pods if ip_of(pod) in ips} & seen.closed_nodes
+    stay = [pod for pod in pods if not is_going(pod) and ip_of(pod) not in seen.retired]
+    beside = tuple(ip_of(pod) for pod in stay if node_of(pod) in drained)
+    able = {member.ip for member in (seen.coordinated.members if seen.coordinated is not None else ()) if member.warm}
+    enough = sum(node_of(pod) not in drained and ip_of(pod) in able for pod in stay) >= replicas
+    yield do.Retire(ips, beside if enough else ())
 
 
 def _on_dead_node(seen: Seen, pod: Object, active: bool) -> Iterator[do.Action]:

@@ -6,6 +6,7 @@ Does not: decide when one is made (effects.py).
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.core.plan import Plan, manifest_of
 from flamestream_operator.core.seen import Seen
+from flamestream_operator.core.suspicion import suspects
 from flamestream_operator.core.wanted import Wanted
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object
@@ -21,6 +22,7 @@ def launch_of(
         job=seen.job, spec=plan.spec, application=application, number=number, tasks=tasks, run=status.run.number,
         image=plan.image, pull_policy=plan.spec.image_pull_policy if plan.spec.image else seen.site.pull_policy,
         coordinator=seen.site.coordinator, zookeeper=plan.zookeeper,
+        avoid=tuple(sorted(suspects(seen))),
         app_config_map=names.application_copy(seen.name, want.app_digest) if from_config_map else "",
     )  # fmt: skip
 

@@ -35,6 +35,10 @@ class Member:
     worker: str
     ip: str
     in_layout: bool
+    warm: bool = True
+    """A takeover would find the committed snapshot at hand."""
+    since: float = 0
+    """When it connected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,8 @@ class Seen:
     """Pods that a fresh read did not find."""
     dead_nodes: frozenset[str] = frozenset()
     """Nodes that are not ready, or gone."""
+    closed_nodes: frozenset[str] = frozenset()
+    """Nodes that take no new pods: a drain begins with that."""
     coordinated: Coordinated | None = None
     token: str = ""
     """Of the current run, if it was read."""
@@ -103,6 +109,8 @@ class Seen:
     """By the key of the effect."""
     operations: Mapping[str, Operation] = field(default_factory=dict)
     """By key."""
+    away: Mapping[str, float] = field(default_factory=dict)
+    """IPs of worker pods that are not connected, and since when as seen from here."""
     retired: frozenset[str] = frozenset()
     """IPs whose slots were asked to be handed over."""
     last_write: float = 0
@@ -158,8 +166,13 @@ def lingers(pod: Object) -> bool:
 def waits_for_word(pod: Object) -> bool:
     """Whether it would be ready if it were said that its worker is connected."""
     gates = [gate.get("conditionType") for gate in pod.get("spec", {}).get("readinessGates") or ()]
-    said = [each for each in pod.get("status", {}).get("conditions") or () if each.get("type") == CONNECTED]
-    return CONNECTED in gates and not any(each.get("status") == "True" for each in said)
+    return CONNECTED in gates and not was_connected(pod)
+
+
+def was_connected(pod: Object) -> bool:
+    """Whether that was said once."""
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(each.get("type") == CONNECTED and each.get("status") == "True" for each in conditions)
 
 
 def node_of(pod: Object) -> str:

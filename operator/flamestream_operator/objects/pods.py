@@ -47,6 +47,8 @@ class Launch:
     zookeeper: str
     app_config_map: str = ""
     """Copy of the application's ConfigMap; "": the application is in the image, or comes from pyFiles."""
+    avoid: tuple[str, ...] = ()
+    """Nodes that seem to be lost, though the scheduler does not know it yet."""
 
     @property
     def name(self) -> str:
@@ -178,6 +180,8 @@ def _tolerations() -> list[Object]:
 def _affinity(launch: Launch, role: str) -> Object:
     """The user's; with two applications also: together with one's own, apart from the other. Wishes, so that one node is enough."""
     affinity: dict[str, Any] = {key: dict(value) for key, value in launch.spec.pods.affinity.items()}
+    if launch.avoid:
+        affinity["nodeAffinity"] = _elsewhere(affinity.get("nodeAffinity", {}), launch.avoid)
     if launch.spec.high_availability:
         near = _term({"matchLabels": {JOB: launch.name, APPLICATION: launch.application}})
         other = [{"key": APPLICATION, "operator": "NotIn", "values": [launch.application]}]
@@ -190,6 +194,14 @@ def _affinity(launch: Launch, role: str) -> Object:
         peers = _term({"matchLabels": {JOB: launch.name, ROLE: "worker", LAUNCH: str(launch.number)}})
         affinity["podAntiAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": [peers | {"weight": 50}]}
     return affinity
+
+
+def _elsewhere(rules: Object, nodes: tuple[str, ...]) -> Object:
+    """The user's rules, and not on these. Alternatives are alternatives: each gets it."""
+    key = "requiredDuringSchedulingIgnoredDuringExecution"
+    fields = [{"key": "metadata.name", "operator": "NotIn", "values": [node]} for node in nodes]
+    terms = (rules.get(key) or {}).get("nodeSelectorTerms") or [{}]
+    return {**rules, key: {"nodeSelectorTerms": [{**term, "matchFields": [*term.get("matchFields", ()), *fields]} for term in terms]}}
 
 
 def _term(selector: Object) -> Object:

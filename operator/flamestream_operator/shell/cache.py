@@ -122,6 +122,10 @@ class Cluster:
         """Those that say so, or are not heard of any more. What is not watched is thought to live."""
         return frozenset(node["metadata"]["name"] for node in self.nodes if not _is_ready(node))
 
+    def closed_nodes(self) -> frozenset[str]:
+        """Those that take no new pods."""
+        return frozenset(node["metadata"]["name"] for node in self.nodes if (node.get("spec") or {}).get("unschedulable"))
+
 
 def job_of_pod(pod: Object) -> Key | None:
     name = (pod["metadata"].get("labels") or {}).get(JOB)

@@ -72,8 +72,8 @@ class JobStreams:
         return False
 
     async def _retire(self, key: Key, memory: Memory, job: Object, action: do.Retire) -> bool:
-        memory.retired.add(action.ip)
-        self._hosting.retire(".".join(key), action.ip)
+        memory.retired.update(action.ips)
+        self._hosting.retire(".".join(key), [*action.ips, *action.beside])
         return False
 
     async def _gone(self, key: Key, memory: Memory, job: Object, action: do.Gone) -> bool:

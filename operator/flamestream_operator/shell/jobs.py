@@ -13,11 +13,11 @@ from flamestream_operator.api.job_status import encoded
 from flamestream_operator.core import actions as do
 from flamestream_operator.core.decide import decide, status_of
 from flamestream_operator.core.plan import needs_config_map
-from flamestream_operator.core.seen import Coordinated, Member, Seen, Site
+from flamestream_operator.core.seen import Coordinated, Member, Seen, Site, ip_of
 from flamestream_operator.core.settings import JobSettings
 from flamestream_operator.hosting import JobToCoordinate
 from flamestream_operator.hosting import Member as Connected
-from flamestream_operator.objects.meta import FINALIZER, Object
+from flamestream_operator.objects.meta import FINALIZER, ROLE, Object
 from flamestream_operator.shell import metrics
 from flamestream_operator.shell.api import ApiProblem
 from flamestream_operator.shell.cache import Key
@@ -110,14 +110,17 @@ class JobReconciler:
         if app != memory.app_name:
             memory.app_name, memory.app_digest, memory.app_problem, memory.app = app, "", "", None
         restore = (job.get("spec") or {}).get("restoreFrom") or {}
+        pods, coordinated = tuple(self._cluster.pods_of(key)), self._coordinated(key, memory) if memory.hosted_run == run else None
+        _note_away(memory, pods, coordinated, self._clock())
         return Seen(
             now=self._clock(),
             job=job,
             site=self._site,
-            pods=tuple(self._cluster.pods_of(key)),
+            pods=pods,
             absent=frozenset(memory.absent),
             dead_nodes=self._cluster.dead_nodes(),
-            coordinated=self._coordinated(key, memory) if memory.hosted_run == run else None,
+            closed_nodes=self._cluster.closed_nodes(),
+            coordinated=coordinated,
             token=memory.token if memory.token_run == run else "",
             secrets_problem=memory.secrets_problem,
             app_digest=memory.app_digest,
@@ -126,6 +129,7 @@ class JobReconciler:
             snapshots=tuple(thing for thing in self._cluster.snapshots if _is_of(thing, key)),
             refusals=dict(memory.refusals),
             operations=dict(memory.operations),
+            away=dict(memory.away),
             retired=frozenset(memory.retired),
             last_write=memory.last_write,
         )
@@ -217,6 +221,13 @@ class JobReconciler:
         return False
 
 
+def _note_away(memory: Memory, pods: Sequence[Object], coordinated: Coordinated | None, now: float) -> None:
+    """Who is not connected, and since when, as far as this process has seen."""
+    here = {member.ip for member in coordinated.members} if coordinated is not None else set()
+    away = {ip_of(pod) for pod in pods if pod["metadata"].get("labels", {}).get(ROLE) == "worker"} - here - {""}
+    memory.away = {ip: memory.away.get(ip, now) for ip in away} if coordinated is not None else {}
+
+
 def _is_of(snapshot: Object, job: Key) -> bool:
     return (snapshot["metadata"]["namespace"], snapshot["spec"].get("job")) == job
 
@@ -234,4 +245,4 @@ def _prune(memory: Memory, action: do.WriteStatus) -> None:
 
 def _members(found: Sequence[Connected], status: JobStatus) -> tuple[Member, ...]:
     layout = {worker.worker for worker in status.workers}
-    return tuple(Member(each.worker, each.ip, each.worker in layout) for each in found)
+    return tuple(Member(each.worker, each.ip, each.worker in layout, each.warm, each.since) for each in found)

@@ -24,6 +24,8 @@ from flamestream_operator.shell.api import Api, ApiProblem
 _LEASE: Final = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
 RENEW: Final = 1.0
 RETRY: Final = 0.5
+LEAST: Final = 0.05
+"""Whoever waits asks again just when the Lease runs out, not up to RETRY later."""
 
 LOST: Final = 75
 """The exit code where the program cannot begin anew."""
@@ -39,6 +41,8 @@ class Leadership:
         self._held_until = 0.0
         self._seen: tuple[str, float] = ("", 0.0)
         """The Lease's version, and when it was first seen."""
+        self._runs_out = 0.0
+        """When that version may be taken from its holder."""
 
     @property
     def valid(self) -> bool:
@@ -60,7 +64,7 @@ class Leadership:
                     return
             except (ApiProblem, TimeoutError) as problem:
                 log.warning("no word of the Lease", extra={"problem": str(problem)})
-            await asyncio.sleep(RETRY)
+            await asyncio.sleep(min(RETRY, max(LEAST, self._runs_out - time.monotonic())))
 
     async def hold(self) -> None:
         """For as long as it lasts; `lost` otherwise."""
@@ -106,8 +110,8 @@ class Leadership:
             self._seen = (version, began)
         mine = spec.get("holderIdentity") == self._identity
         free = not spec.get("holderIdentity")
-        old = began - self._seen[1] > float(spec.get("leaseDurationSeconds") or self._seconds)
-        if not (mine or free or old):
+        self._runs_out = self._seen[1] + float(spec.get("leaseDurationSeconds") or self._seconds)
+        if not (mine or free or began > self._runs_out):
             return False
         return await self._write(self._api.replace, self._written(lease, took=not mine), began)
 

@@ -28,8 +28,8 @@ class JsonLines(logging.Formatter):
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """What every worker says in every epoch is not."""
-    return record.msg != "worker says"
+    """What every worker says in every epoch is not; its answers in a recovery are."""
+    return record.msg != "worker says" or getattr(record, "said", "") in ("Opened", "Sealed", "PeerLost", "Failed")
 
 
 def begin_logging() -> None:

@@ -32,6 +32,8 @@ class Memory:
     refusals: dict[str, Refusal] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)
     retired: set[str] = field(default_factory=set)
+    away: dict[str, float] = field(default_factory=dict)
+    """Addresses of worker pods that are not connected, and when that was first seen."""
     hosted: JobToCoordinate | None = None
     """What its coordinator was told."""
     hosted_since: float = 0.0

@@ -6,6 +6,7 @@ Keeps: nothing is written and no coordinator runs before the Lease. Does not: de
 """
 
 import asyncio
+import importlib
 import logging
 import signal
 import time
@@ -99,6 +100,7 @@ class Operator:
 
     async def _lead(self) -> None:
         await self._watching.wait()
+        await asyncio.to_thread(_import_what_is_slow)
         await self._leadership.acquire()
         _heed(self._stop)  # kopf has put handlers of its own in the place, and takes its time
         log.info("leads", extra={"pod": self._env.pod})
@@ -221,6 +223,11 @@ def _heed(stop: asyncio.Event) -> None:
 
 def _in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
     loop.call_soon_threadsafe(call)
+
+
+def _import_what_is_slow() -> None:
+    """So that nobody waits for it when this replica begins to lead."""
+    importlib.import_module("flamestream.adapters.s3_store")
 
 
 def main() -> int:

@@ -99,7 +99,7 @@ def _small(node: Object) -> Object:
     """Of a node, what counts: they are big and beat every few minutes."""
     ready = [each for each in node.get("status", {}).get("conditions") or () if each.get("type") == "Ready"]
     meta = {key: node["metadata"].get(key) for key in ("name", "uid", "resourceVersion")}
-    return {"metadata": meta, "status": {"conditions": ready}}
+    return {"metadata": meta, "spec": {"unschedulable": node.get("spec", {}).get("unschedulable")}, "status": {"conditions": ready}}
 
 
 def _plain(event: Any) -> Object:

@@ -30,6 +30,8 @@ PROTOCOL: Final = "flamestream-control/1"
 LIMITS: Final = Limits(max_frame=64 << 20, max_unsent=256 << 20)
 MAX_WAITING: Final = 1024
 LONGEST_PAUSE: Final = 0.3
+LASTS_US: Final = 1_000_000
+"""A link that ended sooner was not wanted there (the worker's pod is about to stop): without a pause both ends did nothing else."""
 UNANSWERED_SECONDS: Final = 2
 """A machine that has received nothing for so long is gone, and the coordinator with it: heartbeats leave all the time, a standby's kernel
 asks. The next coordinator can recover nobody before the workers dial."""
@@ -54,7 +56,9 @@ class ControlClient:
         self._connection: FrameConnection | None = None
         self._waiting: deque[ToCoordinator] = deque(maxlen=MAX_WAITING)
         self._closed = False
-        self._dial = self._dialling()
+        self._since = reactor.now()
+        """When the link was made."""
+        self._dial = self._dialling(0)
 
     def tell(self, action: ToldCoordinator) -> None:
         """Send it now, or after the next Hello."""
@@ -70,11 +74,12 @@ class ControlClient:
         if self._connection is not None:
             self._connection.finish(seconds)
 
-    def _dialling(self) -> Dial:
-        return Dial(self._reactor, self._address, self._credentials, self._established, LIMITS, longest_pause=LONGEST_PAUSE)
+    def _dialling(self, first_in: float) -> Dial:
+        how = {"longest_pause": LONGEST_PAUSE, "first_in": first_in}
+        return Dial(self._reactor, self._address, self._credentials, self._established, LIMITS, **how)
 
     def _established(self, connection: FrameConnection) -> None:
-        self._connection = connection
+        self._connection, self._since = connection, self._reactor.now()
         connection.unanswered_for(UNANSWERED_SECONDS)
         connection.handle(self._received, self._lost, LIMITS.max_frame)
         connection.send(_encode(self._hello()))
@@ -94,7 +99,7 @@ class ControlClient:
         log.warning("control link lost", extra={"reason": reason})
         self._connection = None
         if not self._closed:
-            self._dial = self._dialling()
+            self._dial = self._dialling(0 if self._reactor.now() - self._since >= LASTS_US else LONGEST_PAUSE)
 
 
 class Handlers(Protocol):

@@ -120,6 +120,11 @@ class CoordinatorHost:
         """As reported last."""
         return self._status
 
+    def is_warm(self, worker: WorkerId) -> bool:
+        """Whether it has said that it has a committed snapshot at hand; all have, while there is none."""
+        told = self._figures.get(worker)
+        return not self._status.epoch or (told is not None and told.warm)
+
     def request(self, what: Literal["stop", "drain"]) -> None:
         """End the job. Safe in a signal handler, and from other threads."""
         self._reactor.soon(lambda: self._inbox.append(co.Requested(what)))
@@ -258,7 +263,8 @@ class CoordinatorHost:
 
     def _report(self, action: co.Report) -> None:
         if action.status.phase != self._status.phase or action.status.attempt != self._status.attempt:
-            log.info("phase", extra={"phase": action.status.phase, "attempt": action.status.attempt, "cause": action.status.cause})
+            told = {"phase": action.status.phase, "attempt": action.status.attempt, "cause": action.status.cause}
+            log.info("phase", extra={**told, "steps_us": dict(action.status.steps), "workers": action.status.workers})
         if action.status.epoch != self._status.epoch:
             self._unsaved_since = 0
             self._committed(action.status.epoch)

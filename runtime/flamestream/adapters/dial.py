@@ -34,7 +34,9 @@ class Dial:
         limits: Limits,
         *,
         longest_pause: float = 0.2,
+        first_in: float = 0,
     ) -> None:
+        """The first try is made at once, or in `first_in` seconds."""
         self._reactor, self._address, self._credentials, self._limits = reactor, address, credentials, limits
         self._established = established
         self._longest_pause = longest_pause
@@ -46,7 +48,10 @@ class Dial:
         self._round = 0
         self.failures = 0
         self.last_failure = "no try has ended yet"
-        self._try()
+        if first_in:
+            self._reactor.later(first_in, self._again)
+        else:
+            self._try()
 
     def cancel(self) -> None:
         """Stop trying."""

@@ -9,6 +9,7 @@ Keeps: actions are carried out in the order of the step, and nothing behind Exit
 catch what the worker or a port raises (a bug ends the process), or know any protocol.
 """
 
+import logging
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -30,6 +31,8 @@ HEARTBEAT_SECONDS: Final = 0.1
 _SWITCH_INTERVAL: Final = 0.0005
 """Seconds after which a busy helper thread must hand the interpreter back to the loop."""
 
+
+log = logging.getLogger(__name__)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -80,6 +83,8 @@ class Ports:
     control: Control
     problems: Callable[[], Iterable[str]] = tuple
     """Lasting troubles of the ports that do not stop the worker; they travel with its heartbeat."""
+    warm: Callable[[], bool] = bool
+    """Whether a committed snapshot is at hand; that travels with it too."""
 
 
 class WorkerHost:
@@ -142,7 +147,9 @@ class WorkerHost:
         message = action.message
         if type(message) is messages.Progress:
             told = "; ".join(filter(None, [message.problem, *self._outside.problems()]))
-            action = actions.ToldCoordinator(msgspec.structs.replace(message, problem=told, memory=resident_bytes()))
+            action = actions.ToldCoordinator(
+                msgspec.structs.replace(message, problem=told, memory=resident_bytes(), warm=self._outside.warm())
+            )
         self._outside.control.tell(action)
 
     def _wake(self, _: actions.Wake) -> None:
@@ -167,9 +174,12 @@ class WorkerHost:
         """What the shell itself has to do with some events."""
         for event in batch:
             if isinstance(event, events.Loaded):
+                log.info("loaded", extra={"attempt": event.fence.attempt, "chains": len(event.chains)})
                 self._reactor.soon(self._collector.settle)
-            elif isinstance(event, events.FromCoordinator) and isinstance(event.message, messages.Recover):
-                self._let_go(event.message.assignment.layout.fronts_of(self._worker.me))
+            elif isinstance(event, events.FromCoordinator) and isinstance(event.message, messages.Recover | messages.Replay):
+                log.info("told", extra={"message_": type(event.message).__name__})
+                if isinstance(event.message, messages.Recover):
+                    self._let_go(event.message.assignment.layout.fronts_of(self._worker.me))
 
     def _let_go(self, mine: Collection[FrontId]) -> None:
         """Fronts that another worker has from now on: nothing more is read here."""

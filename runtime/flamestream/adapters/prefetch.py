@@ -46,6 +46,11 @@ class Prefetched:
         """Nothing is being read."""
         return not self._reading
 
+    @property
+    def warm(self) -> bool:
+        """A committed snapshot is at hand. (Read without the lock: whoever reads the next one holds it for long.)"""
+        return bool(self._names)
+
     def chains(self, segments: Sequence[SegmentRef], slots: Sequence[Slot]) -> list[Chain] | None:
         """Of these slots in the snapshot of these segments; None if nothing is at hand. Raises what reading raises."""
         with self._lock:

@@ -148,7 +148,8 @@ class _WorkerProcess:
         snapshots = StoreSnapshots(
             self._store, self._reactor, post, job=config.settings.job, writer=config.worker, nonce=lambda: secrets.token_hex(4)
         )
-        return Ports(self._links, self._journals(), self._producers, self._consumers, snapshots, self._control, self._problems)
+        warm = lambda: snapshots.prefetched.warm  # noqa: E731
+        return Ports(self._links, self._journals(), self._producers, self._consumers, snapshots, self._control, self._problems, warm)
 
     def _journals(self) -> dict[FrontId, Journal]:
         """One for all fronts. Without it (timed fronts, or no guarantee) no worker asks for a journal."""

@@ -66,6 +66,8 @@ class Settings:
     """Consumers remember what they were given: one that does not is an error."""
     two_phase: bool = False
     """Output waits for the commit of its epoch (`exactly-once-2pc`): an end waits until none is held."""
+    warm_us: int = 10_000_000
+    """That waits for so long until the newcomer has the committed snapshot at hand: reading it would hold up a stream that runs."""
     retry_us: int = 100_000
     """Pause before the record or a manifest is asked for again."""
     last_epoch_us: int = 3_000_000

@@ -155,7 +155,7 @@ class Coordinator:
 
     def _hear_worker(self, worker: WorkerId, message: ToCoordinator) -> None:
         desk = self._desk
-        desk.members.heard(worker, desk.time.now, report=isinstance(message, Progress))
+        desk.members.heard(worker, desk.time.now, message if isinstance(message, Progress) else None)
         current = desk.keeper.record is not None and not isinstance(message, Hello) and message.fence == desk.record.fence
         if not current or worker not in desk.members or worker not in desk.workers:
             return

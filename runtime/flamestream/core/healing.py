@@ -99,8 +99,8 @@ class Healing:
     def rebalance(self) -> None:
         """Give slots to a worker that came while too few took part."""
         desk = self._desk
-        wanted = desk.settings.rebalance and len(desk.workers) < self._places() and desk.members.spares(desk.workers)
-        if not wanted or self._epochs.pending or not desk.keeper.idle:
+        wanted = desk.settings.rebalance and len(desk.workers) < self._places()
+        if not wanted or self._epochs.pending or not desk.keeper.idle or not self._somebody_is_warm():
             return
         if desk.time.due_in(self.ended_at, desk.settings.rebalance_pause_us):
             self.recover(self.successors(waited=True), "a worker has joined", desk.time.now, "joined")
@@ -159,6 +159,14 @@ class Healing:
         self.recovery = self.complaint = None
 
     # --- inside ---
+
+    def _somebody_is_warm(self) -> bool:
+        """Whether a spare would not have to read the state first, or has had its time for that."""
+        desk = self._desk
+        spares = [desk.members[worker] for worker in desk.members.spares(desk.workers)]
+        if desk.committed.manifest is None or any(spare.warm for spare in spares):
+            return bool(spares)
+        return any(desk.time.due_in(spare.since, desk.settings.warm_us) for spare in spares)
 
     def _heal_with(self, chosen: Sequence[WorkerId], lost: Sequence[WorkerId], since: Timestamp) -> None:
         if lost:

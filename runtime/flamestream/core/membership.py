@@ -10,10 +10,14 @@ Does not: decide what follows from a loss (takeover.py, coordinator.py).
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from flamestream.core.messages import Hello, Progress
 from flamestream.model.ids import WorkerId
 from flamestream.model.time import Timestamp
+
+RECENT_US: Final = 300_000
+"""A few heartbeats: who was heard so long before another is as alive."""
 
 
 @dataclass(slots=True)
@@ -24,8 +28,12 @@ class Member:
     heard: Timestamp
     progress: Progress | None = None
     """Its newest of the current fence."""
+    since: Timestamp = Timestamp(0)
+    """When it connected."""
     reports: bool = False
     """It has sent a heartbeat on this connection: from then on silence means something, also a standby's."""
+    warm: bool = False
+    """Its newest heartbeat says that it has a committed snapshot at hand."""
 
 
 class Membership:
@@ -48,7 +56,7 @@ class Membership:
 
     def connect(self, hello: Hello, now: Timestamp) -> None:
         """A worker says who it is. A second connection of the same one replaces the first."""
-        self._members[hello.worker] = Member(hello, now)
+        self._members[hello.worker] = Member(hello, now, since=now)
         self._left.pop(hello.worker, None)
         self._gone.discard(hello.worker)
 
@@ -62,11 +70,12 @@ class Membership:
         self.leave(worker, now)
         self._gone.add(worker)
 
-    def heard(self, worker: WorkerId, now: Timestamp, *, report: bool = False) -> None:
-        """Any message is a sign of life."""
+    def heard(self, worker: WorkerId, now: Timestamp, report: Progress | None = None) -> None:
+        """Any message is a sign of life; a report, of whatever fence, also tells who could take over at once."""
         if member := self._members.get(worker):
             member.heard = now
-            member.reports = member.reports or report
+            if report is not None:
+                member.reports, member.warm = True, report.warm
 
     def expect(self, workers: Iterable[WorkerId], now: Timestamp) -> None:
         """They are part of a new attempt: silence counts from now, and progress starts anew."""
@@ -87,8 +96,16 @@ class Membership:
         return all(worker in self._gone for worker in self.lost(workers))
 
     def spares(self, layout: Collection[WorkerId]) -> list[WorkerId]:
-        """Connected workers without a part in `layout`: those heard last first, so that a paused one is not preferred."""
-        return sorted((w for w in self._members if w not in layout), key=lambda worker: (-self._members[worker].heard, worker))
+        """Connected workers without a part in `layout`: those heard last first, so that a paused one is not preferred; of those that are
+        heard of all the time, first those that have the state at hand."""
+        found = {worker: member for worker, member in self._members.items() if worker not in layout}
+        newest = max((member.heard for member in found.values()), default=0)
+
+        def rank(worker: WorkerId) -> tuple[bool, bool, int, WorkerId]:
+            member = found[worker]
+            return newest - member.heard > RECENT_US, not member.warm, -member.heard, worker
+
+        return sorted(found, key=rank)
 
     def silent_spares(self, layout: Collection[WorkerId], before: Timestamp) -> list[WorkerId]:
         """Standbys of which nothing was heard since, though they had reported."""

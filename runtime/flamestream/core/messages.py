@@ -249,6 +249,8 @@ class Progress(_Message, frozen=True):
     """When a consumer has acknowledged something to me for the first time since my last report; 0: nothing."""
     last_out: int = 0
     """The same, for the last time."""
+    warm: bool = False
+    """A committed snapshot is at hand, so that a takeover need not read it; told by my host."""
 
 
 class Failed(_Message, frozen=True):

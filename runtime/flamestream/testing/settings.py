@@ -82,8 +82,8 @@ def _coordinator(rng: Random, job: SimJob, worker: WorkerSettings, workers: int)
         job="sim", graph=job.graph.identity, python="sim", workers=workers, fronts=len(worker.fronts), slots=worker.slots,
         interval_us=rng.choice([5, 10, 25, 60]) * MS, epoch_timeout_us=150 * MS, heartbeat_us=rng.choice([50, 70, 100]) * MS,
         stuck_us=rng.choice([60, 120]) * MS, grace_us=rng.choice([5, 20, 50]) * MS, discovery_us=40 * MS, gather_us=80 * MS,
-        rebalance=rng.random() < 0.7, rebalance_pause_us=60 * MS, retry_us=3 * MS, last_epoch_us=150 * MS, drain_us=200 * MS,
-        failures=1000, calm_us=100 * MS,
+        rebalance=rng.random() < 0.7, rebalance_pause_us=60 * MS, warm_us=80 * MS, retry_us=3 * MS, last_epoch_us=150 * MS,
+        drain_us=200 * MS, failures=1000, calm_us=100 * MS,
     )  # fmt: skip
 
 

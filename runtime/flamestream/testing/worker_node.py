@@ -7,9 +7,11 @@ Does not: decide who is started again when (cluster.py).
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from flamestream.core import actions as a
 from flamestream.core.events import Event, FromCoordinator, JournalAppended, Woken
-from flamestream.core.messages import Hello, Recover
+from flamestream.core.messages import Hello, Progress, Recover
 from flamestream.core.parts import Parts
 from flamestream.core.settings import WorkerSettings
 from flamestream.core.worker import Worker
@@ -49,6 +51,7 @@ class WorkerNode(Process):
         self._consumers = {sink: ConsumerPort(site, self.post) for sink, site in outside.consumers.items()}
         self._producers = {front: ProducerPort(world, site, outside.delay, self.post) for front, site in outside.sources.items()}
         self._appended: dict[FrontId, list[tuple[int, Partition, Offset]]] = {}
+        self._warm = False
         self._network.join(me, self.post)
         self._beat()
 
@@ -82,7 +85,8 @@ class WorkerNode(Process):
             case a.ToldCoordinator():
                 self.world.trace.cover(f"said.{type(action.message).__name__}")
                 if self.link is not None:
-                    self.link.tell_coordinator(action.message)
+                    message = action.message
+                    self.link.tell_coordinator(replace(message, warm=self._warm) if isinstance(message, Progress) else message)
             case a.Deliver():
                 self._consumers[action.sink].deliver(action)
             case a.Pull():
@@ -117,8 +121,10 @@ class WorkerNode(Process):
                 self._snapshots.upload(action)
             case a.Load():
                 self._snapshots.load(action)
+                self._warm = False
             case a.Prefetch():
-                self.world.trace.cover("standby.warm")  # a cache of immutable objects: nothing to simulate
+                self.world.trace.cover("standby.warm")  # a cache of immutable objects: nothing to simulate but the word of it
+                self._warm = True
             case a.Exit():
                 self.exit = action
                 self._close()

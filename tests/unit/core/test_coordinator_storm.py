@@ -78,7 +78,7 @@ class Storm:
 
     def elect(self) -> int:
         self.names += 1
-        changes = {"discovery_us": SECOND, "gather_us": 2 * SECOND, "interval_us": 300 * MS}
+        changes = {"discovery_us": SECOND, "gather_us": 2 * SECOND, "interval_us": 300 * MS, "warm_us": SECOND}
         self.coordinators[self.names] = Bench(self.outside, f"n{self.names}", **changes)
         self.inbox[self.names] = []
         return self.names

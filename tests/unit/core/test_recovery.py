@@ -348,6 +348,31 @@ def test_a_worker_that_joins_a_short_handed_job_gets_slots() -> None:
     assert bench.workers == ("a", "c")
 
 
+def test_slots_of_living_workers_wait_until_the_newcomer_has_the_state_at_hand() -> None:
+    bench = running("a", "b", rebalance_pause_us=0, interval_us=SECOND).epoch(3).lose("b").sleep(SECOND).recover().connect("c")
+    for _ in range(50):
+        bench.sleep(100 * MS).progress("a", 3).progress("c")
+    assert bench.workers == ("a",)
+    bench.progress("c", warm=True).sleep(100 * MS)
+    assert bench.workers == ("a", "c")
+
+
+def test_a_newcomer_whose_store_is_away_gets_slots_after_a_while() -> None:
+    bench = running("a", "b", rebalance_pause_us=0, warm_us=10 * SECOND).epoch(3).lose("b").sleep(SECOND).recover().connect("c")
+    for _ in range(101):
+        bench.sleep(100 * MS).progress("a", 3).progress("c")
+    assert bench.workers == ("a", "c")
+
+
+def test_a_standby_that_has_the_state_at_hand_takes_over_first_but_not_a_silent_one() -> None:
+    bench = running("a", "b").epoch(3).connect("c", "d")
+    bench.progress("d", warm=True).progress("c", after_us=50 * MS)
+    assert bench.lose("b").workers == ("a", "d")
+    bench = running("a", "b").epoch(3).connect("c", "d")
+    bench.progress("d", warm=True).progress("c", after_us=900 * MS)
+    assert bench.lose("b").workers == ("a", "c")
+
+
 def test_rebalancing_can_be_switched_off() -> None:
     bench = running("a", "b", rebalance=False).lose("b").sleep(SECOND).recover().connect("c").run_for(20 * SECOND)
     assert bench.workers == ("a",)

@@ -1,8 +1,15 @@
-"""Losing the Lease: the process begins anew, in its place, with nothing of what it was."""
+"""Losing the Lease: the process begins anew, in its place, with nothing of what it was. Taking one that ran out: just then."""
 
+import asyncio
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
+
+import pytest
+
+from flamestream_operator.shell import lease
+from support.operator_world import World
 
 LIVES = """
 import os, socket, threading, time
@@ -25,3 +32,23 @@ def test_who_loses_the_lease_begins_anew_without_its_threads_and_sockets() -> No
     assert [life for life, _, _ in lives] == ["0", "1", "2"], done.stderr
     assert len({pid for _, pid, _ in lives}) == 1, "the same container process"
     assert {threads for _, _, threads in lives} == {"1"}
+
+
+def test_a_lease_that_runs_out_is_taken_then_and_not_at_the_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+
+    async def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(lease, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(lease, "asyncio", SimpleNamespace(sleep=sleep))
+
+    async def play() -> None:
+        api, lost = World().kubernetes, [].append
+        one, two = (lease.Leadership(api, "default", "lease", name, 4.0, lost) for name in ("one", "two"))
+        await one.acquire()
+        now[0] += 0.3
+        await two.acquire()
+        assert 104.3 < now[0] < 104.4, "four seconds after it was first seen, to a moment"
+
+    asyncio.run(play())

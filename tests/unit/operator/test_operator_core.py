@@ -99,6 +99,41 @@ def test_a_change_of_pods_replaces_them_while_the_stream_goes_on(edit: dict[str,
     played(play)
 
 
+def test_nobody_hands_over_to_workers_that_would_have_to_read_the_state_first() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        old = set(world.pods("worker"))
+        world.fleet.cold = True
+        world.apply(pods={"annotations": {"changed": "1"}})
+        await world.calm(10)
+        assert len(world.pods("worker")) == 4, "the new ones are connected"
+        ips = {world.kubernetes.things["Pod", "default", name]["status"]["podIP"] for name in old}
+        assert set(world.operators[0].hosting.jobs["default.job"].layout) == ips
+        world.fleet.cold = False
+        await world.calm(10)
+        assert not old & set(world.pods("worker"))
+
+    played(play)
+
+
+@pytest.mark.parametrize(("elsewhere", "retired"), [(2, 2), (1, 1)], ids=["enough others", "too few others"])
+def test_workers_of_a_node_that_is_drained_hand_over_together_if_there_are_enough_others(elsewhere: int, retired: int) -> None:
+    async def play(world: World) -> None:
+        await started(world, workers={"replicas": 2, "standby": elsewhere})
+        pods = [("Pod", "default", name) for name in sorted(world.pods("worker"))]
+        for pod in pods[:2]:
+            world.kubernetes.merge(pod, {"spec": {"nodeName": "closed"}})
+        world.operators[0].cluster.nodes.put({"metadata": {"name": "closed", "uid": "n"}, "spec": {"unschedulable": True}})
+        world.kubernetes.merge(pods[0], {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubelet"]}})
+        operator = world.operators[0]
+        operator.relist()
+        await operator.reconcile()
+        ips = [world.kubernetes.things[pod]["status"]["podIP"] for pod in pods[:2]]
+        assert operator.hosting.jobs["default.job"].shunned == set(ips[:retired])
+
+    played(play)
+
+
 def test_new_code_drains_to_an_epoch_first() -> None:
     async def play(world: World) -> None:
         await started(world)
@@ -386,6 +421,51 @@ def test_a_new_leader_says_nothing_new_of_a_running_stream() -> None:
         for _ in range(5):
             await world.calm(1)
             assert (world.status.phase, world.status.conditions, world.pods("driver"), world.pods("worker")) == before
+
+    played(play)
+
+
+async def with_a_silent_node(world: World) -> None:
+    """Application b is on a node of its own, of which nothing is heard any more."""
+    await started(world, highAvailability=True, workers={"replicas": 2, "standby": 2})
+    connected = {"status": {"conditions": [{"type": CONNECTED, "status": "True"}]}}
+    for role in ("driver", "worker"):
+        for name in world.pods(role):
+            node = {"spec": {"nodeName": "far" if "-b-" in name else "near"}}
+            world.kubernetes.merge(("Pod", "default", name), node | (connected if role == "worker" else {}))
+    await world.calm(5)
+    assert world.pods("driver") == ["job-driver-a-1", "job-driver-b-2"]
+    world.fleet.cut.add("far")
+
+
+def test_the_driver_of_a_node_that_is_not_heard_of_gets_a_successor_elsewhere_before_kubernetes_notices() -> None:
+    async def play(world: World) -> None:
+        await with_a_silent_node(world)
+        world.fleet.cold = True
+        await world.calm(1)
+        assert len(world.pods("driver")) == 2, "Spark starts a worker again in a second"
+        await world.calm(6)
+        assert world.pods("driver") == ["job-driver-a-1", "job-driver-b-2", "job-driver-b-3"]
+        rules = world.kubernetes.things["Pod", "default", "job-driver-b-3"]["spec"]["affinity"]["nodeAffinity"]
+        fields = rules["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]["matchFields"]
+        assert fields == [{"key": "metadata.name", "operator": "NotIn", "values": ["far"]}]
+        world.fleet.cold = False
+        await world.calm(20)
+        assert world.pods("driver") == ["job-driver-a-1", "job-driver-b-3"]
+        assert world.status.failures.count == 0
+
+    played(play)
+
+
+def test_a_node_that_is_heard_of_again_keeps_its_driver() -> None:
+    async def play(world: World) -> None:
+        await with_a_silent_node(world)
+        world.fleet.cold = True  # the successor is not ready to take over yet
+        await world.calm(7)
+        assert "job-driver-b-3" in world.pods("driver")
+        world.fleet.cut.clear()
+        await world.calm(10)
+        assert world.pods("driver") == ["job-driver-a-1", "job-driver-b-2"]
 
     played(play)
 

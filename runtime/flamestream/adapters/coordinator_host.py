@@ -121,9 +121,9 @@ class CoordinatorHost:
         return self._status
 
     def is_warm(self, worker: WorkerId) -> bool:
-        """Whether it has said that it has a committed snapshot at hand; all have, while there is none."""
+        """Whether it has said that it has the committed state at hand; all have, while there is none."""
         told = self._figures.get(worker)
-        return not self._status.epoch or (told is not None and told.warm)
+        return not self._status.snapshot_size or (told is not None and told.warm)
 
     def request(self, what: Literal["stop", "drain"]) -> None:
         """End the job. Safe in a signal handler, and from other threads."""

@@ -164,7 +164,7 @@ class Healing:
         """Whether a spare would not have to read the state first, or has had its time for that."""
         desk = self._desk
         spares = [desk.members[worker] for worker in desk.members.spares(desk.workers)]
-        if desk.committed.manifest is None or any(spare.warm for spare in spares):
+        if not desk.committed.size or any(spare.warm for spare in spares):
             return bool(spares)
         return any(desk.time.due_in(spare.since, desk.settings.warm_us) for spare in spares)
 

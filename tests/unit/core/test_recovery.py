@@ -4,9 +4,11 @@ import pytest
 
 from flamestream.core import messages as msg
 from flamestream.core.coordination import Disconnect, ReadManifest, RecordUnknown, WorkerGone, WriteRecord
-from flamestream.model.ids import Fence, LayoutVersion, WorkerId
+from flamestream.model.ids import Fence, LayoutVersion, Slot, WorkerId
 from flamestream.model.time import Time, Timestamp
 from support.coordinating import MS, SECOND, Bench, running
+
+STATE = msg.SegmentRef("state", 10, "00", 1, (Slot(0),))
 
 
 def lost_link(bench: Bench, worker: str, peer: str) -> Bench:
@@ -349,7 +351,8 @@ def test_a_worker_that_joins_a_short_handed_job_gets_slots() -> None:
 
 
 def test_slots_of_living_workers_wait_until_the_newcomer_has_the_state_at_hand() -> None:
-    bench = running("a", "b", rebalance_pause_us=0, interval_us=SECOND).epoch(3).lose("b").sleep(SECOND).recover().connect("c")
+    bench = running("a", "b", rebalance_pause_us=0, interval_us=SECOND).epoch(3, segments=[STATE]).lose("b").sleep(SECOND).recover()
+    bench.connect("c")
     for _ in range(50):
         bench.sleep(100 * MS).progress("a", 3).progress("c")
     assert bench.workers == ("a",)
@@ -358,9 +361,16 @@ def test_slots_of_living_workers_wait_until_the_newcomer_has_the_state_at_hand()
 
 
 def test_a_newcomer_whose_store_is_away_gets_slots_after_a_while() -> None:
-    bench = running("a", "b", rebalance_pause_us=0, warm_us=10 * SECOND).epoch(3).lose("b").sleep(SECOND).recover().connect("c")
+    bench = running("a", "b", rebalance_pause_us=0, warm_us=10 * SECOND).epoch(3, segments=[STATE]).lose("b").sleep(SECOND).recover()
+    bench.connect("c")
     for _ in range(101):
         bench.sleep(100 * MS).progress("a", 3).progress("c")
+    assert bench.workers == ("a", "c")
+
+
+def test_where_no_state_is_committed_nobody_is_waited_for() -> None:
+    bench = running("a", "b", rebalance_pause_us=0).epoch(3).lose("b").sleep(SECOND).recover().connect("c")
+    bench.sleep(100 * MS).progress("a", 3).progress("c")
     assert bench.workers == ("a", "c")
 
 

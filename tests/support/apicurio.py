@@ -6,7 +6,6 @@ It keeps what it is told in memory: killed and started again it is empty. Where 
 import json
 import shutil
 import subprocess
-import tarfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -99,7 +98,6 @@ def _fetch() -> None:
     if done.returncode:
         pytest.skip(f"no schema registry: Maven could not fetch Apicurio: {done.stdout.strip()[-500:]}")
     (packed,) = made.glob("*.tar.gz")
-    with tarfile.open(packed) as archive:
-        archive.extractall(made, filter="data")
+    subprocess.run(["tar", "-xzf", packed.name], cwd=made, check=True, timeout=SECONDS)
     packed.unlink()
     made.rename(PROGRAM)

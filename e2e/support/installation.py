@@ -38,12 +38,8 @@ class Installation:
 
     def leader(self) -> str:
         """The operator pod that leads."""
-        return self.holder().partition("_")[0]
-
-    def holder(self) -> str:
-        """Who leads: a pod that began again is another."""
         lease = self.system.get("lease", f"{RELEASE}-operator") or {}
-        return str(lease.get("spec", {}).get("holderIdentity") or "")
+        return str(lease.get("spec", {}).get("holderIdentity") or "").partition("_")[0]
 
 
 def install(job_namespace: str) -> Installation:

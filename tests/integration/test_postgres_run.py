@@ -5,7 +5,7 @@ The table ends as the reference says, and the history of deliveries passes the a
 
 import contextlib
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +69,17 @@ def expected(lines: Sequence[str]) -> list[tuple[Any, ...]]:
     return sorted((change.word, change.document, list(change.positions), change.documents) for change in changes)
 
 
-def survive(job: PostgresJob, server: PostgresServer, lines: Sequence[str], plan: Plan, *, ends: bool) -> None:
-    """`ends`: whether its source does."""
+def survive(
+    job: PostgresJob, server: PostgresServer, lines: Sequence[str], plan: Plan, grow_to: Callable[[float], None] | None = None
+) -> None:
+    """`grow_to`: of a source that ends, which has this part of its input."""
     wanted = expected(lines)
-    killer = Killer(job, [], len(wanted), 1)
+    ends, grow_to = grow_to is not None, grow_to or (lambda _: None)
+    killer = Killer(job, [], len(wanted), 1, meanwhile=lambda part: grow_to(part + 0.05))
     with explained(job, killer):
         job.start(*([] if ends else ["--drain"]))
         killer.run_with(plan, server.restart)
+        grow_to(1)
         if not ends:
             eventually(lambda: job.output_bytes() >= len(wanted), "everything is delivered", within=120)
             job.running()
@@ -97,14 +101,14 @@ def test_from_a_change_log_with_kills_of_workers_and_of_the_server(tmp_path: Pat
     source = {"postgres": {"dsn": server.dsn, "table": "documents", "key": "id", "columns": ["line"]}}
     with contextlib.closing(PostgresJob(tmp_path, server, source, workers={"replicas": 2, "standby": 1, "slots": 64})) as job:
         plan = [(0.05, SERVER), (0.2, Role.WORKER), (0.35, SERVER), (0.5, Role.COORDINATOR), (0.65, Role.WORKER), (0.75, SERVER)]
-        survive(job, server, lines, plan, ends=False)
+        survive(job, server, lines, plan)
 
 
 @pytest.mark.slow
 @pytest.mark.spark
 def test_from_a_socket_on_spark_with_more_kills(tmp_path: Path, server: PostgresServer) -> None:
     lines = numbered(4000)
-    with SocketServer([line.encode() for line in lines]) as producer:
+    with SocketServer([line.encode() for line in lines], held=True) as producer:
         source = {"socket": {"address": producer.address}}
         with contextlib.closing(PostgresJob(tmp_path, server, source, spark=True)) as job:
             kills: list[Role | str] = [
@@ -118,4 +122,4 @@ def test_from_a_socket_on_spark_with_more_kills(tmp_path: Path, server: Postgres
                 SERVER,
                 Role.DAEMON,
             ]
-            survive(job, server, lines, [((i + 1) / 12, victim) for i, victim in enumerate(kills)], ends=True)
+            survive(job, server, lines, [((i + 1) / 12, victim) for i, victim in enumerate(kills)], producer)

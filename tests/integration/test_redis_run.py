@@ -5,7 +5,8 @@ Each change is there once, as the reference says, and the history of deliveries 
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from flamestream.model.time import FrontId, Timestamp, time_of
 from flamestream.testing.reference import interpret
 from support.cli_job import REPOSITORY, CliJob, explained
 from support.documents import SocketServer, texts
+from support.eventually import eventually
 from support.kills import Killer, Role
 from support.redis import RedisServer, redis_server
 
@@ -84,30 +86,51 @@ def expected(lines: Sequence[str]) -> list[list[str]]:
 FORMS: dict[str, dict[str, Any]] = {"stream": {"form": "stream", "fields": FIELDS}, "hash": {"form": "hash", "field": ["word", "document"]}}
 
 
-@pytest.mark.parametrize(("form", "from_stream"), [("stream", True), ("hash", False)])
-def test_with_kills_of_workers_and_of_the_server(tmp_path: Path, server: RedisServer, form: str, from_stream: bool) -> None:
+PLAN = [(0.05, SERVER), (0.2, Role.WORKER), (0.35, SERVER), (0.5, Role.COORDINATOR), (0.65, Role.WORKER), (0.75, SERVER)]
+
+
+class Entries:
+    """A stream's entries, added as far as they are asked for."""
+
+    def __init__(self, server: RedisServer, lines: Sequence[str]) -> None:
+        self.server, self.left, self.count = server, list(lines), len(lines)
+
+    def grow_to(self, part: float) -> None:
+        """Have this part of the lines there."""
+        while self.left and self.count - len(self.left) < self.count * part:
+            self.server.call("XADD", "docs", "*", "line", self.left.pop(0))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_with_kills_of_workers_and_of_the_server(tmp_path: Path, server: RedisServer, form: str) -> None:
     lines = [f"{number}\t{words}" for number, words in enumerate(texts(400))]
-    plan = [(0.05, SERVER), (0.2, Role.WORKER), (0.35, SERVER), (0.5, Role.COORDINATOR), (0.65, Role.WORKER), (0.75, SERVER)]
-    wanted = expected(lines)
-    with SocketServer([line.encode() for line in lines]) as producer:
-        source = stream_of(server, lines) if from_stream else {"socket": {"address": producer.address}}
+    with SocketServer([line.encode() for line in lines], held=True) as producer:
+        source = {"socket": {"address": producer.address}}
         with contextlib.closing(RedisJob(tmp_path, server, source, FORMS[form])) as job:
-            survive(job, server, plan, wanted, len(lines))
+            survive(job, server, lines, producer.grow_to, ends=True)
 
 
-def stream_of(server: RedisServer, lines: Sequence[str]) -> dict[str, Any]:
-    """A source that ends with these lines."""
-    for line in lines:
-        server.call("XADD", "docs", "*", "line", line)
-    return {"redis": {"url": server.url, "key": "docs", "fields": ["line"], "follow": False}}
+def test_from_a_stream_with_kills_of_workers_and_of_the_server(tmp_path: Path, server: RedisServer) -> None:
+    lines = [f"{number}\t{words}" for number, words in enumerate(texts(400))]
+    source = {"redis": {"url": server.url, "key": "docs", "fields": ["line"]}}
+    entries = Entries(server, lines)
+    with contextlib.closing(RedisJob(tmp_path, server, source, FORMS["stream"])) as job:
+        survive(job, server, lines, entries.grow_to, ends=False)
 
 
-def survive(job: RedisJob, server: RedisServer, plan: Sequence[tuple[float, Role | str]], wanted: list[list[str]], records: int) -> None:
-    killer = Killer(job, [], len(wanted), 1)
+def survive(job: RedisJob, server: RedisServer, lines: Sequence[str], grow_to: Callable[[float], None], *, ends: bool) -> None:
+    """Input is there a little ahead of the next kill, so that the job lasts until the last one. `ends`: whether its source does."""
+    wanted = expected(lines)
+    killer = Killer(job, [], len(wanted), 1, meanwhile=lambda part: grow_to(part + 0.05))
     with explained(job, killer):
-        job.start()
-        killer.run_with(plan, server.restart)
-        assert job.end()[1]["outcome"] == "completed"
+        job.start(*([] if ends else ["--drain"]))
+        killer.run_with(PLAN, server.restart)
+        grow_to(1)
+        if not ends:
+            eventually(lambda: job.output_bytes() >= len(wanted), "everything is delivered", within=120)
+            job.running()
+            job.signal(signal.SIGTERM)
+        assert job.end()[1]["outcome"] == ("completed" if ends else "drained")
         assert job.entries() == wanted
         audit = job.audit()
-        assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (True, records, len(wanted)), audit
+        assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (True, len(lines), len(wanted)), audit

@@ -4,7 +4,6 @@ It keeps what it is told in memory: killed and started again it is empty. Where 
 """
 
 import json
-import shutil
 import subprocess
 import urllib.error
 import urllib.request
@@ -13,11 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from flamestream.adapters.java import QUICK, find_java
 from support.eventually import eventually
-from support.installing import CACHE, SECONDS, install, one_at_a_time
+from support.installing import CACHE, SECONDS, by_maven
 from support.ports import free_port
 from support.processes import kill
 
@@ -78,26 +75,13 @@ def apicurio(folder: Path) -> Iterator[Apicurio]:
 
 
 def _program() -> Path:
-    with one_at_a_time():
-        if not PROGRAM.exists():
-            _fetch()
-    (program,) = PROGRAM.glob("*-runner.jar")
+    artifact = f"-Dartifact=io.apicurio:apicurio-registry-app:{VERSION}:tar.gz:all"
+    folder = by_maven(PROGRAM, "schema registry", "", "dependency:copy", artifact, finish=_unpack)
+    (program,) = folder.glob("*-runner.jar")
     return program
 
 
-def _fetch() -> None:
-    if shutil.which("mvn") is None:
-        install("maven")
-    if shutil.which("mvn") is None:
-        pytest.skip("no schema registry: install Maven to have Apicurio fetched")
-    made = PROGRAM.with_name(f"{PROGRAM.name}-unpacking")
-    shutil.rmtree(made, ignore_errors=True)
-    artifact = f"-Dartifact=io.apicurio:apicurio-registry-app:{VERSION}:tar.gz:all"
-    command = ["mvn", "-q", "-B", "dependency:copy", artifact, f"-DoutputDirectory={made}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-    if done.returncode:
-        pytest.skip(f"no schema registry: Maven could not fetch Apicurio: {done.stdout.strip()[-500:]}")
+def _unpack(made: Path) -> None:
     (packed,) = made.glob("*.tar.gz")
     subprocess.run(["tar", "-xzf", packed.name], cwd=made, check=True, timeout=SECONDS)
     packed.unlink()
-    made.rename(PROGRAM)

@@ -4,9 +4,11 @@ import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 CACHE = Path(__file__).parents[2] / ".cache"
 SECONDS = 900
@@ -28,3 +30,23 @@ def install(package: str) -> None:
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}  # 1: servers of it are not started
     for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", package]):
         subprocess.run(command, env=environment, capture_output=True, timeout=SECONDS, check=False)
+
+
+def by_maven(target: Path, what: str, otherwise: str, *goal: str, finish: Callable[[Path], None] = lambda _: None) -> Path:
+    """`target`, a folder of what Maven's `goal` puts into its `outputDirectory`, as `finish` leaves it; fetched if it is not there.
+    Where it cannot be, tests that need `what` are skipped, and told what to do, or `otherwise`."""
+    with one_at_a_time():
+        if not target.exists():
+            if shutil.which("mvn") is None:
+                install("maven")
+            if shutil.which("mvn") is None:
+                pytest.skip(f"no {what}: install Maven to have it fetched{otherwise}")
+            made = target.with_name(f"{target.name}-unpacking")
+            shutil.rmtree(made, ignore_errors=True)
+            command = ["mvn", "-q", "-B", *goal, f"-DoutputDirectory={made}"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+            if done.returncode:
+                pytest.skip(f"no {what}: Maven could not fetch it: {done.stdout.strip()[-500:]}")
+            finish(made)
+            made.rename(target)
+    return target

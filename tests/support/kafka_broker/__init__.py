@@ -5,7 +5,6 @@ a Maven that fetches (installed by apt-get for root), the tests that need it are
 """
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -17,7 +16,7 @@ from confluent_kafka import KafkaException
 
 from flamestream.adapters.java import QUICK, find_java
 from support.eventually import eventually
-from support.installing import CACHE, SECONDS, install, one_at_a_time
+from support.installing import CACHE, by_maven
 from support.kafka_broker.topics import Kafka
 from support.processes import kill, suspend
 
@@ -55,23 +54,8 @@ def jars() -> Path:
     """A folder of the broker's jars, fetched if need be (half a minute, once)."""
     if given := os.environ.get("FLAMESTREAM_KAFKA_JARS"):
         return Path(given)
-    with one_at_a_time():
-        if not JARS.exists():
-            _fetch()
-    return JARS
-
-
-def _fetch() -> None:
-    if shutil.which("mvn") is None:
-        install("maven")
-    if shutil.which("mvn") is None:
-        pytest.skip("no Kafka: install Maven to have its jars fetched, or name a Kafka's `libs` folder in FLAMESTREAM_KAFKA_JARS")
-    made = JARS.with_name(f"{JARS.name}-{os.getpid()}")
-    command = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies", "-DincludeScope=runtime"]
-    done = subprocess.run([*command, f"-DoutputDirectory={made}"], capture_output=True, text=True, timeout=SECONDS, check=False)
-    if done.returncode:
-        pytest.skip(f"no Kafka: Maven could not fetch its jars: {done.stdout.strip()[-500:]}")
-    made.rename(JARS)
+    otherwise = ", or name a Kafka's `libs` folder in FLAMESTREAM_KAFKA_JARS"
+    return by_maven(JARS, "Kafka", otherwise, "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies", "-DincludeScope=runtime")
 
 
 class Broker(Kafka):

@@ -116,20 +116,15 @@ def _retired(status: JobResourceStatus, drivers: Iterable[DriverStatus], now: fl
 
 def _able(seen: Seen, driver: DriverStatus) -> int:
     """Workers of a launch that could take slots over without reading a snapshot first."""
-    members = seen.coordinated.members if seen.coordinated is not None else ()
-    able = {member.ip for member in members if member.warm or seen.now - member.since > WARM_WITHIN}
+    able = {member.ip for member in seen.members if member.warm or seen.now - member.since > WARM_WITHIN}
     return sum(1 for pod in seen.workers_of(driver.launch) if ip_of(pod) in able)
-
-
-def _ips(seen: Seen) -> set[str]:
-    return {member.ip for member in seen.coordinated.members} if seen.coordinated is not None else set()
 
 
 def has_handed_over(seen: Seen, driver: DriverStatus) -> bool:
     """Whether none of its workers has slots."""
     if seen.coordinated is None:
         return False
-    busy = {member.ip for member in seen.coordinated.members if member.in_layout}
+    busy = {member.ip for member in seen.members if member.in_layout}
     return not any(ip_of(pod) in busy for pod in seen.workers_of(driver.launch))
 
 
@@ -146,7 +141,8 @@ def _leaves(seen: Seen, driver: DriverStatus) -> bool:
 
 def _has_survivors(seen: Seen, driver: DriverStatus) -> bool:
     """Workers of it on other nodes still carry the stream, and would go with its pod's object: it stays until others are there."""
-    return any(ip_of(pod) in _ips(seen) for pod in seen.workers_of(driver.launch) if node_of(pod) not in seen.dead_nodes)
+    connected = {member.ip for member in seen.members}
+    return any(ip_of(pod) in connected for pod in seen.workers_of(driver.launch) if node_of(pod) not in seen.dead_nodes)
 
 
 def _ending(seen: Seen, driver: DriverStatus) -> Ending | None:

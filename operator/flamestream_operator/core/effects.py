@@ -56,7 +56,7 @@ def _coordination(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterat
         yield do.Suspend() if status.run.cause != "Rollback" else do.End()
     if stage in ("Stopped", "Ended") and seen.coordinated is not None:
         yield from () if seen.coordinated.status.outcome else (do.End(),)
-        if not seen.coordinated.members:
+        if not seen.members:
             yield do.Abandon()
 
 
@@ -143,18 +143,17 @@ def _strays(seen: Seen, status: JobResourceStatus) -> Iterator[do.Action]:
 def _still_stopping(seen: Seen, status: JobResourceStatus) -> bool:
     """Workers that were told to stop get a moment to do so by themselves."""
     at = status.suspension
-    return at is not None and bool(seen.coordinated and seen.coordinated.members) and seen.now - moment(at.time) < 5
+    return at is not None and bool(seen.members) and seen.now - moment(at.time) < 5
 
 
 def _fenced(seen: Seen, pod: Object) -> bool:
     """No worker of this pod counts any more (a driver has none)."""
-    members = seen.coordinated.members if seen.coordinated else ()
-    return not any(member.in_layout and member.ip == ip_of(pod) for member in members)
+    return not any(member.in_layout and member.ip == ip_of(pod) for member in seen.members)
 
 
 def _workers(seen: Seen, status: JobResourceStatus, replicas: int) -> Iterator[do.Action]:
     active = status.run.stage in _HOSTED and seen.coordinated is not None
-    connected = {member.ip for member in seen.coordinated.members} if seen.coordinated is not None else set()
+    connected = {member.ip for member in seen.members}
     if active:
         yield from _leaving(seen, replicas)
     for pod in seen.of_role("worker"):
@@ -174,7 +173,7 @@ def _leaving(seen: Seen, replicas: int) -> Iterator[do.Action]:
     drained = {node_of(pod) for pod in pods if ip_of(pod) in ips} & seen.closed_nodes
     stay = [pod for pod in pods if not is_going(pod) and ip_of(pod) not in seen.retired]
     beside = tuple(ip_of(pod) for pod in stay if node_of(pod) in drained)
-    able = {member.ip for member in (seen.coordinated.members if seen.coordinated is not None else ()) if member.warm}
+    able = {member.ip for member in seen.members if member.warm}
     enough = sum(node_of(pod) not in drained and ip_of(pod) in able for pod in stay) >= replicas
     yield do.Retire(ips, beside if enough else ())
 

@@ -133,6 +133,11 @@ class Seen:
     def deleting(self) -> bool:
         return bool(self.job["metadata"].get("deletionTimestamp"))
 
+    @property
+    def members(self) -> Sequence[Member]:
+        """Workers that the coordinator is connected to."""
+        return self.coordinated.members if self.coordinated is not None else ()
+
     def pod(self, name: str) -> Object | None:
         return next((pod for pod in self.pods if pod["metadata"]["name"] == name), None)
 

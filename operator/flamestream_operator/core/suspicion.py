@@ -22,7 +22,7 @@ _DECIDED: Final = ("running", "recovering")
 
 def suspects(seen: Seen) -> frozenset[str]:
     """Nodes of which every worker that was connected has gone without a word."""
-    if seen.coordinated is None or not seen.coordinated.members or seen.coordinated.status.phase not in _DECIDED:
+    if seen.coordinated is None or not seen.members or seen.coordinated.status.phase not in _DECIDED:
         return frozenset()
     pods = list(_workers(seen))
     nodes = {node_of(pod) for pod in pods} - {""} - seen.dead_nodes

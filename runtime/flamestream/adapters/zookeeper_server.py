@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Final, Self
 
 import msgspec
-import pyspark
 
-from flamestream.adapters.java import QUICK, Java, find_java
+from flamestream.adapters.java import QUICK, Java, find_java, spark_jars
 from flamestream.adapters.parent_death import start_child
 from flamestream.model.errors import ClusterStateUnavailable
 
@@ -203,7 +202,7 @@ class EmbeddedZooKeeper:
 
 def class_path() -> str:
     """The jars of PySpark that a ZooKeeper server needs."""
-    jars = Path(pyspark.__file__).parent / "jars"
+    jars = spark_jars()
     found = sorted(str(jar) for jar in jars.glob("*.jar") if jar.name.startswith(_NEEDED))
     if not any("/zookeeper-3" in jar for jar in found):
         raise ClusterStateUnavailable(f"no ZooKeeper among PySpark's jars in {jars}: install pyspark as requirements/run.txt pins it")

@@ -4,13 +4,15 @@ Keeps: an unknown or missing field is an error that names file and field. Does n
 """
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from flamestream.adapters.process_shell import read_config
-from flamestream.cli.manifest import Job, parse_job
 from flamestream.model.errors import ManifestError
+
+if TYPE_CHECKING:
+    from flamestream.cli.manifest import Job
 
 CONFIG: Final = Path("/etc/flamestream/config")
 TOKEN: Final = Path("/etc/flamestream/secret/token")
@@ -69,8 +71,10 @@ def read_token(file: Path = TOKEN) -> str:
         raise ManifestError(f"{file}: cannot read the job's token: {error.strerror}") from error
 
 
-def read_job(folder: Path = CONFIG, base: Path = APPLICATION) -> Job:
+def read_job(folder: Path = CONFIG, base: Path = APPLICATION) -> "Job":
     """The manifest, its relative paths below `base`. Raises ManifestError."""
+    from flamestream.cli.manifest import parse_job  # here: a driver's JVM boots beside that import
+
     try:
         text = (folder / "job.json").read_text(encoding="utf-8")
     except OSError as error:

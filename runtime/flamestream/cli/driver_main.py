@@ -1,7 +1,8 @@
 """The driver pod of one application: starts Spark, runs the job's workers as its tasks, and says how that ended.
 
-The application is loaded and checked here, in the user's pod, while Spark's JVM boots beside it. What the operator must know of the end is
-the exit code and the termination message (docs/kubernetes.md).
+The application is loaded and checked here, in the user's pod, while Spark's JVM boots beside it, and what that needs is imported then: all
+imports together take half of that boot. What the operator must know of the end is the exit code and the termination message
+(docs/kubernetes.md).
 
 Keeps: the JVM ends with this process. Does not: coordinate (the workers dial the operator), or touch the job's data.
 """
@@ -11,8 +12,6 @@ import os
 import signal
 import sys
 import tempfile
-import threading
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,13 +19,9 @@ import msgspec
 
 from flamestream.adapters import process_shell
 from flamestream.cli.driver_config import APPLICATION, CONFIG, TOKEN, DriverConfig, read_driver_config, read_job, read_token
-from flamestream.cli.settings_of import worker_config
-from flamestream.cli.validation import checked_job
-from flamestream.cli.worker_main import pod_worker_main
 from flamestream.model.errors import FlameStreamError, ManifestError
 from flamestream.spark.kubernetes import KubernetesSettings, api_server, kubernetes_conf
 from flamestream.spark.session import SparkDriver, SparkSettings
-from flamestream.spark.streaming import run_workers
 
 TERMINATION_LOG: Final = Path("/dev/termination-log")
 MAX_MESSAGE: Final = 3000
@@ -50,30 +45,16 @@ def settings_of(config: DriverConfig, template: Path, scratch: Path) -> SparkSet
     return SparkSettings(workers=config.tasks, scratch=scratch, master=kubernetes.master, conf=conf, name=name, console=True)
 
 
-def worker_config_bytes(config: DriverConfig, folder: Path, base: Path, token: Path) -> bytes:
-    """What every worker is told. Loads the application: raises ManifestError, GraphError, UserError."""
-    checked = checked_job(read_job(folder, base))
-    told = worker_config(checked, coordinator=config.coordinator, token=read_token(token), job=config.job, zookeeper=config.zookeeper)
-    return msgspec.json.encode(told)
-
-
 def run(application: str, folder: Path = CONFIG, base: Path = APPLICATION, token: Path = TOKEN) -> None:
     """Until every worker was told to stop. Raises FlameStreamError."""
     config = read_driver_config(application, folder)
-    with tempfile.TemporaryDirectory() as scratch:
-        with SparkDriver(settings_of(config, folder / "executor.json", Path(scratch) / "spark")) as spark:
-            main = partial(pod_worker_main, worker_config_bytes(config, folder, base, token), application)
-            over = threading.Event()
-            problems: list[FlameStreamError] = []
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        SparkDriver(settings_of(config, folder / "executor.json", Path(scratch) / "spark")) as spark,
+    ):
+        from flamestream.cli.driver_work import run_job  # here: while the JVM boots
 
-            def ended(problem: FlameStreamError | None) -> None:
-                problems.extend([problem] if problem else [])
-                over.set()
-
-            run_workers(spark.context, config.tasks, main, ended)
-            over.wait()
-        if problems:
-            raise problems[0]
+        run_job(spark, config, application, read_job(folder, base), read_token(token))
 
 
 def _variable(name: str) -> str:

@@ -17,9 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import pyspark
-
-from flamestream.adapters.java import QUICK, Java
+from flamestream.adapters.java import QUICK, Java, spark_jars
 from flamestream.adapters.parent_death import start_child
 from flamestream.model.errors import Retryable
 from flamestream.spark.class_archive import archive_options
@@ -144,7 +142,7 @@ def class_path(environment: Mapping[str, str] | None = None) -> str:
     """All of Spark's jars in the order of their names; the folders of a cluster's configuration, where there are any, come first."""
     variables = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
     folders = [folder for name in variables if (folder := (environment or {}).get(name))]
-    return ":".join([*folders, *sorted(str(jar) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar"))])
+    return ":".join([*folders, *sorted(str(jar) for jar in spark_jars().glob("*.jar"))])
 
 
 def _options(java: Java, scratch: Path, conf: Mapping[str, str], *, console: bool) -> list[str]:

@@ -7,6 +7,8 @@ Why these: tasks run as long as the job, and one that is lost must come back how
 lives and an application few executors); nothing is speculated, since a second copy of a worker is a zombie; a web page is of no use to a
 job whose data Spark never sees.
 
+PySpark itself is imported when the JVM boots already: that takes as long as half of the boot.
+
 Keeps: one SparkContext a process (Spark's own rule). Does not: run anything in it (streaming.py).
 """
 
@@ -17,18 +19,17 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self
-
-import pyspark
-from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark import SparkConf, SparkContext
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import flamestream
-from flamestream.adapters.java import CLASS_PATH_VARIABLE, QUICK, Java, find_java
+from flamestream.adapters.java import CLASS_PATH_VARIABLE, QUICK, Java, find_java, spark_jars
 from flamestream.model.errors import ManifestError, Retryable, UserError
 from flamestream.spark.class_archive import archive_options
 from flamestream.spark.daemon import MODULES_VARIABLE
 from flamestream.spark.jvm import DriverJvm, class_path
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 LIVES: Final = 1_000_000
 """How often a task, or an executor, may be lost. The coordinator decides when a job is beyond help, long before that."""
@@ -127,13 +128,16 @@ class SparkDriver:
         self.jvm = DriverJvm(java, settings.scratch, self._conf, {**os.environ, **self._variables}, console=settings.console)
 
     @property
-    def context(self) -> SparkContext:
+    def context(self) -> "SparkContext":
         """The session's SparkContext. Raises UserError if Spark does not take its configuration, Retryable if its JVM is lost."""
         if self._context is None:
             self._context = self._made_context(self.jvm.connect())
         return self._context
 
-    def _made_context(self, gateway: Any) -> SparkContext:
+    def _made_context(self, gateway: Any) -> "SparkContext":
+        from py4j.protocol import Py4JError, Py4JJavaError
+        from pyspark import SparkConf, SparkContext
+
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # SparkContext reads it there, and nowhere else
         try:
             conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm).setAll(list(self._conf.items()))
@@ -165,11 +169,13 @@ class SparkDriver:
 
 def reason_of(error: Exception) -> str:
     """The line that says why, of a Java stack trace of hundreds."""
+    from py4j.protocol import Py4JJavaError
+
     text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
     return next(iter(text.strip().splitlines()), "") or type(error).__name__
 
 
-def _stop(context: SparkContext) -> None:
+def _stop(context: "SparkContext") -> None:
     """Stop it, also where its JVM is lost: that is known by then, and no reason not to end this side."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -182,6 +188,8 @@ def _stop(context: SparkContext) -> None:
 
 def _forget_gateway() -> None:
     """Else a later session of this process would talk to a JVM that is gone."""
+    from pyspark import SparkContext
+
     gateway: Any = SparkContext._gateway
     SparkContext._gateway = SparkContext._jvm = None
     if gateway is not None:
@@ -193,14 +201,14 @@ def _spark_home(scratch: Path) -> Path:
     shutil.rmtree(scratch, ignore_errors=True)
     home = scratch / "home"
     home.mkdir(parents=True)
-    (home / "jars").symlink_to(Path(pyspark.__file__).parent / "jars")
+    (home / "jars").symlink_to(spark_jars())
     (scratch / "local").mkdir()
     return home
 
 
 def _scala_version() -> str:
     """What Spark's start scripts would set: it is in the names of Spark's jars."""
-    (core,) = (Path(pyspark.__file__).parent / "jars").glob("spark-core_*.jar")
+    (core,) = spark_jars().glob("spark-core_*.jar")
     return core.name.removeprefix("spark-core_").partition("-")[0]
 
 

@@ -1,0 +1,42 @@
+"""What a driver pod does beside and behind the boot of Spark's JVM: check the job, and run its workers until they were told to stop.
+
+Apart from driver_main.py, which starts the JVM, since all that is imported here takes as long as half of that boot.
+
+Does not: start Spark, or say how the job ended.
+"""
+
+import threading
+from functools import partial
+
+import msgspec
+
+from flamestream.cli.driver_config import DriverConfig
+from flamestream.cli.manifest import Job
+from flamestream.cli.settings_of import worker_config
+from flamestream.cli.validation import checked_job
+from flamestream.cli.worker_main import pod_worker_main
+from flamestream.model.errors import FlameStreamError
+from flamestream.spark.session import SparkDriver
+from flamestream.spark.streaming import run_workers
+
+
+def run_job(spark: SparkDriver, config: DriverConfig, application: str, job: Job, token: str) -> None:
+    """Until every worker was told to stop. Loads the application: raises ManifestError, GraphError, UserError; and what ended the job."""
+    main = partial(pod_worker_main, _told(config, job, token), application)
+    over = threading.Event()
+    problems: list[FlameStreamError] = []
+
+    def ended(problem: FlameStreamError | None) -> None:
+        problems.extend([problem] if problem else [])
+        over.set()
+
+    run_workers(spark.context, config.tasks, main, ended)
+    over.wait()
+    if problems:
+        raise problems[0]
+
+
+def _told(config: DriverConfig, job: Job, token: str) -> bytes:
+    """What every worker is told."""
+    told = worker_config(checked_job(job), coordinator=config.coordinator, token=token, job=config.job, zookeeper=config.zookeeper)
+    return msgspec.json.encode(told)

@@ -5,6 +5,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,18 +56,24 @@ def fresh() -> str:
     return f"index-{uuid.uuid4().hex[:6]}"
 
 
-@pytest.fixture(scope="module")
-def stream(installation: Installation, kube: Kube) -> Iterator[Stream]:
-    """A job of two workers and a standby that gets 20 documents a second, until the module's end."""
-    made = Stream(kube, installation, words=60, name=fresh())  # state outlives a job's object: a new stream is a new job
+@contextmanager
+def flowing(made: Stream, ready_within: float = 120) -> Iterator[Stream]:
+    """With the stream's job, which gets 20 documents a second, until the block ends."""
     try:
         made.prepare()
         made.apply()
-        made.wait_ready()
+        made.wait_ready(ready_within)
         made.send(20, 1_000_000)
         made.wait_flowing()
         yield made
     finally:
         if not os.environ.get("E2E_KEEP"):
-            kube.delete("flamestreamjob", made.name, "--timeout=90s")
-            kube.delete("pod", "outside", "--force", "--grace-period=0")
+            made.kube.delete("flamestreamjob", made.name, "--timeout=120s")
+            made.kube.delete("pod", "outside", "--force", "--grace-period=0")
+
+
+@pytest.fixture(scope="module")
+def stream(installation: Installation, kube: Kube) -> Iterator[Stream]:
+    """A job of two workers and a standby that gets 20 documents a second, until the module's end."""
+    with flowing(Stream(kube, installation, words=60, name=fresh())) as made:  # state outlives a job's object: a new stream is a new job
+        yield made

@@ -53,6 +53,7 @@ STEPS = (
     Step("kills", ("pytest", "e2e/test_faults.py"), 900),
     Step("two", ("pytest", "e2e/test_high_availability.py"), 900),
     Step("planned", ("pytest", "e2e/test_planned.py", "-k", "one or drained"), 900),
+    Step("scale", ("pytest", "e2e/test_scale.py"), 300),
     Step("figures", ("pytest", "e2e/test_figures.py"), 600),
 )
 
@@ -116,6 +117,8 @@ FIGURES: tuple[tuple[str, Figure], ...] = (
     ("planned", Figure("gap: changed settings of pods", "<= 1 s", r"changed settings.*", "gap_ms", 1)),
     ("planned", Figure("gap: another image", "<= 1 s", r"another image.*", "gap_ms", 1)),
     ("planned", Figure("gap: operator upgraded by helm", "0", r"operator upgraded.*", "gap_ms")),
+    ("scale", Figure("gap: an autoscaler adds a worker", "<= 1 s", r"autoscaled from.*", "gap_ms", 1)),
+    ("scale", Figure("gap: kubectl scale takes one away", "<= 1 s", r"scaled from.*", "gap_ms", 1)),
     ("figures", Figure("latency at 50 documents/s, p50", "<= 3 ms", "latency", "p50", 3, "ms")),
     ("figures", Figure("the same, p99", "<= 15 ms", "latency", "p99", 15, "ms")),
     ("figures", Figure("API requests of an idle job, an hour", "<= 60", "idle job", "requests_per_hour", 60, "")),

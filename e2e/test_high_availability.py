@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from e2e.conftest import fresh
+from e2e.conftest import flowing, fresh
 from e2e.support import faults
 from e2e.support.installation import Installation
 from e2e.support.kube import Kube, until
@@ -18,17 +18,8 @@ Report = Callable[..., None]
 @pytest.fixture
 def pair(installation: Installation, kube: Kube) -> Iterator[Stream]:
     """Two workers and two standbys in two applications. A job a test: after a lost node both applications are on the other one."""
-    made = Stream(kube, installation, words=60, standby=2, high_availability=True, name=fresh())
-    try:
-        made.prepare()
-        made.apply()
-        made.wait_ready(300)
-        made.send(20, 1_000_000)
-        made.wait_flowing()
+    with flowing(Stream(kube, installation, words=60, standby=2, high_availability=True, name=fresh()), ready_within=300) as made:
         yield made
-    finally:
-        kube.delete("flamestreamjob", made.name, "--timeout=90s")
-        kube.delete("pod", "outside", "--force", "--grace-period=0")
 
 
 def test_a_killed_driver_takes_its_own_workers_only(pair: Stream, report: Report) -> None:

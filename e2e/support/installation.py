@@ -41,6 +41,12 @@ class Installation:
         lease = self.system.get("lease", f"{RELEASE}-operator") or {}
         return str(lease.get("spec", {}).get("holderIdentity") or "").partition("_")[0]
 
+    def life(self) -> tuple[str, int]:
+        """Of who leads: the pod, and how often it has begun again."""
+        name = self.leader()
+        pod = self.system.get("pod", name) or {}
+        return name, sum(each["restartCount"] for each in pod.get("status", {}).get("containerStatuses", ()))
+
 
 def install(job_namespace: str) -> Installation:
     """helm upgrade --install, and wait until it is ready."""

@@ -26,6 +26,7 @@ import struct
 import sys
 import threading
 import time
+from collections import deque
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -33,6 +34,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
+from verdict import verdict_of
 
 sys.path.insert(0, "/opt/flamestream/app")
 
@@ -42,6 +44,8 @@ SLOTS = 256
 TICK = 0.05
 FULL = 0.005
 """Seconds between two looks at a reader that takes nothing."""
+EARLY = 0.0003
+"""Seconds that being woken takes; so long before a document is due the producer waits for the clock alone."""
 
 
 def documents() -> list[str]:
@@ -89,6 +93,15 @@ class Peer:
         return True
 
 
+class Head(msgspec.Struct, array_like=True):
+    """Of what a worker says; the rest is left as bytes."""
+
+    kind: str
+    second: msgspec.Raw
+    third: msgspec.Raw
+    fourth: msgspec.Raw = msgspec.Raw()
+
+
 class Outside:
     """Producer and consumer in one loop."""
 
@@ -109,7 +122,14 @@ class Outside:
         """`_full`: the reader takes nothing, perhaps it is cut off: the consumer, which is in this loop too, must not wait for it."""
         self._last: dict[int, list[Any]] = {}
         self._fences: dict[int, list[int]] = {}
+        self._newest = [0, 0]
+        """Of all fences: what comes under it need not be looked into to be taken."""
+        self._unread: deque[tuple[float, msgspec.Raw]] = deque()
+        self._problem = ""
+        self._head = msgspec.msgpack.Decoder(Head).decode
         self._selector = selectors.DefaultSelector()
+        self._alarm = os.eventfd(0, os.EFD_NONBLOCK)
+        self._selector.register(self._alarm, selectors.EVENT_READ, lambda: os.eventfd_read(self._alarm))
         for port, accept in ((7001, self._accept_source), (7002, self._accept_sink)):
             listener = socket.create_server(("0.0.0.0", port), backlog=64)  # the pod's
             self._selector.register(listener, selectors.EVENT_READ, lambda one=listener, then=accept: then(one.accept()[0]))
@@ -123,9 +143,23 @@ class Outside:
         while True:
             ready = self._source is not None and 0 <= self._at < self.wanted
             wait = max(FULL if self._full else 0.0, min(TICK, self._due - time.monotonic())) if ready else TICK
-            for key, _ in self._selector.select(wait):
+            found = self._selector.select(0 if self._unread else wait)
+            for key, _ in found:
                 key.data()
             self._send_due()
+            if self._unread and not found:
+                self._read()
+
+    def wake(self) -> None:
+        """For ever, in a thread of its own: the loop is woken just before a document is due. It waits in whole milliseconds itself, rounded
+        up, so that each would leave half of one late, and that would count as the job's time."""
+        told = 0.0
+        while True:
+            due = self._due
+            time.sleep(FULL if due == told else min(TICK, max(0.0, due - EARLY - time.monotonic())))
+            if told != due == self._due <= time.monotonic() + EARLY:
+                os.eventfd_write(self._alarm, 1)
+                told = due
 
     # --- producer -------------------------------------------------------------------------------------------------------------------
 
@@ -165,8 +199,11 @@ class Outside:
     def _send_due(self) -> None:
         while self._source is not None and 0 <= self._at < self.wanted:
             again = self._at < len(self.sent)
-            if not again and self.rate and self._due > time.monotonic():
-                return
+            if not again and self.rate:
+                if self._due > time.monotonic() + EARLY:
+                    return
+                while self._due > time.monotonic():
+                    pass
             self._full = not select.select([], [self._source.socket], [], 0)[1]
             if self._full:
                 return
@@ -198,31 +235,53 @@ class Outside:
             return
         now = time.monotonic()
         for frame in frames:
-            peer.send(msgspec.msgpack.encode(self._answer(msgspec.msgpack.decode(frame), now)))
+            if not peer.send(msgspec.msgpack.encode(self._answer(frame, now))):
+                self._drop(peer)
+                return
 
-    def _answer(self, question: list[Any], now: float) -> list[Any]:
-        opening = question[0] == "open"
-        fence = question[2] if opening else question[1]
-        slots = question[6] if opening else [bundle[0] for bundle in question[3]]
-        if any(self._fences.get(slot, [0, 0]) > fence for slot in slots):
+    def _answer(self, frame: bytes, now: float) -> list[Any]:
+        """Nothing but the fence and the number is looked at before a delivery under the newest fence is acknowledged: it would count as the
+        job's time."""
+        head = self._head(frame)
+        if head.kind == "open":
+            return self._open(msgspec.msgpack.decode(frame))
+        fence = msgspec.msgpack.decode(head.second)
+        if fence < self._newest and self._is_fenced(fence, [bundle[0] for bundle in msgspec.msgpack.decode(head.fourth)]):
             return ["fenced", fence]
-        if opening:
-            self._fences.update(dict.fromkeys(slots, fence))
-            return ["opened", fence, [self._last[slot] for slot in slots if slot in self._last]]
+        if self._problem:
+            return ["failed", fence, "bug", self._problem]
+        self._unread.append((now, head.fourth))
+        return ["acknowledged", fence, head.third]
+
+    def _open(self, question: list[Any]) -> list[Any]:
+        fence, slots = question[2], question[6]
+        if self._is_fenced(fence, slots):
+            return ["fenced", fence]
+        self._fences.update(dict.fromkeys(slots, fence))
+        self._newest = max(self._newest, fence)
+        while self._unread:
+            self._read()
+        return ["opened", fence, [self._last[slot] for slot in slots if slot in self._last]]
+
+    def _is_fenced(self, fence: list[int], slots: list[int]) -> bool:
+        return any(self._fences.get(slot, [0, 0]) > fence for slot in slots)
+
+    def _read(self) -> None:
+        """Look into the oldest delivery that was not looked into."""
+        when, raw = self._unread.popleft()
         fresh = []
-        for bundle in question[3]:
+        for bundle in msgspec.msgpack.decode(raw):
             before = self._last.get(bundle[0])
             if before is not None and bundle[1] == before[1]:
                 if bundle != before:
-                    return ["failed", fence, "bug", f"slot {bundle[0]}: bundle {bundle[1]} came again with other bytes"]
+                    self._problem = self._problem or f"slot {bundle[0]}: bundle {bundle[1]} came again with other bytes"
             elif bundle[1] != (before[1] if before else 0) + 1:
-                return ["failed", fence, "bug", f"slot {bundle[0]}: bundle {bundle[1]} follows {before[1] if before else 0}"]
+                self._problem = self._problem or f"slot {bundle[0]}: bundle {bundle[1]} follows {before[1] if before else 0}"
             else:
                 self._last[bundle[0]] = bundle
                 fresh.append(bundle)
         if fresh:
-            self.deliveries.append((now, fresh))
-        return ["acknowledged", fence, question[2]]
+            self.deliveries.append((when, fresh))
 
     # --- answers, in the other thread -------------------------------------------------------------------------------------------------
 
@@ -290,28 +349,8 @@ class Outside:
                     disorder += bytes(meta) <= metas.get(bundle[0], b"")
                     metas[bundle[0]] = bytes(meta)
                     got.setdefault(bundle[0], []).append(payloads.encode(value))
-        return _verdict(expected, got, disorder, count)
-
-
-def _verdict(expected: dict[int, list[bytes]], got: dict[int, list[bytes]], disorder: int, sent: int) -> dict[str, Any]:
-    lost = doubled = foreign = 0
-    first = ""
-    for slot in sorted({*expected, *got}):
-        wanted, found = expected.get(slot, []), got.get(slot, [])
-        common = next((at for at, (a, b) in enumerate(zip(wanted, found, strict=False)) if a != b), min(len(wanted), len(found)))
-        if common < len(found):
-            first = (
-                first or f"slot {slot}, item {common}: {found[common]!r} instead of {wanted[common] if common < len(wanted) else None!r}"
-            )
-            doubled += len(found) - len(set(found))
-            foreign += len(set(found) - set(wanted))
-            lost += len(set(wanted[: len(found)]) - set(found))
-    missing = sum(map(len, expected.values())) - sum(map(len, got.values()))
-    clean = not (lost or doubled or foreign or disorder or first)
-    return {
-        "documents": sent, "items": sum(map(len, got.values())), "missing": missing, "complete": clean and missing == 0, "clean": clean,
-        "lost": lost, "doubled": doubled, "foreign": foreign, "reordered": disorder, "first_difference": first[:500],
-    }  # fmt: skip
+        verdict = verdict_of(expected, got, disorder, count)
+        return verdict | {"complete": False, "clean": False, "first_difference": self._problem} if self._problem else verdict
 
 
 OUTSIDE = Outside()
@@ -350,4 +389,5 @@ if __name__ == "__main__":
     gc.disable()  # everything is kept, and looking through it would be a pause of ours that is taken for the job's
     server = ThreadingHTTPServer(("0.0.0.0", 7003), Questions)  # the pod's
     threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=OUTSIDE.wake, daemon=True).start()
     OUTSIDE.serve()

@@ -54,7 +54,7 @@ class Stream:
     def prepare(self) -> None:
         """Everything but the job: the application, the keys, the outside."""
         workload = (ROOT / "benchmarks" / "workload.py").read_text()
-        outside = (ROOT / "e2e" / "support" / "outside.py").read_text()
+        outside = {name: (ROOT / "e2e" / "support" / name).read_text() for name in ("outside.py", "verdict.py")}
         pod = {
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": self.outside, "labels": {"app": self.outside}},
             "spec": {
@@ -76,7 +76,7 @@ class Stream:
         self.kube.delete("pod", self.outside, "--force", "--grace-period=0")  # one that remembers another job
         self.kube.apply(
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "application"}, "data": {"workload.py": workload}},
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": self.outside}, "data": {"outside.py": outside}},
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": self.outside}, "data": outside},
             {
                 "apiVersion": "v1",
                 "kind": "Service",

@@ -1,0 +1,54 @@
+"""The number of workers is changed from beside the manifest, by `kubectl scale` and by a real HorizontalPodAutoscaler: both go through the
+scale subresource. The autoscaler is one without metrics, which still keeps to its least number: what it would measure is not ours."""
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from e2e.conftest import flowing, fresh
+from e2e.support.installation import Installation
+from e2e.support.kube import Kube, until
+from e2e.support.stream import Stream
+from e2e.test_faults import broken
+from e2e.test_planned import generation_of, rolled
+
+Report = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def scaled(installation: Installation, kube: Kube) -> Iterator[Stream]:
+    """One worker, and no spare."""
+    with flowing(Stream(kube, installation, words=60, replicas=1, standby=0, name=fresh())) as made:
+        yield made
+        kube.delete("horizontalpodautoscaler", made.name)
+
+
+def becomes(stream: Stream, replicas: int, change: Callable[[], None]) -> None:
+    """Make the change, and wait until so many workers carry the stream and the scale subresource says so."""
+    before = generation_of(stream)
+    stream.replicas = replicas
+    change()
+    rolled(stream, before)
+    path = f"/apis/flamestream.dev/v1alpha1/namespaces/{stream.kube.namespace}/flamestreamjobs/{stream.name}/scale"
+    told = lambda: {part: json.loads(stream.kube.run("get", "--raw", path))[part]["replicas"] for part in ("spec", "status")}  # noqa: E731
+    until("the scale subresource says so", lambda: told() == {"spec": replicas, "status": replicas}, 60, 0.5)
+
+
+def test_an_autoscaler_adds_a_worker_and_costs_no_item(scaled: Stream, report: Report) -> None:
+    target = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "name": scaled.name}
+    resource = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
+    autoscaler = {
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": scaled.name},
+        "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 2, "metrics": [resource]},
+    }  # fmt: skip
+    broken(scaled, report, "autoscaled from 1 worker to 2", lambda: becomes(scaled, 2, lambda: scaled.kube.apply(autoscaler)))
+
+
+def test_scaling_down_by_hand_costs_no_item(scaled: Stream, report: Report) -> None:
+    scaled.kube.delete("horizontalpodautoscaler", scaled.name)
+
+    def scale() -> None:
+        scaled.kube.run("scale", f"flamestreamjob/{scaled.name}", "--replicas=1")
+
+    broken(scaled, report, "scaled from 2 workers to 1", lambda: becomes(scaled, 1, scale))

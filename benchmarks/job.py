@@ -74,6 +74,8 @@ class Settings:
     master: str = ""
     mean: int = 250
     functions: str = "rows"
+    store: str = ""
+    """Where snapshots go; "": a folder of the run's own."""
     lines: Path | None = None
     """Documents instead of the corpus; the first `fill` of them leave as fast as they are taken."""
     fill: int = 0
@@ -95,7 +97,7 @@ def manifest(settings: Settings, folder: Path, source: int, sink: int) -> str:
         "sinks": {"index": {"socket": {"address": f"127.0.0.1:{sink}"}}},
         "guarantee": settings.guarantee,
         "workers": {"replicas": settings.workers, "standby": settings.standby},
-        "checkpoint": {"interval": settings.interval, "store": str(folder / "store")},
+        "checkpoint": {"interval": settings.interval, "store": settings.store or str(folder / "store")},
         "journal": {"folder": str(folder / "journal"), "fsync": False},
     }
     if settings.master:

@@ -9,6 +9,7 @@ rotate the order of the systems, so that a busy machine is busy for all. Results
 
 import argparse
 import json
+import uuid
 from typing import Any
 
 from job import FUNCTIONS, Settings, noise, run
@@ -29,6 +30,8 @@ def _measure(options: argparse.Namespace, guarantee: str, interval: str) -> dict
     settings.spark = not options.no_spark
     settings.functions = options.functions
     settings.master = options.master
+    settings.mean = options.mean
+    settings.store = options.store.replace("?", f"/{uuid.uuid4().hex}?")
     before = noise()
     return {"guarantee": guarantee, "interval": interval} | run(settings).row() | before
 
@@ -49,6 +52,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--master", default="", help="a Spark master, e.g. local-cluster[2,1,1024]")
     parser.add_argument("--functions", choices=list(FUNCTIONS), default="rows")
+    parser.add_argument("--mean", type=int, default=Settings.mean, help="words of a document")
+    parser.add_argument("--store", default="", help="s3://BUCKET?endpoint=URL, keys in the environment; else a folder")
     parser.add_argument("--no-spark", action="store_true", help="workers as plain processes")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()

@@ -78,16 +78,13 @@ def restore(source: ObjectStore, savepoint: Savepoint, target: ObjectStore, job:
 
 def delete(store: ObjectStore, savepoint: Savepoint) -> None:
     """Remove it; what is gone already is fine."""
-    for name in store.names(f"savepoints/{savepoint.job}/{savepoint.name}/"):
-        store.delete(name)
+    store.delete(*store.names(f"savepoints/{savepoint.job}/{savepoint.name}/"))
 
 
 def delete_job(store: ObjectStore, job: str, record: JobRecord | None) -> None:
     """Everything of a job that nobody runs any more, but for its savepoints: its part of the store, and the newest manifest."""
-    for name in store.names(f"{plain(job)}/"):
-        store.delete(name)
-    if record is not None and record.manifest:
-        store.delete(record.manifest)
+    manifest = [record.manifest] if record is not None and record.manifest else []
+    store.delete(*store.names(f"{plain(job)}/"), *manifest)
 
 
 def _copied(

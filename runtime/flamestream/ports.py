@@ -130,8 +130,8 @@ class ObjectStore(Protocol):
         """Its bytes. Raises `errors.Corrupt` naming it if there is none."""
         ...
 
-    def delete(self, name: str) -> None:
-        """Remove it; absent is fine."""
+    def delete(self, *names: str) -> None:
+        """Remove them; absent ones are fine."""
         ...
 
     def names(self, prefix: str) -> list[str]:

@@ -4,10 +4,14 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
+from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
+from flamestream.adapters.s3_client import _shared
 from flamestream.adapters.s3_store import TRIES, S3Store
 from flamestream.adapters.stores import store_from
 from flamestream.model.errors import Corrupt, StoreUnavailable, UserError
@@ -245,7 +249,7 @@ def test_a_put_whose_answer_was_lost_is_ours(proxy: Cutting, bucket: str) -> Non
     assert store.put_new("a", b"mine")
     assert len(pauses) == 1, "there was a second try"
     assert store.get("a") == b"mine"
-    store._client.close()
+    _shared.cache_clear()  # and so the connections
 
 
 def test_a_lost_answer_does_not_make_anothers_object_ours(proxy: Cutting, store: S3Store, bucket: str) -> None:
@@ -254,7 +258,7 @@ def test_a_lost_answer_does_not_make_anothers_object_ours(proxy: Cutting, store:
     proxy.cut = 1
     assert not other.put_new("a", b"mine")
     assert store.get("a") == b"another's"
-    other._client.close()
+    _shared.cache_clear()  # and so the connections
 
 
 def test_tries_are_bounded_and_the_pauses_between_them_differ(proxy: Cutting, store: S3Store, bucket: str) -> None:
@@ -266,7 +270,7 @@ def test_tries_are_bounded_and_the_pauses_between_them_differ(proxy: Cutting, st
         cut.get("a")
     assert proxy.seen == TRIES
     assert len(set(pauses)) == TRIES - 1
-    cut._client.close()
+    _shared.cache_clear()  # and so the connections
 
 
 def test_the_server_killed_after_the_write_and_before_the_answer(server: S3Server, bucket: str) -> None:
@@ -283,7 +287,7 @@ def test_the_server_killed_after_the_write_and_before_the_answer(server: S3Serve
         assert store.put_new("a", b"mine")
         assert store.get("a") == b"mine"
     finally:
-        store._client.close()
+        _shared.cache_clear()  # and so the connections
         proxy.close()
 
 
@@ -296,4 +300,79 @@ def test_a_server_that_hangs_is_given_up_on_in_time_and_its_late_write_is_ours(s
     server.pause()
     assert store.put_new("a", b"mine")
     assert store.get("a") == b"mine"
-    store._client.close()
+    _shared.cache_clear()  # and so the connections
+
+
+# --- other servers ------------------------------------------------------------------------------------------------------------------
+
+
+class Scripted(BaseHTTPRequestHandler):
+    """Answers as told: what the real server here never says."""
+
+    protocol_version = "HTTP/1.1"
+    answers: ClassVar[list[tuple[int, str]]] = []
+    asked: ClassVar[list[str]] = []
+
+    def answer(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.asked.append(f"{self.command} {self.path}")
+        status, code = self.answers.pop(0)
+        body = f"<Error><Code>{code}</Code></Error>".encode() if code else b""
+        self.send_response(status)
+        self.send_header("ETag", '"1"')
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_PUT = do_POST = do_DELETE = do_GET = answer  # http.server's names
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@pytest.fixture
+def scripted() -> Iterator[tuple[type[Scripted], S3Store]]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Scripted)
+    Scripted.answers, Scripted.asked = [], []
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield Scripted, store_at(f"http://127.0.0.1:{server.server_port}", "bucket", prefix="")
+    server.shutdown()
+    _shared.cache_clear()  # and so the connections
+    thread.join()
+    server.server_close()
+
+
+def test_a_conflict_of_two_puts_under_way_is_no_answer(scripted: tuple[type[Scripted], S3Store]) -> None:
+    """Whoever reads it as "exists already" believes in an object that may never be there."""
+    server, store = scripted
+    server.answers = [(409, "ConditionalRequestConflict"), (200, "")]
+    assert store.put_new("a", b"x")
+    assert len(server.asked) == 2
+
+
+def test_a_server_that_cannot_remove_many_at_once_is_asked_for_each(scripted: tuple[type[Scripted], S3Store]) -> None:
+    server, store = scripted
+    server.answers = [(501, "NotImplemented"), (204, ""), (204, ""), (204, "")]
+    store.delete("a", "b")
+    store.delete("c")
+    assert server.asked[0].startswith("POST /bucket?delete")
+    assert sorted(server.asked[1:]) == ["DELETE /bucket/a", "DELETE /bucket/b", "DELETE /bucket/c"]
+
+
+def test_keys_of_a_profile_are_found(shared: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where boto3 looks, and with the region that is there."""
+    keys = f"[default]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n"
+    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, text in (("AWS_SHARED_CREDENTIALS_FILE", keys), ("AWS_CONFIG_FILE", "[default]\nregion = us-east-1\n")):
+        (tmp_path / variable).write_text(text)
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+    store = store_from(f"s3://{bucket}/profile?endpoint={shared.endpoint}")
+    assert store.put_new("a", b"x")
+    assert store.get("a") == b"x"
+
+
+def test_a_prefix_that_no_object_can_have_is_a_user_error(shared: S3Server, bucket: str) -> None:
+    with pytest.raises(UserError, match=r"S3 cannot take this: .* empty path segment; correct its URL"):
+        store_at(shared.endpoint, bucket, prefix="team//jobs").put_new("a", b"x")

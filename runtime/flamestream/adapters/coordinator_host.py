@@ -10,11 +10,12 @@ import os
 import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from flamestream.adapters.control import ControlServer
+from flamestream.adapters.deletions import Deletions
 from flamestream.adapters.gaps import Gaps
-from flamestream.adapters.manifests import delete_objects, read_manifest, write_manifest
+from flamestream.adapters.manifests import read_manifest, write_manifest
 from flamestream.adapters.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.core import coordination as co
 from flamestream.core.coordinator import Coordinator
@@ -26,9 +27,6 @@ from flamestream.model.time import timestamp_of
 from flamestream.ports import JobRecords, ObjectStore, Reactor, Timer
 
 T = TypeVar("T")
-
-MAX_DELETIONS: Final = 256
-"""Requests to delete that may wait; what is forgotten beyond is an orphan, which costs room and nothing else."""
 
 log = logging.getLogger(__name__)
 
@@ -46,9 +44,6 @@ class Lane:
         self._threads = threads
         self._waiting: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
         self._busy = False
-
-    def __len__(self) -> int:
-        return len(self._waiting)
 
     def run(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
         """Queue `work`; `done` gets what it returned or raised."""
@@ -79,8 +74,8 @@ class CoordinatorHost:
         self._coordinator = Coordinator(settings, token, secrets.token_hex(8))
         self._inbox: list[co.Event] = [co.Woken()]  # the first step asks for the job record
         for_records, for_store = threads or (reactor, reactor)
-        self._record_lane, self._store_lane, self._deletions = Lane(for_records), Lane(for_store), Lane(for_store)
-        self._held: list[co.DeleteObjects] | None = None
+        self._record_lane, self._store_lane = Lane(for_records), Lane(for_store)
+        self._deletions = Deletions(store, reactor, Lane(for_store), lambda problem: self._answered(problem, lambda _: None))
         self._alarm: Timer | None = None
         self._status = co.Status(phase="starting")
         self._layout = LayoutVersion(0)
@@ -99,7 +94,7 @@ class CoordinatorHost:
             co.WriteRecord: self._write_record,
             co.WriteManifest: self._write_manifest,
             co.ReadManifest: self._read_manifest,
-            co.DeleteObjects: self._delete,
+            co.DeleteObjects: lambda action: self._deletions.add(action.names),
             co.Tell: self._tell,
             co.Disconnect: self._disconnect,
             co.WakeAt: self._wake_at,
@@ -131,12 +126,7 @@ class CoordinatorHost:
 
     def hold_deletions(self, held: bool) -> None:
         """While somebody copies a snapshot nothing may be deleted. What waits follows when they are let go again."""
-        if held:
-            self._held = self._held or []
-        elif self._held is not None:
-            waiting, self._held = self._held, None
-            for action in waiting:
-                self._delete(action)
+        self._deletions.hold(held)
 
     # --- workers --------------------------------------------------------------------------------------------------------------------
 
@@ -229,20 +219,6 @@ class CoordinatorHost:
 
         self._store_lane.run(lambda: read_manifest(self._store, action.name, action.hash), done)
 
-    def _delete(self, action: co.DeleteObjects) -> None:
-        if self._held is not None:
-            self._held.append(action)
-            return
-
-        def done(left: Any) -> None:
-            if left:
-                log.warning("objects are left behind", extra={"names": left})
-
-        if len(self._deletions) < MAX_DELETIONS:
-            self._deletions.run(lambda: delete_objects(self._store, action.names), lambda result: self._answered(result, done))
-        else:
-            log.warning("objects are left behind", extra={"names": list(action.names)})
-
     def _answered(self, result: Any, then: Callable[[Any], None]) -> None:
         """Go on with a result. An error that is no answer ends this coordinator: the record is damaged, or not ours."""
         if isinstance(result, FlameStreamError):
@@ -293,6 +269,7 @@ class CoordinatorHost:
         self.finish = action
         if self._alarm is not None:
             self._alarm.cancel()
+        self._deletions.flush()
         self._changed()
 
     def look(self) -> JobStatus:

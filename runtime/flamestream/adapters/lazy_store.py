@@ -27,8 +27,8 @@ class LazyStore:
     def get(self, name: str) -> bytes:
         return self._opened().get(name)
 
-    def delete(self, name: str) -> None:
-        self._opened().delete(name)
+    def delete(self, *names: str) -> None:
+        self._opened().delete(*names)
 
     def names(self, prefix: str) -> list[str]:
         return self._opened().names(prefix)

@@ -76,15 +76,15 @@ class LocalStore:
         except OSError as error:
             unavailable("read", path, error)
 
-    def delete(self, name: str) -> None:
-        """Remove it; absent is fine. Not forced to disk: an object that comes back after a crash is an orphan, and harmless."""
-        path = self.root / check_name(name)
-        try:
-            path.unlink()
-        except _ABSENT:
-            self._check_open()
-        except OSError as error:
-            unavailable("delete", path, error)
+    def delete(self, *names: str) -> None:
+        """Remove them; absent ones are fine. Not forced to disk: an object that comes back after a crash is an orphan, and harmless."""
+        for path in [self.root / check_name(name) for name in names]:
+            try:
+                path.unlink()
+            except _ABSENT:
+                self._check_open()
+            except OSError as error:
+                unavailable("delete", path, error)
 
     def names(self, prefix: str) -> list[str]:
         """Names that start with `prefix`, sorted. For people and orphans only."""

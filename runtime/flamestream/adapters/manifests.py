@@ -7,7 +7,7 @@ Keeps: what `read_manifest` gives is what was committed (invariant 4). Does not:
 Format: docs/formats.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -43,12 +43,10 @@ def read_manifest(store: ObjectStore, name: str, expected_hash: str) -> Manifest
         raise Corrupt(f"manifest {name} was written by another version: {error}; resume the job with the version that wrote it") from error
 
 
-def delete_objects(store: ObjectStore, names: Iterable[str]) -> list[str]:
-    """Remove each; absent ones are fine. Names that the store would not remove now: orphans, harmless but for their room."""
-    left = []
-    for name in names:
-        try:
-            store.delete(name)
-        except StoreUnavailable:
-            left.append(name)
-    return left
+def delete_objects(store: ObjectStore, names: Sequence[str]) -> Sequence[str]:
+    """Remove them; absent ones are fine. Names that the store may not have removed: orphans, harmless but for their room."""
+    try:
+        store.delete(*names)
+    except StoreUnavailable:
+        return names
+    return ()

@@ -1,16 +1,20 @@
 """The object store on S3, or on anything that speaks S3 and keeps `If-None-Match: *`.
 
-Creating is one conditional put. If an answer is lost (s3_calls.py) the put may or may not have happened: it is tried again, and "exists
-already" then means "ours or another's", which reading back decides.
+Creating is one conditional put. If an answer is lost (s3_answers.py) the put may or may not have happened: it is tried again, and "exists
+already" then means "ours or another's", which reading back decides. Objects are removed many at a time; from a store that does not know
+that request, one after the other.
 
 Keeps: nothing is overwritten; an acknowledged object is there (S3's promise). Does not: create buckets, or keep objects `a` and `a/b`
 apart (some servers cannot; the names in docs/formats.md never do that).
 """
 
-from typing import Any
+import obstore
+import tenacity
+from obstore.exceptions import AlreadyExistsError
 
 from flamestream.adapters.object_names import check_name
-from flamestream.adapters.s3_calls import EXISTS, MISSING, TRIES, AnswerLost, S3Calls, foreign_errors
+from flamestream.adapters.s3_answers import EXISTS, MISSING, READ_SECONDS, TRIES, AnswerLost, Pause, Refused, tried
+from flamestream.adapters.s3_client import Bucket, answer_in, client_of, foreign_errors
 from flamestream.model.errors import Corrupt
 
 __all__ = ["TRIES", "S3Store"]
@@ -19,11 +23,15 @@ __all__ = ["TRIES", "S3Store"]
 class S3Store:
     """`ports.ObjectStore` on the objects of `bucket` whose keys begin with `prefix`. Safe to use from several threads."""
 
-    def __init__(self, bucket: str, prefix: str = "", **settings: Any) -> None:
-        """Settings: those of `S3Calls`."""
-        self._calls = S3Calls(bucket, prefix, **settings)
-        self._prefix = self._calls.prefix
-        self._client = self._calls.client
+    def __init__(
+        self, bucket: str, prefix: str = "", *, endpoint: str | None = None, region: str | None = None, access_key: str | None = None,
+        secret_key: str | None = None, read_seconds: float = READ_SECONDS, pause: Pause = tenacity.nap.sleep,
+    ) -> None:  # fmt: skip
+        """Keys that are not given come from the environment, or from where boto3 looks. `pause` is for tests."""
+        self._bucket = Bucket(bucket, endpoint, region, access_key, secret_key, read_seconds)
+        self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        self._where = f"s3://{bucket}/{self._prefix}" + (f" at {endpoint}" if endpoint else "")
+        self._pause = pause
 
     def put_new(self, name: str, data: bytes) -> bool:
         """Create the object. False if the name exists already with other bytes than an own lost try may have written."""
@@ -38,44 +46,61 @@ class S3Store:
                 lost = True
                 raise
 
-        created = self._calls.tried("write", name, put)
+        created = tried("write", name, self._where, put, self._pause)
         return created or (lost and self.get(name) == data)
 
     def get(self, name: str) -> bytes:
         """Its bytes. Raises Corrupt naming it if there is none."""
         key = self._key(name)
-        return self._calls.tried("read", name, lambda: self._get(key))
+        return tried("read", name, self._where, lambda: self._get(key), self._pause)
 
-    def delete(self, name: str) -> None:
-        """Remove it; absent is fine."""
-        key = self._key(name)
-        self._calls.tried("delete", name, lambda: self._calls.call("delete_object", Key=key))
+    def delete(self, *names: str) -> None:
+        """Remove them; absent ones are fine."""
+        keys = [self._key(name) for name in names]
+        if keys:
+            tried("delete", ", ".join(names), self._where, lambda: self._delete(keys), self._pause)
 
     def names(self, prefix: str) -> list[str]:
         """Names that start with `prefix`, sorted. For people and orphans only."""
-        return self._calls.tried("list", prefix, lambda: self._names(prefix))
+        return tried("list", prefix, self._where, lambda: self._names(self._prefix + prefix), self._pause)
 
     def _put(self, key: str, data: bytes) -> bool:
-        answer = self._calls.call("put_object", accept=EXISTS, Key=key, Body=data, IfNoneMatch="*")
-        return answer is not None
+        with foreign_errors():
+            try:
+                obstore.put(client_of(self._bucket, len(data)), key, data, mode="create", use_multipart=False)
+            except AlreadyExistsError as error:
+                answer = answer_in(error)
+                if answer is not None and answer.code in EXISTS:
+                    return False
+                raise  # a conflict of two puts under way is no answer yet
+        return True
 
     def _get(self, key: str) -> bytes:
-        answer = self._calls.call("get_object", accept=MISSING, Key=key)
-        if answer is None:
-            raise Corrupt(f"object {key!r} is missing in {self._calls.where}: restore it from a backup, or choose an older snapshot")
         with foreign_errors():
-            data: bytes = answer["Body"].read()
-        return data
+            try:
+                return bytes(obstore.get(client_of(self._bucket), key).bytes())
+            except FileNotFoundError as error:
+                answer = answer_in(error)
+                if answer is None or answer.code not in MISSING:
+                    raise
+        raise Corrupt(f"object {key!r} is missing in {self._where}: restore it from a backup, or choose an older snapshot")
+
+    def _delete(self, keys: list[str]) -> None:
+        try:
+            with foreign_errors():
+                obstore.delete(client_of(self._bucket), keys)
+        except Refused:
+            if not self._bucket.bulk:
+                raise
+            self._bucket = self._bucket._replace(bulk=False)
+            self._delete(keys)
 
     def _names(self, prefix: str) -> list[str]:
-        found: list[str] = []
-        token: dict[str, Any] = {}
-        while True:
-            page = self._calls.call("list_objects_v2", Prefix=self._prefix + prefix, **token)
-            found += [entry["Key"][len(self._prefix) :] for entry in page.get("Contents", ())]
-            if not page.get("IsTruncated"):
-                return sorted(found)
-            token = {"ContinuationToken": page["NextContinuationToken"]}
+        folder = prefix.rpartition("/")[0]
+        with foreign_errors():
+            pages = obstore.list(client_of(self._bucket), folder or None, chunk_size=1000)
+            found = [entry["path"] for page in pages for entry in page]
+        return sorted(key[len(self._prefix) :] for key in found if key.startswith(prefix))
 
     def _key(self, name: str) -> str:
         return self._prefix + check_name(name)

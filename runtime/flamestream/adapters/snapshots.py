@@ -36,6 +36,8 @@ MAX_MERGE: Final = 512 << 20
 """Encoded bytes that are merged at once; greater segments are left as they are."""
 AT_ONCE: Final = 4
 """Segments that are read at the same time."""
+KEPT: Final = 8 << 20
+"""Bytes of this worker's own last segments that are kept for the next merge; most are merged soon, where epochs are short."""
 MAX_WAITING: Final = 16
 """Actions of one fence that may wait for the one under way."""
 
@@ -53,6 +55,7 @@ class StoreSnapshots:
         self._newest = NO_FENCE
         self._under_way = False
         self._waiting: deque[Upload | Load] = deque()
+        self._kept: dict[str, bytes] = {}
         self.prefetched = Prefetched(reactor, lambda segments, after: chains_in(self._parts(segments, after=after)))
 
     def upload(self, action: Upload) -> None:
@@ -110,9 +113,11 @@ class StoreSnapshots:
         cut = _cut(action.rows)  # without a merge, one at a time is in memory
         encoded: Iterable[_Encoded] = (_Encoded(encode_segment(rows, between), rows) for rows in cut)
         if merge:
-            parts = [self._get(ref) for ref in merge] + [part.data for part in encoded]
+            parts = [self._kept.get(ref.name) or self._get(ref) for ref in merge] + [part.data for part in encoded]
             encoded = [_Encoded(merge_segments(parts, [ref.name for ref in merge]))]
         segments = [self._put(action, part) for part in encoded]
+        for ref in merge:
+            self._kept.pop(ref.name, None)
         held = [self._put(action, _Encoded(encode_segment(rows, between), rows)) for rows in _cut(action.held)]
         return Uploaded(action.fence, action.epoch, segments, [ref.name for ref in merge], held)
 
@@ -120,7 +125,14 @@ class StoreSnapshots:
         self._between(action.fence)
         name = segment_name(self._prefix, action.epoch, action.fence, self._writer, self._nonce())
         put_and_compare(self._store, name, part.data)
+        self._keep(name, part.data)
         return SegmentRef(name, len(part.data), checksum_of(part.data), part.rows, part.slots)
+
+    def _keep(self, name: str, data: bytes) -> None:
+        """The oldest go first."""
+        self._kept[name] = data
+        while sum(map(len, self._kept.values())) > KEPT:
+            del self._kept[next(iter(self._kept))]
 
     def _load(self, action: Load) -> Event:
         chains = self.prefetched.chains(action.segments, action.slots)

@@ -42,11 +42,12 @@ def store_from(url: str, *, create: bool = False, setting: str = "checkpoint.sto
 
 
 def _s3(url: str, setting: str, keys: Keys | None) -> ObjectStore:
-    from flamestream.adapters.s3_store import S3Store  # lazily: boto3 is slow to import
+    from flamestream.adapters.s3_store import S3Store  # lazily: few jobs on a laptop need it
 
     access_key, secret_key = keys or (None, None)
     bucket, prefix, options = parsed_s3(url, setting)
-    return S3Store(bucket, prefix, access_key=access_key, secret_key=secret_key, **options)
+    endpoint, region = options.get("endpoint"), options.get("region")
+    return S3Store(bucket, prefix, endpoint=endpoint, region=region, access_key=access_key, secret_key=secret_key)
 
 
 def parsed_s3(url: str, setting: str) -> tuple[str, str, dict[str, str]]:
@@ -58,6 +59,11 @@ def parsed_s3(url: str, setting: str) -> tuple[str, str, dict[str, str]]:
         raise UserError(
             f"{setting} {_without_secret(url)!r} must be s3://bucket/prefix with ?endpoint= and &region= if needed"
             + (f", not {', '.join(unknown)}" if unknown else "")
+        )
+    endpoint = urlsplit(options.get("endpoint", "http://none"))
+    if endpoint.scheme not in ("http", "https") or not endpoint.netloc:
+        raise UserError(
+            f"{setting} {_without_secret(url)!r} cannot be used: its endpoint must be http://HOST[:PORT] or https://HOST[:PORT]"
         )
     return parts.netloc, unquote(parts.path).strip("/"), options
 

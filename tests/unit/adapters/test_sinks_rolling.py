@@ -48,8 +48,9 @@ class MemoryStore:
             raise Corrupt(f"object {name!r} is missing")
         return self.objects[name]
 
-    def delete(self, name: str) -> None:
-        self.objects.pop(name, None)
+    def delete(self, *names: str) -> None:
+        for name in names:
+            self.objects.pop(name, None)
 
     def names(self, prefix: str) -> list[str]:
         return sorted(name for name in self.objects if name.startswith(prefix))

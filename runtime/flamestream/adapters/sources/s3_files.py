@@ -1,7 +1,7 @@
 """Files in S3, or in anything that speaks S3: objects below a prefix, in the byte order of their names.
 
 Every read asks for the version that was listed (`If-Match`), so an object that is replaced while it is read is an error and never a
-mixture. A connection that breaks is taken up again at the byte where it broke, a bounded number of times (s3_calls.py). Objects appear
+mixture. A connection that breaks is taken up again at the byte where it broke, a bounded number of times (s3_answers.py). Objects appear
 whole and never grow.
 
 Keeps: an outage is retryable, a refusal (bucket missing, access denied) is the user's to mend. Does not: write.
@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import IO, Any, Final, TypeVar
 
-from flamestream.adapters.s3_calls import EXISTS, MISSING, AnswerLost, S3Calls, StoreRefused, foreign_errors
+from flamestream.adapters.s3_answers import EXISTS, MISSING, AnswerLost, StoreRefused
+from flamestream.adapters.s3_calls import S3Calls, foreign_errors
 from flamestream.adapters.sources.files import CHANGED, Found
 from flamestream.adapters.sources.listing import matcher, unsettled
 from flamestream.adapters.sources.s3_ahead import Ahead
@@ -42,7 +43,7 @@ class S3Place:
     def calls(self) -> S3Calls:
         """Made when first needed: boto3 is slow to import, and keys may be missing."""
         if self._calls is None:
-            self._calls = S3Calls(self._bucket, "", **self._options)  # type: ignore[arg-type]  # endpoint and region are text
+            self._calls = S3Calls(self._bucket, **self._options)
         return self._calls
 
     def asked(self, verb: str, name: str, call: Callable[[], T]) -> T:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from flamestream.adapters.s3_calls import StoreRefused
+from flamestream.adapters.s3_answers import StoreRefused
 from flamestream.adapters.serial import Serial
 from flamestream.adapters.sinks.rolling.opening import FORMAT, Owner
 from flamestream.adapters.sinks.rolling.parts import part_format

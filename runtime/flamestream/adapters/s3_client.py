@@ -1,0 +1,139 @@
+"""The client of S3 for what an epoch needs: whole objects, put, fetched, removed and listed by native code that lets the interpreter go.
+
+Through boto3 such a call held the interpreter for 3 to 4 ms, and an epoch took ten of them; here it is 0.3 ms, of which most without the
+interpreter (decision 043). boto3 is only asked for keys that are neither given nor in the environment: profiles, single sign-on, roles.
+
+Clients are shared: a process that serves many jobs has one for each bucket and set of keys, and more patient ones for what is big.
+
+Keeps: s3_answers.py's bounds for each part of an answer; an upload, of which nothing is heard until all of it is there, has as long as
+a link of `SLOWEST` takes. Does not: try again (s3_store.py).
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from obstore.exceptions import BaseError
+from obstore.store import S3Store as Client
+
+from flamestream.adapters.s3_answers import CONNECT_SECONDS, READ_SECONDS, AnswerLost, judge
+from flamestream.model.errors import UserError
+
+SLOWEST: Final = 1 << 20
+"""Bytes a second."""
+LONGEST: Final = timedelta(hours=1)
+"""Of a call in all, however slowly its parts come."""
+_KEYS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+_ROOTS: Final = "AWS_CA_BUNDLE"
+_STATUS: Final = re.compile(r"status code: (\d{3})")
+_CODE: Final = re.compile(r"<Code>(\w+)</Code>")
+
+
+class Bucket(NamedTuple):
+    """Which one, and who asks."""
+
+    name: str
+    endpoint: str | None = None
+    region: str | None = None
+    access_key: str | None = None
+    secret_key: str | None = None
+    seconds: float = READ_SECONDS
+    """That each part of an answer may take."""
+    bulk: bool = True
+    """Whether many objects can be removed by one request."""
+
+
+class Answer(NamedTuple):
+    """An error that the server has answered with."""
+
+    status: int
+    code: str
+
+
+def answer_in(error: Exception) -> Answer | None:
+    """What the server said; None if it said nothing."""
+    status, code = _STATUS.search(str(error)), _CODE.search(str(error))
+    return Answer(int(status[1]), code[1] if code else status[1]) if status else None
+
+
+@contextmanager
+def foreign_errors() -> Iterator[None]:
+    """The one place where obstore's errors become ours: AnswerLost, Refused, or UserError for a prefix that no object can have."""
+    try:
+        yield
+    except (BaseError, OSError) as error:
+        found = answer_in(error)
+        if found is None:
+            raise AnswerLost(_first_line(error)) from error
+        judge(found.code, found.status, error)
+    except ValueError as error:
+        raise UserError(f"S3 cannot take this: {_first_line(error)}; correct its URL in the manifest") from error
+
+
+def client_of(bucket: Bucket, size: int = 0) -> Client:
+    """For an upload of `size` bytes. Raises UserError: no keys, or a place that cannot be."""
+    patient = _patient(bucket, size)
+    if bucket.access_key is None and not all(os.environ.get(key) for key in _KEYS):
+        return _with_found_keys(patient)
+    keys = tuple(os.environ.get(key) for key in (*_KEYS, "AWS_SESSION_TOKEN")) if bucket.access_key is None else ()
+    return _shared(patient, keys)
+
+
+def _patient(bucket: Bucket, size: int) -> Bucket:
+    """Twice as much time again and again, so that there are few clients."""
+    seconds = bucket.seconds
+    while seconds * SLOWEST < size:
+        seconds *= 2
+    return bucket._replace(seconds=seconds)
+
+
+@lru_cache(maxsize=128)
+def _shared(bucket: Bucket, keys: tuple[str | None, ...]) -> Client:
+    """`keys`: of the environment, which may change."""
+    access, secret, token = keys or (bucket.access_key, bucket.secret_key, None)
+    given = {"access_key_id": access, "secret_access_key": secret} | ({"session_token": token} if token else {})
+    return _made(bucket, **given)
+
+
+@lru_cache(maxsize=128)
+def _with_found_keys(bucket: Bucket) -> Client:
+    """Where boto3 looks. They are asked for again before they run out."""
+    import boto3.session
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    session = boto3.session.Session()
+    try:
+        provider = Boto3CredentialProvider(session, ttl=timedelta(minutes=5))
+    except ValueError as error:
+        raise UserError(f"no S3 credentials for s3://{bucket.name}; set {_KEYS[0]} and {_KEYS[1]}") from error
+    return _made(bucket._replace(region=bucket.region or session.region_name), credential_provider=provider)
+
+
+def _made(bucket: Bucket, **keys: Any) -> Client:
+    where = {"endpoint": bucket.endpoint} if bucket.endpoint else {"virtual_hosted_style_request": "." not in bucket.name}
+    region = bucket.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    how = {"client_options": _options(bucket), "retry_config": {"max_retries": 0}, "disable_bulk_delete": not bucket.bulk}
+    try:
+        return Client(bucket.name, region=region, **how, **where, **keys)
+    except (BaseError, ValueError) as error:
+        raise UserError(f"s3://{bucket.name} cannot be used: {_first_line(error)}; correct its URL in the manifest") from error
+
+
+def _options(bucket: Bucket) -> Any:
+    roots = {"root_certificate": Path(os.environ[_ROOTS]).read_bytes()} if os.environ.get(_ROOTS) else {}
+    return {
+        "allow_http": True,
+        "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+        "read_timeout": timedelta(seconds=bucket.seconds),
+        "timeout": LONGEST,
+        **roots,
+    }
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -1,6 +1,8 @@
 """The S3 store against a real S3 server: one creator wins, acknowledged objects stay, and a lost answer is not a lost object."""
 
+import shutil
 import socket
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -376,3 +378,38 @@ def test_keys_of_a_profile_are_found(shared: S3Server, bucket: str, monkeypatch:
 def test_a_prefix_that_no_object_can_have_is_a_user_error(shared: S3Server, bucket: str) -> None:
     with pytest.raises(UserError, match=r"S3 cannot take this: .* empty path segment; correct its URL"):
         store_at(shared.endpoint, bucket, prefix="team//jobs").put_new("a", b"x")
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
+def test_over_tls_with_the_authority_that_boto3_would_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("its", "other"):
+        files = ["-keyout", f"{tmp_path / name}.key", "-out", f"{tmp_path / name}.crt"]
+        names = ["-subj", "/CN=s3", "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE"]
+        make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files]
+        subprocess.run(make, check=True, capture_output=True, timeout=60)
+    monkeypatch.setenv("VGW_CERT", f"{tmp_path / 'its'}.crt")
+    monkeypatch.setenv("VGW_KEY", f"{tmp_path / 'its'}.key")
+    server = S3Server(tmp_path)
+    (server.folder / "bucket").mkdir()
+    server.start()
+    try:
+        for file, outcome in (("its.crt", "there"), ("other.crt", "cannot write .* error sending request"), ("none.crt", "cannot be read")):
+            _shared.cache_clear()
+            monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / file))
+            store = store_at(server.endpoint.replace("http", "https"), "bucket")
+            if outcome == "there":
+                assert store.put_new("a", b"x")
+                assert store.get("a") == b"x"
+            else:
+                with pytest.raises((StoreUnavailable, UserError), match=outcome):
+                    store.put_new("b", b"x")
+    finally:
+        _shared.cache_clear()
+        server.kill()
+
+
+def test_half_of_the_keys_is_a_user_error(shared: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
+    with pytest.raises(UserError, match=r"Partial credentials found in env.* set AWS_ACCESS_KEY_ID and AWS_SECRET"):
+        store_from(f"s3://{bucket}?endpoint={shared.endpoint}").get("a")

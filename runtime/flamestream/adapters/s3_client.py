@@ -104,13 +104,14 @@ def _shared(bucket: Bucket, keys: tuple[str | None, ...]) -> Client:
 def _with_found_keys(bucket: Bucket) -> Client:
     """Where boto3 looks. They are asked for again before they run out."""
     import boto3.session
+    from botocore.exceptions import BotoCoreError
     from obstore.auth.boto3 import Boto3CredentialProvider
 
-    session = boto3.session.Session()
     try:
+        session = boto3.session.Session()
         provider = Boto3CredentialProvider(session, ttl=timedelta(minutes=5))
-    except ValueError as error:
-        raise UserError(f"no S3 credentials for s3://{bucket.name}; set {_KEYS[0]} and {_KEYS[1]}") from error
+    except (BotoCoreError, ValueError) as error:
+        raise UserError(f"no S3 credentials for s3://{bucket.name}: {error}; set {_KEYS[0]} and {_KEYS[1]}") from error
     return _made(bucket._replace(region=bucket.region or session.region_name), credential_provider=provider)
 
 
@@ -125,7 +126,7 @@ def _made(bucket: Bucket, **keys: Any) -> Client:
 
 
 def _options(bucket: Bucket) -> Any:
-    roots = {"root_certificate": Path(os.environ[_ROOTS]).read_bytes()} if os.environ.get(_ROOTS) else {}
+    roots = {"root_certificate": _root_certificates(file)} if (file := os.environ.get(_ROOTS)) else {}
     return {
         "allow_http": True,
         "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
@@ -133,6 +134,14 @@ def _options(bucket: Bucket) -> Any:
         "timeout": LONGEST,
         **roots,
     }
+
+
+def _root_certificates(file: str) -> bytes:
+    """As boto3 would trust them."""
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise UserError(f"{_ROOTS}={file} cannot be read: {error.strerror}; correct it, or unset it") from error
 
 
 def _first_line(error: Exception) -> str:

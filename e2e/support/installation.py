@@ -52,7 +52,7 @@ def install(job_namespace: str) -> Installation:
     """helm upgrade --install, and wait until it is ready."""
     system = Kube(SYSTEM)
     node = os.environ.get("E2E_CONTROL_NODE") or _first_node(system)
-    _disks(node)
+    metadata = _disks(node)
     repository, _, tag = IMAGE.rpartition(":")
     values = {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"},
@@ -60,7 +60,7 @@ def install(job_namespace: str) -> Installation:
         "zookeeper": {"storageClass": "flamestream-e2e", "nodeSelector": {"kubernetes.io/hostname": node}},
         "s3": {
             "enabled": True, "image": S3_IMAGE, "storageClass": "flamestream-e2e", "nodeSelector": {"kubernetes.io/hostname": node},
-            "accessKey": "e2e", "secretKey": "e2e-secret",
+            "accessKey": "e2e", "secretKey": "e2e-secret", "metadata": metadata,
         },
     }  # fmt: skip
     if os.environ.get("E2E_CLUSTERWIDE"):
@@ -79,8 +79,11 @@ def _first_node(kube: Kube) -> str:
     return str(kube.list("nodes")[0]["metadata"]["name"])
 
 
-def _disks(node: str) -> None:
-    """Claims for a cluster that has no storage class: folders of one node, made by a pod that may."""
+_ATTRIBUTES = "import os, sys; os.setxattr(sys.argv[1], b'user.flamestream', b'1')"
+
+
+def _disks(node: str) -> str:
+    """Claims for a cluster that has no storage class: folders of one node, made by a pod that may. Where S3's metadata can be in them."""
     kube = Kube("default")
     volumes = [
         {
@@ -96,13 +99,14 @@ def _disks(node: str) -> None:
         for number in range(2)
     ]  # fmt: skip
     folders = " ".join(f"{DISK}/{name}" for name in ("disk-0", "disk-1", "shared"))
+    looks = f'python3 -c "{_ATTRIBUTES}" {DISK}/disk-0 2>/dev/null && echo attributes || echo files'
     maker = {
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "flamestream-e2e-disks"},
         "spec": {
             "restartPolicy": "Never", "nodeName": node,
             "containers": [{
                 "name": "make", "image": IMAGE, "imagePullPolicy": "IfNotPresent", "securityContext": {"runAsUser": 0, "runAsGroup": 0},
-                "command": ["/bin/sh", "-c", f"mkdir -p {folders} && chmod 777 {folders}"],
+                "command": ["/bin/sh", "-c", f"mkdir -p {folders} && chmod 777 {folders} && ({looks})"],
                 "volumeMounts": [{"name": "disk", "mountPath": DISK}],
             }],
             "volumes": [{"name": "disk", "hostPath": {"path": DISK, "type": "DirectoryOrCreate"}}],
@@ -115,3 +119,4 @@ def _disks(node: str) -> None:
     for volume in volumes:  # one that an earlier installation has used can be bound again
         name = volume["metadata"]["name"]
         kube.run("patch", "persistentvolume", name, "--type=merge", "--patch", '{"spec":{"claimRef":null}}', check=False)
+    return kube.run("logs", "flamestream-e2e-disks").strip()

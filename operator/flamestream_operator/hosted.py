@@ -30,6 +30,8 @@ TOLD_WITHIN: Final = 3.0
 SILENCE: Final = 2_000_000
 """Microseconds without a word after which a worker of the layout is lost: a node that is cut off says nothing at all."""
 
+EPOCHS_TOLD: Final = 1_000_000
+"""Microseconds between two words of commits alone; at short intervals telling of each would cost more than the commit."""
 MOST_LEFT: Final = 256
 """Addresses of workers that left, which are remembered in case their pod is gone."""
 
@@ -103,6 +105,9 @@ class Hosted:
         self._retired: dict[str, float] = {}
         self._held = 0
         self._shown: Any = None
+        self._epoch = -1
+        self._told = 0
+        """Which epoch was told last, and when."""
         self._closed = False
 
     @property
@@ -223,16 +228,17 @@ class Hosted:
         return host
 
     def _look(self) -> None:
-        """Tell of transitions only: counters change with every heartbeat."""
+        """Tell of transitions only: counters change with every heartbeat, which also tells of a commit that was not told at once."""
         if self._host is None:
             return
         status, finish = self._host.status, self._host.finish
         shown = (
-            status.phase, status.attempt, status.epoch, status.workers, status.standbys, status.problems, status.recoveries, finish,
+            status.phase, status.attempt, status.workers, status.standbys, status.problems, status.recoveries, finish,
             [worker for worker in status.standbys if self._is_warm(worker)],
         )  # fmt: skip
-        if shown != self._shown:
-            self._shown = shown
+        now = self._reactor.now()
+        if shown != self._shown or (status.epoch != self._epoch and now >= self._told + EPOCHS_TOLD):
+            self._shown, self._epoch, self._told = shown, status.epoch, now
             self._tell(self.job.job)
 
     def _finished(self, finish: co.Finish) -> None:

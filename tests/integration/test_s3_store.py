@@ -363,14 +363,15 @@ def test_a_server_that_cannot_remove_many_at_once_is_asked_for_each(scripted: tu
 
 
 def test_keys_of_a_profile_are_found(shared: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where boto3 looks, and with the region that is there."""
+    """Where boto3 looks, with the region that is there, and the endpoint of the environment."""
     keys = f"[default]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n"
     for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", shared.endpoint)
     for variable, text in (("AWS_SHARED_CREDENTIALS_FILE", keys), ("AWS_CONFIG_FILE", "[default]\nregion = us-east-1\n")):
         (tmp_path / variable).write_text(text)
         monkeypatch.setenv(variable, str(tmp_path / variable))
-    store = store_from(f"s3://{bucket}/profile?endpoint={shared.endpoint}")
+    store = store_from(f"s3://{bucket}/profile")
     assert store.put_new("a", b"x")
     assert store.get("a") == b"x"
 

@@ -57,4 +57,5 @@ def _start_ticks(pid: int) -> int:
 
 def resident_bytes() -> int:
     """Memory that this process has in RAM now."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
+    with open("/proc/self/statm", "rb") as file:  # ten times a second
+        return int(file.read().split()[1]) * _PAGE

@@ -116,13 +116,19 @@ def _with_found_keys(bucket: Bucket) -> Client:
 
 
 def _made(bucket: Bucket, **keys: Any) -> Client:
-    where = {"endpoint": bucket.endpoint} if bucket.endpoint else {"virtual_hosted_style_request": "." not in bucket.name}
-    region = bucket.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    endpoint = bucket.endpoint or _variable("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    where = {"endpoint": endpoint} if endpoint else {"virtual_hosted_style_request": "." not in bucket.name}
+    region = bucket.region or _variable("AWS_REGION", "AWS_DEFAULT_REGION") or "us-east-1"
     how = {"client_options": _options(bucket), "retry_config": {"max_retries": 0}, "disable_bulk_delete": not bucket.bulk}
     try:
         return Client(bucket.name, region=region, **how, **where, **keys)
     except (BaseError, ValueError) as error:
         raise UserError(f"s3://{bucket.name} cannot be used: {_first_line(error)}; correct its URL in the manifest") from error
+
+
+def _variable(*names: str) -> str | None:
+    """The first of these environment variables that is set."""
+    return next((found for name in names if (found := os.environ.get(name))), None)
 
 
 def _options(bucket: Bucket) -> Any:

@@ -27,11 +27,13 @@ class S3Store:
         self, bucket: str, prefix: str = "", *, endpoint: str | None = None, region: str | None = None, access_key: str | None = None,
         secret_key: str | None = None, read_seconds: float = READ_SECONDS, pause: Pause = tenacity.nap.sleep,
     ) -> None:  # fmt: skip
-        """Keys that are not given come from the environment, or from where boto3 looks. `pause` is for tests."""
+        """Keys that are not given come from the environment, or from where boto3 looks: now, which may take a moment. Raises UserError if
+        there are none. `pause` is for tests."""
         self._bucket = Bucket(bucket, endpoint, region, access_key, secret_key, read_seconds)
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._where = f"s3://{bucket}/{self._prefix}" + (f" at {endpoint}" if endpoint else "")
         self._pause = pause
+        client_of(self._bucket)
 
     def put_new(self, name: str, data: bytes) -> bool:
         """Create the object. False if the name exists already with other bytes than an own lost try may have written."""
@@ -58,7 +60,8 @@ class S3Store:
         """Remove them; absent ones are fine."""
         keys = [self._key(name) for name in names]
         if keys:
-            tried("delete", ", ".join(names), self._where, lambda: self._delete(keys), self._pause)
+            what = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+            tried("delete", what, self._where, lambda: self._delete(keys), self._pause)
 
     def names(self, prefix: str) -> list[str]:
         """Names that start with `prefix`, sorted. For people and orphans only."""

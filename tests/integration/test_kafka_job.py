@@ -92,13 +92,30 @@ def reference(lines: Mapping[int, str], order: list[int]) -> list[tuple[bytes, b
     return [(payload.word.encode(), encode(payload)) for _, payload in interpret(load(INDEX, "graph"), runs)["index"]]
 
 
-def feed(job: KafkaJob, lines: Mapping[int, str]) -> None:
-    """At a pace that leaves time for kills, and through deaths of the broker."""
-    producer = Producer({"bootstrap.servers": job.broker.address, "linger.ms": 0, "enable.idempotence": True, **QUIET})
-    for number, line in lines.items():
-        producer.produce(job.docs, line.encode(), partition=number % PARTITIONS)
-        producer.flush(60)
-        time.sleep(PACE)
+class Feeder(threading.Thread):
+    """Feeds the documents' topic, through deaths of the broker, as far as is asked for: what is all there can be through before the last
+    kill, whatever the pace."""
+
+    def __init__(self, job: KafkaJob, lines: Mapping[int, str]) -> None:
+        super().__init__(name="feeder", daemon=True)
+        self._job, self._lines = job, lines
+        self._wanted = 0
+        self._changed = threading.Condition()
+
+    def grow_to(self, part: float) -> None:
+        """Have this part of the lines there soon."""
+        with self._changed:
+            self._wanted = max(self._wanted, int(part * len(self._lines)) + 1)
+            self._changed.notify()
+
+    def run(self) -> None:
+        producer = Producer({"bootstrap.servers": self._job.broker.address, "linger.ms": 0, "enable.idempotence": True, **QUIET})
+        for place, (number, line) in enumerate(self._lines.items()):
+            with self._changed:
+                self._changed.wait_for(lambda place=place: place < self._wanted)
+            producer.produce(self._job.docs, line.encode(), partition=number % PARTITIONS)
+            producer.flush(60)
+            time.sleep(PACE)
 
 
 def survive(job: KafkaJob, count: int, seed: int, roles: list[Role], broker_dies_at: tuple[float, ...], committed: bool) -> None:
@@ -106,14 +123,16 @@ def survive(job: KafkaJob, count: int, seed: int, roles: list[Role], broker_dies
     total = len(reference(lines, list(lines)))
     deaths = list(broker_dies_at)
 
-    def meanwhile(_: float) -> None:
+    feeder = Feeder(job, lines)
+
+    def meanwhile(part: float) -> None:
+        feeder.grow_to(part + 0.05)
         if deaths and job.output_bytes() > deaths[0] * total:
             deaths.pop(0)
             job.broker.kill()
             job.broker.start()
 
     killer = Killer(job, drawn(seed, roles), total, seed, meanwhile=meanwhile)
-    feeder = threading.Thread(target=feed, args=(job, lines))
     with explained(job, killer):
         job.start()
         job.running()

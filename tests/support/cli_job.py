@@ -120,7 +120,7 @@ class CliJob:
     def audit(self) -> dict[str, Any]:
         """By the command, in a process of its own."""
         _, answer = self.ask("audit", str(self.run_folder.path))
-        assert isinstance(answer, dict), answer
+        assert isinstance(answer, dict) and "clean" in answer, f"no verdict: {answer}"
         return answer
 
     def told(self) -> str:

@@ -6,6 +6,7 @@ Only descendants of the job's own launcher are killed, or the launcher itself; a
 Keeps: between two kills nobody dies or is replaced but the victims (survivors keep their process). Does not: say what the output must be.
 """
 
+import contextlib
 import enum
 import os
 import random
@@ -181,7 +182,8 @@ class Killer:
             eventually(lambda: self._goes_on(there), "output of those who took over")
         finally:
             self._woken.add(pid)
-            os.kill(pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):  # the job has failed meanwhile: what it says is wanted, not this
+                os.kill(pid, signal.SIGCONT)
         self._lives = {name: other for name, other in self._lives.items() if other != pid}
 
     def _goes_on(self, there: int) -> bool:

@@ -32,6 +32,8 @@ _KEYS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _ROOTS: Final = "AWS_CA_BUNDLE"
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
+_CAUSE: Final = re.compile(r'InvalidCertificate\(([^}]*)|message: "([^"]+)"')
+"""In what obstore says below its first line: why there was no connection."""
 
 
 class Bucket(NamedTuple):
@@ -69,7 +71,7 @@ def foreign_errors() -> Iterator[None]:
     except (BaseError, OSError) as error:
         found = answer_in(error)
         if found is None:
-            raise AnswerLost(_first_line(error)) from error
+            raise AnswerLost(_first_line(error) + _cause(error)) from error
         judge(found.code, found.status, error)
     except ValueError as error:
         raise UserError(f"S3 cannot take this: {_first_line(error)}; correct its URL in the manifest") from error
@@ -148,6 +150,13 @@ def _root_certificates(file: str) -> bytes:
         return Path(file).read_bytes()
     except OSError as error:
         raise UserError(f"{_ROOTS}={file} cannot be read: {error.strerror}; correct it, or unset it") from error
+
+
+def _cause(error: Exception) -> str:
+    found = _CAUSE.search(str(error))
+    if found is None:
+        return ""
+    return f" ({found[2]})" if found[2] else f" (certificate refused: {' '.join(re.findall('[A-Za-z]+', found[1]))})"
 
 
 def _first_line(error: Exception) -> str:

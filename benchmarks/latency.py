@@ -31,7 +31,8 @@ def _measure(options: argparse.Namespace, guarantee: str, interval: str) -> dict
     settings.functions = options.functions
     settings.master = options.master
     settings.mean = options.mean
-    settings.store = options.store.replace("?", f"/{uuid.uuid4().hex}?")
+    bucket, mark, query = options.store.partition("?")
+    settings.store = f"{bucket}/{uuid.uuid4().hex}{mark}{query}" if bucket else ""
     before = noise()
     return {"guarantee": guarantee, "interval": interval} | run(settings).row() | before
 

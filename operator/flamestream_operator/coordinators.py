@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from flamestream.adapters.acceptor import listen
 from flamestream.adapters.control import ControlListener
-from flamestream.adapters.coordinator_host import Background
+from flamestream.adapters.lane import Background
 from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.reactor import EpollReactor, Helpers
 from flamestream.adapters.status_file import JobStatus

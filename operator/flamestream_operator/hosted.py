@@ -13,7 +13,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from flamestream.adapters.control import ControlListener, ControlServer
-from flamestream.adapters.coordinator_host import Background, CoordinatorHost
+from flamestream.adapters.coordinator_host import CoordinatorHost
+from flamestream.adapters.lane import Background
 from flamestream.adapters.process_shell import last_lines
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.status_file import JobStatus

@@ -4,7 +4,6 @@ The table ends as the reference says, and the history of deliveries passes the a
 """
 
 import contextlib
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from flamestream.model.time import FrontId, Timestamp, time_of
 from flamestream.testing.reference import interpret
 from support.cli_job import REPOSITORY, CliJob, explained
 from support.documents import SocketServer, texts
-from support.eventually import eventually
 from support.kills import Killer, Role
 from support.postgres import PostgresServer, postgres
 
@@ -80,11 +78,7 @@ def survive(
         job.start(*([] if ends else ["--drain"]))
         killer.run_with(plan, server.restart)
         grow_to(1)
-        if not ends:
-            eventually(lambda: job.output_bytes() >= len(wanted), "everything is delivered", within=120)
-            job.running()
-            job.signal(signal.SIGTERM)
-        assert job.end()[1]["outcome"] == ("completed" if ends else "drained")
+        assert job.over(len(wanted), ends=ends) == ("completed" if ends else "drained")
         assert job.rows() == wanted
         audit = job.audit()
         assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (True, len(lines), len(wanted)), audit

@@ -5,7 +5,6 @@ Each change is there once, as the reference says, and the history of deliveries 
 
 import contextlib
 import json
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from flamestream.model.time import FrontId, Timestamp, time_of
 from flamestream.testing.reference import interpret
 from support.cli_job import REPOSITORY, CliJob, explained
 from support.documents import SocketServer, texts
-from support.eventually import eventually
 from support.kills import Killer, Role
 from support.redis import RedisServer, redis_server
 
@@ -126,11 +124,7 @@ def survive(job: RedisJob, server: RedisServer, lines: Sequence[str], grow_to: C
         job.start(*([] if ends else ["--drain"]))
         killer.run_with(PLAN, server.restart)
         grow_to(1)
-        if not ends:
-            eventually(lambda: job.output_bytes() >= len(wanted), "everything is delivered", within=120)
-            job.running()
-            job.signal(signal.SIGTERM)
-        assert job.end()[1]["outcome"] == ("completed" if ends else "drained")
+        assert job.over(len(wanted), ends=ends) == ("completed" if ends else "drained")
         assert job.entries() == wanted
         audit = job.audit()
         assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (True, len(lines), len(wanted)), audit

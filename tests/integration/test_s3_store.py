@@ -1,15 +1,11 @@
 """The S3 store against a real S3 server: one creator wins, acknowledged objects stay, and a lost answer is not a lost object."""
 
-import shutil
 import socket
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -17,7 +13,7 @@ from flamestream.adapters.s3_client import _shared
 from flamestream.adapters.s3_store import TRIES, S3Store
 from flamestream.adapters.stores import store_from
 from flamestream.model.errors import Corrupt, StoreUnavailable, UserError
-from support.versitygw import KEY, SECRET, S3Server, binary
+from support.versitygw import KEY, SECRET, S3Server, binary, store_at
 
 buckets = (f"bucket{i}" for i in count())
 
@@ -44,12 +40,6 @@ def bucket(shared: S3Server) -> str:
     name = next(buckets)
     shared.make_bucket(name)
     return name
-
-
-def store_at(endpoint: str, bucket: str, prefix: str = "team/jobs", secret: str = SECRET, pauses: list[float] | None = None) -> S3Store:
-    """A store that does not wait between tries."""
-    pause = (lambda seconds: None) if pauses is None else pauses.append
-    return S3Store(bucket, prefix, endpoint=endpoint, region="us-east-1", access_key=KEY, secret_key=secret, pause=pause)
 
 
 @pytest.fixture
@@ -304,61 +294,7 @@ def test_a_server_that_hangs_is_given_up_on_in_time_and_its_late_write_is_ours(s
     _shared.cache_clear()  # and so the connections
 
 
-# --- other servers ------------------------------------------------------------------------------------------------------------------
-
-
-class Scripted(BaseHTTPRequestHandler):
-    """Answers as told: what the real server here never says."""
-
-    protocol_version = "HTTP/1.1"
-    answers: ClassVar[list[tuple[int, str]]] = []
-    asked: ClassVar[list[str]] = []
-
-    def answer(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.asked.append(f"{self.command} {self.path}")
-        status, code = self.answers.pop(0)
-        body = f"<Error><Code>{code}</Code></Error>".encode() if code else b""
-        self.send_response(status)
-        self.send_header("ETag", '"1"')
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    do_PUT = do_POST = do_DELETE = do_GET = answer  # http.server's names
-
-    def log_message(self, *_: object) -> None:
-        return
-
-
-@pytest.fixture
-def scripted() -> Iterator[tuple[type[Scripted], S3Store]]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Scripted)
-    Scripted.answers, Scripted.asked = [], []
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield Scripted, store_at(f"http://127.0.0.1:{server.server_port}", "bucket", prefix="")
-    server.shutdown()
-    _shared.cache_clear()  # and so the connections
-    thread.join()
-    server.server_close()
-
-
-def test_a_conflict_of_two_puts_under_way_is_no_answer(scripted: tuple[type[Scripted], S3Store]) -> None:
-    """Whoever reads it as "exists already" believes in an object that may never be there."""
-    server, store = scripted
-    server.answers = [(409, "ConditionalRequestConflict"), (200, "")]
-    assert store.put_new("a", b"x")
-    assert len(server.asked) == 2
-
-
-def test_a_server_that_cannot_remove_many_at_once_is_asked_for_each(scripted: tuple[type[Scripted], S3Store]) -> None:
-    server, store = scripted
-    server.answers = [(501, "NotImplemented"), (204, ""), (204, ""), (204, "")]
-    store.delete("a", "b")
-    store.delete("c")
-    assert server.asked[0].startswith("POST /bucket?delete")
-    assert sorted(server.asked[1:]) == ["DELETE /bucket/a", "DELETE /bucket/b", "DELETE /bucket/c"]
+# --- where it is, and with which keys ---------------------------------------------------------------------------------------------
 
 
 def test_keys_of_a_profile_are_found(shared: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -378,39 +314,6 @@ def test_keys_of_a_profile_are_found(shared: S3Server, bucket: str, monkeypatch:
 def test_a_prefix_that_no_object_can_have_is_a_user_error(shared: S3Server, bucket: str) -> None:
     with pytest.raises(UserError, match=r"S3 cannot take this: .* empty path segment; correct its URL"):
         store_at(shared.endpoint, bucket, prefix="team//jobs").put_new("a", b"x")
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
-def test_over_tls_with_the_authority_that_boto3_would_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("its", "other"):
-        files = ["-keyout", f"{tmp_path / name}.key", "-out", f"{tmp_path / name}.crt"]
-        names = ["-subj", "/CN=s3", "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE"]
-        make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files]
-        subprocess.run(make, check=True, capture_output=True, timeout=60)
-    monkeypatch.setenv("VGW_CERT", f"{tmp_path / 'its'}.crt")
-    monkeypatch.setenv("VGW_KEY", f"{tmp_path / 'its'}.key")
-    server = S3Server(tmp_path)
-    (server.folder / "bucket").mkdir()
-    server.start()
-    try:
-        for file, outcome in (
-            ("its.crt", "there"),
-            ("other.crt", "cannot write .* error sending request .certificate refused: "),
-            ("none.crt", "cannot be read"),
-        ):
-            _shared.cache_clear()
-            monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / file))
-            endpoint = server.endpoint.replace("http", "https")
-            if outcome == "there":
-                store = store_at(endpoint, "bucket")
-                assert store.put_new("a", b"x")
-                assert store.get("a") == b"x"
-            else:
-                with pytest.raises((StoreUnavailable, UserError), match=outcome):
-                    store_at(endpoint, "bucket").put_new("b", b"x")
-    finally:
-        _shared.cache_clear()
-        server.kill()
 
 
 def test_half_of_the_keys_is_a_user_error(shared: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:

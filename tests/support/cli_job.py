@@ -77,6 +77,14 @@ class CliJob:
         answer: dict[str, Any] = json.loads(out)
         return code, answer
 
+    def over(self, delivered: int, *, ends: bool, within: float = 120.0) -> str:
+        """Its outcome, when so much is delivered; asked to end then, unless its sources do (`ends`)."""
+        if not ends:
+            eventually(lambda: self.output_bytes() >= delivered, f"{delivered} items are delivered", within=within)
+            self.running()
+            self.signal()
+        return str(self.end(within)[1]["outcome"])
+
     def close(self) -> None:
         """End what still runs; everything that it started ends with it."""
         if self.launcher is not None and self.launcher.poll() is None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from flamestream.adapters.s3_store import S3Store
 from support.eventually import eventually
 from support.installing import CACHE, SECONDS, one_at_a_time
 from support.processes import kill, suspend
@@ -135,3 +136,9 @@ def _free_port() -> int:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
         return port
+
+
+def store_at(endpoint: str, bucket: str, prefix: str = "team/jobs", secret: str = SECRET, pauses: list[float] | None = None) -> S3Store:
+    """A store that does not wait between tries."""
+    pause = (lambda seconds: None) if pauses is None else pauses.append
+    return S3Store(bucket, prefix, endpoint=endpoint, region="us-east-1", access_key=KEY, secret_key=secret, pause=pause)

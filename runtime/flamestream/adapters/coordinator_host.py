@@ -8,13 +8,13 @@ listening socket or a file (coordinator_process.py, or the operator).
 import logging
 import os
 import secrets
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from flamestream.adapters.control import ControlServer
 from flamestream.adapters.deletions import Deletions
 from flamestream.adapters.gaps import Gaps
+from flamestream.adapters.lane import Background, Lane
 from flamestream.adapters.manifests import read_manifest, write_manifest
 from flamestream.adapters.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.core import coordination as co
@@ -29,37 +29,6 @@ from flamestream.ports import JobRecords, ObjectStore, Reactor, Timer
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
-
-
-class Background(Protocol):
-    """Where blocking calls go: a reactor, or helper threads of its own."""
-
-    def background(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None: ...
-
-
-class Lane:
-    """Blocking calls, one at a time, in order."""
-
-    def __init__(self, threads: Background) -> None:
-        self._threads = threads
-        self._waiting: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
-        self._busy = False
-
-    def run(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        """Queue `work`; `done` gets what it returned or raised."""
-        self._waiting.append((work, done))
-        self._next()
-
-    def _next(self) -> None:
-        if self._waiting and not self._busy:
-            self._busy = True
-            work, done = self._waiting.popleft()
-            self._threads.background(work, lambda result: self._done(result, done))
-
-    def _done(self, result: Any, done: Callable[[Any], None]) -> None:
-        self._busy = False
-        self._next()
-        done(result)
 
 
 class CoordinatorHost:

@@ -8,8 +8,9 @@ remember it: what is left when this process ends, or is more than `MAX_WAITING`,
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Final
 
+from flamestream.adapters.lane import Lane
 from flamestream.adapters.manifests import delete_objects
 from flamestream.ports import ObjectStore, Reactor, Timer
 
@@ -21,14 +22,8 @@ GATHER: Final = 1.0
 log = logging.getLogger(__name__)
 
 
-class Lane(Protocol):
-    """Where the request is made, without holding anybody up."""
-
-    def run(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None: ...
-
-
 class Deletions:
-    """Of one store. `failed` is told of an error that is not the store's."""
+    """Of one store, by way of one lane. `failed` is told of an error that is not the store's."""
 
     def __init__(self, store: ObjectStore, reactor: Reactor, lane: Lane, failed: Callable[[Exception], None]) -> None:
         self._store, self._reactor, self._lane, self._failed = store, reactor, lane, failed

@@ -90,13 +90,17 @@ class S3Store:
 
     def _delete(self, keys: list[str]) -> None:
         try:
-            with foreign_errors():
-                obstore.delete(client_of(self._bucket), keys)
+            self._delete_in(self._bucket, keys)
         except Refused:
             if not self._bucket.bulk:
                 raise
-            self._bucket = self._bucket._replace(bulk=False)
-            self._delete(keys)
+            one_by_one = self._bucket._replace(bulk=False)
+            self._delete_in(one_by_one, keys)
+            self._bucket = one_by_one  # it was the form that was refused, not who asked
+
+    def _delete_in(self, bucket: Bucket, keys: list[str]) -> None:
+        with foreign_errors():
+            obstore.delete(client_of(bucket), keys)
 
     def _names(self, prefix: str) -> list[str]:
         folder = prefix.rpartition("/")[0]

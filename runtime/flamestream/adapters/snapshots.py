@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
+from flamestream.adapters.kept import Kept
 from flamestream.adapters.object_names import plain
 from flamestream.adapters.prefetch import Prefetched
 from flamestream.adapters.segment import Part, chains_in, count_rows, encode_segment, merge_segments, part_of, pause, read_segment
@@ -55,7 +56,7 @@ class StoreSnapshots:
         self._newest = NO_FENCE
         self._under_way = False
         self._waiting: deque[Upload | Load] = deque()
-        self._kept: dict[str, bytes] = {}
+        self._kept = Kept(KEPT)
         self.prefetched = Prefetched(reactor, lambda segments, after: chains_in(self._parts(segments, after=after)))
 
     def upload(self, action: Upload) -> None:
@@ -117,7 +118,7 @@ class StoreSnapshots:
             encoded = [_Encoded(merge_segments(parts, [ref.name for ref in merge]))]
         segments = [self._put(action, part) for part in encoded]
         for ref in merge:
-            self._kept.pop(ref.name, None)
+            self._kept.remove(ref.name)
         held = [self._put(action, _Encoded(encode_segment(rows, between), rows)) for rows in _cut(action.held)]
         return Uploaded(action.fence, action.epoch, segments, [ref.name for ref in merge], held)
 
@@ -125,14 +126,8 @@ class StoreSnapshots:
         self._between(action.fence)
         name = segment_name(self._prefix, action.epoch, action.fence, self._writer, self._nonce())
         put_and_compare(self._store, name, part.data)
-        self._keep(name, part.data)
+        self._kept.add(name, part.data)
         return SegmentRef(name, len(part.data), checksum_of(part.data), part.rows, part.slots)
-
-    def _keep(self, name: str, data: bytes) -> None:
-        """The oldest go first."""
-        self._kept[name] = data
-        while sum(map(len, self._kept.values())) > KEPT:
-            del self._kept[next(iter(self._kept))]
 
     def _load(self, action: Load) -> Event:
         chains = self.prefetched.chains(action.segments, action.slots)

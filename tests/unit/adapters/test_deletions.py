@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from flamestream.adapters import deletions as module
-from flamestream.adapters.coordinator_host import Lane
 from flamestream.adapters.deletions import Deletions
+from flamestream.adapters.lane import Lane
 from flamestream.adapters.local_store import LocalStore
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.model.errors import StoreUnavailable

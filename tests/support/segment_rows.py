@@ -1,7 +1,14 @@
-"""The rows of a segment, for tests that compare them one by one; the product reads chains (adapters/segment.py)."""
+"""Segments from rows and back to rows, for tests that compare them one by one; the product reads chains (adapters/segment.py)."""
 
-from flamestream.adapters.segment import read_segment
+from collections.abc import Sequence
+
+from flamestream.adapters.segment import read_segment, table_of, written
 from flamestream.core.chain import Row
+
+
+def encode_segment(rows: Sequence[Row]) -> bytes:
+    """A segment's bytes."""
+    return written(table_of(rows))
 
 
 def decode_segment(data: bytes, name: str = "segment") -> list[Row]:

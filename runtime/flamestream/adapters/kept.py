@@ -1,4 +1,4 @@
-"""Segments that this worker wrote last, kept in memory: most are merged soon where epochs are short, and need not be read back.
+"""Segments that this worker wrote last, kept in memory: most are merged soon where epochs are short, and need not be read back and decoded.
 
 Safe to use from several threads: a fence's upload that has been given up can still be putting while the next one's runs.
 
@@ -6,32 +6,33 @@ Keeps: at most `bound` bytes, the newest. Does not: promise anything; what is no
 """
 
 import threading
+from typing import Any
 
 
 class Kept:
-    """Objects by name, bounded by their bytes."""
+    """Arrow tables by name, bounded by their bytes."""
 
     def __init__(self, bound: int) -> None:
         self._bound = bound
         self._bytes = 0
-        self._objects: dict[str, bytes] = {}
+        self._tables: dict[str, Any] = {}
         self._lock = threading.Lock()
 
-    def add(self, name: str, data: bytes) -> None:
+    def add(self, name: str, table: Any) -> None:
         """Keep it, and let the oldest go for it; one that is greater than the bound is not kept."""
         with self._lock:
             self._remove(name)
-            if len(data) > self._bound:
+            if table.nbytes > self._bound:
                 return
-            self._objects[name] = data
-            self._bytes += len(data)
+            self._tables[name] = table
+            self._bytes += table.nbytes
             while self._bytes > self._bound:
-                self._remove(next(iter(self._objects)))
+                self._remove(next(iter(self._tables)))
 
-    def get(self, name: str) -> bytes | None:
+    def get(self, name: str) -> Any:
         """None: not kept, or not any more."""
         with self._lock:
-            return self._objects.get(name)
+            return self._tables.get(name)
 
     def remove(self, name: str) -> None:
         """Nobody will ask for it again."""
@@ -39,4 +40,6 @@ class Kept:
             self._remove(name)
 
     def _remove(self, name: str) -> None:
-        self._bytes -= len(self._objects.pop(name, b""))
+        table = self._tables.pop(name, None)
+        if table is not None:
+            self._bytes -= table.nbytes

@@ -6,7 +6,7 @@ thread: what needs the interpreter is cut into slices of `SLICE` rows or chains 
 merge) is Arrow's and lets the interpreter go.
 
 >>> row = Row(operation=1, slot=7, key=b"k", epoch=3, full=True, state=b"s")
->>> chains_in([part_of(read_segment(encode_segment([row])))])[0].states
+>>> chains_in([part_of(read_segment(written(table_of([row]))))])[0].states
 (b's',)
 
 Keeps: the same rows give the same bytes; damaged or foreign bytes are Corrupt, never other rows. Does not: know what a state is.
@@ -41,8 +41,8 @@ def pause() -> None:
     time.sleep(0)
 
 
-def encode_segment(rows: Sequence[Row], between: Callable[[], None] = pause) -> bytes:
-    """A Parquet file of `rows`. `between` is called between slices; it may raise to give up."""
+def table_of(rows: Sequence[Row], between: Callable[[], None] = pause) -> Any:
+    """The Arrow table of a segment with these rows. `between` is called between slices; it may raise to give up."""
     pa = _arrow()
     schema = _schema(pa)
     batches = []
@@ -50,7 +50,7 @@ def encode_segment(rows: Sequence[Row], between: Callable[[], None] = pause) -> 
         columns = [_column(values, field.type) for values, field in zip(zip(*part, strict=True), schema, strict=True)]
         batches.append(pa.record_batch(columns, schema=schema))
         between()
-    return _written(pa.Table.from_batches(batches, schema).sort_by(ORDER))
+    return pa.Table.from_batches(batches, schema).sort_by(ORDER)
 
 
 def _slices(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
@@ -145,21 +145,18 @@ def _chains(rows: Any, order: Any, states: Sequence[bytes], bounds: Sequence[int
         yield Chain(operation[start], slot[start], key[start], epoch[end - 1], full[start], tuple(its[start:end]))
 
 
-def merge_segments(segments: Sequence[bytes], names: Sequence[str] = ()) -> bytes:
-    """One segment with the rows of all, without those that a newer full row of the same key supersedes. States are not looked at."""
+def merged(tables: Sequence[Any]) -> Any:
+    """One table with the rows of all, without those that a newer full row of the same key supersedes. States are not looked at."""
     pa, compute = _arrow(), _compute()
-    labels = [*names, *(f"segment {i}" for i in range(len(names), len(segments)))]
-    tables = [read_segment(data, label) for data, label in zip(segments, labels, strict=True)]
     table = pa.concat_tables([pa.Table.from_batches([], _schema(pa)), *tables]).sort_by(ORDER).combine_chunks()
     if table.num_rows == 0:
-        return _written(table)
-    return _written(table.filter(compute.invert(_superseded(pa, compute, table))))
+        return table
+    return table.filter(compute.invert(_superseded(pa, compute, table)))
 
 
-def count_rows(data: bytes, name: str = "segment") -> tuple[int, tuple[Slot, ...]]:
-    """How many rows, and of which slots."""
-    table = read_segment(data, name)
-    return table.num_rows, tuple(sorted(Slot(slot) for slot in table["slot"].unique().to_pylist()))
+def slots_in(table: Any) -> tuple[Slot, ...]:
+    """Those of its rows, sorted."""
+    return tuple(sorted(Slot(slot) for slot in table["slot"].unique().to_pylist()))
 
 
 def _superseded(pa: Any, compute: Any, table: Any) -> Any:
@@ -183,8 +180,8 @@ def _firsts(pa: Any, compute: Any, table: Any) -> Any:
     return pa.concat_arrays([_column([True], pa.bool_()), compute.or_(compute.or_(operation, slot), key)])
 
 
-def _written(table: Any) -> bytes:
-    """Plain encoding: dictionaries and statistics cost more than they save on unique keys."""
+def written(table: Any) -> bytes:
+    """The Parquet file. Plain encoding: dictionaries and statistics cost more than they save on unique keys."""
     from pyarrow import parquet  # lazily: a worker's start does not wait for it
 
     sink = BytesIO()  # it takes a page at a time and gives all without a copy; a copy of 64 MB would hold the interpreter for 20 ms

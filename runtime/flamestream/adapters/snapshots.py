@@ -17,12 +17,12 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from flamestream.adapters.kept import Kept
 from flamestream.adapters.object_names import plain
 from flamestream.adapters.prefetch import Prefetched
-from flamestream.adapters.segment import Part, chains_in, count_rows, encode_segment, merge_segments, part_of, pause, read_segment
+from flamestream.adapters.segment import Part, chains_in, merged, part_of, pause, read_segment, slots_in, table_of, written
 from flamestream.core.actions import Load, Prefetch, Upload
 from flamestream.core.chain import Row
 from flamestream.core.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
@@ -38,7 +38,7 @@ MAX_MERGE: Final = 512 << 20
 AT_ONCE: Final = 4
 """Segments that are read at the same time."""
 KEPT: Final = 8 << 20
-"""Bytes of this worker's own last segments that are kept for the next merge; most are merged soon, where epochs are short."""
+"""Bytes of this worker's own last segments, as tables, that are kept for the next merge."""
 MAX_WAITING: Final = 16
 """Actions of one fence that may wait for the one under way."""
 
@@ -111,23 +111,25 @@ class StoreSnapshots:
     def _upload(self, action: Upload) -> Event:
         merge = list(action.compact) if sum(ref.size for ref in action.compact) <= MAX_MERGE else []
         between = partial(self._between, action.fence)
-        cut = _cut(action.rows)  # without a merge, one at a time is in memory
-        encoded: Iterable[_Encoded] = (_Encoded(encode_segment(rows, between), rows) for rows in cut)
+        tables: Iterable[Any] = (table_of(rows, between) for rows in _cut(action.rows))  # without a merge, one at a time is in memory
         if merge:
-            parts = [self._kept.get(ref.name) or self._get(ref) for ref in merge] + [part.data for part in encoded]
-            encoded = [_Encoded(merge_segments(parts, [ref.name for ref in merge]))]
-        segments = [self._put(action, part) for part in encoded]
+            tables = [merged([*map(self._table, merge), *tables])]
+        segments = [self._put(action, table) for table in tables]
         for ref in merge:
             self._kept.remove(ref.name)
-        held = [self._put(action, _Encoded(encode_segment(rows, between), rows)) for rows in _cut(action.held)]
+        held = [self._put(action, table_of(rows, between)) for rows in _cut(action.held)]
         return Uploaded(action.fence, action.epoch, segments, [ref.name for ref in merge], held)
 
-    def _put(self, action: Upload, part: "_Encoded") -> SegmentRef:
+    def _put(self, action: Upload, table: Any) -> SegmentRef:
         self._between(action.fence)
         name = segment_name(self._prefix, action.epoch, action.fence, self._writer, self._nonce())
-        put_and_compare(self._store, name, part.data)
-        self._kept.add(name, part.data)
-        return SegmentRef(name, len(part.data), checksum_of(part.data), part.rows, part.slots)
+        ref = put_segment(self._store, name, table)
+        self._kept.add(name, table)
+        return ref
+
+    def _table(self, ref: SegmentRef) -> Any:
+        kept = self._kept.get(ref.name)
+        return self._read(ref) if kept is None else kept
 
     def _load(self, action: Load) -> Event:
         chains = self.prefetched.chains(action.segments, action.slots)
@@ -144,38 +146,21 @@ class StoreSnapshots:
 
         def part(ref: SegmentRef) -> Part:
             between()
-            return part_of(read_segment(self._get(ref), ref.name, verified=True), slots, after, between)
+            return part_of(self._read(ref), slots, after, between)
 
         if len(refs) < 2:
             return [part(ref) for ref in refs]
         with ThreadPoolExecutor(AT_ONCE, "segments") as pool:
             return list(pool.map(part, refs))
 
-    def _get(self, ref: SegmentRef) -> bytes:
-        data = self._store.get(ref.name)
-        if len(data) != ref.size or checksum_of(data) != ref.checksum:
-            raise Corrupt(
-                f"segment {ref.name} is damaged: it has {len(data)} bytes with SHA-256 {checksum_of(data)[:16]}..., the manifest says "
-                f"{ref.size} bytes with {ref.checksum[:16]}...; restore it from a backup, or choose an older snapshot"
-            )
-        return data
+    def _read(self, ref: SegmentRef) -> Any:
+        return read_segment(checked(self._store, ref), ref.name, verified=True)
 
     def _between(self, fence: Fence) -> None:
         """Let the loop have the interpreter; give up if nobody waits for the answer any more."""
         if fence != self._newest:
             raise StoreUnavailable(f"given up: attempt {self._newest.attempt} has begun")
         pause()
-
-
-class _Encoded:
-    """A segment on its way to the store."""
-
-    def __init__(self, data: bytes, rows: Sequence[Row] | None = None) -> None:
-        self.data = data
-        if rows is None:
-            self.rows, self.slots = count_rows(data)
-        else:
-            self.rows, self.slots = len(rows), tuple(sorted({row.slot for row in rows}))
 
 
 def segment_name(prefix: str, epoch: Epoch, fence: Fence, writer: str, nonce: str) -> str:
@@ -186,6 +171,24 @@ def segment_name(prefix: str, epoch: Epoch, fence: Fence, writer: str, nonce: st
 def checksum_of(data: bytes) -> str:
     """Hex SHA-256."""
     return hashlib.sha256(data).hexdigest()
+
+
+def put_segment(store: ObjectStore, name: str, table: Any) -> SegmentRef:
+    """Have `name` hold it, durably (`put_and_compare`)."""
+    data = written(table)
+    put_and_compare(store, name, data)
+    return SegmentRef(name, len(data), checksum_of(data), table.num_rows, slots_in(table))
+
+
+def checked(store: ObjectStore, ref: SegmentRef) -> bytes:
+    """A segment's bytes. Raises Corrupt if they are not what the manifest says."""
+    data = store.get(ref.name)
+    if len(data) != ref.size or checksum_of(data) != ref.checksum:
+        raise Corrupt(
+            f"segment {ref.name} is damaged: it has {len(data)} bytes with SHA-256 {checksum_of(data)[:16]}..., the manifest says "
+            f"{ref.size} bytes with {ref.checksum[:16]}...; restore it from a backup, or choose an older snapshot"
+        )
+    return data
 
 
 def put_and_compare(store: ObjectStore, name: str, data: bytes) -> None:

@@ -3,33 +3,40 @@
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow as pa
+
 from flamestream.adapters.kept import Kept
+
+
+def table(size: int) -> pa.Table:
+    """Of so many bytes."""
+    return pa.table({"a": pa.array([0] * size, pa.uint8())})
 
 
 def test_the_oldest_go_when_there_is_no_room() -> None:
     kept = Kept(10)
-    for name in "abc":
-        kept.add(name, name.encode() * 4)
-    assert [kept.get(name) for name in "abc"] == [None, b"bbbb", b"cccc"]
+    tables = {name: table(4) for name in "abc"}
+    for name, its in tables.items():
+        kept.add(name, its)
+    assert [kept.get(name) for name in "abc"] == [None, tables["b"], tables["c"]]
 
 
 def test_what_is_removed_or_written_again_gives_its_room_back() -> None:
     kept = Kept(10)
-    kept.add("a", b"xxxxxx")
-    kept.add("a", b"yy")
-    kept.add("b", b"xxxxxxxx")
-    assert (kept.get("a"), kept.get("b")) == (b"yy", b"xxxxxxxx")
+    for name, size in (("a", 6), ("a", 2), ("b", 8)):
+        kept.add(name, table(size))
+    assert (kept.get("a"), kept.get("b")) == (table(2), table(8))
     kept.remove("b")
     kept.remove("b")
-    kept.add("c", b"zzzzzzzz")
-    assert (kept.get("a"), kept.get("c")) == (b"yy", b"zzzzzzzz")
+    kept.add("c", table(8))
+    assert (kept.get("a"), kept.get("c")) == (table(2), table(8))
 
 
 def test_one_that_is_greater_than_all_the_room_costs_the_others_nothing() -> None:
     kept = Kept(10)
-    kept.add("a", b"xx")
-    kept.add("b", b"x" * 11)
-    assert (kept.get("a"), kept.get("b")) == (b"xx", None)
+    kept.add("a", table(2))
+    kept.add("b", table(11))
+    assert (kept.get("a"), kept.get("b")) == (table(2), None)
 
 
 def test_two_uploads_at_once_keep_the_count() -> None:
@@ -38,10 +45,11 @@ def test_two_uploads_at_once_keep_the_count() -> None:
     sys.setswitchinterval(1e-6)
     try:
         kept = Kept(50)
+        tables = [table(size) for size in range(20)]
 
         def upload(writer: int) -> None:
             for number in range(3000):
-                kept.add(f"{writer}-{number}", b"x" * (number % 20))
+                kept.add(f"{writer}-{number}", tables[number % 20])
                 kept.remove(f"{writer}-{number - 2}")
 
         with ThreadPoolExecutor(4) as pool:
@@ -49,5 +57,5 @@ def test_two_uploads_at_once_keep_the_count() -> None:
     finally:
         sys.setswitchinterval(before)
     for number in range(50):
-        kept.add(f"new-{number}", b"y")
-    assert all(kept.get(f"new-{number}") == b"y" for number in range(50))
+        kept.add(f"new-{number}", table(1))
+    assert all(kept.get(f"new-{number}") == table(1) for number in range(50))

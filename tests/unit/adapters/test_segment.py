@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamestream.adapters.segment import SLICE, chains_in, count_rows, encode_segment, merge_segments, part_of, read_segment
+from flamestream.adapters.segment import SLICE, chains_in, merged, part_of, read_segment, slots_in, table_of, written
 from flamestream.core.chain import Row, chains_of
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Epoch, Slot
-from support.segment_rows import decode_segment
+from support.segment_rows import decode_segment, encode_segment
 
 ROWS = st.builds(
     Row,
@@ -55,7 +55,7 @@ def test_rows_come_back_sorted(rows: list[Row]) -> None:
 def test_more_rows_than_a_slice_come_back() -> None:
     rows = some(3 * SLICE + 1)
     assert decode_segment(encode_segment(rows)) == sorted(rows, key=order)
-    assert count_rows(encode_segment(rows)) == (len(rows), tuple(range(7)))
+    assert slots_in(table_of(rows)) == tuple(range(7))
 
 
 @given(st.lists(ROWS, max_size=40).map(of_one_version), st.integers(1, 4), st.sets(st.integers(0, 3)), st.integers(-1, 5))
@@ -87,9 +87,15 @@ def test_the_same_rows_in_any_order_give_the_same_bytes(rows: list[Row], draw: r
 
 @given(st.lists(ROWS, max_size=40).map(of_one_version), st.integers(1, 4))
 def test_merging_drops_what_a_newer_full_row_supersedes_and_nothing_else(rows: list[Row], parts: int) -> None:
-    merged = decode_segment(merge_segments([encode_segment(rows[i::parts]) for i in range(parts)]))
+    found = decode_segment(written(merged([table_of(rows[i::parts]) for i in range(parts)])))
     newest_full = {(r.operation, r.key): r.epoch for r in sorted(rows, key=order) if r.full}
-    assert merged == sorted((r for r in rows if r.epoch >= newest_full.get((r.operation, r.key), -1)), key=order)
+    assert found == sorted((r for r in rows if r.epoch >= newest_full.get((r.operation, r.key), -1)), key=order)
+
+
+@given(st.lists(ROWS, max_size=40).map(of_one_version), st.integers(1, 4))
+def test_what_was_kept_and_what_was_read_again_merge_to_the_same_bytes(rows: list[Row], parts: int) -> None:
+    kept = [table_of(rows[i::parts]) for i in range(parts)]
+    assert written(merged(kept)) == written(merged([read_segment(written(table)) for table in kept]))
 
 
 @settings(max_examples=300)
@@ -138,7 +144,7 @@ def test_whoever_encodes_may_be_told_to_give_up() -> None:
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        encode_segment(some(1), give_up)
+        table_of(some(1), give_up)
     with pytest.raises(InterruptedError):
         part_of(read_segment(encode_segment(some(1))), between=give_up)
 
@@ -147,11 +153,11 @@ def test_nothing_of_it_imports_pandas() -> None:
     """Which takes a second where it is installed, and would take it in the middle of a recovery."""
     program = """if True:
         import sys
-        from flamestream.adapters.segment import chains_in, count_rows, encode_segment, merge_segments, part_of, read_segment
+        from flamestream.adapters.segment import chains_in, merged, part_of, read_segment, table_of, written
         from flamestream.core.chain import Row
-        data = encode_segment([Row(1, slot, b"k%d" % slot, 3, slot > 2, b"s") for slot in range(5)])
+        data = written(table_of([Row(1, slot, b"k%d" % slot, 3, slot > 2, b"s") for slot in range(5)]))
         assert len(chains_in([part_of(read_segment(data), [1, 2], after=2)])) == 2
-        assert count_rows(merge_segments([data, data]))[0] == 10
+        assert merged([read_segment(data), read_segment(data)]).num_rows == 10
         assert "pandas" not in sys.modules
     """
     assert importlib.util.find_spec("pandas"), "the test means nothing without it"

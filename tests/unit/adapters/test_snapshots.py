@@ -11,7 +11,6 @@ from flamestream.adapters import snapshots as module
 from flamestream.adapters.local_store import LocalStore
 from flamestream.adapters.manifests import delete_objects, read_manifest, write_manifest
 from flamestream.adapters.reactor import EpollReactor
-from flamestream.adapters.segment import encode_segment
 from flamestream.adapters.snapshots import StoreSnapshots
 from flamestream.core.actions import Load, Prefetch, Upload
 from flamestream.core.chain import Row, chains_of
@@ -21,7 +20,7 @@ from flamestream.model.errors import Corrupt, StoreUnavailable
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.time import FrontId, Time
 from support.loops import reactor, turn_until
-from support.segment_rows import decode_segment
+from support.segment_rows import decode_segment, encode_segment
 
 FENCE = Fence(Attempt(4), LayoutVersion(2))
 NEWER = Fence(Attempt(5), LayoutVersion(2))

@@ -6,7 +6,6 @@ of the keys that it meets, not those of all keys: segments are immutable, so eac
 Keeps: only segments that the committed manifest names, with the size and checksum that it says. Does not: commit (commit.py).
 """
 
-import hashlib
 import secrets
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -19,12 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flamestream.adapters.object_names import plain
-from flamestream.adapters.segment import count_rows, encode_segment, merge_segments, read_segment
-from flamestream.adapters.snapshots import checksum_of, put_and_compare, segment_name
+from flamestream.adapters.segment import merged, read_segment, table_of
+from flamestream.adapters.snapshots import checked, put_segment, segment_name
 from flamestream.adapters.stores import store_from
 from flamestream.core.chain import Chain, Row, chains_of, incomplete
 from flamestream.core.messages import SegmentRef
-from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Slot
 from flamestream.ports import ObjectStore
 
@@ -93,20 +91,15 @@ class StateWriter:
         """Durable segments, and the names of those that they replace."""
         if not self._rows:
             return [], []
-        data = encode_segment(self._rows)
+        table = table_of(self._rows)
         mine = set(slots)
         old = [ref for ref in self._place.segments if mine.issuperset(ref.slots)]
         merge = old if len(old) >= MERGE_ABOVE and sum(ref.size for ref in old) <= MERGE_BYTES else []
         if merge:
             store = store_at(self._place.store)
-            data = merge_segments([*(checked(store, ref) for ref in merge), data], [ref.name for ref in merge])
-        return [self._put(data)], [ref.name for ref in merge]
-
-    def _put(self, data: bytes) -> SegmentRef:
+            table = merged([*(read_segment(checked(store, ref), ref.name, verified=True) for ref in merge), table])
         name = segment_name(f"{plain(self._job)}/segments", self._epoch, self._fence, self._writer, secrets.token_hex(4))
-        put_and_compare(store_at(self._place.store), name, data)
-        rows, slots = count_rows(data)
-        return SegmentRef(name, len(data), checksum_of(data), rows, slots)
+        return [put_segment(store_at(self._place.store), name, table)], [ref.name for ref in merge]
 
 
 def encoded_ref(ref: SegmentRef) -> bytes:
@@ -118,21 +111,13 @@ def decoded_ref(data: bytes) -> SegmentRef:
     return msgspec.json.decode(data, type=SegmentRef)
 
 
-def checked(store: ObjectStore, ref: SegmentRef) -> bytes:
-    """A segment's bytes. Raises Corrupt if they are not what the manifest says."""
-    data = store.get(ref.name)
-    if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.checksum:
-        raise Corrupt(f"segment {ref.name} is damaged: its size or SHA-256 differs from the manifest's; restore it from a backup")
-    return data
-
-
 _tables: "OrderedDict[str, Any]" = OrderedDict()
 
 
 def _table(store: str, ref: SegmentRef) -> Any:
     found = _tables.pop(ref.checksum, None)
     if found is None:
-        found = read_segment(checked(store_at(store), ref), ref.name)
+        found = read_segment(checked(store_at(store), ref), ref.name, verified=True)
     _tables[ref.checksum] = found
     while sum(table.nbytes for table in _tables.values()) > CACHED_BYTES and len(_tables) > 1:
         _tables.popitem(last=False)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from flamestream.adapters.segment import chains_in, part_of, read_segment
+from flamestream.adapters.snapshots import checked
 from flamestream.adapters.stores import store_from
 from flamestream.core.chain import Chain
 from flamestream.core.messages import Manifest, SegmentRef
@@ -21,7 +22,6 @@ from flamestream.core.reduce import decoded
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph, Kind
 from flamestream.model.ids import Slot
-from flamestream.spark.frames.kept_state import checked
 from flamestream.spark.tables.columns import array_of, field_of, json_of
 from flamestream.spark.tables.job_files import JobFiles
 from flamestream.spark.tables.slots import WantedSlots

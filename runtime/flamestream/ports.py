@@ -122,7 +122,7 @@ class ObjectStore(Protocol):
     Errors: `errors.StoreUnavailable` (retryable, after bounded retries), `errors.Corrupt` (an object is missing that must be there).
     """
 
-    def put_new(self, name: str, data: bytes) -> bool:
+    def put_new(self, name: str, data: bytes | memoryview) -> bool:
         """Create the object, durably. False if the name exists already; never overwrites, never leaves a part of it visible."""
         ...
 

@@ -21,7 +21,7 @@ class LazyStore:
         self._store: ObjectStore | None = None
         self._lock = threading.Lock()
 
-    def put_new(self, name: str, data: bytes) -> bool:
+    def put_new(self, name: str, data: bytes | memoryview) -> bool:
         return self._opened().put_new(name, data)
 
     def get(self, name: str) -> bytes:

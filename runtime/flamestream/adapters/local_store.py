@@ -51,7 +51,7 @@ class LocalStore:
         except OSError as error:
             unavailable("open the store", root, error)
 
-    def put_new(self, name: str, data: bytes) -> bool:
+    def put_new(self, name: str, data: bytes | memoryview) -> bool:
         """Create the object, durably. False if the name exists already."""
         path = self.root / check_name(name)
         try:
@@ -96,7 +96,7 @@ class LocalStore:
             found += [Path(where, f).relative_to(self.root).as_posix() for f in files if not f.startswith(".")]
         return sorted(name for name in found if name.startswith(prefix))
 
-    def _write_and_link(self, path: Path, data: bytes) -> bool:
+    def _write_and_link(self, path: Path, data: bytes | memoryview) -> bool:
         temporary = self.root / TEMPORARY / uuid4().hex
         fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
         try:
@@ -140,7 +140,7 @@ def unavailable(verb: str, path: Path, error: OSError) -> NoReturn:
     raise StoreUnavailable(f"cannot {verb} {path}: {error.strerror} ({code}); {advice}") from error
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes | memoryview) -> None:
     """A write may take less than it was given."""
     view = memoryview(data)
     while view:

@@ -35,7 +35,7 @@ class S3Store:
         self._pause = pause
         client_of(self._bucket)
 
-    def put_new(self, name: str, data: bytes) -> bool:
+    def put_new(self, name: str, data: bytes | memoryview) -> bool:
         """Create the object. False if the name exists already with other bytes than an own lost try may have written."""
         key = self._key(name)
         lost = False
@@ -67,7 +67,7 @@ class S3Store:
         """Names that start with `prefix`, sorted. For people and orphans only."""
         return tried("list", prefix, self._where, lambda: self._names(self._prefix + prefix), self._pause)
 
-    def _put(self, key: str, data: bytes) -> bool:
+    def _put(self, key: str, data: bytes | memoryview) -> bool:
         with foreign_errors():
             try:
                 obstore.put(client_of(self._bucket, len(data)), key, data, mode="create", use_multipart=False)

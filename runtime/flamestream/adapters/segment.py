@@ -3,7 +3,7 @@
 One row group, six plain columns, sorted by (operation, slot, key, epoch), so that the rows of a key stand together and merging needs
 no look at a state. Pages carry checksums; the whole file's SHA-256 is in the manifest (snapshots.py). Encoding runs in a helper
 thread: what needs the interpreter is cut into slices of `SLICE` rows or chains with a pause between them, the rest (sort, encode, compress,
-merge) is Arrow's and lets the interpreter go.
+merge) is Arrow's and lets the interpreter go, as joining more than 1 MB of values does. No other threads are asked to help.
 
 >>> row = Row(operation=1, slot=7, key=b"k", epoch=3, full=True, state=b"s")
 >>> chains_in([part_of(read_segment(written(table_of([row]))))])[0].states
@@ -16,7 +16,6 @@ Format: docs/formats.md.
 import time
 from array import array
 from collections.abc import Callable, Collection, Iterator, Sequence
-from io import BytesIO
 from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -26,7 +25,6 @@ from flamestream.model.ids import Slot
 
 SLICE: Final = 512
 """Rows encoded, or chains decoded, between two offers of the interpreter to other threads: 0.2 and 0.5 ms."""
-SLICE_BYTES: Final = 256 << 10
 PAGE_BYTES: Final = 128 << 10
 """A page is copied with the interpreter held: 0.2 ms, into memory that is new to the process."""
 PAGE_ROWS: Final = 64
@@ -46,23 +44,12 @@ def table_of(rows: Sequence[Row], between: Callable[[], None] = pause) -> Any:
     pa = _arrow()
     schema = _schema(pa)
     batches = []
-    for part in _slices(rows):
+    for start in range(0, len(rows), SLICE):
+        part = rows[start : start + SLICE]
         columns = [_column(values, field.type) for values, field in zip(zip(*part, strict=True), schema, strict=True)]
         batches.append(pa.record_batch(columns, schema=schema))
         between()
-    return pa.Table.from_batches(batches, schema).sort_by(ORDER)
-
-
-def _slices(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """At most `SLICE` rows, and about `SLICE_BYTES`: joining bytes holds the interpreter."""
-    start = size = 0
-    for end, row in enumerate(rows):
-        if size > SLICE_BYTES or end - start == SLICE:
-            yield rows[start:end]
-            start, size = end, 0
-        size += len(row.key) + len(row.state)
-    if start < len(rows):
-        yield rows[start:]
+    return _sorted(pa.Table.from_batches(batches, schema))
 
 
 def read_segment(data: bytes, name: str = "segment", *, verified: bool = False) -> Any:
@@ -148,10 +135,15 @@ def _chains(rows: Any, order: Any, states: Sequence[bytes], bounds: Sequence[int
 def merged(tables: Sequence[Any]) -> Any:
     """One table with the rows of all, without those that a newer full row of the same key supersedes. States are not looked at."""
     pa, compute = _arrow(), _compute()
-    table = pa.concat_tables([pa.Table.from_batches([], _schema(pa)), *tables]).sort_by(ORDER).combine_chunks()
+    table = _sorted(pa.concat_tables([pa.Table.from_batches([], _schema(pa)), *tables]))
     if table.num_rows == 0:
         return table
     return table.filter(compute.invert(_superseded(pa, compute, table)))
+
+
+def _sorted(table: Any) -> Any:
+    whole = table.combine_chunks()
+    return whole.take(_compute().sort_indices(whole, sort_keys=ORDER))
 
 
 def slots_in(table: Any) -> tuple[Slot, ...]:
@@ -180,11 +172,11 @@ def _firsts(pa: Any, compute: Any, table: Any) -> Any:
     return pa.concat_arrays([_column([True], pa.bool_()), compute.or_(compute.or_(operation, slot), key)])
 
 
-def written(table: Any) -> bytes:
+def written(table: Any) -> memoryview:
     """The Parquet file. Plain encoding: dictionaries and statistics cost more than they save on unique keys."""
     from pyarrow import parquet  # lazily: a worker's start does not wait for it
 
-    sink = BytesIO()  # it takes a page at a time and gives all without a copy; a copy of 64 MB would hold the interpreter for 20 ms
+    sink = _arrow().BufferOutputStream()  # not a file of Python's, which would want the interpreter for every page
     parquet.write_table(
         table.combine_chunks(),
         sink,
@@ -198,7 +190,7 @@ def written(table: Any) -> bytes:
         data_page_size=PAGE_BYTES,
         write_batch_size=PAGE_ROWS,
     )
-    return sink.getvalue()
+    return memoryview(sink.getvalue()).cast("B")
 
 
 def _schema(pa: Any) -> Any:

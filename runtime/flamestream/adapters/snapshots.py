@@ -168,7 +168,7 @@ def segment_name(prefix: str, epoch: Epoch, fence: Fence, writer: str, nonce: st
     return f"{prefix}/{epoch:012d}-{fence.attempt}-{writer}-{nonce}.parquet"
 
 
-def checksum_of(data: bytes) -> str:
+def checksum_of(data: bytes | memoryview) -> str:
     """Hex SHA-256."""
     return hashlib.sha256(data).hexdigest()
 
@@ -191,7 +191,7 @@ def checked(store: ObjectStore, ref: SegmentRef) -> bytes:
     return data
 
 
-def put_and_compare(store: ObjectStore, name: str, data: bytes) -> None:
+def put_and_compare(store: ObjectStore, name: str, data: bytes | memoryview) -> None:
     """Have `name` hold `data`, durably. An existing object with other bytes is Corrupt; a lost answer is settled by reading back."""
     try:
         if store.put_new(name, data):
@@ -204,7 +204,7 @@ def put_and_compare(store: ObjectStore, name: str, data: bytes) -> None:
         raise Corrupt(f"object {name!r} exists with other bytes: something else writes to this store; give the job a folder of its own")
 
 
-def _holds(store: ObjectStore, name: str, data: bytes) -> bool:
+def _holds(store: ObjectStore, name: str, data: bytes | memoryview) -> bool:
     try:
         return store.get(name) == data
     except (StoreUnavailable, Corrupt):

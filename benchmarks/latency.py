@@ -31,8 +31,8 @@ def _measure(options: argparse.Namespace, guarantee: str, interval: str) -> dict
     settings.functions = options.functions
     settings.master = options.master
     settings.mean = options.mean
-    bucket, mark, query = options.store.partition("?")
-    settings.store = f"{bucket}/{uuid.uuid4().hex}{mark}{query}" if bucket else ""
+    place, mark, query = options.store.partition("?")
+    settings.store = f"{place}/{uuid.uuid4().hex}{mark}{query}" if place else ""
     before = noise()
     return {"guarantee": guarantee, "interval": interval} | run(settings).row() | before
 

@@ -26,7 +26,7 @@ from flamestream.model.ids import Slot
 SLICE: Final = 512
 """Rows encoded, or chains decoded, between two offers of the interpreter to other threads: 0.2 and 0.5 ms."""
 PAGE_BYTES: Final = 128 << 10
-"""A page is copied with the interpreter held: 0.2 ms, into memory that is new to the process."""
+"""Small enough that its memory is used again by the next page; greater ones are new to the process, and slow, each time."""
 PAGE_ROWS: Final = 64
 """After so many it is looked whether a page is full."""
 COLUMNS: Final = ("operation", "slot", "key", "epoch", "full", "state")

@@ -153,11 +153,12 @@ def test_nothing_of_it_imports_pandas() -> None:
     """Which takes a second where it is installed, and would take it in the middle of a recovery."""
     program = """if True:
         import sys
-        from flamestream.adapters.segment import chains_in, merged, part_of, read_segment, table_of, written
+        from flamestream.adapters.segment import chains_in, merged, part_of, read_segment, slots_in, table_of, written
         from flamestream.core.chain import Row
         data = written(table_of([Row(1, slot, b"k%d" % slot, 3, slot > 2, b"s") for slot in range(5)]))
         assert len(chains_in([part_of(read_segment(data), [1, 2], after=2)])) == 2
         assert merged([read_segment(data), read_segment(data)]).num_rows == 10
+        assert slots_in(read_segment(data)) == (0, 1, 2, 3, 4)
         assert "pandas" not in sys.modules
     """
     assert importlib.util.find_spec("pandas"), "the test means nothing without it"

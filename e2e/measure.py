@@ -26,6 +26,7 @@ from typing import Any
 
 from e2e.support import faults
 from e2e.support.kube import Kube
+from e2e.support.stream import INTERVALS
 
 ROOT = Path(__file__).resolve().parents[1]
 Row = dict[str, Any]
@@ -56,10 +57,6 @@ STEPS = (
     Step("scale", ("pytest", "e2e/test_scale.py"), 300),
     Step("figures", ("pytest", "e2e/test_figures.py"), 1000),
 )
-
-
-INTERVALS = ("50ms", "500ms", "1s", "10s")
-"""Between checkpoints, of the latencies."""
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,11 @@ import pytest
 from e2e.conftest import fresh
 from e2e.support.installation import Installation
 from e2e.support.kube import Kube, until
-from e2e.support.stream import Stream
+from e2e.support.stream import INTERVALS, Stream
 
 PER_SECOND = 50
 SETTLES, TAKES, IDLE = 60, 30, 240
 """Seconds."""
-INTERVALS = ("1s", "50ms", "500ms", "10s")
-"""Between checkpoints, of one job whose manifest is edited."""
 
 
 @pytest.fixture(scope="module")

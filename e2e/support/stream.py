@@ -8,6 +8,9 @@ from typing import Any
 from e2e.support.installation import DISK, IMAGE, Installation
 from e2e.support.kube import Kube, until
 
+INTERVALS = ("1s", "50ms", "500ms", "10s")
+"""Between checkpoints, at which latencies are measured."""
+
 ROOT = Path(__file__).resolve().parents[2]
 OUTSIDE = "outside"
 NAME = "inverted-index"

@@ -16,10 +16,10 @@ import msgspec
 
 from flamestream.adapters.manifests import read_manifest, write_manifest
 from flamestream.adapters.object_names import plain
-from flamestream.adapters.snapshots import checksum_of, put_and_compare
+from flamestream.adapters.snapshots import put_and_compare, segment_bytes
 from flamestream.core.job_record import JobRecord
 from flamestream.core.messages import SegmentRef
-from flamestream.model.errors import Corrupt, UserError
+from flamestream.model.errors import UserError
 from flamestream.model.ids import Attempt, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.ports import ObjectStore
@@ -92,10 +92,7 @@ def _copied(
 ) -> tuple[SegmentRef, ...]:
     copied = []
     for segment in segments:
-        data = source.get(segment.name)
-        if checksum_of(data) != segment.checksum:
-            raise Corrupt(f"segment {segment.name} is damaged: its checksum is not the manifest's; restore it from a backup")
         name = name_of(segment)
-        put_and_compare(target, name, data)
+        put_and_compare(target, name, segment_bytes(source, segment))
         copied.append(msgspec.structs.replace(segment, name=name))
     return tuple(copied)

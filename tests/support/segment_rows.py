@@ -8,7 +8,7 @@ from flamestream.core.chain import Row
 
 def encode_segment(rows: Sequence[Row]) -> bytes:
     """A segment's bytes."""
-    return written(table_of(rows))
+    return bytes(written(table_of(rows)))
 
 
 def decode_segment(data: bytes, name: str = "segment") -> list[Row]:

@@ -129,7 +129,7 @@ class StoreSnapshots:
 
     def _table(self, ref: SegmentRef) -> Any:
         kept = self._kept.get(ref.name)
-        return self._read(ref) if kept is None else kept
+        return segment_table(self._store, ref) if kept is None else kept
 
     def _load(self, action: Load) -> Event:
         chains = self.prefetched.chains(action.segments, action.slots)
@@ -146,15 +146,12 @@ class StoreSnapshots:
 
         def part(ref: SegmentRef) -> Part:
             between()
-            return part_of(self._read(ref), slots, after, between)
+            return part_of(segment_table(self._store, ref), slots, after, between)
 
         if len(refs) < 2:
             return [part(ref) for ref in refs]
         with ThreadPoolExecutor(AT_ONCE, "segments") as pool:
             return list(pool.map(part, refs))
-
-    def _read(self, ref: SegmentRef) -> Any:
-        return read_segment(checked(self._store, ref), ref.name, verified=True)
 
     def _between(self, fence: Fence) -> None:
         """Let the loop have the interpreter; give up if nobody waits for the answer any more."""
@@ -180,8 +177,13 @@ def put_segment(store: ObjectStore, name: str, table: Any) -> SegmentRef:
     return SegmentRef(name, len(data), checksum_of(data), table.num_rows, slots_in(table))
 
 
-def checked(store: ObjectStore, ref: SegmentRef) -> bytes:
-    """A segment's bytes. Raises Corrupt if they are not what the manifest says."""
+def segment_table(store: ObjectStore, ref: SegmentRef) -> Any:
+    """Its rows as an Arrow table (segment.py). Raises Corrupt as `segment_bytes` does."""
+    return read_segment(segment_bytes(store, ref), ref.name, verified=True)
+
+
+def segment_bytes(store: ObjectStore, ref: SegmentRef) -> bytes:
+    """The object itself. Raises Corrupt if they are not what the manifest says."""
     data = store.get(ref.name)
     if len(data) != ref.size or checksum_of(data) != ref.checksum:
         raise Corrupt(

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flamestream.adapters.object_names import plain
-from flamestream.adapters.segment import merged, read_segment, table_of
-from flamestream.adapters.snapshots import checked, put_segment, segment_name
+from flamestream.adapters.segment import merged, table_of
+from flamestream.adapters.snapshots import put_segment, segment_name, segment_table
 from flamestream.adapters.stores import store_from
 from flamestream.core.chain import Chain, Row, chains_of, incomplete
 from flamestream.core.messages import SegmentRef
@@ -97,7 +97,7 @@ class StateWriter:
         merge = old if len(old) >= MERGE_ABOVE and sum(ref.size for ref in old) <= MERGE_BYTES else []
         if merge:
             store = store_at(self._place.store)
-            table = merged([*(read_segment(checked(store, ref), ref.name, verified=True) for ref in merge), table])
+            table = merged([*(segment_table(store, ref) for ref in merge), table])
         name = segment_name(f"{plain(self._job)}/segments", self._epoch, self._fence, self._writer, secrets.token_hex(4))
         return [put_segment(store_at(self._place.store), name, table)], [ref.name for ref in merge]
 
@@ -117,7 +117,7 @@ _tables: "OrderedDict[str, Any]" = OrderedDict()
 def _table(store: str, ref: SegmentRef) -> Any:
     found = _tables.pop(ref.checksum, None)
     if found is None:
-        found = read_segment(checked(store_at(store), ref), ref.name, verified=True)
+        found = segment_table(store_at(store), ref)
     _tables[ref.checksum] = found
     while sum(table.nbytes for table in _tables.values()) > CACHED_BYTES and len(_tables) > 1:
         _tables.popitem(last=False)

@@ -13,8 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from flamestream.adapters.segment import chains_in, part_of, read_segment
-from flamestream.adapters.snapshots import checked
+from flamestream.adapters.segment import chains_in, part_of
+from flamestream.adapters.snapshots import segment_table
 from flamestream.adapters.stores import store_from
 from flamestream.core.chain import Chain
 from flamestream.core.messages import Manifest, SegmentRef
@@ -81,7 +81,7 @@ def _states(store: str, part: _Slots, graph: Graph) -> Iterator[tuple[Chain, Any
     """Each key's chain, and what it comes to."""
     objects = store_from(store)
     slots = [Slot(slot) for slot in part.slots]
-    parts = [part_of(read_segment(checked(objects, ref), ref.name), slots) for ref in part.segments]
+    parts = [part_of(segment_table(objects, ref), slots) for ref in part.segments]
     for chain in sorted(chains_in(parts), key=lambda chain: (chain.operation, chain.key)):
         if chain.full:  # else its full row is in a segment that `first_state` did not look at
             yield chain, _state(graph.vertices[chain.operation].kind, chain.states)

@@ -53,7 +53,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--master", default="", help="a Spark master, e.g. local-cluster[2,1,1024]")
     parser.add_argument("--functions", choices=list(FUNCTIONS), default="rows")
-    parser.add_argument("--mean", type=int, default=Settings.mean, help="words of a document")
+    parser.add_argument("--mean", type=int, default=Settings().mean, help="words of a document")
     parser.add_argument("--store", default="", help="s3://BUCKET?endpoint=URL, keys in the environment; else a folder")
     parser.add_argument("--no-spark", action="store_true", help="workers as plain processes")
     parser.add_argument("--json", action="store_true")

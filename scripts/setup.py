@@ -3,9 +3,10 @@
 Needs a Python >= 3.11 and nothing else that is not in the standard library. Idempotent: a stamp in `.venv` holds a hash of all that
 the environment is made from, and an equal stamp ends this script in some milliseconds. Two set-ups at once take turns.
 
-Order: the installer (uv: from PATH, or pinned by hash into `.venv-tools`), the environment, the pinned packages, the project, and an
-archive of Java classes that halves Spark's start.
-Does not: touch anything outside the checkout (but Debian's python3-venv, only where it is missing and only as root, and it says so).
+Order: the installer (uv: from PATH, or pinned by hash into `.venv-tools`), the environment, the pinned packages, the project with its
+native kernel, and an archive of Java classes that halves Spark's start.
+Does not: touch anything outside the checkout (but Debian's python3-venv and Rust compiler, only where they are missing and only as root,
+and it says so).
 """
 
 import fcntl
@@ -36,15 +37,14 @@ def main() -> int:
         return 2
     with (ROOT / ".setup.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        wanted = fingerprint()
-        if STAMP.exists() and STAMP.read_text() == wanted:
+        if STAMP.exists() and STAMP.read_text() == fingerprint():
             return 0
         try:
             build()
         except SetupError as error:
             print(f"setup: {error}", file=sys.stderr)
             return 1
-        STAMP.write_text(wanted)
+        STAMP.write_text(fingerprint())  # not of before: the compiler may have come meanwhile
     return 0
 
 
@@ -70,7 +70,11 @@ def build() -> None:
     pinned = ["--require-hashes", "--build-constraints", str(REQUIREMENTS / "build.txt")]
     run(uv, "pip", "sync", "--quiet", "--compile-bytecode", "--python", python, *pinned, str(REQUIREMENTS / "test.txt"))
     editable = ["--no-deps", "--build-constraints", str(REQUIREMENTS / "build.txt"), "--editable", str(ROOT)]
-    say("building the native kernel" if shutil.which("cargo") else "there is no Rust compiler (cargo): the Python kernel will do, slower")
+    if has_cargo():
+        say("building the native kernel")
+    else:
+        say("there is no Rust compiler (cargo): the Python kernel will do, at about a third of the speed, and what tests say of the native")
+        say("one is then not proven. Install Rust (rustup, or Debian's cargo of 1.83 or newer) and set up again")
     run(uv, "pip", "install", "--quiet", "--python", python, *editable)
     if subprocess.run([python, "-c", "import flamestream._kernel"], capture_output=True, check=False).returncode:
         say("the native kernel was not built; everything works without it, at about a third of the speed")
@@ -105,18 +109,44 @@ def has_ensurepip() -> bool:
     return subprocess.run([sys.executable, "-c", "import ensurepip, venv"], capture_output=True, check=False).returncode == 0
 
 
+def has_cargo() -> bool:
+    """The Rust compiler's driver, on PATH or, as root on Debian or Ubuntu, installed now."""
+    if not shutil.which("cargo") and may_install():
+        try:
+            run_apt("update")
+            # Debian 12 has two: cargo is too old for the kernel, cargo-web is what its browsers are built with. Others have the first only.
+            package = "cargo-web" if has_candidate("cargo-web") else "cargo"
+            say(f"installing Debian's {package}: there is no Rust compiler")
+            run_apt("install", "-y", "--no-install-recommends", package)
+        except SetupError as error:  # the kernel is a matter of speed: everything works without it
+            say(str(error))
+    return shutil.which("cargo") is not None
+
+
+def has_candidate(package: str) -> bool:
+    told = subprocess.run(["apt-cache", "policy", package], capture_output=True, text=True, check=False)
+    return any("Candidate:" in line and "(none)" not in line for line in told.stdout.splitlines())
+
+
+def may_install() -> bool:
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def run_apt(*words: str) -> None:
+    run("apt-get", "-qq", *words, environment={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
+
+
 def install_venv_package() -> None:
     """As root on Debian or Ubuntu: install it. Else: say which command does."""
     package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
+    if not may_install():
         raise SetupError(
             f"{sys.executable} has no ensurepip, and uv is not on PATH. Do one of these, then try again:\n"
             f"  sudo apt-get install {package}\n  install uv and put it on PATH"
         )
     say(f"installing Debian's {package}: {sys.executable} has no ensurepip")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    run("apt-get", "update", "-qq", environment=environment)
-    run("apt-get", "install", "-y", "-qq", "--no-install-recommends", package, environment=environment)
+    run_apt("update")
+    run_apt("install", "-y", "--no-install-recommends", package)
 
 
 def run(*command: str, environment: dict[str, str] | None = None) -> None:

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from support import skips
+
 # The same examples every time, judged by what they show and not by how long a busy machine takes for them.
 settings.register_profile("flamestream", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("flamestream")
@@ -17,6 +19,10 @@ settings.load_profile("flamestream")
 providers._get_local_constants = lambda: providers._local_constants
 
 INTEGRATION = Path(__file__).parent / "integration"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    skips.register(config)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

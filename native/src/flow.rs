@@ -112,7 +112,7 @@ fn floor_of(cut: &[u8]) -> PyResult<Floor> {
 
 #[pymethods]
 impl Flow {
-    /// `vertices`: dicts, as core/kernel.py makes them.
+    /// `vertices`: dicts, as core/native.py makes them.
     #[new]
     #[pyo3(signature = (vertices, *, slots, me, dead_letter, make_error, error_type, on_error))]
     fn new(

@@ -4,7 +4,7 @@ A transition is written before any of its effects: if the status that was seen i
 action is to write it, as a compare-and-set. Its effects come with the next look, from the status as the API server has it. So an operator
 that dies between any two writes, or works on an old copy, does nothing that is not announced, and its successor sees what was.
 
-Keeps: idempotent; bounded number of actions. Does not: do anything (reconcile.py).
+Keeps: idempotent; bounded number of actions. Does not: do anything (shell/jobs.py).
 """
 
 import msgspec

@@ -1,7 +1,7 @@
 """What the core is given: the job as the API server said last, its pods, the coordinator's word, and what was tried.
 
 Everything may be old. Nothing here is trusted for a step that cannot be taken back: the write of the status is a compare-and-set, and
-before anything is deleted the job is read again (reconcile.py).
+before anything is deleted the job is read again (shell/jobs.py).
 
 Does not: decide.
 """

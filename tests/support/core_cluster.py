@@ -291,17 +291,17 @@ class CoreCluster(Outcome):
                 records = self.sources[action.front].records[action.entry.first : action.entry.first + action.entry.count]
                 self._post(name, ev.RunRead(action.fence, action.front, action.entry, records))
             case act.Upload():
-                stored, replaced = self._stored(name, action), [ref.name for ref in action.compact]
-                assert not action.held, "this cluster's jobs hold no output"
-                self._post(name, ev.Uploaded(action.fence, action.epoch, [stored], replaced))
+                rows = [*(row for ref in action.compact for row in self.segments[ref.name]), *action.rows]
+                stored, held = self._stored(name, action, rows), [self._stored(f"held-{name}", action, action.held)] if action.held else []
+                self._post(name, ev.Uploaded(action.fence, action.epoch, [stored], [ref.name for ref in action.compact], held))
             case act.Load():
                 rows = [row for ref in action.segments for row in self.segments[ref.name] if row.slot in action.slots]
-                self._post(name, ev.Loaded(action.fence, chains_of(rows)))
+                kept = [row for ref in action.held for row in self.segments[ref.name]]
+                self._post(name, ev.Loaded(action.fence, chains_of(rows), chains_of(kept)))
             case _:
                 self._answer_of_a_sink(name, action)
 
-    def _stored(self, name: WorkerId, action: act.Upload) -> msg.SegmentRef:
-        rows = [*(row for ref in action.compact for row in self.segments[ref.name]), *action.rows]
+    def _stored(self, name: str, action: act.Upload, rows: Sequence[Row]) -> msg.SegmentRef:
         ref = msg.SegmentRef(f"{action.epoch}-{action.fence.attempt}-{name}", 1, "", len(rows), tuple(sorted({row.slot for row in rows})))
         assert ref.name not in self.segments, f"{ref.name} is written twice"
         self.segments[ref.name] = rows

@@ -7,6 +7,18 @@
 A survivor keeps the slots it had, rolled back to the cut, if the cut is one of its live cuts; all other slots are loaded from the
 manifest's segments. State above the cut must not survive (!), and frames of the new attempt count only once everything is loaded.
 
+Replay reaches each worker in its own time, late if its link or its coordinator is slow, and whoever has heard it runs. So a worker that
+is ready must be whole (!): between `Sealed` and Replay there may come
+
+    items, acks, promises   of peers that run: processed and counted as ever
+    minimal time            moves only for a worker without fronts, whose promises nobody waits for: it releases, and numbers bundles
+    Cut                     behind that, or at the committed cut: it takes part in the epoch, which must wait for what the last one held
+    Committed, Abort        of that epoch
+    acknowledgements        of held output, which is committed and leaves at once
+    Question                the front remembers it, and answers when it begins
+    Announce, Drain         from a coordinator that believes it running: the acker tells nothing and no front reads before Replay
+    Recover                 ends all of this
+
 Keeps: `opened` comes after *all* sinks refuse older fences, and nothing is sealed before all workers said so (the coordinator's part).
 Does not: touch journals or consumers (fronts.py, delivery.py).
 """
@@ -54,8 +66,7 @@ class Rejoin:
         self._loading: set[Slot] = set()
         self._waits_for_load = False
         self._mine: frozenset[Slot] = frozenset()
-        self.held: list[Chain] = []
-        """Output that the snapshot holds for slots of this worker."""
+        self._held: list[Chain] = []
         self._t_last = bytes(LEAST)
 
     @property
@@ -85,7 +96,7 @@ class Rejoin:
         return actions + [OpenSink(fence, sink, mine) for sink in sinks]
 
     def _loads(self, message: Recover, mine: Sequence[Slot]) -> list[Action]:
-        self.held, self._mine, self._waits_for_load = [], frozenset(mine), False
+        self._held, self._mine, self._waits_for_load = [], frozenset(mine), False
         if message.manifest is None:
             return []
         held = [segment for segment in message.manifest.held if self._mine.intersection(segment.slots)]
@@ -116,7 +127,12 @@ class Rejoin:
             self._states[operation].load(its)
         self._have |= self._loading
         self._loading, self._waits_for_load = set(), False
-        self.held = [chain for chain in held if chain.slot in self._mine]
+        self._held = [chain for chain in held if chain.slot in self._mine]
+
+    def take_held(self) -> list[Chain]:
+        """Output that the snapshot holds for slots of this worker; once, for it may be great."""
+        held, self._held = self._held, []
+        return held
 
     def seal(self) -> None:
         """All workers have opened their sinks."""

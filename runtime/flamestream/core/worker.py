@@ -174,7 +174,6 @@ class Worker:
                 self._advance()
             case msg.Replay():
                 if self._rejoin.replay():
-                    self._outputs.resume(self._rejoin.held)
                     self._fronts.start(message.bound)
             case msg.Announce():
                 self._epochs.announced(message.epoch, message.compact)
@@ -262,6 +261,8 @@ class Worker:
     def _advance(self) -> None:
         """Tell the coordinator how far this recovery is."""
         told = self._rejoin.progress(self._outputs.released(), self._fronts.all_sealed, self._fronts.last)
+        if any(isinstance(message, msg.Sealed) for message in told):
+            self._outputs.resume(self._rejoin.take_held())  # not at Replay: peers that heard theirs first are already heard (!)
         self._actions += [ToldCoordinator(message) for message in told]
 
     def _lost(self, peer: WorkerId, reason: str) -> None:

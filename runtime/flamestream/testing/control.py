@@ -15,6 +15,9 @@ from flamestream.model.ids import WorkerId
 from flamestream.testing.faults import Fault
 from flamestream.testing.world import World
 
+LATE = (5_000, 80_000)
+"""Microseconds by which a late message is late: from a few hops to more than most epochs and recoveries take."""
+
 
 class WorkerEnd(Protocol):
     """A worker process, as a connection sees it."""
@@ -86,8 +89,13 @@ class ControlLink:
 
     def _carry(self, way: _Way, arrive: Callable[[object], None], message: object) -> None:
         if not self.broken:
-            way.arrives = max(way.arrives, self._world.now + self._time(), way.silent_until)
+            way.arrives = max(way.arrives, self._world.now + self._time() + self._late(message), way.silent_until)
             self._world.after(way.arrives - self._world.now, arrive, message)
+
+    def _late(self, message: object) -> int:
+        world = self._world
+        hit = type(message).__name__ in world.faults.late_words and world.hits(Fault.CONTROL_DELAY)
+        return world.between(*LATE) if hit else 0
 
     def _greet(self, hello: object) -> None:
         assert isinstance(hello, Hello)

@@ -28,6 +28,7 @@ class CoordinatorNode(Process):
     """One life of one coordinator process."""
 
     crash_in_step = Fault.COORDINATOR_CRASH_IN_STEP
+    stall_in_step = Fault.COORDINATOR_STALL_IN_STEP
 
     def __init__(
         self, world: World, nonce: str, settings: c.Settings, outside: Outside, finished: Callable[["CoordinatorNode", c.Finish], None]

@@ -13,8 +13,13 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
+from typing import get_args
 
+from flamestream.core.messages import ToCoordinator, ToWorker
 from flamestream.testing.trace import Trace
+
+WORDS = tuple(kind.__name__ for kind in (*get_args(ToCoordinator), *get_args(ToWorker)))
+"""What workers and coordinators say to each other."""
 
 
 class Fault(enum.Enum):
@@ -55,6 +60,9 @@ class Fault(enum.Enum):
     CONSUMER_CRASH = "a consumer dies between taking a delivery and acknowledging it"
     CONSUMER_DUPLICATE = "a delivery reaches the consumer twice"
     SOURCE_REREAD_SLOW = "reading a run again takes long"
+    CONTROL_DELAY = "a message between worker and coordinator is late, and all behind it on that connection"
+    WORKER_STALL_IN_STEP = "a worker stands still between two actions of one step, then goes on"
+    COORDINATOR_STALL_IN_STEP = "the coordinator stands still between two actions of one step, then goes on"
 
 
 SCHEDULED: tuple[Fault, ...] = (
@@ -66,6 +74,7 @@ SCHEDULED: tuple[Fault, ...] = (
 
 _WEIGHT: Mapping[Fault, float] = {
     Fault.WORKER_CRASH: 0.55, Fault.WORKER_PAUSE: 0.35, Fault.COORDINATOR_CRASH: 0.3, Fault.STORE_DAMAGE: 0.05, Fault.CLOCK_SKEW: 0.5,
+    Fault.CONTROL_DELAY: 0.4,
 }  # fmt: skip
 """How likely a seed enables a fault; 0.2 if not named."""
 
@@ -76,6 +85,7 @@ _RATE: Mapping[Fault, float] = {
     Fault.STORE_LATE_WRITE: 0.15, Fault.STORE_TORN_UPLOAD: 0.15, Fault.STORE_STALE_LISTING: 0.5, Fault.STORE_SLOW: 0.3,
     Fault.RECORD_UNKNOWN: 0.15, Fault.RECORD_AWAY: 0.15, Fault.CONSUMER_SLOW: 0.15, Fault.CONSUMER_CRASH: 0.1,
     Fault.CONSUMER_DUPLICATE: 0.15, Fault.SOURCE_REREAD_SLOW: 0.2, Fault.CLOCK_SKEW: 1.0,
+    Fault.CONTROL_DELAY: 0.7, Fault.WORKER_STALL_IN_STEP: 0.01, Fault.COORDINATOR_STALL_IN_STEP: 0.05,
 }  # fmt: skip
 """The greatest rate a seed draws for an inline fault."""
 
@@ -97,6 +107,8 @@ class FaultPlan:
         self.moments = moments
         self.late = 20
         """Times the usual delay: how late a late frame is."""
+        self.late_words: frozenset[str] = frozenset(WORDS)
+        """Which of them CONTROL_DELAY holds back: a seed draws a few, for one late Replay shows what a hundred late heartbeats hide."""
         self._rng = rng
         self._trace = trace
 
@@ -140,7 +152,9 @@ def drawn_faults(rng: Random, trace: Trace, start: int, heal_at: int) -> FaultPl
     moments = [
         Moment(_moment(rng, start, heal_at, bursts), fault) for fault in chosen if fault in SCHEDULED for _ in range(rng.randint(1, 3))
     ]
-    return FaultPlan(rng, trace, rates, sorted(moments, key=lambda m: m.at))
+    plan = FaultPlan(rng, trace, rates, sorted(moments, key=lambda m: m.at))
+    plan.late_words = frozenset(rng.sample(WORDS, rng.randint(1, 3)))
+    return plan
 
 
 def _moment(rng: Random, start: int, heal_at: int, bursts: list[int]) -> int:

@@ -1,4 +1,4 @@
-"""A simulated process: an inbox, turns of a loop, pauses, and sudden death, also between two actions of one step.
+"""A simulated process: an inbox, turns of a loop, pauses and sudden death, both also between two actions of one step.
 
 A turn hands everything in the inbox (or, now and then, only a part of it) to the core as one pass and carries out the actions in
 their order. A paused process keeps its inbox growing and wakes up as a zombie.
@@ -15,6 +15,8 @@ from flamestream.testing.faults import Fault
 from flamestream.testing.world import SimulationFailure, World
 
 MAX_INBOX = 20_000
+STALL = (1_000, 80_000)
+"""Microseconds that a process stands still within a step."""
 Charge = Callable[[Sequence[Any], Sequence[Any]], int]
 """How many microseconds of a core's time a pass takes, by its events and actions."""
 
@@ -23,6 +25,7 @@ class Process(ABC):
     """What worker and coordinator processes have in common."""
 
     crash_in_step: Fault
+    stall_in_step: Fault
 
     def __init__(self, world: World, name: str, turn: int) -> None:
         self.world = world
@@ -111,13 +114,23 @@ class Process(ABC):
 
     def _carry_out_all(self, actions: Sequence[Any]) -> None:
         last = self.world.between(0, len(actions)) if actions and self.world.hits(self.crash_in_step) else None
+        stall = self.world.between(1, len(actions)) if len(actions) > 1 and self.world.hits(self.stall_in_step) else None
         for number, action in enumerate(actions):
             if number == last:
                 self.crash()
                 return
+            if number == stall:
+                self._stall(actions[number:])
+                return
             self.carry_out(action)
             if self._gone():
                 return
+
+    def _stall(self, left: Sequence[Any]) -> None:
+        """Stand still before the rest of a step's actions; what happens meanwhile waits."""
+        self._busy = True
+        self.pause(self.world.between(*STALL))
+        self.world.after(self.paused_until - self.world.now, self._finish, left)
 
     def _gone(self) -> bool:
         """Carrying out an action may have ended it."""

@@ -33,6 +33,7 @@ class WorkerNode(Process):
     """One life of one worker process."""
 
     crash_in_step = Fault.WORKER_CRASH_IN_STEP
+    stall_in_step = Fault.WORKER_STALL_IN_STEP
 
     def __init__(
         self, world: World, me: WorkerId, graph: Graph, settings: WorkerSettings, outside: Outside, ended: Callable[["WorkerNode"], None],

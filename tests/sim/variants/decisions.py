@@ -21,10 +21,10 @@ TWO_COORDINATORS = directed(
     coordinator={"interval_us": 3_000, "discovery_us": 2_000, "grace_us": 1_000}, plan={"standbys": 1},
 )  # fmt: skip
 INTERRUPTED_COMMITS = directed(
-    Fault.COORDINATOR_PAUSE_AT_WRITE, Fault.SECOND_COORDINATOR, rate=0.4, times=20, spacing=2_000,
+    Fault.COORDINATOR_PAUSE_AT_WRITE, Fault.SECOND_COORDINATOR, Fault.STORE_LATE_WRITE, rate=0.4, times=20, spacing=2_000,
     coordinator={"interval_us": 3_000, "discovery_us": 2_000},
 )  # fmt: skip
-"""A coordinator stands still in its commit, another goes on from there, and then the first one wakes up."""
+"""A coordinator stands still in its commit, another goes on from there, and then the first one wakes up; and its uploads come late."""
 DISAGREEING_CLOCKS = directed(
     Fault.CLOCK_JUMP, Fault.CLOCK_SKEW, Fault.WORKER_CRASH, rate=1.0, times=6, spacing=2_000, journalled=True,
     coordinator={"interval_us": 1_000_000, "workers": 3, "grace_us": 1_000}, plan={"workers": 3},
@@ -97,7 +97,7 @@ VARIANTS = [
         patch(Epochs, _next_epoch_number=lambda self, record: Epoch(record.committed + 1)),
         directed(Fault.STORE_ERROR_AFTER_SUCCESS, rate=0.8),
     ),
-    BrokenVariant("files deleted by listing", patch(CoordinatorNode, carry_out=_delete_by_listing), INTERRUPTED_COMMITS, first=240),
+    BrokenVariant("files deleted by listing", patch(CoordinatorNode, carry_out=_delete_by_listing), INTERRUPTED_COMMITS, seeds=300),
     BrokenVariant(
         "bound taken over some slots only", patch(Recovery, _bound=_bound_of_one), DISAGREEING_CLOCKS, several_sources, seeds=400
     ),

@@ -1,5 +1,6 @@
 """Variants of what makes an output leave exactly once: bundles, fences, acknowledgements, credit."""
 
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from flamestream.model.meta import Meta
 from flamestream.model.time import START
 from flamestream.testing.consumers import ConsumerPort, ConsumerSite
 from flamestream.testing.faults import Fault
-from sim.variants.variant import BrokenVariant, directed, patch
+from sim.variants.variant import BrokenVariant, directed, patch, patched
 
 _opened = Delivery.opened
 
@@ -75,6 +76,23 @@ def _in_memory_only(self: HeldOutputs, epoch: Any) -> Any:
     return []
 
 
+_directed = Worker._directed
+
+
+def _resume_at_replay(self: Worker, message: Any) -> None:
+    running = self._rejoin.running
+    _directed(self, message)
+    if self._rejoin.running and not running:
+        _resume(self._outputs, self._outputs.__dict__.pop("put_off"))  # type: ignore[arg-type]
+
+
+def _resumed_late() -> ExitStack:
+    stack = ExitStack()
+    stack.enter_context(patched(HeldOutputs, resume=lambda self, held: self.__dict__.update(put_off=held)))
+    stack.enter_context(patched(Worker, _directed=_resume_at_replay))
+    return stack
+
+
 _commit = HeldOutputs.commit
 
 
@@ -93,6 +111,9 @@ TAKEOVERS = directed(
     coordinator={"grace_us": 1_000, "workers": 3, "interval_us": 1_000_000}, plan={"workers": 3, "standbys": 0},
 )  # fmt: skip
 """Slots of a lost worker, which was behind, go to survivors, which are ahead."""
+LATE_REPLAYS = directed(
+    Fault.CONTROL_DELAY, Fault.WORKER_CRASH, rate=0.5, late=["Replay"], coordinator={"interval_us": 5_000}, plan={"standbys": 1}
+)  # fmt: skip
 TWO_PHASES = "exactly-once-2pc"
 ZOMBIES = directed(
     Fault.WORKER_PAUSE, Fault.CONSUMER_SLOW, rate=0.2, times=8, spacing=1_000, worker={"heartbeat": 5_000, "delivery_items": 1},
@@ -114,6 +135,12 @@ VARIANTS = [
     BrokenVariant(
         "two phases: held output is not delivered by the next attempt",
         patch(HeldOutputs, resume=lambda self, held: _resume(self, [])),
+        guarantee=TWO_PHASES,
+    ),
+    BrokenVariant(
+        "two phases: held output resumed at Replay, where peers that heard theirs first were heard before",
+        _resumed_late,
+        LATE_REPLAYS,
         guarantee=TWO_PHASES,
     ),
     BrokenVariant(

@@ -3,13 +3,13 @@
 Does not: hold the list (`__init__.py`).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from flamestream.testing.faults import Fault, FaultPlan, Moment
+from flamestream.testing.faults import WORDS, Fault, FaultPlan, Moment
 from flamestream.testing.graphs import SimJob, twice_across
 from flamestream.testing.producers import SourceSite
 from flamestream.testing.settings import Adjust, Plan, promising
@@ -30,12 +30,10 @@ class BrokenVariant:
     seeds: int = 150
     """It is caught within seeds 0 to this."""
     guarantee: str = "exactly-once"
-    first: int = 0
-    """Where to begin: for what is so rare that all seeds before would take too long."""
 
     def caught(self) -> tuple[int, SimulationFailure] | None:
         """The first seed that catches it (and finds nothing in the whole engine), and what it says."""
-        for seed in range(self.first, self.first + self.seeds):
+        for seed in range(self.seeds):
             failure = self._failure(seed, self.broken)
             if failure is not None and self._failure(seed, None) is None:
                 return seed, failure
@@ -75,19 +73,21 @@ def directed(
     spacing: int | None = None,
     clump: int = 1,
     journalled: bool = False,
+    late: Iterable[str] = WORDS,
     worker: Mapping[str, Any] = NOTHING,
     coordinator: Mapping[str, Any] = NOTHING,
     plan: Mapping[str, Any] = NOTHING,
 ) -> Adjust:
     """Certain faults instead of drawn ones, in the last 80 ms before healing, and changed settings.
 
-    `spacing` microseconds between records, of which `clump` come together; `journalled` makes every front one.
+    `spacing` microseconds between records, of which `clump` come together; `journalled` makes every front one; `late` are the words that
+    CONTROL_DELAY holds back.
     """
 
     def adjust(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
         start = drawn.heal_at - 80_000
         moments = [Moment(rng.randrange(start, drawn.heal_at), fault) for fault in faults for _ in range(times)]
-        chosen.rates = dict.fromkeys(faults, rate)
+        chosen.rates, chosen.late_words = dict.fromkeys(faults, rate), frozenset(late)
         chosen.moments = sorted(moments, key=lambda moment: moment.at)
         sites = drawn.sites if spacing is None else [_spaced(site, start, spacing, clump) for site in drawn.sites]
         fronts = drawn.worker.fronts

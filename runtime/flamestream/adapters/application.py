@@ -6,10 +6,12 @@ have the same names in every process.
 Keeps: a file is executed once a process. Does not: validate the graph against the manifest (cli/validation.py).
 """
 
+import hashlib
 import importlib
 import importlib.util
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -30,6 +32,20 @@ def load(file: Path, graph: str) -> Graph:
     if not isinstance(found, Graph):
         raise ManifestError(f"{file}: {graph} is a {type(found).__name__}, not a flamestream.Graph")
     return found.validated()
+
+
+def digest_of(files: Mapping[str, Path]) -> str:
+    """What tells two versions of an application's files apart: 64 hex digits over their names and contents.
+
+    The names are those that imports go by (`job.py`, `shop/prices.py`, `lib.zip`), not places, so that equal files in other folders, on
+    other machines, give the same digest. Neither the order of the mapping nor a file's time or rights count. Raises OSError.
+    """
+    whole = hashlib.sha256()
+    for name in sorted(files):
+        with files[name].open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").digest()
+        whole.update(hashlib.sha256(name.encode()).digest() + content)  # of equal lengths, so that no two mappings look alike
+    return whole.hexdigest()
 
 
 def _imported(file: Path) -> ModuleType:

@@ -42,7 +42,7 @@ class Outcome:
     deliveries: list[float]
     """When each one came, on the machine's monotonic clock."""
     points: list[tuple[float, float]]
-    """Of every document, also of the warm-up: when it was sent, on that clock, and its latency."""
+    """Of every document, also of the warm-up: when it was due, on that clock, and its latency."""
     extra: dict[str, Any] = field(default_factory=dict)
 
     def percentile(self, q: float) -> float:
@@ -76,6 +76,8 @@ class Settings:
     functions: str = "rows"
     store: str = ""
     """Where snapshots go; "": a folder of the run's own."""
+    fsync: bool = True
+    """Of the journal: as users have it. Without, it survives processes and not the machine."""
     lines: Path | None = None
     """Documents instead of the corpus; the first `fill` of them leave as fast as they are taken."""
     fill: int = 0
@@ -98,7 +100,7 @@ def manifest(settings: Settings, folder: Path, source: int, sink: int) -> str:
         "guarantee": settings.guarantee,
         "workers": {"replicas": settings.workers, "standby": settings.standby},
         "checkpoint": {"interval": settings.interval, "store": settings.store or str(folder / "store")},
-        "journal": {"folder": str(folder / "journal"), "fsync": False},
+        "journal": {"folder": str(folder / "journal"), "fsync": settings.fsync},
     }
     if settings.master:
         spec["spark"] = {"master": settings.master}
@@ -142,13 +144,16 @@ def run(settings: Settings, during: Callable[[Path], None] | None = None) -> Out
 
 
 def measured(sent: dict[str, Any], received: dict[str, Any], warm_up: int) -> Outcome:
-    """Latency: from a document's sending to the receipt of its last change."""
+    """Latency: from when a document was due to the receipt of its last change. `late_ms` in the row: how much behind that the sending was,
+    at the 99th percentile; the outside's own slowness, or the system's that let it wait."""
     last = {int(document): when for document, when in received["last"].items()}
     counts = {int(document): count for document, count in received["counts"].items()}
     expected = sent["expected"]
-    points = {i: (when, (last[i] - when) * 1e3) for i, when in enumerate(sent["sent"]) if i in last}
+    points = {i: (when, (last[i] - when) * 1e3) for i, when in enumerate(sent["due"]) if i in last}
     latencies = [latency for i, (_, latency) in points.items() if i >= warm_up]
     after = [when for when in received["deliveries"] if when >= sent["sent"][min(warm_up, len(expected) - 1)]]
+    behind = sorted(left - due for due, left in zip(sent["due"], sent["sent"], strict=True))
+    late = round(behind[int(0.99 * len(behind))] * 1e3, 2) if behind else 0.0
     return Outcome(
         latencies,
         max((b - a for a, b in itertools.pairwise(after)), default=0.0) * 1e3,
@@ -159,7 +164,7 @@ def measured(sent: dict[str, Any], received: dict[str, Any], warm_up: int) -> Ou
         max(last.values(), default=0.0) - sent["sent"][0],
         received["deliveries"],
         list(points.values()),
-        {"steady_per_s": _steady(last, expected, warm_up)},
+        {"steady_per_s": _steady(last, expected, warm_up), "late_ms": late},
     )
 
 

@@ -119,7 +119,7 @@ def manifest(options: argparse.Namespace, form: str, folder: Path, docs: str, in
         "sinks": {"index": {"kafka": {**sink, "control": f"control-{index}", "commitSeconds": options.commit_seconds}}},
         "workers": {"replicas": options.workers},
         "checkpoint": {"interval": options.interval, "store": str(folder / "store")},
-        "journal": {"folder": str(folder / "journal"), "fsync": False},
+        "journal": {"folder": str(folder / "journal")},
     }
     return {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": "bench"}, "spec": spec}
 

@@ -29,12 +29,14 @@ def produce(options: argparse.Namespace) -> None:
     producer = Producer({"bootstrap.servers": options.brokers, "linger.ms": 0, "enable.idempotence": True, **COMMON})
     partitions = len(producer.list_topics(options.topic, 10).topics[options.topic].partitions)
     expected = [len(set(line.decode().partition("\t")[2].split())) for line in corpus]
+    due: list[float] = []
     sent: list[float] = []
     print("ready", sum(expected), flush=True)
     input()
     start = time.monotonic() + 0.1
     for number, line in enumerate(corpus):
-        while options.rate and (left := start + number / options.rate - time.monotonic()) > 0:
+        due.append(start + number / options.rate if options.rate else time.monotonic())
+        while (left := due[-1] - time.monotonic()) > 0:
             producer.poll(min(left, 0.02))
         sent.append(time.monotonic())
         while True:
@@ -45,7 +47,7 @@ def produce(options: argparse.Namespace) -> None:
                 producer.poll(0.01)
         producer.poll(0)
     producer.flush(60)
-    Path(options.report).write_text(json.dumps({"sent": sent, "expected": expected}))
+    Path(options.report).write_text(json.dumps({"due": due, "sent": sent, "expected": expected}))
     print("sent", flush=True)
 
 

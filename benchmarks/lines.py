@@ -41,6 +41,7 @@ class Producer:
     def __init__(self, port: int, count: int, mean: int, rate: float) -> None:
         self.lines = [line.encode() + b"\n" for line in documents(count, mean)]
         self.expected = [len(set(line.decode().partition("\t")[2].split())) for line in self.lines]
+        self.due: list[float] = []
         self.sent: list[float] = []
         self._rate = rate
         self._start = 0.0
@@ -59,10 +60,12 @@ class Producer:
     def _serve(self, peer: socket.socket, first: int) -> None:
         self._start = self._start or time.monotonic() + 0.01
         for at in range(first, len(self.lines)):
-            if self._rate and (left := self._start + at / self._rate - time.monotonic()) > 0:
+            due = self._start + at / self._rate if self._rate else time.monotonic()
+            if (left := due - time.monotonic()) > 0:
                 time.sleep(left)
             if at == len(self.sent):
                 self.sent.append(time.monotonic())
+                self.due.append(due)
             peer.sendall(self.lines[at])
         while peer.recv(1024):
             pass
@@ -151,7 +154,7 @@ def main() -> None:
     with contextlib.suppress(Stopped):
         outside.serve()
     if isinstance(outside, Producer):
-        options.report.write_text(json.dumps({"sent": outside.sent, "expected": outside.expected}))
+        options.report.write_text(json.dumps({"due": outside.due, "sent": outside.sent, "expected": outside.expected}))
     else:
         options.report.write_text(json.dumps(report(outside.connections)))
 

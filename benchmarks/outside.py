@@ -3,9 +3,10 @@
     python benchmarks/outside.py producer --port P --documents N --rate R --report FILE
     python benchmarks/outside.py consumer --port P --report FILE
 
-The producer sends document `i` at start + i / rate, whatever the engine does, and resends what is asked for after a reconnect; its
-report has the time each was first due to leave. The consumer stamps every delivery when its bytes are there, acknowledges it, and
-looks inside only at the end. Both speak docs/wire-protocol.md and nothing else of ours but the payload decoder.
+Document `i` is due at start + i / rate, whatever the engine does. The producer's report has that time beside the one at which it really
+left first, so an engine that holds the producer up does not hide the wait of what stood behind; what is asked for after a reconnect is
+sent again. The consumer stamps every delivery when its bytes are there, acknowledges it, and looks inside only at the end. Both speak
+docs/wire-protocol.md and nothing else of ours but the payload decoder.
 """
 
 import argparse
@@ -70,6 +71,7 @@ class Producer:
         """The first `fill` of them leave as fast as they are taken."""
         self.lines = [line.encode() for line in lines]
         self.rate, self._fill, self._filled = rate, fill, 0.0
+        self.due: list[float] = []
         self.sent: list[float] = []
         self._listener = listen(port)
 
@@ -114,6 +116,7 @@ class Producer:
         while at < len(self.lines) and self._due(at, start) <= time.monotonic():
             if at == len(self.sent):
                 self.sent.append(time.monotonic())
+                self.due.append(self._due(at, start) if self.rate and at >= self._fill else self.sent[-1])
             try:
                 peer.send(struct.pack(">Q", at) + self.lines[at])
             except (ConnectionError, TimeoutError):
@@ -236,7 +239,7 @@ def main() -> None:
         print("ready", flush=True)
         producer.serve()
         expected = [len(set(line.decode().partition("\t")[2].split())) for line in producer.lines]
-        options.report.write_text(json.dumps({"sent": producer.sent, "expected": expected}))
+        options.report.write_text(json.dumps({"due": producer.due, "sent": producer.sent, "expected": expected}))
     else:
         consumer = Consumer(options.port)
         print("ready", flush=True)

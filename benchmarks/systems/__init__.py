@@ -10,7 +10,7 @@ from systems.pyflink import PyFlink
 from systems.quix import Quix
 from systems.spark import Spark
 
-OURS = (Ours(), Ours("ready-made"), Ours("columns"))
+OURS = (Ours(), Ours(fsync=False), Ours("ready-made"), Ours("columns"))
 _ALL: tuple[System, ...] = (*OURS, Flink(), FlinkTail(), Plain(), Columns(), Spark(), Bytewax(), Pathway(), Quix(), PyFlink())
 SYSTEMS = {system.name: system for system in _ALL}
 SAME_AT_FULL_RATE = frozenset({FlinkTail.name})

@@ -20,9 +20,9 @@ class Ours:
     pace = None
     settles = 0.0
 
-    def __init__(self, functions: str = "rows") -> None:
-        self.name = "flamestream" if functions == "rows" else f"flamestream {functions}"
-        self._functions = functions
+    def __init__(self, functions: str = "rows", *, fsync: bool = True) -> None:
+        self.name = "flamestream" + ("" if functions == "rows" else f" {functions}") + ("" if fsync else ", no fsync")
+        self._functions, self._fsync = functions, fsync
 
     def prepare(self) -> None:
         """`make setup` did it."""
@@ -41,8 +41,13 @@ class Ours:
             Setting("workers.replicas", str(cell.workers), "the machine's cores"),
             Setting("checkpoint.interval", f"{cell.interval_ms}ms", "asked for by the cell"),
             Setting("checkpoint.store", "a folder", "on the disk that the peers use"),
-            Setting("journal.fsync", "false", "no peer fsyncs what it reads either; a killed process loses nothing by it"),
+            self._journal(),
         ]
+
+    def _journal(self) -> Setting:
+        if self._fsync:
+            return Setting("journal.fsync", "true", "its default: what has entered survives the machine; no peer syncs what it reads")
+        return Setting("journal.fsync", "false", "as the peers, which sync nothing: what has entered survives processes only")
 
     def command(self, cell: Cell, places: Places) -> Command:
         file = places.folder / "job.yaml"
@@ -53,6 +58,6 @@ class Ours:
 
     def manifest(self, cell: Cell, places: Places) -> object:
         """The job as in job.py, which the other commands of this folder use."""
-        settings = job.Settings(cell.guarantee, f"{cell.interval_ms}ms", workers=cell.workers, functions=self._functions)
+        settings = job.Settings(cell.guarantee, f"{cell.interval_ms}ms", workers=cell.workers, functions=self._functions, fsync=self._fsync)
         source, sink = (int(place.rpartition(":")[2]) for place in (places.source, places.sink))
         return json.loads(job.manifest(settings, Path(places.folder), source, sink))

@@ -46,7 +46,7 @@ class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float
     """From its cause to the replay; 0 while it is under way."""
     kind: str = ""
-    """Of its cause, in a word: start, lost, link, worker, stuck or joined."""
+    """Of its cause, in a word: start, lost, link, worker, stuck, drained or joined."""
     steps_ms: dict[str, float] = {}
     """What took how long: decide, record, open, seal."""
 

@@ -192,6 +192,8 @@ class Coordinator:
         desk.minimal = max(desk.minimal, progress.minimal)
         if self._endings.drain and self._endings.drain.told:
             self._endings.drain.hear(worker, progress)
+        if progress.drained and not self._endings.drain and not self._endings.failure:
+            self._healing.complain("drained", f"{worker} reads nothing more: it was told to drain by a coordinator that is gone")
         acker = worker == desk.record.layout.acker
         if acker:
             desk.idle = progress.oldest == END

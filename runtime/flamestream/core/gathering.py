@@ -44,7 +44,11 @@ class Gathering:
     def _all_running(self, record: JobRecord) -> bool:
         if self._desk.members.lost(record.layout.workers):
             return False
-        hellos = [self._desk.members[worker].hello for worker in record.layout.workers]
+        return self._runs_what_is_there(record)
+
+    def _runs_what_is_there(self, record: JobRecord) -> bool:
+        members = self._desk.members
+        hellos = [members[worker].hello for worker in record.layout.workers if worker in members]
         return all(hello.ready and hello.fence == record.fence for hello in hellos)
 
     def _awaits_members(self) -> bool:
@@ -56,4 +60,5 @@ class Gathering:
         return not settled and not desk.time.due_in(self.since, desk.settings.discovery_us)
 
     def _adopt(self) -> None:
-        self.adopted = True
+        """Unless a worker has greeted again while the record was written, and runs no more; one that is lost is healed as ever."""
+        self.adopted = self._runs_what_is_there(self._desk.record)

@@ -51,7 +51,7 @@ class Healing:
         self.recoveries = 0
         self.cause = ""
         self.kind = ""
-        """Of the cause, in a word: start, lost, link, worker, stuck or joined."""
+        """Of the cause, in a word: start, lost, link, worker, stuck, drained or joined."""
         self.duration_us = 0
         self.steps: dict[str, int] = {}
         """Microseconds of the last recovery's steps: until it was decided on, in the record, opened and sealed."""

@@ -251,6 +251,8 @@ class Progress(_Message, frozen=True):
     """The same, for the last time."""
     warm: bool = False
     """A committed snapshot is at hand, so that a takeover need not read it; told by my host."""
+    drained: bool = False
+    """I was told to drain and read nothing more, whoever said so."""
 
 
 class Failed(_Message, frozen=True):

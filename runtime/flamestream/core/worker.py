@@ -64,6 +64,7 @@ class Worker:
         self._told_all: list[msg.PeerMessage] = []
         """By the acker here; not heard here yet."""
         self._halted = True
+        self._failure: msg.Failed | None = None
         self._begin(Layout(LayoutVersion(0), (me,) * settings.slots, (), me), START, {})
 
     def hello(self, address: str) -> msg.Hello:
@@ -150,7 +151,8 @@ class Worker:
     def _halt(self, category: str, message: str) -> None:
         """This attempt can't go on here; the coordinator decides what follows."""
         self._halted = True
-        self._actions.append(ToldCoordinator(msg.Failed(self.fence, category, message)))
+        self._failure = self._failure or msg.Failed(self.fence, category, message)
+        self._actions.append(ToldCoordinator(self._failure))
 
     # --- the coordinator ------------------------------------------------------------------------------------------------------------
 
@@ -209,6 +211,7 @@ class Worker:
         outputs = HeldOutputs if settings.two_phase else Outputs
         self._outputs = outputs(self.fence, self._sinks, cut, settings.delivery_items, self._parts)
         self._broken: dict[WorkerId, str] = {}
+        self._failure = None
         self._runs.clear()
         self._told_all.clear()
         self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings)
@@ -266,7 +269,7 @@ class Worker:
         self._actions += [ToldCoordinator(message) for message in told]
 
     def _lost(self, peer: WorkerId, reason: str) -> None:
-        """The link to a peer is broken: said again with each report, for the coordinator may be away just now."""
+        """The link to a peer is broken."""
         if peer not in self._broken:
             self._broken[peer] = reason
             self._actions.append(ToldCoordinator(msg.PeerLost(self.fence, peer, reason)))
@@ -398,9 +401,13 @@ class Worker:
         ended = self._fronts.all_ended and self._minimal == END
         counted = self._tally.report(self._fronts.replayed, self._outputs.invalidated)
         progress = msg.Progress(
-            self.fence, self._minimal, self._settled, oldest, problem=problem, ended=ended, in_flight=self._fronts.in_flight, **counted
-        )
+            self.fence, self._minimal, self._settled, oldest, problem=problem, ended=ended, in_flight=self._fronts.in_flight,
+            drained=self._fronts.drained, **counted,
+        )  # fmt: skip
         self._actions.append(ToldCoordinator(progress))
+        # What makes this attempt unfit is said with each report, for the coordinator may be one that was greeted before it was so (!).
+        if self._failure is not None:
+            self._actions.append(ToldCoordinator(self._failure))
         self._actions += [ToldCoordinator(msg.PeerLost(self.fence, peer, reason)) for peer, reason in self._broken.items()]
 
 

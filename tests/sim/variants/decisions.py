@@ -1,19 +1,22 @@
 """Variants of what makes a decision final: the job record, the manifest, journals, the order of a recovery."""
 
+from random import Random
 from typing import Any
 
 import msgspec
 
 from flamestream.core.coordination import DeleteObjects, RecordWritten, WriteManifest
+from flamestream.core.coordinator import Coordinator
 from flamestream.core.epochs import Epochs
 from flamestream.core.recovery import Recovery
 from flamestream.model.ids import Epoch
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.time import START
 from flamestream.testing.coordinator_node import CoordinatorNode
-from flamestream.testing.faults import Fault
+from flamestream.testing.faults import Fault, FaultPlan, Moment
 from flamestream.testing.journals import Journals, Log
 from flamestream.testing.records import Records
+from flamestream.testing.settings import Plan
 from sim.variants.variant import BrokenVariant, directed, patch, several_sources
 
 TWO_COORDINATORS = directed(
@@ -33,6 +36,20 @@ DISAGREEING_CLOCKS = directed(
 SLOW_SEALS = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, Fault.JOURNAL_SLOW, rate=0.5, times=5, spacing=2_000, journalled=True)
 LATE_APPENDS = directed(Fault.LINK_BREAK, Fault.JOURNAL_FULL, Fault.JOURNAL_SLOW, rate=0.5, times=4, spacing=2_000, journalled=True)
 
+
+def forgotten_drain(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
+    """The job is told to drain while its worker stands still, and the coordinator that said so dies: the word stands in an inbox."""
+    stop_at = drawn.heal_at - rng.randrange(30_000, 60_000)
+    alone = directed(
+        Fault.WORKER_STALL_IN_STEP, spacing=1_500, rate=0.4, times=0, coordinator={"workers": 1},
+        plan={"stop_at": stop_at, "workers": 1, "standbys": 0},
+    )  # fmt: skip
+    plan, faults = alone(rng, drawn, chosen)
+    faults.moments = [Moment(stop_at + rng.randrange(500, 2_500), Fault.COORDINATOR_CRASH)]
+    return plan, faults
+
+
+_progress = Coordinator._progress
 _write = Records._write
 
 
@@ -100,6 +117,12 @@ VARIANTS = [
     BrokenVariant("files deleted by listing", patch(CoordinatorNode, carry_out=_delete_by_listing), INTERRUPTED_COMMITS, seeds=300),
     BrokenVariant(
         "bound taken over some slots only", patch(Recovery, _bound=_bound_of_one), DISAGREEING_CLOCKS, several_sources, seeds=400
+    ),
+    BrokenVariant(
+        "a drain that nobody wants any more, not noticed",
+        patch(Coordinator, _progress=lambda self, worker, report: _progress(self, worker, msgspec.structs.replace(report, drained=False))),
+        forgotten_drain,
+        seeds=400,
     ),
     BrokenVariant("replay before all are ready", patch(Recovery, _all_sealed=_one_is_enough), SLOW_SEALS),
     BrokenVariant("journals not sealed", patch(Journals, seal=_unsealed), LATE_APPENDS),

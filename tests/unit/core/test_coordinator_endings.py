@@ -60,6 +60,13 @@ def test_a_drain_stops_at_an_epoch() -> None:
     assert bench.count(msg.Stop) == 2
 
 
+def test_a_drain_finds_nothing_wrong_with_workers_that_have_drained() -> None:
+    bench = running().beat(5).say(Requested("drain")).beat(6, drained=True).sleep(SECOND).beat(6, drained=True)
+    assert bench.record.attempt == 1
+    bench.cut(6).accept("a", 6).accept("b", 6)
+    assert bench.finish.outcome == "drained"
+
+
 def test_a_drain_waits_for_what_is_still_read_in_flight_or_unacknowledged() -> None:
     bench = running(interval_us=None).say(Requested("drain"))
     bench.beat(5, items_in=4).beat(6, items_in=5)

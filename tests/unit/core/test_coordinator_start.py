@@ -104,6 +104,28 @@ def test_a_new_coordinator_adopts_a_running_stream_without_an_attempt() -> None:
     assert (bench.record.committed, bench.record.cut) == (2, 9)
 
 
+def test_a_worker_that_was_told_to_drain_after_its_greeting_is_recovered() -> None:
+    """The word of a coordinator that is gone stood in its inbox when it said that it runs."""
+    old = running().epoch(5)
+    bench = successor(old).connect("a", "b", ready=old.fence)
+    bench.progress("a", 5, drained=True)
+    assert (bench.record.attempt, bench.status.kind) == (2, "drained")
+    assert bench.recover().beat(5).status.phase == "running"
+
+
+def test_a_worker_that_greets_again_during_an_adoption_and_runs_no_more_is_recovered() -> None:
+    old = running().epoch(5)
+    bench = successor(old)
+    bench.held.add(WriteRecord)
+    bench.connect("a", "b", ready=old.fence)
+    (adoption,) = bench.pending
+    bench.pending.clear()
+    bench.held.clear()
+    bench.lose("a").say(bench.hello("a", old.fence, ready=False))
+    bench.say(bench.carry_out(adoption, force=True))
+    assert bench.record.attempt == 2
+
+
 def test_an_adoption_aborts_what_the_predecessor_announced_after_fencing_its_commit() -> None:
     old = running().run_for(SECOND, 5).cut(5).accept("a", 5)
     old.held.add(WriteRecord)

@@ -246,6 +246,25 @@ def test_drained_it_reads_nothing_more_and_finishes_what_it_has() -> None:
     assert not any(worker.hello("x:1").ready for worker in cluster.workers.values()), "a coordinator that adopts it must recover instead"
 
 
+def test_a_report_says_that_it_reads_nothing_more() -> None:
+    cluster = _cluster(workers=1, heartbeat=1)
+    assert not cluster.heard(msg.Progress)[-1].drained
+    cluster.say(msg.Drain(cluster.fence))
+    cluster.run()
+    assert cluster.heard(msg.Progress)[-1].drained
+    cluster.recover()
+    assert not cluster.heard(msg.Progress)[-1].drained, "a new attempt reads again"
+
+
+def test_why_an_attempt_cannot_go_on_is_said_with_each_report() -> None:
+    """The first word of it may reach a coordinator that is about to go, or one that has only been greeted."""
+    cluster = _cluster(heartbeat=1)
+    failed = _of(cluster.step(WorkerId("w0"), ev.SourceFailed(cluster.fence, F, "retryable", "away")), msg.Failed)
+    assert _of(cluster.step(WorkerId("w0"), ev.Woken()), msg.Failed) == failed[:1] == [msg.Failed(cluster.fence, "retryable", "away")]
+    cluster.recover()
+    assert not _of(cluster.step(WorkerId("w0"), ev.Woken()), msg.Failed)
+
+
 def test_the_end_is_told_when_everything_before_it_is_through() -> None:
     cluster = _cluster(heartbeat=1)
     assert not any(progress.ended for progress in cluster.heard(msg.Progress))

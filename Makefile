@@ -7,13 +7,15 @@ BIN := .venv/bin
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+MUTANT_ARGS ?=
 
-.PHONY: help setup test lint format test-long demo bench image e2e requirements clean
+.PHONY: help setup test lint format test-long mutants demo bench image e2e requirements clean
 
 help:
 	@echo "make demo          index real files, kill a worker, audit the result"
 	@echo "make test          all checks and tests (minutes)"
 	@echo "make test-long     the slow tests: many kills, many seeds"
+	@echo "make mutants       small breaks of the cores, and how many of them the tests notice (an hour)"
 	@echo "make lint          ruff, mypy --strict, import layers"
 	@echo "make format        let ruff rewrite what it can"
 	@echo "make bench         latency, throughput and failures, beside other systems: docs/benchmarks.md; BENCH_ARGS=fig12 for one figure"
@@ -34,6 +36,9 @@ test: lint
 
 test-long: setup
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+mutants: setup
+	PYTHONPATH=tests $(BIN)/python -m mutation.run $(MUTANT_ARGS)
 
 lint: setup
 	$(BIN)/ruff check .

@@ -8,13 +8,18 @@ Keeps: `dirty` names every bucket with an item at or above the committed cut, so
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
+from itertools import repeat
+from typing import Final, Generic, TypeVar
 
 from flamestream.core.chain import Chain, Row, incomplete
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor
 from flamestream.model.time import Time
+
+AT_ONCE: Final = 16
+"""Buckets that a chore visits in one call: few enough not to hold up a pass. The kernel's chores do the same: what one has visited when
+an item comes decides where its bucket stands among those that changed, and so the order of rows (invariant 10)."""
 
 
 class Bucket:
@@ -84,21 +89,25 @@ class KeyedState(ABC, Generic[B]):
     def rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
         """What changed since the committed cut, a bucket a step (None: nothing after all)."""
         committed, announced = floor(self._cuts.committed), floor(cut)
-        for bucket in list(self._dirty):
-            yield self.row(bucket, epoch, committed, announced)
+        for some in _batches(list(self._dirty)):
+            yield from [self.row(bucket, epoch, committed, announced) for bucket in some]
 
     def committed(self, cut: Time) -> Iterator[None]:
         """Epoch's cut `cut` is committed: forget what only older cuts needed, a bucket a step."""
         visited, self._dirty = self._dirty, []
         limit = floor(cut)
-        for bucket in visited:
-            self.trim(bucket, self._cuts.all)
-            bucket.dirty = self.reaches(bucket, limit)
-            if bucket.dirty:
-                self._dirty.append(bucket)
-            elif self.is_empty(bucket):
-                del self.buckets[bucket.key]
-            yield
+        for some in _batches(visited):
+            for bucket in some:
+                self._visit(bucket, limit)
+            yield from repeat(None, len(some))
+
+    def _visit(self, bucket: B, limit: Meta) -> None:
+        self.trim(bucket, self._cuts.all)
+        bucket.dirty = self.reaches(bucket, limit)
+        if bucket.dirty:
+            self._dirty.append(bucket)
+        elif self.is_empty(bucket):
+            del self.buckets[bucket.key]
 
     def go_back(self, cut: Time) -> None:
         """Be as at the live cut `cut`."""
@@ -123,3 +132,7 @@ class KeyedState(ABC, Generic[B]):
             bucket = self.buckets[chain.key] = self.make(chain.key, chain.slot)
             bucket.full, bucket.chain = len(chain.states[0]), sum(map(len, chain.states[1:]))
             self.restore(bucket, chain.states)
+
+
+def _batches(buckets: list[B]) -> Iterator[list[B]]:
+    return (buckets[first : first + AT_ONCE] for first in range(0, len(buckets), AT_ONCE))

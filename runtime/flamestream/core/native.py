@@ -15,6 +15,7 @@ from flamestream.core.chain import Chain, Row, incomplete
 from flamestream.core.dataflow import KEYED, Output, Work, too_often
 from flamestream.core.delivery import NOT_AGAIN, NOT_BEFORE, changed, difference
 from flamestream.core.events import LastBundle
+from flamestream.core.keyed import AT_ONCE
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.messages import Data, SlotOutput
 from flamestream.core.outbox import Gathered
@@ -31,9 +32,6 @@ from flamestream.model.meta import Meta, floor
 from flamestream.model.payload import ErrorValue
 from flamestream.model.payload_registry import PLANS
 from flamestream.model.time import END, Time
-
-AT_ONCE = 16
-"""Buckets that a chore visits in one call: few enough not to hold up a pass."""
 
 
 class NativeFlow:

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from flamestream.cli.audit import audited
+from flamestream.cli.audit import audited, bounds_in_words
+from flamestream.cli.committed import committed_there
 from flamestream.cli.driver_config import CONFIG, read_driver_config, read_job
 from flamestream.cli.validation import checked_job
 from flamestream.model.errors import FlameStreamError
@@ -19,12 +20,15 @@ MESSAGE: Final = Path("/dev/termination-log")
 LONGEST: Final = 4000
 
 
-def verdict(complete: bool) -> dict[str, object]:
+def verdict() -> dict[str, object]:
     """As FlameStreamDrill's status has it, or {"error": ...}."""
     try:
         application = next(CONFIG.glob("driver-*.json")).stem.removeprefix("driver-")
         config = read_driver_config(application)
-        report = audited(checked_job(read_job()), complete, config.job, config.zookeeper)
+        job = checked_job(read_job())
+        restored_from = job.job.spec.restore_from
+        last = committed_there(config.zookeeper, config.job, job.job.store, restored_from.snapshot if restored_from is not None else "")
+        report = audited(job, last, config.job, config.zookeeper)
     except FlameStreamError as error:
         return {"error": str(error)[: LONGEST // 2], "category": error.category}
     found = report.verdict
@@ -36,13 +40,21 @@ def verdict(complete: bool) -> dict[str, object]:
         "doubled": found.doubled,
         "reordered": found.reordered,
         "foreign": found.foreign,
-        "firstDifference": str(found.first_difference or "")[:1000],
+        "misplaced": found.misplaced,
+        "notDue": found.not_due,
+        "missingInput": sum(each.missing for each in report.input),
+        "unexpectedInput": sum(each.unexpected for each in report.input),
+        "empty": report.empty,
+        "complete": report.complete,
+        "epoch": report.bounds.epoch,
+        "bounds": bounds_in_words(report.bounds)[:1000],
+        "firstDifference": report.first_difference[:1000],
     }
 
 
-def main(arguments: list[str]) -> int:
+def main() -> int:
     """Exit code 3 if a difference was found."""
-    said = verdict("--complete" in arguments)
+    said = verdict()
     text = json.dumps(said)
     sys.stdout.write(text + "\n")
     if MESSAGE.exists():
@@ -51,4 +63,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -24,6 +24,7 @@ from flamestream.adapters import sinks
 from flamestream.adapters.journal_file import head, record
 from flamestream.adapters.journal_seal import FrontFolder
 from flamestream.adapters.local_store import LocalStore
+from flamestream.cli.committed import LastCommit
 from flamestream.cli.manifest import read
 from flamestream.cli.validation import CheckedJob, checked_job
 from flamestream.core.actions import Bundle, Deliver, OpenSink
@@ -117,11 +118,17 @@ class PastRun:
     """False: it has a record, and has never committed an epoch."""
     positions: dict[str, int] = field(default_factory=dict)
     """Of the last commit: the first offset of each partition that is not below the cut."""
-    last: Time = START
+    last_stamp: Time = START
     """The last stamp below the cut."""
     guarantee: str = "exactly-once"
+    held: frozenset[bytes] = frozenset()
+    """Metas of output that the last epoch holds (`exactly-once-2pc`)."""
 
     # --- what was committed ---------------------------------------------------------------------------------------------------------
+
+    def last_commit(self) -> LastCommit:
+        """All of it."""
+        return LastCommit(self.record(), self.manifest(), self.held, self.outcome)
 
     def record(self) -> JobRecord:
         """The job record."""
@@ -140,7 +147,7 @@ class PastRun:
         offsets = {Partition(name): Offset(offset) for name, offset in self.positions.items()}
         return Manifest(
             job=JOB, graph="", python="", slots=SLOTS, epoch=Epoch(self.epoch), fence=FENCE, cut=self.cut, segments=(),
-            fronts=(FrontPosition(FRONT, self.last, offsets),), outputs=(),
+            fronts=(FrontPosition(FRONT, self.last_stamp, offsets),), outputs=(),
         )  # fmt: skip
 
     # --- on disk --------------------------------------------------------------------------------------------------------------------
@@ -176,7 +183,7 @@ def finished(kind: Kind = "followed", lines: int = 40) -> PastRun:
     text = [f"{WORDS[number % len(WORDS)]} {number}" for number in range(lines)]
     entries = [_entry(kind, text, first, length) for first in range(0, lines, length)]
     past = PastRun(kind, length, text, entries, results_of(text, length))
-    past.positions, past.last = {_PARTITIONS[kind]: lines}, entries[-1].time
+    past.positions, past.last_stamp = {_PARTITIONS[kind]: lines}, entries[-1].time
     return past
 
 
@@ -184,7 +191,7 @@ def going_on(kind: Kind = "followed", lines: int = 40, *, committed: int = 6, de
     """It has committed `committed` runs, and delivered `delivered`; all of its input is recorded."""
     past = finished(kind, lines)
     past.cut, past.outcome = run_time(committed), ""
-    past.positions, past.last = {_PARTITIONS[kind]: committed * past.length}, run_time(committed - 1)
+    past.positions, past.last_stamp = {_PARTITIONS[kind]: committed * past.length}, run_time(committed - 1)
     del past.given[delivered:]
     return past
 

@@ -1,10 +1,14 @@
 """`flamestream audit`: what was delivered, against the reference interpreter on the recorded input.
 
-Of a job that has not ended, the input from the newest output on may still be under way: what a slot lacks behind its own last item is not
-counted as lost, everything before it is.
+Which results had to be there is said by the job record, not by the output: of a job that has completed all, of any other everything below
+the committed cut, since an epoch is committed only when its output is with the consumers (under `exactly-once-2pc` but for what the epoch
+holds). What the reference gives above the cut and was not delivered is a number of its own, unless a later result of its slot is there.
+
+Keeps: a verdict names its bounds, and what the input was checked against. Does not: read a sink (adapters/sinks), the record (committed.py)
+or a source (recorded.py).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -13,34 +17,78 @@ import typer
 from flamestream.adapters import sinks
 from flamestream.cli.bootstrap import Begun, begun, history_of
 from flamestream.cli.cat import JobPlace
+from flamestream.cli.committed import LastCommit, Savepoint, cluster_state_of, committed_here
 from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.manifest import DeadLetter
 from flamestream.cli.output import Json, as_json, say
-from flamestream.cli.recorded import recorded_runs
+from flamestream.cli.recorded import FrontInput, RecordedInput, recorded_sources
 from flamestream.cli.run_folder import RunFolder, find
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob, checked_job
 from flamestream.model import payload as payloads
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Slot
-from flamestream.model.meta import LEAST, Meta, floor, time_of_meta
+from flamestream.model.meta import Meta, floor, time_of_meta
 from flamestream.model.slot import slot_of, slot_of_hash
 from flamestream.model.time import END, START, Time, timestamp_of
-from flamestream.testing.audit import Delivered, Verdict, audit
-from flamestream.testing.reference import ERRORS, Run, interpret
+from flamestream.testing.audit import Delivered, Result, Verdict, audit
+from flamestream.testing.reference import ERRORS, Results, Run, State, interpret
 
 NEEDS_ARGUMENTS = True
-Expected = dict[str, list[tuple[Meta, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Up to where results had to be there."""
+
+    complete: bool
+    """All of them."""
+    epoch: int
+    """The committed one; 0: none, so nothing had to be there."""
+    cut: int
+    """Its global time: everything below it."""
+    held: int
+    """Results below it that the epoch holds: they leave now, and need not be there yet (`exactly-once-2pc`)."""
+    outcome: str
+    """How the job has ended; "": it may run."""
+    begins: str
+    """What came before the first result that is looked at; "": nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputVerdict:
+    """Whether what is recorded of a source is all that has entered."""
+
+    source: str
+    records: int
+    known_from: str
+    """source: read again from there, at the places that are recorded. journal: known from the journal alone."""
+    missing: int
+    """Records that have entered, and are not recorded or not there any more."""
+    unexpected: int
+    """Records that are recorded twice, or that the source did not have then."""
+    problems: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An audit's outcome. `records` is the input, `complete` whether all of it had to be through, `kept` whether the job's guarantee is."""
+    """An audit's outcome."""
 
     records: int
+    """Input."""
     complete: bool
+    """Whether all of it had to be through."""
     verdict: Verdict
+    input: list[InputVerdict]
+    bounds: Bounds
     kept: bool
+    """Whether the input is whole and the output as the job's guarantee allows it."""
+    clean: bool
+    """Whether the input is whole and the output byte for byte the reference's."""
+    empty: bool
+    """Nothing has entered, and nothing was delivered: there was nothing to audit."""
+    first_difference: str
+    """In the input, else in the output."""
 
 
 def command(
@@ -52,19 +100,19 @@ def command(
 
     With --spark the expectation is the batch runner's, computed and compared in parallel without collecting.
 
-    Example: [bold]flamestream audit job.yaml[/bold]. Exit code 3 if a byte is lost, doubled, foreign or out of order. Under at-least-once
-    repeats are counted as doubled, and allowed.
+    Example: [bold]flamestream audit job.yaml[/bold]. Exit code 3 if a byte is lost, doubled, foreign, out of place or out of order, or if
+    records of the input are missing. Under at-least-once repeats are counted as doubled, and allowed.
     """
     found, folder = find(job, None)
-    checked, began = checked_job(found), begun(folder)
+    checked = checked_job(found)
     if spark:
         from flamestream.cli.audit_spark import audit_with_spark  # lazily: PySpark takes a while to import
 
-        clean = audit_with_spark(checked, folder, is_complete(folder), began, json=json)
+        clean = audit_with_spark(checked, folder, is_complete(folder), begun(folder), json=json)
         raise typer.Exit(ExitCode.OK if clean else ExitCode.DIFFERENCE)
-    report = audited(checked, is_complete(folder), began=began)
+    report = audited_here(checked, folder)
     if json:
-        as_json({**asdict(report), "clean": report.verdict.clean})
+        as_json(asdict(report))
     else:
         say(sentence(report))
     if not report.kept:
@@ -72,15 +120,38 @@ def command(
 
 
 def sentence(report: Report, inputs: str = "records", outputs: str = "results") -> str:
-    """The outcome in a line, and the first difference."""
+    """The outcome in a line; then the bounds, the input, and the first difference."""
     verdict = report.verdict
-    text = f"{report.records:,} {inputs}, {verdict.delivered:,} {outputs}, {verdict.lost} lost, {verdict.doubled} doubled"
-    text += f", {verdict.reordered} reordered"
-    if verdict.foreign:
-        text += f", {verdict.foreign} that the reference does not have"
-    if not report.complete:
-        text += " (the job has not ended: input behind each slot's last result is not counted)"
-    return text + (f"\nfirst difference: {verdict.first_difference}" if verdict.first_difference else "")
+    if report.empty:
+        text = f"empty: no {inputs} have entered, and no {outputs} were delivered"
+    else:
+        text = f"{report.records:,} {inputs}, {verdict.delivered:,} {outputs}, {verdict.lost} lost, {verdict.doubled} doubled"
+        text += f", {verdict.reordered} reordered"
+        text += f", {verdict.foreign} that the reference does not have" if verdict.foreign else ""
+        text += f", {verdict.misplaced} in a wrong slot" if verdict.misplaced else ""
+        text += f", {verdict.not_due:,} {outputs} not due yet" if verdict.not_due else ""
+    problems = [f"input: {each.source}: {problem}" for each in report.input for problem in each.problems]
+    difference = f"first difference: {verdict.first_difference}" if verdict.first_difference else ""
+    return "\n".join(filter(None, [text, bounds_in_words(report.bounds, outputs), _input_in_words(report.input), *problems, difference]))
+
+
+def bounds_in_words(bounds: Bounds, outputs: str = "results") -> str:
+    """Which results had to be there, and why."""
+    if bounds.complete:
+        text = f"bounds: all {outputs} had to be there, since the job has completed"
+    else:
+        text = f"bounds: {outputs} had to be there up to epoch {bounds.epoch} (cut {bounds.cut})"
+        if not bounds.epoch:
+            text = f"bounds: no {outputs} had to be there, since no epoch is committed"
+        if bounds.held:
+            text += f", but for {bounds.held:,} that it holds"
+        text += f"; the job is {bounds.outcome}" if bounds.outcome else "; the job has not ended"
+    return text + (f"; {bounds.begins}" if bounds.begins else "")
+
+
+def _input_in_words(found: Sequence[InputVerdict]) -> str:
+    words = {"source": "read again from the source", "journal": "known from the journal alone"}
+    return "input: " + ", ".join(f"{each.source} ({each.records:,}) {words[each.known_from]}" for each in found)
 
 
 def is_complete(folder: RunFolder) -> bool:
@@ -88,31 +159,38 @@ def is_complete(folder: RunFolder) -> bool:
     return (folder.status() or {}).get("outcome") == "completed"
 
 
-def audited(checked: CheckedJob, complete: bool, job: str = "", zookeeper: str = "", began: Begun | None = None) -> Report:
-    """The audit of a job's whole output. Raises UserError for a sink that cannot be read back. `job` and `zookeeper`: in a cluster.
+def audited_here(checked: CheckedJob, folder: RunFolder) -> Report:
+    """The audit of a job of this machine, whether it runs or not. Raises as `audited` does."""
+    with cluster_state_of(folder) as zookeeper:
+        last = committed_here(folder, zookeeper, checked.job.name, checked.job.store)
+        return audited(checked, last, zookeeper=zookeeper, began=begun(folder))
 
-    `began`: the history before it, whose results were not delivered.
+
+def audited(checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: str = "", began: Begun | None = None) -> Report:
+    """The audit of a job's whole output. Raises UserError for a sink that cannot be read back, Corrupt for input that cannot be read again.
+
+    `last` was read before this is called: what it says to be delivered is there. `job` and `zookeeper`: in a cluster. `began`: the history
+    before it, whose results were not delivered.
     """
-    if checked.job.spec.restore_from is not None:
-        raise UserError(
-            "a job that was restored cannot be audited by itself: what entered before its savepoint is recorded with the job that it "
-            "was taken of, which can be audited"
-        )
-    delivered = {name: [Delivered(*item) for item in _read(checked, name)] for name in checked.sinks}
-    newest = max((time_of_meta(item.meta) for items in delivered.values() for item in items), default=Time(0))
-    cut = START if began is None else began.time
-    runs = recorded_runs(checked, END if complete else Time(newest + 1), job, zookeeper, cut)
+    recorded = RecordedInput(recorded_sources(checked, job, zookeeper, START if began is None else began.time), checked.sources, last)
+    savepoint = last.savepoint if last.savepoint is not None and recorded.oldest >= last.savepoint.cut else None
+    delivered = {name: _delivered(checked, name, savepoint, job) for name in checked.sinks}
+    newest = max((time_of_meta(item.meta) for items in delivered.values() for item in items), default=START)
+    fronts = recorded.read(END if last.completed else max(Time(newest + 1), last.cut))
+    cut = savepoint.cut if savepoint is not None else START if began is None else began.time
+    runs = sorted((run for front in fronts for run in front.runs if run[0] >= cut), key=lambda run: run[0])
     history = [] if began is None else _history(checked, began)
-    expected = _expected(checked, [*history, *runs])
-    if history:
-        expected = {name: [item for item in items if item[0] >= floor(cut)] for name, items in expected.items()}
-    if not complete:
-        _without_what_is_under_way(checked, expected, delivered)
-    for name, items in expected.items():
-        if (keep := sinks.kept(checked.job.sink(name))) is not None:
-            items[:] = [(meta, keep(value)) for meta, value in items]
-    verdict = audit(expected, delivered)
-    return Report(sum(len(records) for _, records in runs), complete, verdict, verdict.keeps(checked.job.spec.guarantee))
+    results = _results(checked, [*history, *runs], None if savepoint is None else savepoint.state(checked.graph))
+    expected = {name: [*_expected(checked, name, items, last, cut)] for name, items in results.items()}
+    return _report(checked, last, audit(expected, delivered), fronts, _beginning(savepoint, began))
+
+
+def _delivered(checked: CheckedJob, name: str, savepoint: Savepoint | None, job: str) -> list[Delivered]:
+    """What a sink holds; behind its savepoint, of a job that was restored under its old name and so goes on with its old sinks."""
+    items = (Delivered(*item) for item in sinks.read(checked.job.sink(name), f"spec.sinks.{name}", checked.job.name))
+    if savepoint is not None and savepoint.manifest.job == (job or checked.job.name):
+        return [item for item in items if item.meta >= floor(savepoint.cut)]
+    return list(items)
 
 
 def _history(checked: CheckedJob, began: Begun) -> list[Run]:
@@ -126,28 +204,37 @@ def _history(checked: CheckedJob, began: Begun) -> list[Run]:
     return runs
 
 
-def _read(checked: CheckedJob, name: str) -> Iterator[sinks.Item]:
-    return sinks.read(checked.job.sink(name), f"spec.sinks.{name}", checked.job.name)
+def _beginning(savepoint: Savepoint | None, began: Begun | None) -> str:
+    if savepoint is not None:
+        return f"what came before is the state of savepoint {savepoint.name!r} (cut {savepoint.cut}), from which the job was restored"
+    return "" if began is None else f"what came before (cut {began.time}) is the history that the job began with"
 
 
-def _expected(checked: CheckedJob, runs: Sequence[tuple[Time, Sequence[Any]]]) -> Expected:
+def _results(checked: CheckedJob, runs: Sequence[Run], state: State | None) -> Results:
+    """What the reference gives, by sink."""
     on_error = checked.job.spec.on_error
     fronts = {front.front: front.source for front in fronts_of(checked)}
     if isinstance(on_error, DeadLetter):
-        results = interpret(checked.graph, runs, fronts=fronts)
+        results = interpret(checked.graph, runs, fronts=fronts, state=state)
         results[on_error.dead_letter] = results.pop(ERRORS)
         return results
-    results = interpret(checked.graph, runs, on_error="fail", fronts=fronts)
+    results = interpret(checked.graph, runs, on_error="fail", fronts=fronts, state=state)
     results.pop(ERRORS)
     return results
 
 
-def _without_what_is_under_way(checked: CheckedJob, expected: Expected, delivered: dict[str, list[Delivered]]) -> None:
-    for name, items in expected.items():
-        last: dict[Slot, Meta] = {}
-        for item in delivered[name]:
-            last[item.slot] = max(item.meta, last.get(item.slot, LEAST))
-        items[:] = [(meta, value) for meta, value in items if meta <= last.get(_slot(checked, name, value), LEAST)]
+def _expected(checked: CheckedJob, sink: str, items: Iterable[tuple[Meta, Any]], last: LastCommit, cut: Time) -> Iterator[Result]:
+    """From `cut` on, as the sink keeps them. `last` says which are due."""
+    keep = sinks.kept(checked.job.sink(sink)) or _itself
+    below, begin = floor(END if last.completed else last.cut), floor(cut)
+    held = frozenset[bytes]() if last.completed else last.held
+    for meta, value in items:
+        if meta >= begin:
+            yield Result(meta, keep(value), _slot(checked, sink, value), meta < below and meta not in held)
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _slot(checked: CheckedJob, sink: str, value: Any) -> Slot:
@@ -160,3 +247,23 @@ def _slot(checked: CheckedJob, sink: str, value: Any) -> Slot:
         return slot_of_hash(vertex.balance(value), slots)
     assert vertex.key is not None, "one of the two is there"
     return slot_of(payloads.encode(vertex.key(value)), slots)
+
+
+def _report(checked: CheckedJob, last: LastCommit, verdict: Verdict, fronts: Sequence[FrontInput], begins: str) -> Report:
+    found = [_input_of(name, [front for front in fronts if front.source == name]) for name in checked.sources]
+    bounds = Bounds(last.completed, last.epoch, last.cut, len(last.held), last.outcome, begins)
+    whole, count = not any(each.problems for each in found), sum(each.records for each in found)
+    problems = [f"input of {each.source!r}: {problem}" for each in found for problem in each.problems]
+    return Report(
+        records=count, complete=last.completed, verdict=verdict, input=found, bounds=bounds, clean=whole and verdict.clean,
+        kept=whole and verdict.keeps(checked.job.spec.guarantee), empty=whole and not (count or verdict.delivered or verdict.expected),
+        first_difference=(problems or [verdict.first_difference])[0],
+    )  # fmt: skip
+
+
+def _input_of(source: str, fronts: Sequence[FrontInput]) -> InputVerdict:
+    """Of all fronts that share it."""
+    findings = [finding for front in fronts for finding in front.findings]
+    counted = {kind: sum(each.count for each in findings if each.kind == kind) for kind in ("missing", "unexpected")}
+    records = sum(front.records for front in fronts)
+    return InputVerdict(source, records, fronts[0].known_from, problems=[each.text for each in findings], **counted)

@@ -22,7 +22,7 @@ import typer
 import yaml
 
 from flamestream.adapters import sinks
-from flamestream.cli.audit import audited, sentence
+from flamestream.cli.audit import audited_here, sentence
 from flamestream.cli.drill import Fault, Role, sink_folders, strike, told
 from flamestream.cli.exit_codes import ExitCode, code_of
 from flamestream.cli.manifest import API_VERSION
@@ -73,17 +73,17 @@ def demo(word: str, count: int, folder: Path) -> ExitCode:
     if code != ExitCode.OK:
         return code
     say(f"ran for {time.monotonic() - started:.1f} s; auditing against the reference interpreter")
-    return _concluded(job, killer.fault, word)
+    return _concluded(job, RunFolder(folder / "run"), killer.fault, word)
 
 
-def _concluded(job: CheckedJob, fault: Fault | None, word: str) -> ExitCode:
-    report = audited(job, complete=True)
+def _concluded(job: CheckedJob, folder: RunFolder, fault: Fault | None, word: str) -> ExitCode:
+    report = audited_here(job, folder)
     gap = "" if fault is None or fault.gap_ms is None else f", output gap {fault.gap_ms:.0f} ms"
     say(sentence(report, "documents", "change records") + gap)
     _show(job, word)
     if fault is None:
         say("the job was over before a worker could be killed: ask for more --documents")
-    return ExitCode.OK if report.verdict.clean and fault is not None else ExitCode.DIFFERENCE
+    return ExitCode.OK if report.clean and report.complete and fault is not None else ExitCode.DIFFERENCE
 
 
 class _Killer(threading.Thread):

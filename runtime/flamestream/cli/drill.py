@@ -23,7 +23,7 @@ from typing import Annotated, Final
 import typer
 
 from flamestream.adapters.status_file import JobStatus
-from flamestream.cli.audit import Report, audited, is_complete, sentence
+from flamestream.cli.audit import Report, audited_here, sentence
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.manifest import Job
@@ -92,7 +92,7 @@ def command(
             faults.append(fault)
             if not json:
                 say(told(fault))
-    report = audited(checked_job(found), is_complete(folder))
+    report = audited_here(checked_job(found), folder)
     _say(faults, report, json)
 
 
@@ -177,7 +177,7 @@ def _parent(pid: int) -> int:
 
 def _say(faults: list[Fault], report: Report, json: bool) -> None:
     if json:
-        as_json({"faults": [asdict(fault) for fault in faults], "audit": {**asdict(report), "clean": report.verdict.clean}})
+        as_json({"faults": [asdict(fault) for fault in faults], "audit": asdict(report)})
     else:
         say(sentence(report))
     if not report.kept:

@@ -1,14 +1,24 @@
-"""The input that a job has recorded, read again for an audit.
+"""The input that a job has recorded, read again for an audit, and looked at: is it all that has entered?
 
-Does not: read a source (adapters/sources/recorded.py), or interpret the input (testing/reference.py).
+Keeps: what is missing, or not what had entered, is told with its source and offsets. Does not: read a source
+(adapters/sources/recorded.py), say what must follow what (testing/input_audit.py), or interpret the input (testing/reference.py).
 """
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
 from flamestream.adapters import sources
+from flamestream.adapters.sources import SourceTraits
 from flamestream.adapters.sources.recorded import RecordedSource
+from flamestream.cli.committed import LastCommit
 from flamestream.cli.journal_of import journal_of
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
-from flamestream.model.time import START, Time, last_below
+from flamestream.core.events import Entry
+from flamestream.model.ids import Offset, Partition
+from flamestream.model.time import END, START, FrontId, Time, last_below
+from flamestream.testing.input_audit import Finding, Skip, committed_position, contiguity, records, recounted
 from flamestream.testing.reference import Run
 
 
@@ -34,3 +44,83 @@ def recorded_sources(checked: CheckedJob, job: str = "", zookeeper: str = "", cu
         )
         for front in fronts
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class FrontInput:
+    """What is recorded of one front, and what is wrong with that."""
+
+    source: str
+    runs: list[Run]
+    known_from: Literal["source", "journal"]
+    """What says which records they were: the source, read again, or the journal alone."""
+    findings: list[Finding]
+
+    @property
+    def records(self) -> int:
+        return sum(len(records) for _, records in self.runs)
+
+
+class RecordedInput:
+    """Of all fronts. The journals are read when it is made."""
+
+    def __init__(self, recorded: Sequence[RecordedSource], traits: Mapping[str, SourceTraits], last: LastCommit) -> None:
+        self._sources, self._traits, self._last = recorded, traits, last
+        self._entries = {source.front.front: source.entries() for source in recorded}
+
+    @property
+    def oldest(self) -> Time:
+        """The first journalled run; END if there is none."""
+        return min((entries[0].time for entries in self._entries.values() if entries), default=END)
+
+    def read(self, timed_below: Time) -> list[FrontInput]:
+        """All that is journalled, and of timed fronts what is below `timed_below`, which is known to have entered."""
+        return [self._timed(source, timed_below) if source.front.timed else self._journalled(source) for source in self._sources]
+
+    def _journalled(self, source: RecordedSource) -> FrontInput:
+        entries, known_from = self._entries[source.front.front], "source" if source.front.replayable else "journal"
+        runs = list(source.below(END, entries))
+        return FrontInput(source.front.source, runs, known_from, list(self._wrong(source, entries)))  # type: ignore[arg-type]
+
+    def _wrong(self, source: RecordedSource, entries: Sequence[Entry]) -> Iterator[Finding]:
+        front, traits = source.front.front, self._traits[source.front.source]
+        begins = self._begins(front)
+        for found in contiguity(entries, begins, Offset(traits.start), skips=traits.skips):
+            if isinstance(found, Finding):
+                yield found
+            elif problem := self._hole(source, found):
+                yield problem
+        if (position := self._last.position(front)) is not None:
+            yield from committed_position(entries, position, self._last.cut, begins)
+
+    def _hole(self, source: RecordedSource, skip: Skip) -> Finding | None:
+        """Whether the source has records where no run has any."""
+        reason = source.skipped(Entry(skip.before, skip.partition, skip.first, 0, end=skip.end))
+        if not reason:
+            return None
+        return Finding("missing", skip.end - skip.first, f"{records(skip.partition, skip.first, skip.end)} not recorded: {reason}")
+
+    def _begins(self, front: FrontId) -> Mapping[Partition, Offset]:
+        """Where a restored job's partitions go on."""
+        savepoint = self._last.savepoint
+        return {} if savepoint is None else next((each.offsets for each in savepoint.manifest.fronts if each.front == front), {})
+
+    def _timed(self, source: RecordedSource, below: Time) -> FrontInput:
+        runs: list[Run] = list(source.below(below))
+        findings: list[Finding] = []
+        if (position := self._last.position(source.front.front)) is not None:
+            count = sum(len(some) for time, some in runs if time < self._last.cut)
+            findings = recounted(count, position)
+            if self._last.cut == END:
+                runs = _first(sum(position.offsets.values()), runs)
+        return FrontInput(source.front.source, runs, "source", findings)
+
+
+def _first(count: int, runs: Sequence[Run]) -> list[Run]:
+    """The first `count` records: what a source has got since it was through was never read."""
+    kept: list[Run] = []
+    for time, some in runs:
+        if count > 0:
+            kept.append((time, some[:count]))
+        count -= len(some)
+    return kept

@@ -28,6 +28,7 @@ from flamestream.core.user_code import Fold
 from flamestream.model import payload as codec
 from flamestream.model import state as states
 from flamestream.model.errors import unmatched
+from flamestream.model.graph import Kind
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor
 from flamestream.model.time import Time
@@ -169,6 +170,11 @@ def decoded(stored: tuple[bytes, ...]) -> Any:
     for change in stored[1:]:
         accumulator = states.apply_state_delta(accumulator, change)
     return accumulator
+
+
+def stored_value(kind: Kind, stored: tuple[bytes, ...]) -> Any:
+    """What a snapshot has for a key: a grouping's last items as a tuple, or a reduce's accumulator."""
+    return tuple(value for _, value in codec.decode_items(stored[-1])) if kind is Kind.GROUPING else decoded(stored)
 
 
 def _find(entries: list[Entry], meta: Meta, payload: Any) -> int | None:

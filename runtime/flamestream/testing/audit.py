@@ -1,14 +1,21 @@
-"""The audit: was every input counted once, and did every result arrive once and in order?
+"""The audit: did every result that had to be there arrive once, in its slot and in order?
 
 `audit` compares what the sinks were given with what the reference interpreter gives for the recorded input, item by item, by meta and
 canonical bytes. `classify` says which guarantee of the formal model a history keeps: definition 6 (exactly once: some run over the input
 gives this output), 7 (at most once: some run over a part of the input does), 8 (at least once: some run over the input with repeats).
 
->>> item = (meta_of(Time(4096), 0), "a")
->>> audit({"texts": [item]}, {"texts": [Delivered(item[0], Slot(0), SequenceNumber(1), "a")] * 2}).doubled
-1
+What a slot lacks before its own last item is lost. What it lacks behind that is lost if it is `due`, and else not due yet: who audits
+says which results had to be there, so that a slot which is silent for ever is lost output and not output under way.
 
-Keeps: nothing counts twice: an item is right, doubled, foreign or (if absent) lost. Does not: know how outputs were read (cli/audit.py).
+>>> item = (meta_of(Time(4096), 0), "a")
+>>> audit({"texts": [Result(*item)]}, {"texts": [Delivered(item[0], Slot(0), SequenceNumber(1), "a")] * 2}).doubled
+1
+>>> verdict = audit({"texts": [Result(*item, due=False)]}, {})
+>>> verdict.lost, verdict.not_due
+(0, 1)
+
+Keeps: nothing counts twice: an item is right, doubled, foreign or (if absent) lost or not due. Does not: know how outputs were read, or
+what had to be there (cli/audit.py).
 Source: "Delivery, consistency and determinism" (the delivery paper), definitions 6 to 8.
 """
 
@@ -42,7 +49,18 @@ class Delivered(NamedTuple):
     payload: Any
 
 
-Expected = Mapping[str, Sequence[tuple[Meta, Any]]]
+class Result(NamedTuple):
+    """An item as the reference gives it."""
+
+    meta: Meta
+    payload: Any
+    slot: Slot | None = None
+    """Where it belongs; None: that is not looked at."""
+    due: bool = True
+    """It has to be there whatever else is."""
+
+
+Expected = Mapping[str, Iterable[Result]]
 History = Mapping[str, Sequence[Delivered]]
 
 
@@ -51,11 +69,16 @@ class Verdict:
     """What an audit found."""
 
     expected: int
+    """Results of the reference, those that are not due included."""
     delivered: int
     lost: int
+    not_due: int
+    """Results that are missing, and need not be there yet."""
     doubled: int
     foreign: int
     """Items that the reference does not have at all."""
+    misplaced: int
+    """Items in a slot where they do not belong."""
     reordered: int
     """Items behind a later one of their slot, or in a bundle with an older sequence number."""
     first_difference: str
@@ -63,11 +86,12 @@ class Verdict:
     @property
     def clean(self) -> bool:
         """Byte for byte what the reference gives."""
-        return not (self.lost or self.doubled or self.foreign or self.reordered)
+        return not (self.lost or self.doubled or self.foreign or self.misplaced or self.reordered)
 
     def keeps(self, guarantee: str) -> bool:
         """Whether a job with this guarantee may have delivered so. Under at-least-once repeats of equal (meta, bytes) do not count."""
-        return not (self.lost or self.foreign or self.reordered) if guarantee == "at-least-once" else self.clean
+        wrong = self.lost or self.foreign or self.misplaced or self.reordered
+        return not wrong if guarantee == "at-least-once" else self.clean
 
 
 class _Identity(NamedTuple):
@@ -80,28 +104,45 @@ class _Identity(NamedTuple):
 
 def audit(expected: Expected, delivered: History) -> Verdict:
     """Compare the outputs of all sinks."""
-    wanted = Counter(_Identity(meta, sink, payloads.encode(value)) for sink, items in expected.items() for meta, value in items)
-    got = Counter(_Identity(item.meta, sink, payloads.encode(item.payload)) for sink, items in delivered.items() for item in items)
-    lost, extra = wanted - got, got - wanted
-    doubled = sum(count for identity, count in extra.items() if identity in wanted)
-    late = [item for sink in delivered for item in _behind(sink, delivered[sink])]
-    differences = sorted([*((i, "lost") for i in lost), *((i, "doubled" if i in wanted else "foreign") for i in extra), *late])
+    results = {_Identity(each.meta, sink, payloads.encode(each.payload)): each for sink, given in expected.items() for each in given}
+    items = [(_Identity(item.meta, sink, payloads.encode(item.payload)), item) for sink, given in delivered.items() for item in given]
+    got = Counter(identity for identity, _ in items)
+    newest = _newest(results, got)
+    absent = [identity for identity in results if identity not in got]
+    lost = [i for i in absent if results[i].due or i.meta < newest.get((i.sink, results[i].slot), LEAST)]
+    doubled, foreign = Counter({i: n - 1 for i, n in got.items() if i in results and n > 1}), [i for i, _ in items if i not in results]
+    misplaced = [i for i, item in items if i in results and results[i].slot not in (None, item.slot)]
+    late = [i for sink in delivered for i in _behind(sink, delivered[sink])]
+    told = {"lost": lost, "doubled": doubled, "foreign": foreign, "misplaced": misplaced, "reordered": late}
+    first = min(((i, what) for what, found in told.items() for i in found), default=None)
     return Verdict(
-        expected=wanted.total(), delivered=got.total(), lost=lost.total(), doubled=doubled, foreign=extra.total() - doubled,
-        reordered=len(late), first_difference=_told(*differences[0]) if differences else "",
+        expected=len(results), delivered=len(items), lost=len(lost), not_due=len(absent) - len(lost), doubled=doubled.total(),
+        foreign=len(foreign), misplaced=len(misplaced), reordered=len(late), first_difference=_told(*first) if first else "",
     )  # fmt: skip
 
 
-def _behind(sink: str, items: Iterable[Delivered]) -> Iterator[tuple[_Identity, str]]:
+def _newest(results: Mapping[_Identity, Result], got: Iterable[_Identity]) -> dict[tuple[str, Slot | None], Meta]:
+    """The last item that each slot has of those that belong there."""
+    newest: dict[tuple[str, Slot | None], Meta] = {}
+    for identity in got:
+        if (result := results.get(identity)) is not None:
+            place = identity.sink, result.slot
+            newest[place] = max(identity.meta, newest.get(place, LEAST))
+    return newest
+
+
+def _behind(sink: str, items: Iterable[Delivered]) -> Iterator[_Identity]:
     """Items that came after a later one of their slot. An exact repeat is doubled, not late."""
     newest: dict[Slot, tuple[SequenceNumber, Meta]] = defaultdict(lambda: (SequenceNumber(0), LEAST))
     seen: set[tuple[Slot, Meta, bytes]] = set()
     for item in items:
         data = payloads.encode(item.payload)
-        sequence, meta = newest[item.slot]
-        if (item.slot, item.meta, data) not in seen and (item.meta < meta or item.sequence < sequence):
-            yield _Identity(item.meta, sink, data), "reordered"
+        if (item.slot, item.meta, data) in seen:
+            continue
         seen.add((item.slot, item.meta, data))
+        sequence, meta = newest[item.slot]
+        if item.meta < meta or item.sequence < sequence:
+            yield _Identity(item.meta, sink, data)
         newest[item.slot] = (max(sequence, item.sequence), max(meta, item.meta))
 
 
@@ -113,7 +154,7 @@ def _told(identity: _Identity, what: str) -> str:
 
 def classify(graph: Graph, runs: Sequence[Run], history: History, slots: int = DEFAULT_SLOTS) -> Guarantee:
     """The strongest definition that `history` satisfies for the input `runs`. An output that is still under way is not lost."""
-    verdict = audit(interpret(graph, runs), history)
+    verdict = audit({sink: [Result(*item) for item in items] for sink, items in interpret(graph, runs).items()}, history)
     clean_so_far = not (verdict.doubled or verdict.foreign or verdict.reordered)
     if clean_so_far and (not verdict.lost or _is_prefix(graph, runs, history, slots)):
         return "exactly-once"

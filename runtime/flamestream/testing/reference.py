@@ -30,17 +30,25 @@ Run = tuple[Time, Sequence[Any]]
 Results = dict[str, list[tuple[Meta, Any]]]
 
 
+State = Mapping[tuple[int, bytes], Any]
+"""What each grouping (a tuple of items) and reduce (an accumulator) has for a key: by number of the vertex and canonical key."""
+
+
 def interpret(
-    graph: Graph, runs: Iterable[Run], on_error: Literal["dead-letter", "fail"] = "dead-letter", fronts: Mapping[FrontId, str] | None = None
+    graph: Graph,
+    runs: Iterable[Run],
+    on_error: Literal["dead-letter", "fail"] = "dead-letter",
+    fronts: Mapping[FrontId, str] | None = None,
+    state: State | None = None,
 ) -> Results:
     """What each sink of `graph` gets for `runs`, and the error items under `ERRORS`.
 
     `fronts` says which source a front stamps for; without it, front `i` is the graph's source number `i`. With `on_error="fail"` it
-    stops before the first run that has an error, which is then all that `ERRORS` holds.
+    stops before the first run that has an error, which is then all that `ERRORS` holds. `state`: what is there before the first run.
     """
     sources = {vertex.name: vertex for vertex in graph.validated().sources}
     names = fronts or {FrontId(index): name for index, name in enumerate(sources)}
-    walk = Walk(graph)
+    walk = Walk(graph, state)
     results: Results = {name: [] for name in (*(vertex.name for vertex in graph.sinks), ERRORS)}
     for time, records in sorted(runs, key=itemgetter(0)):
         reached = walk.run(sources[names[front_of(time)]], time, records)
@@ -59,9 +67,9 @@ class _UserFunctionFailed(Exception):
 class Walk:
     """The state of every grouping and reduce, by vertex and canonical key, and how an item changes it."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, state: State | None = None) -> None:
         self._graph = graph
-        self.state: dict[tuple[int, bytes], Any] = {}
+        self.state: dict[tuple[int, bytes], Any] = dict(state or {})
 
     def run(self, source: Vertex, time: Time, records: Sequence[Any]) -> list[tuple[str, Meta, Any]]:
         """What reaches a sink, with the sink's name, in order."""

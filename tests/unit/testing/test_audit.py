@@ -8,11 +8,11 @@ from flamestream.model.graph import Graph
 from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import meta_of
 from flamestream.model.time import FrontId, Timestamp, time_of
-from flamestream.testing.audit import Delivered, audit, classify
+from flamestream.testing.audit import Delivered, Result, audit, classify
 from flamestream.testing.reference import interpret
 
 ONE = time_of(Timestamp(1), FrontId(0))
-EXPECTED = {"out": [(meta_of(ONE, position), payload) for position, payload in enumerate("abc")]}
+EXPECTED = {"out": [Result(meta_of(ONE, position), payload) for position, payload in enumerate("abc")]}
 
 
 def delivered(*items: tuple[int, str], slot: int = 0) -> list[Delivered]:
@@ -52,7 +52,7 @@ def test_a_bundle_with_an_older_sequence_number_is_reordered() -> None:
 
 
 def test_equal_values_of_different_types_are_a_difference() -> None:
-    verdict = audit({"out": [(meta_of(ONE, 0), 1)]}, {"out": [Delivered(meta_of(ONE, 0), Slot(0), SequenceNumber(1), True)]})
+    verdict = audit({"out": [Result(meta_of(ONE, 0), 1)]}, {"out": [Delivered(meta_of(ONE, 0), Slot(0), SequenceNumber(1), True)]})
     assert (verdict.lost, verdict.foreign) == (1, 1)
 
 
@@ -64,6 +64,35 @@ def test_the_first_difference_is_told_with_its_sink_payload_and_meta() -> None:
     told = audit(EXPECTED, {"out": delivered(A, C)}).first_difference
     assert told.startswith("lost in sink 'out': 'b'")
     assert meta_of(ONE, 1).hex() in told
+
+
+@pytest.mark.parametrize(
+    ("items", "lost", "not_due"),
+    [
+        ([A, B, C], 0, 0),
+        ([A, B], 0, 1),
+        ([A], 0, 2),
+        ([], 1, 2),
+        ([B], 1, 1),
+        ([A, C], 1, 0),
+    ],
+)
+def test_what_is_due_is_lost_and_what_is_not_is_lost_before_a_later_one_only(items: list[tuple[int, str]], lost: int, not_due: int) -> None:
+    expected = {"out": [result._replace(slot=Slot(0), due=place == 0) for place, result in enumerate(EXPECTED["out"])]}
+    verdict = audit(expected, {"out": delivered(*items)})
+    assert (verdict.lost, verdict.not_due, verdict.clean) == (lost, not_due, not lost)
+
+
+def test_a_silent_slot_is_lost_whatever_others_have() -> None:
+    expected = {"out": [result._replace(slot=Slot(place % 2)) for place, result in enumerate(EXPECTED["out"])]}
+    assert audit(expected, {"out": delivered(A, C)}).lost == 1
+
+
+def test_an_item_in_another_slot_than_its_own_is_misplaced() -> None:
+    expected = {"out": [result._replace(slot=Slot(1)) for result in EXPECTED["out"]]}
+    verdict = audit(expected, {"out": [*delivered(A, B, slot=1), *delivered(C, slot=2)]})
+    assert (verdict.misplaced, verdict.lost, verdict.clean) == (1, 0, False)
+    assert verdict.first_difference.startswith("misplaced in sink 'out': 'c'")
 
 
 # --- definitions 6, 7 and 8 -----------------------------------------------------------------------------------------------------------

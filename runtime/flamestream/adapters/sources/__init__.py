@@ -13,7 +13,7 @@
 | kafka     | journalled; several share the partitions | the partition's, with gaps       | the topic             |
 
 >>> describe({"generator": {"count": 10}})
-SourceTraits(timed=True, run_length=64, replayable=True, bounded=True, answers=False, fronts=1)
+SourceTraits(timed=True, run_length=64, replayable=True, bounded=True, answers=False, fronts=1, skips=False, start=0)
 >>> describe({"files": {"path": "in", "folow": True}}, "spec.sources.docs")
 Traceback (most recent call last):
 flamestream.model.errors.ManifestError: spec.sources.docs.files: Object contains unknown field `folow` (its fields: path, paths, ...)
@@ -199,6 +199,10 @@ class SourceTraits:
     """Clients are answered when their records are durable, so something has to make them durable."""
     fronts: int = 1
     """They share what the source has, so that several workers read it."""
+    skips: bool = False
+    """Offsets have gaps that are not written down: an entry of no records, read again, is refused if its gap holds any."""
+    start: int = 0
+    """The first offset of a partition, unless its first run says another."""
 
 
 def describe(spec: object, where: str = "source") -> SourceTraits:
@@ -217,14 +221,16 @@ def describe(spec: object, where: str = "source") -> SourceTraits:
             return SourceTraits(timed=False, run_length=0, replayable=False, bounded=False)
         case Connector() as connector:
             cls = source_class(connector, f"{where}.connector")
-            return SourceTraits(cls.timed, MAX_RUN_LENGTH if cls.timed else 0, replayable=True, bounded=cls.bounded)
+            return SourceTraits(cls.timed, MAX_RUN_LENGTH if cls.timed else 0, replayable=True, bounded=cls.bounded, skips=True)
         case MemorySpec():
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False)
         case KafkaSourceSpec(readers=readers):
             require_package(where)
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False, fronts=readers)
-        case PostgresSpec(follow=follow) | RedisSpec(follow=follow):
-            return SourceTraits(timed=False, run_length=0, replayable=True, bounded=not follow)
+        case PostgresSpec(follow=follow, start=start):
+            return SourceTraits(timed=False, run_length=0, replayable=True, bounded=not follow, skips=True, start=start)
+        case RedisSpec(follow=follow) as redis:
+            return SourceTraits(timed=False, run_length=0, replayable=True, bounded=not follow, start=redis.start_offset())
         case HttpSpec():
             return SourceTraits(timed=False, run_length=0, replayable=False, bounded=False, answers=True)
 

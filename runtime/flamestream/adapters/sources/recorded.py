@@ -40,9 +40,21 @@ class RecordedSource:
     behind: Time = START
     """The last stamp before its own first one: of a job that began with a history."""
 
-    def below(self, end: Time) -> Iterator[tuple[Time, list[Any]]]:
-        """Its runs below `end`."""
-        return _Recorded(self).runs(end)
+    def below(self, end: Time, entries: Sequence[Entry] | None = None) -> Iterator[tuple[Time, list[Any]]]:
+        """Its runs below `end`. `entries`: of its journal, if somebody has read it already."""
+        return _Recorded(self).runs(end, entries)
+
+    def entries(self) -> list[Entry]:
+        """Its journal; nothing of a timed source. Raises UserError if the journal does not keep everything."""
+        return [] if self.front.timed else _journal_of(self)
+
+    def skipped(self, run: Entry) -> str:
+        """What the source has in a gap between two runs, which `run` names: why it is a hole, or "" if nothing is there."""
+        try:
+            list(self.below(END, [run]))
+        except Corrupt as error:
+            return str(error)
+        return ""
 
     def runs(self) -> Iterator[tuple[Time, int, list[Any]]]:
         """All of it, as one piece (pieces.py)."""
@@ -58,9 +70,9 @@ class _Recorded:
         self._events: list[Event] = []
         self._reactor = EpollReactor()
 
-    def runs(self, end: Time) -> Iterator[tuple[Time, list[Any]]]:
+    def runs(self, end: Time, entries: Sequence[Entry] | None) -> Iterator[tuple[Time, list[Any]]]:
         try:
-            yield from self._timed(end) if self._front.timed else self._journalled(end)
+            yield from self._timed(end) if self._front.timed else self._journalled(end, entries)
         finally:
             self._reactor.close()
 
@@ -92,8 +104,8 @@ class _Recorded:
         finally:
             producer.close()
 
-    def _journalled(self, end: Time) -> Iterator[tuple[Time, list[Any]]]:
-        entries = [entry for entry in self._entries() if entry.time < end]
+    def _journalled(self, end: Time, known: Sequence[Entry] | None) -> Iterator[tuple[Time, list[Any]]]:
+        entries = [entry for entry in (_journal_of(self._source) if known is None else known) if entry.time < end]
         if not self._front.replayable:
             yield from ((entry.time, decode_many(entry.payloads)) for entry in entries)
             return
@@ -103,14 +115,6 @@ class _Recorded:
                 yield from self._read(producer, entries[start : start + READ_AHEAD])
         finally:
             producer.close()
-
-    def _entries(self) -> list[Entry]:
-        if self._source.journal is None:
-            raise UserError(
-                f"source {self._front.source!r} cannot be read again: in which order its records entered is only in the journal, which is "
-                "trimmed at every epoch. Set spec.journal.keep: true before the run"
-            )
-        return journals.everything(self._source.journal, self._source.job, self._front.front)
 
     def _read(self, producer: Producer, entries: Sequence[Entry]) -> Iterator[tuple[Time, list[Any]]]:
         for entry in entries:
@@ -141,3 +145,12 @@ class _Recorded:
         return sources.build(
             spec, self._front.front, self._events.append, self._reactor, name=name, job=self._source.job, share=self._source.share
         )
+
+
+def _journal_of(source: RecordedSource) -> list[Entry]:
+    if source.journal is None:
+        raise UserError(
+            f"source {source.front.source!r} cannot be read again: in which order its records entered is only in the journal, which is "
+            "trimmed at every epoch. Set spec.journal.keep: true before the run"
+        )
+    return journals.everything(source.journal, source.job, source.front.front)

@@ -18,9 +18,9 @@ from flamestream.adapters.snapshots import segment_table
 from flamestream.adapters.stores import store_from
 from flamestream.core.chain import Chain
 from flamestream.core.messages import Manifest, SegmentRef
-from flamestream.core.reduce import decoded
+from flamestream.core.reduce import stored_value
 from flamestream.model import payload as codec
-from flamestream.model.graph import Graph, Kind
+from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot
 from flamestream.spark.tables.columns import array_of, field_of, json_of
 from flamestream.spark.tables.job_files import JobFiles
@@ -84,13 +84,7 @@ def _states(store: str, part: _Slots, graph: Graph) -> Iterator[tuple[Chain, Any
     parts = [part_of(segment_table(objects, ref), slots) for ref in part.segments]
     for chain in sorted(chains_in(parts), key=lambda chain: (chain.operation, chain.key)):
         if chain.full:  # else its full row is in a segment that `first_state` did not look at
-            yield chain, _state(graph.vertices[chain.operation].kind, chain.states)
-
-
-def _state(kind: Kind, stored: tuple[bytes, ...]) -> Any:
-    if kind is Kind.GROUPING:
-        return tuple(value for _, value in codec.decode_items(stored[-1]))
-    return decoded(stored)
+            yield chain, stored_value(graph.vertices[chain.operation].kind, chain.states)
 
 
 def _batch(rows: list[tuple[Chain, Any]], graph: Graph, schema: Any) -> Any:

@@ -1,0 +1,176 @@
+"""What a job has committed last, for an audit: the job record, and what the manifest that it names says.
+
+    job record -> manifest -> held output
+
+An audit reads this before it reads any sink: everything below the cut was acknowledged before the commit, so it must be there. Under
+`exactly-once-2pc` the output that the manifest holds leaves behind the commit, and need not be there yet.
+
+The record of a job that does not run is read from a copy of the run folder's ZooKeeper: a start at the same moment finds its own free.
+
+Keeps: a commit is read whole; a manifest that is missing or damaged is an error that names it, never "nothing is committed".
+Does not: change anything, or say what is due (audit.py).
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import msgspec
+
+from flamestream.adapters.manifests import read_manifest
+from flamestream.adapters.segment import chains_in, part_of
+from flamestream.adapters.snapshots import segment_table
+from flamestream.adapters.stores import store_from
+from flamestream.adapters.zookeeper import ClusterState, ZooKeeperJobRecords
+from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
+from flamestream.cli.run_folder import RunFolder
+from flamestream.core.held_outputs import bundle_in
+from flamestream.core.job_record import JobRecord
+from flamestream.core.messages import FrontPosition, Manifest
+from flamestream.core.reduce import stored_value
+from flamestream.model.errors import Corrupt, Retryable, UserError
+from flamestream.model.graph import Graph
+from flamestream.model.ids import Epoch
+from flamestream.model.payload import split_items
+from flamestream.model.time import START, FrontId, Time
+from flamestream.ports import JobRecords, ObjectStore
+
+LOOKS: Final = 20
+"""How often a manifest is read that a newer commit has removed meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """Where a restored job has begun."""
+
+    name: str
+    store: str
+    manifest: Manifest
+
+    @property
+    def cut(self) -> Time:
+        return self.manifest.cut
+
+    def state(self, graph: Graph) -> dict[tuple[int, bytes], Any]:
+        """What each key had at the cut, for the reference interpreter."""
+        objects = store_from(self.store)
+        chains = chains_in([part_of(segment_table(objects, ref)) for ref in self.manifest.segments])
+        return {(chain.operation, chain.key): stored_value(graph.vertices[chain.operation].kind, chain.states) for chain in chains}
+
+
+@dataclass(frozen=True, slots=True)
+class LastCommit:
+    """What must hold of a job now, as far as is committed."""
+
+    record: JobRecord | None
+    """None: no attempt has ever begun."""
+    manifest: Manifest | None = None
+    held: frozenset[bytes] = frozenset()
+    """Metas of the output that the manifest holds."""
+    outcome: str = ""
+    """How the job has ended, as its coordinator has told: completed, drained, stopped or failed; "": it may run."""
+    savepoint: Savepoint | None = None
+    """What it was restored from."""
+
+    @property
+    def completed(self) -> bool:
+        """All input is through, and all output is with its consumers."""
+        return self.outcome == "completed" or (self.record is not None and self.record.outcome == "completed")
+
+    @property
+    def epoch(self) -> Epoch:
+        """0: none is committed."""
+        return self.record.committed if self.record is not None else Epoch(0)
+
+    @property
+    def cut(self) -> Time:
+        """Below it everything is delivered, but for `held`."""
+        return self.record.cut if self.record is not None else START
+
+    def position(self, front: FrontId) -> FrontPosition | None:
+        """Where a front stood at the cut; None if nothing says it."""
+        return None if self.manifest is None else next((each for each in self.manifest.fronts if each.front == front), None)
+
+
+@contextmanager
+def cluster_state_of(folder: RunFolder) -> Iterator[str]:
+    """host:port of a ZooKeeper with what the job of this run folder keeps there; "" if none was ever begun."""
+    if not (folder.zookeeper / "data").exists():
+        yield ""
+    elif _is_served(folder.zookeeper):
+        with EmbeddedZooKeeper(folder.zookeeper) as zookeeper:
+            yield zookeeper.address
+    else:
+        with TemporaryDirectory(prefix="flamestream-audit-") as place:
+            shutil.copytree(folder.zookeeper / "data", Path(place) / "data")
+            with EmbeddedZooKeeper(Path(place)) as zookeeper:
+                yield zookeeper.address
+
+
+def committed_here(folder: RunFolder, zookeeper: str, job: str, store: str) -> LastCommit:
+    """Of a job of this machine. `zookeeper`: as `cluster_state_of` gives it; `store`: the checkpoint store's URL."""
+    outcome = str((folder.status() or {}).get("outcome", ""))
+    if not zookeeper:
+        return LastCommit(None, outcome=outcome)
+    with ClusterState(zookeeper) as state:
+        return read_commit(ZooKeeperJobRecords(state, job), store, outcome)
+
+
+def committed_there(zookeeper: str, job: str, store: str, restored_from: str = "") -> LastCommit:
+    """Of a job of a cluster, from its ZooKeeper. `restored_from`: the FlameStreamSnapshot that it may have begun with."""
+    with ClusterState(zookeeper) as state:
+        found = read_commit(ZooKeeperJobRecords(state, job), store)
+    savepoint = savepoint_named(restored_from, store) if restored_from else None
+    return LastCommit(found.record, found.manifest, found.held, found.outcome, savepoint)
+
+
+def read_commit(records: JobRecords, store: str, outcome: str = "") -> LastCommit:
+    """Raises Corrupt if what the record names is not there or not whole, Retryable while epochs are committed faster than they are read."""
+    for _ in range(LOOKS):
+        found = records.read()
+        if found is None or not found[0].manifest:
+            return LastCommit(None if found is None else found[0], outcome=outcome)
+        record, objects = found[0], store_from(store)
+        try:
+            manifest = read_manifest(objects, record.manifest, record.manifest_hash)
+            return LastCommit(record, manifest, _held(manifest, objects), outcome)
+        except Corrupt:
+            if (now := records.read()) is None or now[0].manifest == record.manifest:
+                raise
+    raise Retryable("epochs are committed faster than their manifests can be read: try again, or pause the job")
+
+
+def savepoint_named(snapshot: str, store: str) -> Savepoint:
+    """The savepoint of a FlameStreamSnapshot, in the store that the restored job has too. Raises UserError if it is not there any more."""
+    objects = store_from(store)
+    pattern = re.compile(rf"savepoints/[^/]+/{re.escape(snapshot)}-[0-9a-f]{{8}}/manifest\.json")
+    found = [name for name in objects.names("savepoints/") if pattern.fullmatch(name)]
+    if len(found) != 1:
+        raise UserError(
+            f"spec.restoreFrom: {store} has {len(found)} savepoints of FlameStreamSnapshot {snapshot!r}, and what entered before it is "
+            "known from its state alone. Keep a snapshot, in the store of the jobs that begin with it, as long as they are to be audited"
+        )
+    try:
+        return Savepoint(snapshot, store, msgspec.json.decode(objects.get(found[0]), type=Manifest))
+    except msgspec.DecodeError as error:
+        raise Corrupt(f"{found[0]} in {store} is not a manifest: {error}; restore it from a backup") from error
+
+
+def _held(manifest: Manifest, store: ObjectStore) -> frozenset[bytes]:
+    chains = chains_in([part_of(segment_table(store, ref)) for ref in manifest.held])
+    return frozenset(meta for chain in chains for meta, _ in split_items(bundle_in(chain).items))
+
+
+def _is_served(folder: Path) -> bool:
+    """Whether a process holds the folder's lock, as far as can be seen from here. Nobody is hindered by the look."""
+    try:
+        lock = f":{os.stat(folder / 'lock').st_ino} "
+        return any(lock in line and "FLOCK" in line for line in Path("/proc/locks").read_text(encoding="utf-8").splitlines())
+    except FileNotFoundError:
+        return False

@@ -102,6 +102,11 @@ class Invariants:
         self._oracle.final()
         self.all_delivered("the job is complete")
 
+    def all_taken(self) -> bool:
+        """Whether consumers have all that there will be. Asked only once everything has entered."""
+        self._oracle.final()
+        return all(self._taken.get((sink, slot), 0) >= count for sink, slot, count in self._oracle.due(END))
+
     def all_delivered(self, why: str) -> None:
         """Consumers have all that there is, below the first error if there is one."""
         for sink, slot, count in self._oracle.due(END):

@@ -2,7 +2,8 @@
 
 A replayable one gives any record again. One that is not (a socket) keeps a record only until it is told that the record is in the
 journal: asked for it again, it has lost it. Records come late or out of their own time's order, partitions are discovered while the
-job runs, and a front may be idle for long.
+job runs, and a front may be idle for long. One that is open (a socket that nobody writes to, a topic) says that it has ended only when the
+simulator closes it, which is when everything else is through: while it is idle, nobody may wait for it.
 
 Does not: stamp (core/front.py), or know which records have entered (oracle.py).
 """
@@ -18,6 +19,8 @@ from flamestream.model.time import FrontId, Time, Timestamp
 from flamestream.testing.faults import Fault
 from flamestream.testing.world import World
 
+LOOK_AGAIN = 5_000
+"""Microseconds until an open producer sees that it was closed."""
 RECORD_SIZE = 20
 """Bytes of input that each record counts for."""
 
@@ -40,6 +43,8 @@ class SourceSite:
     replayable: bool
     partitions: dict[Partition, list[SimRecord]]
     run_length: int = 1
+    open: bool = False
+    """There may be more behind the last record."""
     kept_from: dict[Partition, Offset] = field(default_factory=dict)
     """Records before are forgotten, for they are in the journal. Only of one that is not replayable."""
     followed: Fence = NO_FENCE
@@ -138,8 +143,7 @@ class ProducerPort:
         if not self._alive or reader is not self._reader or reader.ended:
             return
         if all(reader.offsets.get(p, 0) >= len(records) for p, records in self._site.partitions.items()):
-            reader.ended = True
-            self._say(SourceEnded(reader.fence, self._site.front))
+            self._at_end(reader)
             return
         ready = [p for p in self._site.partitions if self._ready(reader, p)]
         if ready and reader.room > 0 and reader.size > 0:
@@ -147,6 +151,15 @@ class ProducerPort:
             self._look(reader)
         elif not ready:
             self._wait(reader)
+
+    def _at_end(self, reader: _Reader) -> None:
+        """Everything was given: that is the end, unless more may come."""
+        if self._site.open:
+            reader.due = True
+            self._world.after(LOOK_AGAIN, self._give, reader)
+            return
+        reader.ended = True
+        self._say(SourceEnded(reader.fence, self._site.front))
 
     def _ready(self, reader: _Reader, partition: Partition) -> bool:
         records, offset = self._site.partitions[partition], reader.offsets.get(partition, Offset(0))

@@ -107,9 +107,19 @@ def _site(rng: Random, job: SimJob, front: FrontId, records: int, heal_at: int) 
     numbers = sorted(rng.choice(names) for _ in range(records)) if not job.one_partition else [names[0]] * records
     for number, name in enumerate(numbers):
         parts[name].append(SimRecord(job.record(rng, number if job.one_partition else number * 4 + front), 0, Timestamp(0)))
+    stays_open = not timed and rng.random() < 0.3  # nothing but its input moves a timed front: an idle one holds all others back
     for name in names:
         parts[name] = _scheduled(rng, parts[name], span)
-    return SourceSite(front, timed, timed or rng.random() < 0.7, parts, run_length=rng.randint(1, 4) if timed else 1)
+        if stays_open and rng.random() < 0.5:
+            parts[name] = _idle_for_long(rng, parts[name], heal_at)
+    run_length = rng.randint(1, 4) if timed else 1
+    return SourceSite(front, timed, timed or rng.random() < 0.7, parts, run_length, stays_open)
+
+
+def _idle_for_long(rng: Random, records: list[SimRecord], heal_at: int) -> list[SimRecord]:
+    """The last few come long after all the others."""
+    idle_from, again = rng.randrange(len(records) + 1), heal_at + rng.randrange(300 * MS)
+    return [*records[:idle_from], *(replace(record, available=again) for record in records[idle_from:])]
 
 
 def _scheduled(rng: Random, records: list[SimRecord], span: int) -> list[SimRecord]:

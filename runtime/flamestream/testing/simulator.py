@@ -137,7 +137,16 @@ class _Run:
     def _watch(self) -> None:
         self.cluster.watch()
         self.invariants.look_into([node.core for node in self.cluster.workers.values() if node.alive])
+        if self.cluster.calm and any(site.open for site in self.plan.sites):
+            self._close_sources()
         self.world.after(5 * MS, self._watch)
+
+    def _close_sources(self) -> None:
+        """Once all else is through: sources that stay open must not hold anything back, so nothing is told to them before (invariant 9)."""
+        if not self.oracle.missing_input() and self.invariants.all_taken():
+            self.world.trace.cover("source.open until all was through")
+            for site in self.plan.sites:
+                site.open = False
 
     def _stopped_by_damage(self) -> bool:
         """An object is damaged for good, so epochs fail and a finite job cannot take its last one: right, if it says which object."""

@@ -140,6 +140,7 @@ VARIANTS = [
     BrokenVariant("an asked front moves journalled runs", patch(JournalledFront, replayed=_replayed_later), REPLAYS),
     BrokenVariant("a promise past journalled runs", patch(JournalledFront, promise=_promise_past_replay), REPLAYS),
     BrokenVariant("a timed front moved by a question", _timed_is_asked),
+    BrokenVariant("no question to idle fronts", patch(Acker, questions=lambda self: [])),
     BrokenVariant(
         "errors acted on while speculative",
         patch(Acker, error=property(_error_at_once)),

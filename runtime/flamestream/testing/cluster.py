@@ -2,6 +2,9 @@
 
 A worker process that ended comes back as a new life with a new id after a while; a coordinator that ended is replaced while the job
 runs. Workers connect to the newest coordinator they have heard of. Scheduled faults strike here.
+
+A split parts the cluster in two: each half has workers, and a coordinator that is replaced when it ends, as an operator on that side
+would; frames between the halves wait, and nobody connects across. Journals, sinks, store and job record are shared by both.
 """
 
 from collections.abc import Callable
@@ -34,8 +37,13 @@ class Cluster:
         self._settings = plan.coordinator
         self._outside = outside
         self._lives = 0
-        self._stopping = False
-        self._coordinator_due = False
+        self._far: frozenset[int] = frozenset()
+        """Places of the far half while the cluster is split; none: it is whole."""
+        self._places: dict[WorkerId, int] = {}
+        self._heads: dict[bool, CoordinatorNode] = {}
+        """The coordinator of each half, the far one under True; of a whole cluster, the newest under both."""
+        self._due: set[bool] = set()
+        """Halves whose next coordinator is being started."""
 
     def start(self) -> None:
         """Everything begins about now."""
@@ -48,7 +56,15 @@ class Cluster:
     @property
     def newest(self) -> CoordinatorNode | None:
         """The coordinator in charge, if one is alive."""
-        return self.coordinators[-1] if self.coordinators and self.coordinators[-1].alive else None
+        return self._head(False)
+
+    def _head(self, far: bool) -> CoordinatorNode | None:
+        """The coordinator in charge of one half, if it is alive."""
+        head = self._heads.get(far)
+        return head if head is not None and head.alive else None
+
+    def _is_far(self, worker: WorkerId) -> bool:
+        return self._places[worker] in self._far
 
     # --- workers --------------------------------------------------------------------------------------------------------------------
 
@@ -57,6 +73,7 @@ class Cluster:
             return
         self._lives += 1
         me = WorkerId(f"w{place}.{self._lives}")
+        self._places[me] = place
         node = self.make_worker(me, lambda ended: self._worker_ended(place, ended))
         self.workers[place] = node
         if Fault.CLOCK_SKEW in self.world.faults.rates:
@@ -74,14 +91,14 @@ class Cluster:
             self.world.trace.cover(f"worker.exit {node.exit.category or 'told'}")
         slow = not self.calm and self.world.rng.random() < 0.2
         self.world.after(self.world.between(1 * MS, 15 * MS) * (12 if slow else 1), self._start_worker, place)
-        if self.world.rng.random() < 0.5 and (coordinator := self.newest) is not None:
+        if self.world.rng.random() < 0.5 and (coordinator := self._head(place in self._far)) is not None:
             coordinator.post_later(self.world.between(1, 5 * MS), c.WorkerGone(node.id))
 
     def _connect(self, node: WorkerNode) -> None:
-        """To the newest coordinator; tried again for as long as it takes."""
+        """To the newest coordinator of its half; tried again for as long as it takes."""
         if not node.alive or self.outcome is not None:
             return
-        coordinator = self.newest
+        coordinator = self._head(self._is_far(node.id))
         if node.link is not None and not node.link.broken and node.link.coordinator is coordinator:
             self.world.after(self.world.between(3 * MS, 9 * MS), self._connect, node)
             return
@@ -96,19 +113,22 @@ class Cluster:
 
     # --- coordinators ---------------------------------------------------------------------------------------------------------------
 
-    def _start_coordinator(self) -> None:
-        self._coordinator_due = False
+    def _start_coordinator(self, far: bool = False) -> None:
+        """Of one half; if the cluster is whole, of both."""
+        self._due.discard(far)
         if self.outcome is not None:
             return
         nonce = f"c{len(self.coordinators) + 1}"
-        self._stopping = False
-        self.coordinators.append(CoordinatorNode(self.world, nonce, self._settings, self._outside, self._finished))
+        node = CoordinatorNode(self.world, nonce, self._settings, self._outside, self._finished)
+        self.coordinators.append(node)
+        self._heads.update(dict.fromkeys((far,) if self._far else (False, True), node))
 
     def watch(self) -> None:
         """Called now and then: a coordinator that is gone is replaced."""
-        if self.newest is None and not self._coordinator_due:
-            self._coordinator_due = True
-            self.world.after(self.world.between(1 * MS, 20 * MS), self._start_coordinator)
+        for far in (False, True) if self._far else (False,):
+            if self._head(far) is None and far not in self._due:
+                self._due.add(far)
+                self.world.after(self.world.between(1 * MS, 20 * MS), self._start_coordinator, far)
 
     def _finished(self, node: CoordinatorNode, finish: c.Finish) -> None:
         """A coordinator has ended by itself."""
@@ -125,7 +145,6 @@ class Cluster:
     def _request(self) -> None:
         """Somebody stops the job; it is started again."""
         if self.newest is not None:
-            self._stopping = True
             self.newest.post(c.Requested(self.world.rng.choice(["stop", "drain"])))
 
     # --- faults ---------------------------------------------------------------------------------------------------------------------
@@ -143,6 +162,7 @@ class Cluster:
         """No more faults, and what they left behind is put right: the liveness phase."""
         self.calm = True
         self.world.faults.heal()
+        self._reunite()
         outside = self._outside
         outside.network.heal()
         outside.journals.heal()
@@ -160,7 +180,7 @@ class Cluster:
         victims = workers if fault in (Fault.WORKER_CRASH, Fault.WORKER_PAUSE, Fault.CLOCK_JUMP) else coordinators
         if fault not in _OF_PROCESSES:
             return False
-        if not victims:
+        if not victims or (fault is Fault.SPLIT_BRAIN and (self._far or len(self.workers) < 2)):
             return True
         victim = self.world.rng.choice(victims)
         self.world.faults.happened(fault)
@@ -173,10 +193,28 @@ class Cluster:
                 victim.skew += self.world.between(-300 * MS, 300 * MS)
             case Fault.SECOND_COORDINATOR:
                 self._start_coordinator()
+            case Fault.SPLIT_BRAIN:
+                self._split(lasts)
             case Fault.SESSION_LOSS:
                 assert isinstance(victim, CoordinatorNode)
                 victim.session_lost_until = self.world.now + lasts
         return True
+
+    def _split(self, lasts: int) -> None:
+        """Some workers find themselves in another half, with a coordinator of its own."""
+        places = sorted(self.workers)
+        self._far = frozenset(self.world.rng.sample(places, self.world.rng.randint(1, len(places) - 1)))
+        self._start_coordinator(far=True)
+        for link in self._links():
+            if self._is_far(link.worker.id):
+                link.close()
+        self._outside.network.split(self._is_far, lasts)
+        self.world.after(lasts, self._reunite)
+
+    def _reunite(self) -> None:
+        """One coordinator is in charge of all again; the other one does not know yet that it is not."""
+        if self._far:
+            self._far, self._heads = frozenset(), dict.fromkeys((False, True), self.coordinators[-1])
 
     def _strike_outside(self, fault: Fault, lasts: int) -> None:
         outside = self._outside
@@ -204,5 +242,5 @@ class Cluster:
 
 _OF_PROCESSES = frozenset({
     Fault.WORKER_CRASH, Fault.WORKER_PAUSE, Fault.CLOCK_JUMP, Fault.COORDINATOR_CRASH, Fault.COORDINATOR_PAUSE, Fault.SECOND_COORDINATOR,
-    Fault.SESSION_LOSS,
+    Fault.SPLIT_BRAIN, Fault.SESSION_LOSS,
 })  # fmt: skip

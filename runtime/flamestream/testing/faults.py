@@ -41,6 +41,7 @@ class Fault(enum.Enum):
     COORDINATOR_PAUSE = "the coordinator stands still, then goes on"
     COORDINATOR_PAUSE_AT_WRITE = "the coordinator stands still between asking for a write of the job record and the answer"
     SECOND_COORDINATOR = "two coordinators at once"
+    SPLIT_BRAIN = "two halves of the cluster cannot reach each other, each with a coordinator and workers"
     CLOCK_JUMP = "a worker's clock jumps"
     CLOCK_SKEW = "workers' clocks differ"
     JOURNAL_SLOW = "a journal takes long"
@@ -67,7 +68,7 @@ class Fault(enum.Enum):
 
 SCHEDULED: tuple[Fault, ...] = (
     Fault.LINK_BREAK, Fault.PARTITION, Fault.PARTITION_ONE_WAY, Fault.CONTROL_BREAK, Fault.CONTROL_SILENCE, Fault.WORKER_CRASH,
-    Fault.WORKER_PAUSE, Fault.COORDINATOR_CRASH, Fault.COORDINATOR_PAUSE, Fault.SECOND_COORDINATOR, Fault.CLOCK_JUMP,
+    Fault.WORKER_PAUSE, Fault.COORDINATOR_CRASH, Fault.COORDINATOR_PAUSE, Fault.SECOND_COORDINATOR, Fault.SPLIT_BRAIN, Fault.CLOCK_JUMP,
     Fault.JOURNAL_FULL, Fault.STORE_FULL, Fault.STORE_DAMAGE, Fault.SESSION_LOSS,
 )  # fmt: skip
 """Those with a moment of their own; the rest are drawn where they can happen."""

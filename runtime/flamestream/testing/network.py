@@ -56,6 +56,8 @@ class Network:
         self._ends: dict[WorkerId, Endpoint] = {}
         self._ways: dict[tuple[Fence, WorkerId, WorkerId], Direction] = {}
         self._silent: dict[tuple[WorkerId, WorkerId], int] = {}
+        self._is_far: Callable[[WorkerId], bool] = lambda worker: False
+        self._split_until = 0
 
     def join(self, worker: WorkerId, post: Callable[[Event], None]) -> None:
         """A worker process listens."""
@@ -116,9 +118,19 @@ class Network:
             self._world.after(lasts, self._break, fence, sender, peer, "timed out")
             self._world.after(lasts, self._break, fence, peer, sender, "timed out")
 
+    def split(self, is_far: Callable[[WorkerId], bool], lasts: int) -> None:
+        """Silence between those that are far and those that are not, also of lives that begin meanwhile; what was sent arrives at its end, or
+        the links are found broken."""
+        self._is_far, self._split_until = is_far, self._world.now + lasts
+        if self._world.rng.random() < 0.5:
+            for sender, peer in [(end.worker, peer) for end in self._living() for peer in sorted(end.peers)]:
+                if is_far(sender) != is_far(peer):
+                    self._world.after(lasts, self._break, self._ends[sender].fence, sender, peer, "timed out")
+
     def heal(self) -> None:
         """No more silence."""
         self._silent.clear()
+        self._split_until = 0
 
     # --- inside ---------------------------------------------------------------------------------------------------------------------
 
@@ -152,6 +164,8 @@ class Network:
         if world.hits(Fault.FRAME_DELAY):
             delay *= world.faults.late
         silent_until = self._silent.get((sender, peer), 0)
+        if self._world.now < self._split_until and self._is_far(sender) != self._is_far(peer):
+            silent_until = max(silent_until, self._split_until)
         way.arrives = max(way.arrives, world.now + delay, silent_until)
         world.after(way.arrives - world.now, self._arrive, way, sender, peer, frame)
         if world.hits(Fault.FRAME_DUPLICATE):

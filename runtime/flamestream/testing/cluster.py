@@ -155,7 +155,7 @@ class Cluster:
             return
         self.world.trace.note(self.world.now, "fault", moment.fault.name)
         lasts = self.world.between(5 * MS, 150 * MS)
-        if not self._strike_process(moment.fault, lasts):
+        if not self._strike_process(moment.fault, lasts) and not self._strike_links(moment.fault, lasts):
             self._strike_outside(moment.fault, lasts)
 
     def heal(self) -> None:
@@ -216,25 +216,39 @@ class Cluster:
         if self._far:
             self._far, self._heads = frozenset(), dict.fromkeys((False, True), self.coordinators[-1])
 
-    def _strike_outside(self, fault: Fault, lasts: int) -> None:
-        outside = self._outside
+    def _strike_links(self, fault: Fault, lasts: int) -> bool:
+        """Whether it is a fault of links."""
         match fault:
             case Fault.LINK_BREAK:
-                outside.network.break_random()
+                self._outside.network.break_random()
             case Fault.PARTITION | Fault.PARTITION_ONE_WAY:
-                outside.network.partition_random(fault is Fault.PARTITION_ONE_WAY, lasts)
+                self._outside.network.partition_random(fault is Fault.PARTITION_ONE_WAY, lasts)
             case Fault.CONTROL_BREAK:
                 break_random(self.world, self._links())
             case Fault.CONTROL_SILENCE:
                 silence_random(self.world, self._links(), lasts)
+            case _:
+                return False
+        return True
+
+    def _strike_outside(self, fault: Fault, lasts: int) -> None:
+        outside, chance = self._outside, self.world.rng
+        match fault:
             case Fault.JOURNAL_FULL:
                 outside.journals.fill_random(lasts)
             case Fault.STORE_FULL:
                 outside.store.fill(lasts)
             case Fault.STORE_DAMAGE:
-                segments = sorted(name for name in outside.store.objects if name.startswith("segments/") or self.world.rng.random() < 0.1)
+                segments = sorted(name for name in outside.store.objects if name.startswith("segments/") or chance.random() < 0.1)
                 if segments:
-                    outside.store.damage(self.world.rng.choice(segments))
+                    outside.store.damage(chance.choice(segments))
+            case Fault.CONSUMER_LOSS:
+                if outside.consumers[chance.choice(sorted(outside.consumers))].lose_random():
+                    self.world.faults.happened(fault)
+            case Fault.FUNCTION_CHANGE:
+                if (drift := self._plan.job.drift) is not None:
+                    drift.changes += 1
+                    self.world.faults.happened(fault)
 
     def _links(self) -> list[ControlLink]:
         return [node.link for node in self.workers.values() if node.alive and node.link is not None]

@@ -1,16 +1,17 @@
 """Simulated consumers: the outside of each sink, which keeps each slot's last bundle and refuses older fences.
 
 A delivery is atomic per slot. The consumer may be slow, may get a delivery twice, and may die between taking one and acknowledging
-it; what it took stays. Whoever delivers sends the same bytes again until it hears an answer.
+it; what it took stays. Whoever delivers sends the same bytes again until it hears an answer. A consumer may lose the last bundles of
+a slot: then it says so if it is given what comes behind them, and returns an older last bundle to whoever opens the slot.
 
 Every bundle that is taken is shown to the invariants.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flamestream.core.actions import Bundle, Deliver, OpenSink
-from flamestream.core.events import BundlesAcknowledged, Event, LastBundle, SinkFenced, SinkOpened
+from flamestream.core.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot
 from flamestream.testing.faults import Fault
 from flamestream.testing.world import World
@@ -24,7 +25,14 @@ class SlotLog:
     """What a consumer keeps of one slot."""
 
     fence: Fence = NO_FENCE
-    last: LastBundle | None = None
+    bundles: list[LastBundle] = field(default_factory=list)
+    lossy: bool = False
+    """It has lost bundles."""
+
+    @property
+    def last(self) -> LastBundle | None:
+        """What it remembers."""
+        return self.bundles[-1] if self.bundles else None
 
 
 class ConsumerSite:
@@ -37,6 +45,7 @@ class ConsumerSite:
         self.life = 0
         self.opened: Callable[[SinkName, Fence, Sequence[Slot]], None] = lambda sink, fence, slots: None
         self.taken: Callable[[SinkName, Fence, Bundle], None] = lambda sink, fence, bundle: None
+        self.lost: Callable[[SinkName, Slot, Sequence[LastBundle]], None] = lambda sink, slot, bundles: None
         self._delay = delay
         self._down_until = 0
 
@@ -61,6 +70,26 @@ class ConsumerSite:
             return False
         for bundle in bundles:
             self._take(fence, bundle)
+        return True
+
+    def lacks(self, bundles: Sequence[Bundle]) -> str:
+        """What it has lost before these; "" if nothing."""
+        for bundle in bundles:
+            log = self.slots.get(bundle.slot)
+            if log is not None and log.lossy and bundle.sequence > (last := log.last.sequence if log.last else 0) + 1:
+                return f"sink {self.sink!r} has lost data: slot {bundle.slot} ends at bundle {last}, and got {bundle.sequence}"
+        return ""
+
+    def lose_random(self) -> bool:
+        """Forget the last bundles of a slot. False if there are none."""
+        slots = sorted(slot for slot, log in self.slots.items() if log.bundles)
+        if not slots:
+            return False
+        slot = self.world.rng.choice(slots)
+        log = self.slots[slot]
+        kept = self.world.rng.randrange(max(0, len(log.bundles) - 3), len(log.bundles))
+        lost, log.bundles, log.lossy = log.bundles[kept:], log.bundles[:kept], True
+        self.lost(self.sink, slot, lost)
         return True
 
     def refuses(self, fence: Fence, slot: Slot) -> bool:
@@ -103,7 +132,7 @@ class ConsumerSite:
             bundle.sequence == expected, "2 prefix", f"bundle {bundle.sequence} of slot {bundle.slot} of {self.sink}, expected {expected}"
         )
         self.taken(self.sink, fence, bundle)
-        log.last = LastBundle(bundle.sequence, bundle.t_last, bundle.items)
+        log.bundles.append(LastBundle(bundle.sequence, bundle.t_last, bundle.items))
 
 
 class Forgetful(ConsumerSite):
@@ -112,6 +141,10 @@ class Forgetful(ConsumerSite):
     def open(self, fence: Fence, slots: Sequence[Slot]) -> dict[Slot, LastBundle] | None:
         """Nothing is remembered."""
         return {}
+
+    def lose_random(self) -> bool:
+        """There is nothing that it could lose."""
+        return False
 
     def deliver(self, fence: Fence, bundles: Sequence[Bundle]) -> bool:
         """Take them, also from a zombie, also again."""
@@ -171,6 +204,8 @@ class ConsumerPort:
         return SinkFenced(action.fence, action.sink) if last is None else SinkOpened(action.fence, action.sink, last)
 
     def _deliver(self, action: Deliver) -> Event:
+        if lost := self._site.lacks(action.bundles):
+            return SinkFailed(action.fence, action.sink, "corrupt", lost)
         taken = self._site.deliver(action.fence, action.bundles)
         return BundlesAcknowledged(action.fence, action.sink, action.number) if taken else SinkFenced(action.fence, action.sink)
 

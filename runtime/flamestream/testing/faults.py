@@ -60,6 +60,8 @@ class Fault(enum.Enum):
     CONSUMER_SLOW = "a consumer is slow"
     CONSUMER_CRASH = "a consumer dies between taking a delivery and acknowledging it"
     CONSUMER_DUPLICATE = "a delivery reaches the consumer twice"
+    CONSUMER_LOSS = "a consumer loses the last bundles of a slot"
+    FUNCTION_CHANGE = "what a user's function depends on changes"
     SOURCE_REREAD_SLOW = "reading a run again takes long"
     CONTROL_DELAY = "a message between worker and coordinator is late, and all behind it on that connection"
     WORKER_STALL_IN_STEP = "a worker stands still between two actions of one step, then goes on"
@@ -69,13 +71,14 @@ class Fault(enum.Enum):
 SCHEDULED: tuple[Fault, ...] = (
     Fault.LINK_BREAK, Fault.PARTITION, Fault.PARTITION_ONE_WAY, Fault.CONTROL_BREAK, Fault.CONTROL_SILENCE, Fault.WORKER_CRASH,
     Fault.WORKER_PAUSE, Fault.COORDINATOR_CRASH, Fault.COORDINATOR_PAUSE, Fault.SECOND_COORDINATOR, Fault.SPLIT_BRAIN, Fault.CLOCK_JUMP,
-    Fault.JOURNAL_FULL, Fault.STORE_FULL, Fault.STORE_DAMAGE, Fault.SESSION_LOSS,
+    Fault.JOURNAL_FULL, Fault.STORE_FULL, Fault.STORE_DAMAGE, Fault.SESSION_LOSS, Fault.CONSUMER_LOSS, Fault.FUNCTION_CHANGE,
 )  # fmt: skip
 """Those with a moment of their own; the rest are drawn where they can happen."""
 
 _WEIGHT: Mapping[Fault, float] = {
     Fault.WORKER_CRASH: 0.55, Fault.WORKER_PAUSE: 0.35, Fault.COORDINATOR_CRASH: 0.3, Fault.STORE_DAMAGE: 0.05, Fault.CLOCK_SKEW: 0.5,
     Fault.CONTROL_DELAY: 0.4,
+    Fault.CONSUMER_LOSS: 0.05, Fault.FUNCTION_CHANGE: 0.5,
 }  # fmt: skip
 """How likely a seed enables a fault; 0.2 if not named."""
 

@@ -4,8 +4,9 @@ A drawn graph is a chain of stages over payloads `(key, value)`, both str. Every
 becomes depends on everything before it, so an engine that reorders, loses or doubles anything ends with other bytes. Values are
 folded into short digests, so that long chains stay small.
 
-The named ones are the delivery paper's abc/bac example, an inverted index over `fs.Vector`, keys that Python's `==` confuses, and
-two whose functions raise: on certain records, or only in an order that is not the true one.
+The named ones are the delivery paper's abc/bac example, an inverted index over `fs.Vector`, keys that Python's `==` confuses, two
+whose functions raise: on certain records, or only in an order that is not the true one; and one with a function that depends on
+something outside.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from flamestream.model.collections import Vector
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.ids import SinkName
 from flamestream.model.slot import INT32_MIN
+from flamestream.testing.drift import Drift
 
 Payload = tuple[str, str]
 Stage = Callable[[Random, Stream], Stream]
@@ -36,6 +38,8 @@ class SimJob:
     sources: int
     one_partition: bool = False
     """Its meaning needs the records of a front in one order."""
+    drift: Drift | None = None
+    """What its last function depends on."""
 
 
 def digest(text: str) -> str:
@@ -147,7 +151,7 @@ def drawn_job(rng: Random) -> SimJob:
     """Any job."""
     special = rng.random()
     if special < 0.35:
-        return rng.choice([abc_bac, inverted_index, confusing_keys, raises_out_of_order, raises_on_some, two_sinks, twice_across])(rng)
+        return rng.choice(_WITH_A_POINT)(rng)
     return chain(rng)
 
 
@@ -232,6 +236,16 @@ def raises_on_some(rng: Random) -> SimJob:
     return SimJob(graph, rng.choice([DEAD_LETTERS, None]), _record(rng), sources)
 
 
+def drifting(rng: Random) -> SimJob:
+    """Behind all state stands a function that is not deterministic: what it gives depends on when it is called."""
+    drift = Drift()
+    graph, stream, sources = _sources(rng, "drifting")
+    for stage in rng.choice([[scatter, concatenation], [windows], [concatenation, rekey]]):
+        stream = stage(rng, stream)
+    stream.map(drift.marked).sink("out", key=key_of)
+    return SimJob(graph, None, _record(rng), sources, drift=drift)
+
+
 def two_sinks(rng: Random) -> SimJob:
     """One stream, two ways, two consumers."""
     graph, stream, sources = _sources(rng, "two-sinks")
@@ -248,6 +262,11 @@ def twice_across(rng: Random) -> SimJob:
         stream = stage(rng, stream)
     stream.sink("out", key=key_of)
     return SimJob(graph, None, _record(rng), sources)
+
+
+_WITH_A_POINT: tuple[Callable[[Random], SimJob], ...] = (
+    abc_bac, inverted_index, confusing_keys, raises_out_of_order, raises_on_some, two_sinks, twice_across, drifting,
+)  # fmt: skip
 
 
 def _sources(rng: Random, name: str) -> tuple[Graph, Stream, int]:

@@ -40,7 +40,7 @@ class TwoPhases(Invariants):
             return
         before = floor(self._committed.cut if self._committed is not None else START)
         for sink, slot, count in self._oracle.due(manifest.cut):
-            expected, taken = self._oracle.expected(sink, slot), self._taken.get((sink, slot), 0)
+            expected, taken = self._oracle.expected(sink, slot), self._has(sink, slot)
             first = bisect_left(expected.metas, before)
             lacks = (
                 f"epoch {manifest.epoch} is committed at {manifest.cut}, slot {slot} of {sink} has {taken} items, {first} below the last"
@@ -48,9 +48,10 @@ class TwoPhases(Invariants):
             self._world.require(taken >= first, "5 commit", lacks)
             wanted = list(zip(expected.metas[first:count], expected.payloads[first:count], strict=True))
             found = held.pop((sink, slot), [])
-            self._world.require(
-                found == wanted, "5 commit", f"epoch {manifest.epoch} holds {found} for slot {slot} of {sink}, not {wanted}"
+            same = len(found) == len(wanted) and all(
+                one[0] == other[0] and self.same(one[1], other[1]) for one, other in zip(found, wanted, strict=True)
             )
+            self._world.require(same, "5 commit", f"epoch {manifest.epoch} holds {found} for slot {slot} of {sink}, not {wanted}")
         self._world.require(not held, "5 commit", f"epoch {manifest.epoch} holds output that there is not: {held}")
 
     def _held(self, manifest: Manifest) -> dict[tuple[SinkName, Slot], list[tuple[bytes, bytes]]] | None:
@@ -84,7 +85,7 @@ class AtLeastOnce(Invariants):
         expected, key = self._oracle.expected(sink, bundle.slot), (sink, bundle.slot)
         for meta, payload in codec.decode_items(bundle.items):
             place, encoded = bisect_left(expected.metas, meta), codec.encode(payload)
-            there = place < len(expected.metas) and (expected.metas[place], expected.payloads[place]) == (meta, encoded)
+            there = place < len(expected.metas) and expected.metas[place] == meta and self.same(encoded, expected.payloads[place])
             self._world.require(there, "2 prefix", f"{where}: {payload!r} at {meta.hex()} is not the reference's")
             have = self._taken.get(key, 0)
             self._world.require(place <= have, "2 prefix", f"{where}: item {place} came where {have} was next")

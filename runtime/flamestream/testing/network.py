@@ -119,8 +119,8 @@ class Network:
             self._world.after(lasts, self._break, fence, peer, sender, "timed out")
 
     def split(self, is_far: Callable[[WorkerId], bool], lasts: int) -> None:
-        """Silence between those that are far and those that are not, also of lives that begin meanwhile; what was sent arrives at its end, or
-        the links are found broken."""
+        """Silence between the far workers and the others, also those whose lives begin meanwhile. At its end what was sent arrives,
+        or the links are found broken."""
         self._is_far, self._split_until = is_far, self._world.now + lasts
         if self._world.rng.random() < 0.5:
             for sender, peer in [(end.worker, peer) for end in self._living() for peer in sorted(end.peers)]:

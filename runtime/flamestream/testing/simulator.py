@@ -21,7 +21,8 @@ from flamestream.model.ids import Fence, SinkName, WorkerId
 from flamestream.model.time import Timestamp
 from flamestream.testing.cluster import Cluster
 from flamestream.testing.consumers import ConsumerSite, Forgetful
-from flamestream.testing.faults import drawn_faults
+from flamestream.testing.drift import DriftWatch
+from flamestream.testing.faults import Fault, drawn_faults
 from flamestream.testing.graphs import SimJob
 from flamestream.testing.guarantees import OF_GUARANTEE
 from flamestream.testing.invariants import Invariants, told_by
@@ -104,6 +105,8 @@ class _Run:
         self.oracle = oracle
         kind = OF_GUARANTEE.get(plan.guarantee, Invariants)
         self.invariants = kind(self.world, oracle, self.outside.store, plan.worker.credit_runs)
+        if plan.job.drift is not None:
+            self.invariants.drift = DriftWatch(self.world, plan.job.drift)
         self._wire()
         self.cluster = Cluster(self.world, plan, self.outside)
         self.cluster.make_worker = self._make_worker
@@ -179,10 +182,15 @@ class _Run:
             if not self.enabled:
                 self.invariants.all_delivered("the job has failed on a user error")
             world.trace.cover("job.failed on a user error")
+        elif finish.category == "user" and world.trace.coverage[f"fault.{Fault.FUNCTION_CHANGE.name}"]:
+            named = "are not deterministic" in finish.message or "two results for one input" in finish.message
+            world.require(named, "2 prefix", detail)
+            world.trace.cover("job.failed on a function that is not deterministic")
         elif finish.category == "corrupt":
             damaged = any(name in finish.message for name in self.outside.store.damaged)
-            world.require(damaged, "4 snapshot", detail)
-            world.trace.cover("job.ended on a damaged object")
+            lost = any(f"sink {sink!r} has lost data: slot {slot} " in finish.message for sink, slot in self.invariants.lost)
+            world.require(damaged or lost, "4 snapshot", detail)
+            world.trace.cover(f"job.ended on {'lost output' if lost else 'a damaged object'}")
         else:
             raise world.fail("9 liveness", detail)
 
@@ -194,6 +202,7 @@ class _Run:
         outside.store.deleting = invariants.deleting
         for site in outside.consumers.values():
             site.taken = self._bundle_taken
+            site.lost = invariants.bundles_lost
             site.opened = invariants.opened
 
     def _bundle_taken(self, sink: SinkName, fence: Fence, bundle: a.Bundle) -> None:

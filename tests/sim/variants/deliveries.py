@@ -8,6 +8,7 @@ from flamestream.core import messages as msg
 from flamestream.core.actions import Bundle, Deliver
 from flamestream.core.delivery import Delivery
 from flamestream.core.held_outputs import HeldOutputs
+from flamestream.core.recovery import Recovery
 from flamestream.core.snapshot import PendingSnapshot
 from flamestream.core.worker import Worker
 from flamestream.model import payload as codec
@@ -15,6 +16,7 @@ from flamestream.model.meta import Meta
 from flamestream.model.time import START
 from flamestream.testing.consumers import ConsumerPort, ConsumerSite
 from flamestream.testing.faults import Fault
+from flamestream.testing.graphs import drifting
 from sim.variants.variant import BrokenVariant, directed, patch, patched
 
 _opened = Delivery.opened
@@ -106,6 +108,13 @@ def _no_wait(self: HeldOutputs, cut: Any) -> None:
         self._ready[sink].extendleft(reversed(calls))
 
 
+def _not_compared(self: Delivery, last: Any, compare: bool) -> None:
+    """A replay is filtered by what was delivered, and may differ from it."""
+    _opened(self, last, compare)
+    for state in self._slots.values():
+        state.expected.clear()
+
+
 TAKEOVERS = directed(
     Fault.WORKER_CRASH, Fault.CONSUMER_SLOW, rate=0.5, times=6, spacing=1_000, worker={"delivery_items": 1},
     coordinator={"grace_us": 1_000, "workers": 3, "interval_us": 1_000_000}, plan={"workers": 3, "standbys": 0},
@@ -114,6 +123,7 @@ TAKEOVERS = directed(
 LATE_REPLAYS = directed(
     Fault.CONTROL_DELAY, Fault.WORKER_CRASH, rate=0.5, late=["Replay"], coordinator={"interval_us": 5_000}, plan={"standbys": 1}
 )  # fmt: skip
+OUTSIDE_CHANGES = directed(Fault.FUNCTION_CHANGE, Fault.WORKER_CRASH, spacing=2_000, coordinator={"interval_us": 100_000})
 TWO_PHASES = "exactly-once-2pc"
 ZOMBIES = directed(
     Fault.WORKER_PAUSE, Fault.CONSUMER_SLOW, rate=0.2, times=8, spacing=1_000, worker={"heartbeat": 5_000, "delivery_items": 1},
@@ -129,6 +139,12 @@ VARIANTS = [
     ),
     BrokenVariant("t_last per worker", patch(Delivery, opened=_one_t_last), TAKEOVERS),
     BrokenVariant("no fencing at the consumer", patch(ConsumerSite, refuses=lambda self, fence, slot: False), ZOMBIES),
+    BrokenVariant("a replay is not compared with what was delivered", patch(Delivery, opened=_not_compared), OUTSIDE_CHANGES, drifting),
+    BrokenVariant(
+        "the manifest's t_last is not compared with the consumers'",
+        patch(Recovery, _check_outputs=lambda self: None),
+        directed(Fault.CONSUMER_LOSS, Fault.WORKER_CRASH, spacing=2_000, coordinator={"interval_us": 5_000}),
+    ),
     BrokenVariant("bundles recut on retry", patch(ConsumerPort, _send=_recut), directed(Fault.CONSUMER_CRASH, rate=0.5)),
     BrokenVariant("two phases: output leaves with the cut", patch(HeldOutputs, prepare=_at_the_cut), guarantee=TWO_PHASES),
     BrokenVariant("two phases: held output in memory only", patch(HeldOutputs, prepare=_in_memory_only), guarantee=TWO_PHASES),

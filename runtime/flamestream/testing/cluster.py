@@ -205,6 +205,7 @@ class Cluster:
         places = sorted(self.workers)
         self._far = frozenset(self.world.rng.sample(places, self.world.rng.randint(1, len(places) - 1)))
         self._start_coordinator(far=True)
+        lasts = lasts // self.world.rng.choice([1, 1, 8])
         for link in self._links():
             if self._is_far(link.worker.id):
                 link.close()
@@ -212,9 +213,10 @@ class Cluster:
         self.world.after(lasts, self._reunite)
 
     def _reunite(self) -> None:
-        """One coordinator is in charge of all again; the other one does not know yet that it is not."""
+        """One coordinator is in charge of all again, whichever; the other one does not know yet that it is not."""
         if self._far:
-            self._far, self._heads = frozenset(), dict.fromkeys((False, True), self.coordinators[-1])
+            self._far = frozenset()
+            self._heads = dict.fromkeys((False, True), self._heads[self.world.rng.random() < 0.5])
 
     def _strike_links(self, fault: Fault, lasts: int) -> bool:
         """Whether it is a fault of links."""

@@ -7,7 +7,7 @@ import msgspec
 
 from flamestream.core.coordination import DeleteObjects, RecordWritten, WriteManifest
 from flamestream.core.coordinator import Coordinator
-from flamestream.core.epochs import Epochs
+from flamestream.core.epochs import Epochs, Stage
 from flamestream.core.recovery import Recovery
 from flamestream.model.ids import Epoch
 from flamestream.model.meta import Meta, time_of_meta
@@ -33,6 +33,11 @@ DISAGREEING_CLOCKS = directed(
     coordinator={"interval_us": 1_000_000, "workers": 3, "grace_us": 1_000}, plan={"workers": 3},
 )  # fmt: skip
 """Journalled fronts on workers whose clocks are far apart, and no epoch that would cover what was released."""
+DOUBTS = directed(
+    Fault.SPLIT_BRAIN, Fault.STORE_SLOW, rate=0.6, times=15, spacing=1_000,
+    coordinator={"interval_us": 1_000, "discovery_us": 1_000, "grace_us": 60_000, "heartbeat_us": 100_000}, plan={"workers": 4},
+)  # fmt: skip
+"""Halves that part while a manifest is being written, and meet again before that is over."""
 SLOW_SEALS = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, Fault.JOURNAL_SLOW, rate=0.5, times=5, spacing=2_000, journalled=True)
 LATE_APPENDS = directed(Fault.LINK_BREAK, Fault.JOURNAL_FULL, Fault.JOURNAL_SLOW, rate=0.5, times=4, spacing=2_000, journalled=True)
 
@@ -74,6 +79,23 @@ def _bound_of_one(self: Recovery) -> Any:
     """Only the first worker's slots and fronts count."""
     first, cut = self._workers[0], self._manifest.cut if self._manifest else START
     return max(cut, time_of_meta(Meta(self._opened[first].t_last)), self._sealed[first].last)
+
+
+def _bound_without_t_last(self: Recovery) -> Any:
+    """What consumers were given counts for nothing."""
+    cut = self._manifest.cut if self._manifest else START
+    return max([cut, *(answer.last for answer in self._sealed.values())])
+
+
+def _no_doubt(self: Epochs, event: Any) -> None:
+    """The manifest is there, so commit: whatever is being asked of the record."""
+    epoch = self.pending
+    if epoch and epoch.stage is Stage.WRITING and epoch.name == event.name and epoch.cut is not None:
+        epoch.stage = Stage.COMMITTING
+        record = msgspec.structs.replace(
+            self._record(), committed=epoch.number, cut=epoch.cut, manifest=epoch.name, manifest_hash=event.hash, writer=self._nonce
+        )
+        self._keeper.write(record, self._on_stage(self._commit))
 
 
 def _one_is_enough(self: Recovery) -> bool:

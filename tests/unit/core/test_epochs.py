@@ -3,7 +3,7 @@
 import pytest
 
 from flamestream.core import messages as msg
-from flamestream.core.coordination import ManifestFailed, RecordUnknown, WriteManifest, WriteRecord
+from flamestream.core.coordination import ManifestFailed, ReadRecord, RecordUnknown, WriteManifest, WriteRecord
 from flamestream.core.epochs import Epochs
 from flamestream.model.ids import Offset, Partition, SinkName, Slot, WorkerId
 from flamestream.model.time import FrontId, Time
@@ -195,6 +195,23 @@ def test_a_commit_after_a_rival_has_taken_over_does_not_happen() -> None:
     assert rival.record.committed == 0
     assert bench.count(msg.Committed) == 0
     assert bench.outside.deleted == []
+
+
+def test_an_epoch_is_not_committed_while_the_record_is_in_doubt() -> None:
+    """A worker says that it knows a newer attempt, and before the record is read again the manifest is written."""
+    bench = announced().cut(5).accept("a", 5)
+    bench.held.update({WriteManifest, ReadRecord})
+    bench.accept("b", 5)
+    (write,) = bench.pending
+    bench.hear("a", msg.Failed(bench.fence, "fenced", "a sink refused it"))
+    assert [type(action) for action in bench.pending] == [WriteManifest, ReadRecord]
+    bench.say(bench.carry_out(write, force=True))
+    assert bench.record.committed == 0
+    assert bench.last(msg.Abort).epoch == 1
+    assert "in doubt" in bench.status.problems[0]
+    bench.held.clear()
+    bench.say(bench.carry_out(bench.pending.pop(), force=True)).run_for(SECOND, 6)
+    assert bench.record.announced == 2
 
 
 def test_answers_of_another_epoch_or_fence_count_for_nothing() -> None:

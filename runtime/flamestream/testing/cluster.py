@@ -17,7 +17,7 @@ from flamestream.testing.control import ControlLink, break_random, silence_rando
 from flamestream.testing.coordinator_node import CoordinatorNode
 from flamestream.testing.faults import Fault, Moment
 from flamestream.testing.outside import Outside
-from flamestream.testing.settings import MS, Plan
+from flamestream.testing.settings import MS, Plan, edited_coordinator
 from flamestream.testing.worker_node import WorkerNode
 from flamestream.testing.world import World
 
@@ -119,9 +119,17 @@ class Cluster:
         if self.outcome is not None:
             return
         nonce = f"c{len(self.coordinators) + 1}"
+        if self._plan.edited:
+            self._settings = self._edited()
         node = CoordinatorNode(self.world, nonce, self._settings, self._outside, self._finished)
         self.coordinators.append(node)
         self._heads.update(dict.fromkeys((far,) if self._far else (False, True), node))
+
+    def _edited(self) -> c.Settings:
+        """Other intervals, another number of workers; and of slots, which must be refused once the job has begun."""
+        rng, begun = self.world.rng, self._outside.records.record is not None
+        workers, slots = rng.randint(1, self._plan.workers + self._plan.standbys), self._plan.coordinator.slots
+        return replace(edited_coordinator(rng, self._settings), workers=workers, slots=slots * (2 if begun and rng.random() < 0.1 else 1))
 
     def watch(self) -> None:
         """Called now and then: a coordinator that is gone is replaced."""
@@ -135,6 +143,9 @@ class Cluster:
         self.world.trace.cover(f"coordinator.{finish.outcome}")
         if finish.outcome == "fenced":
             return
+        if "slots" in finish.message and node.settings.slots != self._plan.coordinator.slots:
+            self.world.trace.cover("coordinator.refused other slots")
+            return  # the edit is taken back, and the job goes on
         if finish.outcome in ("stopped", "drained"):
             # watch() starts the job again, perhaps with another number of workers: no output byte may change by it (invariant 7)
             places = self._plan.workers + self._plan.standbys
@@ -238,6 +249,8 @@ class Cluster:
         match fault:
             case Fault.JOURNAL_FULL:
                 outside.journals.fill_random(lasts)
+            case Fault.JOURNAL_DAMAGE:
+                outside.journals.damage_random()
             case Fault.STORE_FULL:
                 outside.store.fill(lasts)
             case Fault.STORE_DAMAGE:

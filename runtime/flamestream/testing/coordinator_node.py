@@ -36,12 +36,14 @@ class CoordinatorNode(Process):
         super().__init__(world, nonce, outside.turn)
         self.links: dict[WorkerId, ControlLink] = {}
         self.status: c.Status | None = None
+        self.settings = settings
         self.session_lost_until = 0
         self.core = Coordinator(settings, "secret", nonce)
         self._outside = outside
         self._finished = finished
         self._alarm = 0
         self._recovered = False
+        self._asked = False
         self.post(c.Woken())
 
     def step(self, now: Timestamp, events: Sequence[c.Event]) -> Sequence[c.Action]:
@@ -92,9 +94,9 @@ class CoordinatorNode(Process):
         """What concerns the job record and the object store."""
         match action:
             case c.ReadRecord():
-                self._ask(self._outside.records.read)
+                self._ask(lambda answer: self._outside.records.read(self.name, answer))
             case c.WriteRecord():
-                self._ask(lambda answer: self._outside.records.compare_and_set(action.record, action.version, answer))
+                self._ask(lambda answer: self._outside.records.compare_and_set(self.name, action.record, action.version, answer))
                 if self.world.hits(Fault.COORDINATOR_PAUSE_AT_WRITE):
                     self.pause(self.world.between(1_000, 150_000))
             case c.WriteManifest():
@@ -115,11 +117,17 @@ class CoordinatorNode(Process):
             self.post(c.Woken())
 
     def _ask(self, request: Callable[[Callable[[c.Event], None]], None]) -> None:
-        """Of the job record. Without a session nothing gets through."""
+        """Of the job record, one request at a time. Without a session nothing gets through."""
+        self.world.require(not self._asked, "8 bounds", f"{self.name} asks for the job record before the last answer is there")
+        self._asked = True
         if self.world.now < self.session_lost_until:
-            self.post_later(self.session_lost_until - self.world.now, c.RecordUnknown("session expired"))
+            self.world.after(self.session_lost_until - self.world.now, self._answered, c.RecordUnknown("session expired"))
         else:
-            request(self.post)
+            request(self._answered)
+
+    def _answered(self, event: c.Event) -> None:
+        self._asked = False
+        self.post(event)
 
     def _write(self, action: c.WriteManifest) -> None:
         data = msgspec.msgpack.encode(action.manifest)

@@ -45,16 +45,21 @@ class Fault(enum.Enum):
     CLOCK_JUMP = "a worker's clock jumps"
     CLOCK_SKEW = "workers' clocks differ"
     JOURNAL_SLOW = "a journal takes long"
+    JOURNAL_ANSWER_LOST = "a journal does what it is asked for, and the answer is lost"
+    JOURNAL_DAMAGE = "an entry of a journal changes"
     JOURNAL_FULL = "a journal's disk is full for a while"
     STORE_ERROR_AFTER_SUCCESS = "the store stores and answers with an error"
     STORE_TIMEOUT = "the store does not answer, and does nothing"
     STORE_LATE_WRITE = "the store does not answer, and writes much later"
     STORE_TORN_UPLOAD = "an upload stops in the middle"
     STORE_STALE_LISTING = "a listing lacks new objects"
+    STORE_DELETE_LATE = "an object is deleted much later"
+    STORE_DELETE_FAILED = "an object that should go stays"
     STORE_DAMAGE = "an object's bytes change"
     STORE_SLOW = "the store is slow"
     STORE_FULL = "the store is full for a while"
     RECORD_UNKNOWN = "the job record is written but the answer is lost"
+    RECORD_STALE = "a read of the job record gives an older one"
     RECORD_AWAY = "the cluster state does not answer"
     SESSION_LOSS = "the coordinator's session is lost"
     CONSUMER_SLOW = "a consumer is slow"
@@ -71,14 +76,15 @@ class Fault(enum.Enum):
 SCHEDULED: tuple[Fault, ...] = (
     Fault.LINK_BREAK, Fault.PARTITION, Fault.PARTITION_ONE_WAY, Fault.CONTROL_BREAK, Fault.CONTROL_SILENCE, Fault.WORKER_CRASH,
     Fault.WORKER_PAUSE, Fault.COORDINATOR_CRASH, Fault.COORDINATOR_PAUSE, Fault.SECOND_COORDINATOR, Fault.SPLIT_BRAIN, Fault.CLOCK_JUMP,
-    Fault.JOURNAL_FULL, Fault.STORE_FULL, Fault.STORE_DAMAGE, Fault.SESSION_LOSS, Fault.CONSUMER_LOSS, Fault.FUNCTION_CHANGE,
+    Fault.JOURNAL_FULL, Fault.JOURNAL_DAMAGE, Fault.STORE_FULL, Fault.STORE_DAMAGE, Fault.SESSION_LOSS, Fault.CONSUMER_LOSS,
+    Fault.FUNCTION_CHANGE,
 )  # fmt: skip
 """Those with a moment of their own; the rest are drawn where they can happen."""
 
 _WEIGHT: Mapping[Fault, float] = {
     Fault.WORKER_CRASH: 0.55, Fault.WORKER_PAUSE: 0.35, Fault.COORDINATOR_CRASH: 0.3, Fault.STORE_DAMAGE: 0.05, Fault.CLOCK_SKEW: 0.5,
     Fault.CONTROL_DELAY: 0.4,
-    Fault.CONSUMER_LOSS: 0.05, Fault.FUNCTION_CHANGE: 0.5,
+    Fault.JOURNAL_DAMAGE: 0.05, Fault.CONSUMER_LOSS: 0.05, Fault.FUNCTION_CHANGE: 0.5,
 }  # fmt: skip
 """How likely a seed enables a fault; 0.2 if not named."""
 
@@ -87,6 +93,7 @@ _RATE: Mapping[Fault, float] = {
     Fault.COORDINATOR_CRASH_IN_STEP: 0.02, Fault.COORDINATOR_PAUSE_AT_WRITE: 0.1,
     Fault.JOURNAL_SLOW: 0.1, Fault.STORE_ERROR_AFTER_SUCCESS: 0.2, Fault.STORE_TIMEOUT: 0.15,
     Fault.STORE_LATE_WRITE: 0.15, Fault.STORE_TORN_UPLOAD: 0.15, Fault.STORE_STALE_LISTING: 0.5, Fault.STORE_SLOW: 0.3,
+    Fault.STORE_DELETE_LATE: 0.5, Fault.STORE_DELETE_FAILED: 0.5, Fault.RECORD_STALE: 0.3, Fault.JOURNAL_ANSWER_LOST: 0.1,
     Fault.RECORD_UNKNOWN: 0.15, Fault.RECORD_AWAY: 0.15, Fault.CONSUMER_SLOW: 0.15, Fault.CONSUMER_CRASH: 0.1,
     Fault.CONSUMER_DUPLICATE: 0.15, Fault.SOURCE_REREAD_SLOW: 0.2, Fault.CLOCK_SKEW: 1.0,
     Fault.CONTROL_DELAY: 0.7, Fault.WORKER_STALL_IN_STEP: 0.01, Fault.COORDINATOR_STALL_IN_STEP: 0.05,

@@ -44,11 +44,10 @@ _manifests = msgspec.msgpack.Decoder(Manifest)
 class Invariants:
     """All of them, for one run."""
 
-    def __init__(self, world: World, oracle: Oracle, store: Store, credit_runs: int) -> None:
+    def __init__(self, world: World, oracle: Oracle, store: Store) -> None:
         self._world = world
         self._oracle = oracle
         self._store = store
-        self._credit_runs = credit_runs
         self._taken: dict[tuple[SinkName, Slot], int] = {}
         self._opened: dict[tuple[SinkName, Slot], Fence] = {}
         self._told: dict[Fence, Time] = {}
@@ -56,6 +55,8 @@ class Invariants:
         self._committed: Manifest | None = None
         self._committed_name = ""
         self._rows: dict[str, list[Row]] = {}
+        self._credit = 0
+        """The greatest of any worker."""
         self._unseen: set[tuple[SinkName, Slot]] = set()
         """Slots whose consumer has lost data, and was not opened since: nobody can know yet."""
         self.lost: set[tuple[SinkName, Slot]] = set()
@@ -185,6 +186,8 @@ class Invariants:
         if old is None:
             return
         world = self._world
+        before, now = len(old.layout.owners), len(new.layout.owners)
+        world.require(before == now, "2 prefix", f"the job goes on with {now} slots, and consumers know its output by {before}")
         world.require(new.attempt >= old.attempt, "6 fence", f"the record goes from attempt {old.attempt} to {new.attempt}")
         world.require(new.announced >= old.announced, "5 commit", f"epoch numbers go back from {old.announced} to {new.announced}")
         world.require((new.committed, new.cut) >= (old.committed, old.cut), "5 commit", f"epoch {new.committed} after {old.committed}")
@@ -264,13 +267,14 @@ class Invariants:
     def look_into(self, workers: Sequence[Worker]) -> None:
         """Released and not acknowledged: no more runs of a front than it has credit for, apart from those that the journal replays."""
         replayed: dict[tuple[Fence, FrontId], int] = {}
+        credit = self._credit = max([self._credit, *(worker._settings.credit_runs for worker in workers)])
         for worker in workers:
             for front, entries in worker._fronts._sealed.items():
                 replayed[worker.fence, front] = len(entries)
         for worker in workers:
             for front, times in _waiting_runs(worker).items():
-                most = self._credit_runs + 1 + replayed.get((worker.fence, front), 0)
-                much = f"{len(times)} runs of front {front} wait at {worker.me} for a consumer, its credit is {self._credit_runs}"
+                most = credit + 1 + replayed.get((worker.fence, front), 0)
+                much = f"{len(times)} runs of front {front} wait at {worker.me} for a consumer, the greatest credit is {credit}"
                 self._world.require(len(times) <= most, "8 bounds", much)
 
 

@@ -2,7 +2,8 @@
 
 An append becomes durable some time after it was asked for, in order; a seal fixes which entries of older fences count: those that
 were durable at that moment, for ever. What a zombie appends later never counts. A full disk fails appends for a while: the writer is
-told, the entries stay queued in order, and become durable when there is room.
+told, the entries stay queued in order, and become durable when there is room. An answer may be lost: then the same is asked again, and
+done already. An entry may be damaged: whoever seals the journal and needs it says so, and the data is lost.
 
 Keeps a full history besides, which no trim shortens, as the oracle of what has entered.
 """
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from flamestream.core.actions import Append, SealJournal, TrimJournal
-from flamestream.core.events import Entry, Event, JournalAppended, JournalFailed, JournalSealed
+from flamestream.core.events import Entry, Event, JournalAppended, JournalFailed, JournalSealed, SourceFailed
 from flamestream.model.ids import NO_FENCE, Fence
 from flamestream.model.time import FrontId, Time
 from flamestream.testing.faults import Fault
@@ -31,6 +32,8 @@ class Log:
     history: list[Entry] = field(default_factory=list)
     trimmed: Time = Time(0)
     full_until: int = 0
+    damaged: set[Time] = field(default_factory=set)
+    """Entries that nobody can read any more."""
 
 
 @dataclass(slots=True)
@@ -90,8 +93,16 @@ class Journals:
             self.logs[front].full_until = self.world.now + lasts
             self.world.faults.happened(Fault.JOURNAL_FULL)
 
+    def damage_random(self) -> None:
+        """One entry that is still kept is not what was written."""
+        kept = [(front, entry.time) for front, log in sorted(self.logs.items()) for entry in log.entries]
+        if kept:
+            front, time = self.world.rng.choice(kept)
+            self.logs[front].damaged.add(time)
+            self.world.faults.happened(Fault.JOURNAL_DAMAGE)
+
     def heal(self) -> None:
-        """There is room again."""
+        """There is room again. Damage stays."""
         for log in self.logs.values():
             log.full_until = 0
 
@@ -135,8 +146,22 @@ class JournalPort:
         return usual * 20 if self._world.hits(Fault.JOURNAL_SLOW) else usual
 
     def _seal(self, action: SealJournal) -> None:
-        if self._alive and (entries := self._journals.seal(action.front, action.fence, action.cut)) is not None:
-            self._world.after(self._world.between(0, self._journals.delay), self._say, JournalSealed(action.fence, action.front, entries))
+        if not self._alive:
+            return
+        entries = self._journals.seal(action.front, action.fence, action.cut)
+        if entries is None:
+            self._say(JournalFailed(action.fence, action.front, "a newer attempt has sealed it"))
+        elif self._world.hits(Fault.JOURNAL_ANSWER_LOST):
+            self._say(JournalFailed(action.fence, action.front, "no answer; it is tried again"))
+            self._world.after(20 * self._delay(), self._seal, action)
+        else:
+            self._world.after(self._world.between(0, self._journals.delay), self._say, self._sealed(action, entries))
+
+    def _sealed(self, action: SealJournal, entries: list[Entry]) -> Event:
+        damaged = self._journals.logs[action.front].damaged
+        if any(entry.time in damaged for entry in entries):
+            return SourceFailed(action.fence, action.front, "corrupt", f"{name_of_journal(action.front)} is damaged")
+        return JournalSealed(action.fence, action.front, entries)
 
     def _flush(self, front: FrontId, writer: _Writer) -> None:
         """Some of the queue becomes durable, and its newest time is reported."""
@@ -150,6 +175,11 @@ class JournalPort:
         count = self._world.between(1, len(writer.queue) + 1)
         batch, writer.queue = writer.queue[:count], writer.queue[count:]
         written = [(fence, entry) for fence, entry in batch if self._journals.write(front, fence, entry)]
+        if written and self._world.hits(Fault.JOURNAL_ANSWER_LOST):
+            self._say(JournalFailed(written[-1][0], front, "no answer; it is tried again"))
+            writer.queue[:0] = batch
+            self._world.after(20 * self._delay(), self._flush, front, writer)
+            return
         if written:
             fence, newest = written[-1]
             self._world.after(self._world.between(0, self._journals.delay), self._say, JournalAppended(fence, front, newest.time))
@@ -160,3 +190,8 @@ class JournalPort:
     def _say(self, event: Event) -> None:
         if self._alive:
             self._post(event)
+
+
+def name_of_journal(front: FrontId) -> str:
+    """For people."""
+    return f"journal of front {front}"

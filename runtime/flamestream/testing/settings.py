@@ -34,6 +34,8 @@ class Plan:
     encode: bool
     stop_at: int | None
     """When somebody stops the job, to start it again a little later."""
+    edited: bool = False
+    """Its settings are edited now and then: each new process has others than the last."""
     guarantee: str = "exactly-once"
 
 
@@ -44,16 +46,32 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
     sites = _sites(rng, job, heal_at)
     slots, workers = rng.choice([4, 8, 8, 16]), rng.choice([1, 2, 3, 4, 4])
     fronts = tuple(FrontSettings(site.front, _source(job, site.front), site.timed, site.run_length, site.replayable) for site in sites)
-    worker = WorkerSettings(
-        job="sim", slots=slots, fronts=fronts, python="sim", dead_letter=job.dead_letter, credit_runs=rng.choice([2, 5, 20, 1000]),
-        credit_bytes=rng.choice([60, 400, 8 << 20]),
-        delivery_items=rng.choice([1, 3, 50, 8192]), heartbeat=20 * MS, slice_size=rng.choice([1, 4, 128]), debug=rng.random() < 0.03,
-        slice_bytes=rng.choice([30, 64 << 10]), upload_bytes=rng.choice([1, 40, 64 << 20]),
-    )  # fmt: skip
+    worker = edited_worker(rng, WorkerSettings(
+        job="sim", slots=slots, fronts=fronts, python="sim", dead_letter=job.dead_letter, heartbeat=20 * MS, debug=rng.random() < 0.03,
+    ))  # fmt: skip
     return Plan(
         job, sites, worker, _coordinator(rng, job, worker, workers), workers, standbys=rng.choice([0, 0, 1, 2]),
         delay=rng.choice([50, 100, 100, 300]), turn=rng.choice([20, 100, 300]), heal_at=heal_at, encode=rng.random() < 0.1,
-        stop_at=rng.randint(EPOCH_START, heal_at) if rng.random() < 0.15 else None,
+        stop_at=rng.randint(EPOCH_START, heal_at) if rng.random() < 0.15 else None, edited=rng.random() < 0.2,
+    )  # fmt: skip
+
+
+def edited_worker(rng: Random, settings: WorkerSettings) -> WorkerSettings:
+    """The same job with other limits."""
+    return replace(
+        settings, credit_runs=rng.choice([2, 5, 20, 1000]), credit_bytes=rng.choice([60, 400, 8 << 20]),
+        delivery_items=rng.choice([1, 3, 50, 8192]), slice_size=rng.choice([1, 4, 128]), slice_bytes=rng.choice([30, 64 << 10]),
+        upload_bytes=rng.choice([1, 40, 64 << 20]),
+    )  # fmt: skip
+
+
+def edited_coordinator(rng: Random, settings: Settings) -> Settings:
+    """The same job with other intervals and patience."""
+    patient = rng.random() < 0.2  # as users have it: no shorter than it really is
+    return replace(
+        settings, interval_us=settings.interval_us and rng.choice([5, 10, 25, 60]) * MS, heartbeat_us=rng.choice([50, 70, 100]) * MS,
+        stuck_us=rng.choice([60, 120]) * MS, grace_us=rng.choice([5, 20, 50]) * MS, rebalance=rng.random() < 0.7,
+        discovery_us=2_000 * MS if patient else 40 * MS, settle_us=1_000 * MS if patient else 20 * MS,
     )  # fmt: skip
 
 
@@ -78,13 +96,11 @@ def promising(guarantee: str, direct: Adjust | None = None) -> Adjust:
 
 
 def _coordinator(rng: Random, job: SimJob, worker: WorkerSettings, workers: int) -> Settings:
-    return Settings(
+    return edited_coordinator(rng, Settings(
         job="sim", graph=job.graph.identity, python="sim", workers=workers, fronts=len(worker.fronts), slots=worker.slots,
-        interval_us=rng.choice([5, 10, 25, 60]) * MS, epoch_timeout_us=150 * MS, heartbeat_us=rng.choice([50, 70, 100]) * MS,
-        stuck_us=rng.choice([60, 120]) * MS, grace_us=rng.choice([5, 20, 50]) * MS, discovery_us=40 * MS, gather_us=80 * MS,
-        rebalance=rng.random() < 0.7, rebalance_pause_us=60 * MS, warm_us=80 * MS, retry_us=3 * MS, last_epoch_us=150 * MS,
+        epoch_timeout_us=150 * MS, gather_us=80 * MS, rebalance_pause_us=60 * MS, warm_us=80 * MS, retry_us=3 * MS, last_epoch_us=150 * MS,
         drain_us=200 * MS, failures=1000, calm_us=100 * MS,
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def _source(job: SimJob, front: FrontId) -> SourceName:

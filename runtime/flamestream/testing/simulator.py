@@ -11,7 +11,7 @@ Does not: search (swarm.py), or simulate the shells: TCP, ZooKeeper, S3 and Spar
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from flamestream.core import actions as a
@@ -26,13 +26,13 @@ from flamestream.testing.faults import Fault, drawn_faults
 from flamestream.testing.graphs import SimJob
 from flamestream.testing.guarantees import OF_GUARANTEE
 from flamestream.testing.invariants import Invariants, told_by
-from flamestream.testing.journals import Journals
+from flamestream.testing.journals import Journals, name_of_journal
 from flamestream.testing.network import Network
 from flamestream.testing.oracle import Oracle
 from flamestream.testing.outside import Outside
 from flamestream.testing.process import Charge
 from flamestream.testing.records import Records
-from flamestream.testing.settings import LIVENESS_LIMIT, MS, Adjust, Plan, drawn_plan
+from flamestream.testing.settings import LIVENESS_LIMIT, MS, Adjust, Plan, drawn_plan, edited_worker
 from flamestream.testing.stores import Store
 from flamestream.testing.trace import Trace
 from flamestream.testing.worker_node import WorkerNode
@@ -104,7 +104,7 @@ class _Run:
         oracle = Oracle(self.world, plan.job.graph, plan.sites, sources, plan.worker.slots, plan.worker.dead_letter)
         self.oracle = oracle
         kind = OF_GUARANTEE.get(plan.guarantee, Invariants)
-        self.invariants = kind(self.world, oracle, self.outside.store, plan.worker.credit_runs)
+        self.invariants = kind(self.world, oracle, self.outside.store)
         if plan.job.drift is not None:
             self.invariants.drift = DriftWatch(self.world, plan.job.drift)
         self._wire()
@@ -187,12 +187,22 @@ class _Run:
             world.require(named, "2 prefix", detail)
             world.trace.cover("job.failed on a function that is not deterministic")
         elif finish.category == "corrupt":
-            damaged = any(name in finish.message for name in self.outside.store.damaged)
-            lost = any(f"sink {sink!r} has lost data: slot {slot} " in finish.message for sink, slot in self.invariants.lost)
-            world.require(damaged or lost, "4 snapshot", detail)
-            world.trace.cover(f"job.ended on {'lost output' if lost else 'a damaged object'}")
+            loss = self._named_loss(finish.message)
+            world.require(bool(loss), "4 snapshot", detail)
+            world.trace.cover(f"job.ended on {loss}")
         else:
             raise world.fail("9 liveness", detail)
+
+    def _named_loss(self, message: str) -> str:
+        """Which of the things that are really lost the message names; "" for none."""
+        journals, outside = self.outside.journals.logs, self.outside
+        if any(name in message for name in outside.store.damaged):
+            return "a damaged object"
+        if any(f"{name_of_journal(front)} is damaged" in message and log.damaged for front, log in journals.items()):
+            return "a damaged journal"
+        if any(f"sink {sink!r} has lost data: slot {slot} " in message for sink, slot in self.invariants.lost):
+            return "lost output"
+        return ""
 
     def _wire(self) -> None:
         """Show the invariants what happens outside."""
@@ -211,7 +221,8 @@ class _Run:
             self._timing.taken(self.world.now, sink, bundle)
 
     def _make_worker(self, me: WorkerId, ended: Callable[[WorkerNode], None]) -> WorkerNode:
-        node = _WatchedWorker(self.world, me, self.plan, self.outside, ended, self._parts, self.invariants)
+        plan = replace(self.plan, worker=edited_worker(self.world.rng, self.plan.worker)) if self.plan.edited else self.plan
+        node = _WatchedWorker(self.world, me, plan, self.outside, ended, self._parts, self.invariants)
         node.charge = None if self._timing is None else self._timing.charge
         return node
 

@@ -70,7 +70,15 @@ class Store:
             self.world.after(self._time(), lambda: answer(self.objects.get(name, StoreError(f"there is no object {name}", corrupt=True))))
 
     def delete(self, name: str) -> None:
-        """At once."""
+        """At once, or late, or not at all: nobody waits for it."""
+        if self.world.hits(Fault.STORE_DELETE_FAILED):
+            return
+        if self.world.hits(Fault.STORE_DELETE_LATE):
+            self.world.after(self._time() * self.world.between(5, 200), self._delete, name)
+        else:
+            self._delete(name)
+
+    def _delete(self, name: str) -> None:
         self.deleting(name)
         self.objects.pop(name, None)
 

@@ -58,7 +58,7 @@ _progress = Coordinator._progress
 _write = Records._write
 
 
-def _two_records(self: Records, record: Any, version: Any, answer: Any) -> None:
+def _two_records(self: Records, writer: str, record: Any, version: Any, answer: Any) -> None:
     """Attempt and commit pointer apart: a commit does not see that the attempt has moved on."""
     current = self.record
     if current is not None and version != self.version and record.committed > current.committed:
@@ -68,11 +68,11 @@ def _two_records(self: Records, record: Any, version: Any, answer: Any) -> None:
                 current, committed=record.committed, cut=record.cut, manifest=record.manifest, manifest_hash=record.manifest_hash
             ),
         )
-        self.record = record
-        self.version = (self.version or 0) + 1
+        self.record, self.version = record, len(self._past)
+        self._past.append(record)
         self._later(answer, RecordWritten(self.version))
     else:
-        _write(self, record, version, answer)
+        _write(self, writer, record, version, answer)
 
 
 def _bound_of_one(self: Recovery) -> Any:

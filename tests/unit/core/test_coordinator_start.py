@@ -50,6 +50,24 @@ def test_sealing_waits_for_all_to_have_opened_and_replay_for_all_to_have_sealed(
     assert bench.status.phase == "running"
 
 
+@pytest.mark.parametrize("committed", [False, True])
+def test_other_slots_are_refused_before_the_first_commit_too(committed: bool) -> None:
+    """Consumers know what they were given by the slots that the job began with."""
+    before = running("a", "b", slots=4)
+    if committed:
+        before.epoch(5)
+    bench = Bench(before.outside, "n2", slots=8, discovery_us=0).say().connect("a", "b")
+    assert (bench.finish.outcome, bench.finish.category) == ("failed", "user")
+    assert "4 slots" in bench.finish.message
+    assert len(bench.record.layout.owners) == 4
+
+
+def test_a_job_without_a_guarantee_may_get_other_slots() -> None:
+    before = running("a", "b", slots=4, interval_us=None)
+    bench = Bench(before.outside, "n2", slots=8, discovery_us=0, interval_us=None).say().connect("a", "b")
+    assert len(bench.record.layout.owners) == 8
+
+
 def test_the_bound_is_above_all_that_was_released_or_journalled() -> None:
     released, journalled = time_of(Timestamp(50), 0), time_of(Timestamp(70), 0)
     bench = Bench().say().connect("a", "b")
@@ -204,7 +222,7 @@ def test_a_second_start_resumes_from_the_manifest() -> None:
 
 @pytest.mark.parametrize(
     ("change", "word"),
-    [({"graph": "h"}, "graph"), ({"slots": 8}, "slots"), ({"python": "3.12"}, "Python"), ({"job": "k"}, "job")],
+    [({"graph": "h"}, "graph"), ({"python": "3.12"}, "Python"), ({"job": "k"}, "job")],
 )
 def test_a_manifest_of_another_job_is_an_error_that_names_it(change: dict[str, object], word: str) -> None:
     old = running().epoch(5)

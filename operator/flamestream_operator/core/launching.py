@@ -20,7 +20,7 @@ def launch_of(
     from_config_map = plan.spec.application.config_map and want.app_digest
     return Launch(
         job=seen.job, spec=plan.spec, application=application, number=number, tasks=tasks, run=status.run.number,
-        image=plan.image, pull_policy=plan.spec.image_pull_policy if plan.spec.image else seen.site.pull_policy,
+        image=plan.image, pull_policy=plan.spec.image_pull_policy or ("IfNotPresent" if plan.spec.image else seen.site.pull_policy),
         coordinator=seen.site.coordinator, zookeeper=plan.zookeeper,
         avoid=tuple(sorted(suspects(seen))),
         app_config_map=names.application_copy(seen.name, want.app_digest) if from_config_map else "",

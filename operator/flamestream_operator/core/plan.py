@@ -82,6 +82,8 @@ def needs_config_map(spec: dict[str, Any]) -> str:
 
 
 def _runs_here(spec: Spec, site: Site) -> None:
+    if spec.guarantee == "micro-batch":
+        raise ManifestError("spec.guarantee: micro-batch is a runner of one machine (`flamestream run`): here choose another guarantee")
     if not spec.checkpoint.store.startswith("s3://"):
         raise ManifestError("spec.checkpoint.store: in a cluster the store is s3://bucket/prefix")
     if spec.zookeeper is not None and spec.zookeeper.servers != site.zookeeper:
@@ -98,13 +100,10 @@ def _journal_survives(spec: Spec) -> None:
     """A lost node must not take what the guarantee rests on."""
     if spec.guarantee == "none":
         return
-    for name, source in spec.sources.items():
-        try:
-            timed = sources.describe(source, f"spec.sources.{name}").timed
-        except FlameStreamError as error:
-            raise ManifestError(str(error)) from error
-        if timed:
-            continue
+    timed = {name: _is_timed(source, f"spec.sources.{name}") for name, source in spec.sources.items()}
+    if spec.journal is not None and all(timed.values()):
+        raise ManifestError("spec.journal: no source of this job needs a journal: remove it")
+    for name in (name for name, one in timed.items() if not one):
         if spec.journal is None:
             raise ManifestError(f"spec.sources.{name}: this source needs a journal under {spec.guarantee}: add spec.journal")
         problem = _weakness(spec)
@@ -114,6 +113,13 @@ def _journal_survives(spec: Spec) -> None:
                 "zookeeper://, or name a topic instead (kafka: {topic: NAME}), or mount a shared volume (persistentVolumeClaim, nfs, csi) "
                 "with pods.volumes, or say journal.shared: true if the folder is one on all nodes, or choose guarantee: none"
             )
+
+
+def _is_timed(source: object, place: str) -> bool:
+    try:
+        return sources.describe(source, place).timed
+    except FlameStreamError as error:
+        raise ManifestError(str(error)) from error
 
 
 def _weakness(spec: Spec) -> str:

@@ -51,6 +51,18 @@ def job() -> Schema:
     ]
     properties["journal"]["x-kubernetes-validations"] = [
         _rule("has(self.folder) != has(self.kafka)", "the journal is either in a folder (or zookeeper://) or in a topic: folder or kafka"),
+        _rule(
+            "(has(self.folder) && self.folder != 'zookeeper://') || (self.fsync && !self.shared)",
+            "fsync and shared are of a folder: remove the lines (ZooKeeper's and the brokers' own settings decide when they write)",
+        ),
+    ]
+    properties["workers"]["properties"]["resources"]["x-kubernetes-validations"] = [
+        _rule(
+            "!has(self.requests) || !('memory' in self.requests) || !has(self.limits) || !('memory' in self.limits)"
+            " || self.requests['memory'] == self.limits['memory']",
+            "Spark gives a worker one amount of memory, as request and limit: remove requests.memory, limits.memory counts",
+            ".requests",
+        ),
     ]
     properties["workers"]["x-kubernetes-validations"] = [
         _rule("self.slots == oldSelf.slots", "slots are fixed for the life of a job: make a new job to change them", ".slots"),
@@ -99,6 +111,11 @@ def _job_rules() -> list[Schema]:
         _rule(
             "self.guarantee == oldSelf.guarantee || has(self.upgrade)",
             "another guarantee changes what has been promised: set upgrade.strategy as well",
+            ".guarantee",
+        ),
+        _rule(
+            "self.guarantee != 'micro-batch'",
+            "micro-batch is a runner of one machine (`flamestream run`): here choose another guarantee",
             ".guarantee",
         ),
         _rule(

@@ -3,13 +3,14 @@
 Does not: know any kind.
 """
 
+import json
 from typing import Any
 
 from msgspec import inspect
 
 from flamestream.adapters import sinks, sources
 from flamestream.model.errors import FlameStreamError
-from flamestream_operator.crd.schema import Schema
+from flamestream_operator.crd.schema import Schema, schema_of
 
 
 def sources_schema() -> Schema:
@@ -33,11 +34,22 @@ def _mapping(kinds: dict[str, type[Any]], what: str, text: str) -> Schema:
 
 
 def _kind(kind: type[Any], text: str) -> Schema:
-    """One kind. Its fields are listed where the adapter's struct has plain ones; the rest is checked by the operator."""
-    described = inspect.type_info(kind)
-    assert isinstance(described, inspect.StructType), f"{kind} is a struct"
+    """One kind, with every field of the adapter's struct.
+
+    Defaults are told and not filled in: what a user has not written is not in the object, so a job is not changed by a new version's
+    defaults. A field that is not there is kept, for the operator to refuse with the names that are.
+    """
+    schema = _told(schema_of(kind))
     first = (kind.__doc__ or text).strip().partition("\n\n")[0]
-    return {"type": "object", "description": " ".join(first.split()), "x-kubernetes-preserve-unknown-fields": True}
+    return {**schema, "description": " ".join(first.split()), "x-kubernetes-preserve-unknown-fields": True}
+
+
+def _told(schema: Schema) -> Schema:
+    """The same with each default in its field's text."""
+    told: Schema = {key: _told(value) if isinstance(value, dict) else value for key, value in schema.items() if key != "default"}
+    if "default" in schema and isinstance(schema.get("description"), str):
+        told["description"] = f"{schema['description']} Default: {json.dumps(schema['default'])}."
+    return told
 
 
 def unfenced_kinds() -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from flamestream.cli.manifest import Spec
+from flamestream.cli.manifest_cluster import Resources
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import APPLICATION, CONNECTED, JOB, LAUNCH, ROLE, Object, labels, metadata, owner, pod_labels
 from flamestream_operator.objects.quantities import memory_of
@@ -98,9 +99,10 @@ def build_driver_pod(launch: Launch) -> Object:
 def build_executor_template(launch: Launch) -> Object:
     """What Spark makes executors from."""
     meta = {"labels": pod_labels(launch.name, launch.application, launch.number, "worker")}
-    container = {
+    container: Object = {
         "name": "executor",
         "env": [*launch.spec.pods.env],
+        "resources": _others(launch.spec.workers.resources),
         "securityContext": dict(_CONTAINER_SECURITY),
         "volumeMounts": _mounts(launch),
         "lifecycle": _before_stop("sleep", str(HAND_OVER)),
@@ -116,14 +118,11 @@ def build_trial_pod(launch: Launch) -> Object:
     pod = build_executor_template(launch)
     name = names.trial(launch.name, launch.number)
     pod["metadata"] |= {"name": name, "namespace": launch.namespace}
-    resources = launch.spec.workers.resources
+    asked = launch.spec.workers.resources
     memory = {"memory": str(worker_memory(launch.spec))}
-    cpu = resources.requests.get("cpu", "100m")
-    pod["spec"]["containers"][0] |= {
-        "image": launch.image,
-        "args": ["executor"],
-        "resources": {"requests": {"cpu": cpu, **memory}, "limits": {**_resources(resources).get("limits", {}), **memory}},
-    }
+    container = pod["spec"]["containers"][0]
+    requests = {**container["resources"].get("requests", {}), "cpu": asked.requests.get("cpu", "100m"), **memory}
+    container |= {"image": launch.image, "args": ["executor"], "resources": {"requests": requests, "limits": {**asked.limits, **memory}}}
     return pod | {"spec": {**pod["spec"], "restartPolicy": "Never"}}
 
 
@@ -240,7 +239,16 @@ def _downward() -> list[Object]:
     return [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()]
 
 
-def _resources(resources: Any) -> Object:
+def _others(resources: Resources) -> Object:
+    """What Spark leaves as the template has it: all but processor and memory, which it is told by settings of its own."""
+    kept = {
+        kind: {name: amount for name, amount in given.items() if name not in ("cpu", "memory")}
+        for kind, given in _resources(resources).items()
+    }
+    return {kind: given for kind, given in kept.items() if given}
+
+
+def _resources(resources: Resources) -> Object:
     return {key: dict(value) for key, value in (("requests", resources.requests), ("limits", resources.limits)) if value}
 
 

@@ -21,7 +21,9 @@ class Connector(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """A class (`module:Class`) and its settings."""
 
     cls: str
+    """module:Class, beside the application's file, in `pyFiles` or installed."""
     settings: dict[str, Any] = {}
+    """Handed to the class as they are."""
 
     @property
     def name(self) -> str:

@@ -19,6 +19,7 @@ from flamestream.cli.located import Path as FieldPath
 from flamestream.cli.manifest_cluster import ClusterSpec, Resources
 from flamestream.cli.manifest_parts import Free, ObjectName, Seconds
 from flamestream.cli.manifest_parts import Part as _Part
+from flamestream.cli.manifest_rules import idle_settings
 from flamestream.model.errors import ManifestError
 
 API_VERSION: Final = "flamestream.dev/v1alpha1"
@@ -42,6 +43,7 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 class Metadata(_Part, frozen=True):
     name: str
     labels: dict[str, str] = field(default_factory=dict)
+    """For people: in a cluster the object's, and `flamestream validate --json` has them."""
 
 
 class Application(_Part, frozen=True):
@@ -66,8 +68,8 @@ class Workers(_Part, frozen=True):
     """Started workers without slots, which take over at once."""
     slots: Annotated[int, Meta(ge=1, le=4096)] = 256
     """Virtual partitions; fixed for the life of the job."""
-    resources: Resources = field(default_factory=lambda: Resources(requests={"cpu": "200m", "memory": "768Mi"}, limits={"memory": "2Gi"}))
-    """In a cluster: requests and limits of a worker's container."""
+    resources: Resources = field(default_factory=lambda: Resources(requests={"cpu": "200m"}, limits={"memory": "2Gi"}))
+    """In a cluster: requests and limits of a worker's container. Spark makes its memory's request equal to the limit."""
 
 
 class Checkpoint(_Part, frozen=True):
@@ -102,7 +104,7 @@ class JournalSettings(_Part, frozen=True):
     kafka: JournalTopic | None = None
     """Instead of a folder: a topic, which the brokers keep as safely as its replicas say."""
     fsync: bool = True
-    """Survive the machine, not only the processes."""
+    """Of a folder: survive the machine, not only the processes."""
     keep: bool = False
     """Keep everything, so that `audit` can read the input again."""
     shared: bool = False
@@ -148,7 +150,7 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     checkpoint: Checkpoint
     """How often state is saved, and where."""
     guarantee: str = "exactly-once"
-    """exactly-once, exactly-once-2pc (output waits for its epoch), at-least-once or none."""
+    """exactly-once, exactly-once-2pc (output waits for its epoch), at-least-once or none; on one machine also micro-batch."""
     journal: JournalSettings | None = None
     """Where the order of journalled sources is kept; needed for sources that can be read in one order only."""
     on_error: Literal["fail"] | DeadLetter = "fail"
@@ -168,12 +170,17 @@ class _File(_Part, frozen=True):
     spec: Spec
 
 
+MANIFEST: Final = _File
+"""Every field that a manifest may have."""
+
+
 class Job(Struct, frozen=True):
     """A manifest that has been read, and where it came from."""
 
     name: str
     spec: Spec
     document: Document
+    labels: dict[str, str] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -251,7 +258,7 @@ def job_of(document: Document) -> Job:
         parsed = msgspec.convert(document.value, _File, dec_hook=_hook)
     except msgspec.ValidationError as error:
         raise _located(document, str(error)) from error
-    job = Job(parsed.metadata.name, parsed.spec, document)
+    job = Job(parsed.metadata.name, parsed.spec, document, parsed.metadata.labels)
     _check(job, parsed)
     return job
 
@@ -277,6 +284,8 @@ def _check(job: Job, parsed: _File) -> None:
         for name, setting in settings.items():
             if not (isinstance(setting, dict) and len(setting) == 1 and all(isinstance(kind, str) for kind in setting)):
                 raise job.error(("spec", part, name), "it needs exactly one kind with its settings, like {files: {path: data}}")
+    for place, message in idle_settings(job.spec, Limits()):
+        raise job.error(place, message)
 
 
 def _check_guarantee(job: Job, guarantee: str) -> None:

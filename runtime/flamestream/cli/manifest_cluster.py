@@ -107,8 +107,8 @@ class ClusterSpec(Part, frozen=True):
 
     image: Annotated[str, Meta(min_length=1, max_length=1024)] | None = None
     """Image of driver and workers; left out, the operator's own."""
-    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
-    """When nodes pull the image."""
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    """When nodes pull the image; left out: IfNotPresent, and for the operator's own image as the operator was told."""
     zookeeper: ZooKeeper | None = None
     """The ZooKeeper of the job record; left out, the operator's."""
     driver: Driver = field(default_factory=Driver)
@@ -124,7 +124,8 @@ class ClusterSpec(Part, frozen=True):
     restore_from: RestoreFrom | None = None
     """A savepoint to begin with, looked at only while the job has no state."""
     restart_policy: Literal["Always", "OnFailure", "Never"] = "OnFailure"
-    """Whether a job that ended is started again: always, after failures that may pass, or never."""
+    """Whether a job that failed is started again: after every failure (Always: those of the application itself too, with the pauses of
+    backoff), after those that may pass, or never. A job that completed is not."""
     backoff: Backoff = field(default_factory=Backoff)
     """Pauses between tries after failures."""
     deadline: Seconds | None = None

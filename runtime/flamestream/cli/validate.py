@@ -19,12 +19,13 @@ def command(manifest: ManifestFile, json: Json = False) -> None:
     """
     job = checked(manifest)
     if json:
-        as_json({"valid": True, **_summary(job)})
+        as_json({"valid": True, **summary_of(job)})
     else:
         say(f"{manifest}: job {job.job.name!r} can run: {_sentence(job)}")
 
 
-def _summary(job: CheckedJob) -> dict[str, object]:
+def summary_of(job: CheckedJob) -> dict[str, object]:
+    """What `--json` says of a job that can run."""
     spec = job.job.spec
     return {
         "job": job.job.name,
@@ -34,6 +35,7 @@ def _summary(job: CheckedJob) -> dict[str, object]:
         "sinks": sorted(spec.sinks),
         "workers": spec.workers.replicas,
         "standby": spec.workers.standby,
+        "labels": job.job.labels,
     }
 
 

@@ -4,7 +4,7 @@ Keeps: what passes here starts. Does not: look into folders or servers (the run 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -88,6 +88,11 @@ def _described(job: Job, part: str, name: str, spec: object, describe: Callable[
         raise job.error(path, message if colon else str(error)) from error
 
 
+def needs_journal(sources: Iterable[SourceTraits]) -> bool:
+    """Whether the order of one of them is written nowhere else."""
+    return not all(source.timed for source in sources)
+
+
 def _guarantee_holds(job: Job, of_sources: dict[str, SourceTraits], of_sinks: dict[str, SinkTraits]) -> None:
     guarantee = job.spec.guarantee
     for name, sink in of_sinks.items():
@@ -103,3 +108,5 @@ def _guarantee_holds(job: Job, of_sources: dict[str, SourceTraits], of_sinks: di
                 f"this source needs a journal under {guarantee}: the order in which its records enter is written nowhere else. "
                 "Add spec.journal, like journal: {folder: journal}, or choose guarantee: none",
             )
+    if job.spec.journal is not None and not needs_journal(of_sources.values()):
+        raise job.error(("spec", "journal"), "no source of this job needs a journal: remove it")

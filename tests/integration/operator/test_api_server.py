@@ -107,6 +107,11 @@ REFUSALS: list[tuple[dict[str, Any], str, str]] = [
     ({"guarantee": "twice"}, "spec.guarantee", "Unsupported value"),
     ({"application": {"file": "j.txt", "graph": "g"}}, "spec.application.file", "Python file"),
     ({"application": {"file": "j.py", "graph": "g", "configMap": "a", "pyFiles": "s3://b/a.zip"}}, "spec.application", "not from both"),
+    ({"guarantee": "micro-batch"}, "spec.guarantee", "a runner of one machine"),
+    ({"journal": {"folder": "zookeeper://", "fsync": False}}, "spec.journal", "fsync and shared are of a folder"),
+    ({"workers": {"replicas": 1, "resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}}}, "requests", "one amount of"),
+    ({"sources": {"a": {"files": {"path": 5}}}}, "spec.sources[a].files.path", "must be of type string"),
+    ({"sources": {"a": {"socket": {}}}}, "spec.sources[a].socket.address", "Required value"),
     ({"restartPolicy": "Sometimes"}, "spec.restartPolicy", "Unsupported value"),
 ]
 

@@ -31,7 +31,9 @@ class Avro(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """`schema`: a file. `registry`: a URL like http://host:8081."""
 
     schema: str | None = None
+    """A file."""
     registry: str | None = None
+    """Of a schema registry, like http://host:8081: values are framed with the id of their schema."""
     subject: str | None = None
     """Only for a sink with a registry: under which name its schema is registered."""
     user: str | None = None
@@ -40,6 +42,8 @@ class Avro(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     def __post_init__(self) -> None:
         if self.schema is None and self.registry is None:
             raise ValueError("avro needs `schema` (a file) or `registry` (a URL)")
+        if self.registry is None and (self.subject or self.user):
+            raise ValueError("`subject` and `user` are of a `registry`: write its URL, or remove them")
 
 
 class AvroDecoder:

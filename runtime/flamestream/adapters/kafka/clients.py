@@ -64,7 +64,9 @@ class Secret(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Where a secret is: a variable of the workers' environment, or a file that they can read."""
 
     env: str | None = None
+    """A variable of the workers' environment."""
     file: str | None = None
+    """A file that they can read."""
 
     def __post_init__(self) -> None:
         if (self.env is None) == (self.file is None):
@@ -92,6 +94,7 @@ class KafkaAccess(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     settings: dict[str, str | int | float | bool] = {}
     """librdkafka's, for every client of this source or sink."""
     secrets: dict[str, Secret] = {}
+    """Settings that are secret, by name: where each is."""
 
     def __post_init__(self) -> None:
         if not self.brokers.strip():

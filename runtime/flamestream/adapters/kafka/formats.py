@@ -38,6 +38,7 @@ class AvroFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """{avro: {...}}"""
 
     avro: Avro
+    """Values are Avro."""
 
 
 Format = Literal["text", "bytes", "json", "payload"] | AvroFormat

@@ -58,6 +58,7 @@ class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """A folder, which belongs to this sink alone."""
 
     path: str
+    """A folder, made if it is not there."""
     fsync: bool = True
     """False: what is acknowledged survives the process but not the machine."""
 
@@ -66,6 +67,7 @@ class SocketSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """A consumer to dial; see docs/wire-protocol.md."""
 
     address: str
+    """host:port of the consumer."""
 
     def __post_init__(self) -> None:
         address_of(self.address)
@@ -75,6 +77,7 @@ class CallbackSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """A function (`module:name`) that gets the items of a bundle as a list of (meta, payload)."""
 
     function: str
+    """module:name."""
 
 
 class DiscardSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -85,7 +88,9 @@ class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """A table; see docs/postgres.md."""
 
     dsn: str
+    """A connection string without a password, like postgresql://user@host:5432/database."""
     table: str
+    """An existing table, perhaps with its schema; names are as in the catalogue."""
     columns: list[str] | dict[str, str]
     """Columns, and what goes there: a field of the payload, or one of $payload, $meta, $time, $slot, $bundle, $sink."""
     key: list[str] = []
@@ -95,6 +100,7 @@ class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     history: str | None = None
     """A table of this sink alone that keeps every bundle, for `cat` and `audit`."""
     password_file: str | None = None
+    """A file with the password, read at every connection."""
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -111,18 +117,24 @@ class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         return self.columns if isinstance(self.columns, dict) else {column: column for column in self.columns}
 
 
+_ENTRY: Final = {"meta": "$meta", "payload": "$payload"}
+"""What an entry of a Redis stream holds where nobody says it."""
+
+
 class RedisSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A hash or a stream; see docs/redis.md."""
 
     url: str
+    """redis://user@host:6379/0, rediss:// for TLS, or unix:///path; without a password."""
     form: Literal["hash", "stream"]
+    """hash: an entry is set, the last one counts. stream: an entry is appended."""
     key: str
     """Name of the hash or stream."""
     field: str | list[str] = []
     """Of a hash: what names an entry, fields of the payload or any of $payload, $meta, $time, $slot, $bundle, $sink; colons between."""
     value: str = "$payload"
     """Of a hash: what an entry holds."""
-    fields: list[str] | dict[str, str] = msgspec.field(default_factory=lambda: {"meta": "$meta", "payload": "$payload"})
+    fields: list[str] | dict[str, str] = msgspec.field(default_factory=lambda: dict(_ENTRY))
     """Of a stream: an entry's fields, and what goes there."""
     max_length: int | None = None
     """Of a stream: about so many of the newest entries stay."""
@@ -131,12 +143,17 @@ class RedisSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     durable: bool = True
     """False: for a server that may forget, which needs `guarantee: at-least-once`."""
     password_file: str | None = None
+    """A file with the password, read at every connection."""
 
     def __post_init__(self) -> None:
         if (self.form == "hash") != bool(self.names):
             raise ValueError("`form: hash` needs `field`, which names an entry, and `form: stream` has none")
         if not self.sources:
             raise ValueError("`fields` needs at least one field")
+        if self.form == "hash" and self.fields != _ENTRY:
+            raise ValueError("`fields` is of a stream: what an entry of a hash holds is its `value`")
+        if self.form == "stream" and self.value != "$payload":
+            raise ValueError("`value` is of a hash: what an entry of a stream holds are its `fields`")
         if strange := [source for source in (*self.names, *self.sources.values()) if source.startswith("$") and source not in SPECIAL]:
             raise ValueError(f"there is no {', '.join(strange)}; choose a field, or one of {', '.join(SPECIAL)}")
         if self.max_length is not None and (self.form == "hash" or self.max_length < 1):
@@ -165,11 +182,15 @@ class EventsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     path: str
     """The folder."""
     listen: str
+    """host:port."""
     url: str = "/events"
+    """Where browsers ask, on that port."""
     allow_origin: str | None = None
     """For pages of another origin, e.g. https://example.org or *."""
     fsync: bool = True
+    """False: what is acknowledged survives the process but not the machine."""
     poll_ms: int = 20
+    """How often a client's stream looks for what is new."""
 
     def __post_init__(self) -> None:
         address_of(self.listen)
@@ -178,13 +199,19 @@ class EventsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         need("h11", "http")
 
 
+_BATCH: Final = 100
+
+
 class HttpSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A server to POST to; see docs/http.md."""
 
     url: str
+    """http://host/path or https://host/path."""
     contract: Literal["fenced", "idempotent"]
+    """What the server keeps: fences and last bundles, or ids of items."""
     timeout_ms: int = 10_000
-    batch: int = 100
+    """The longest wait for an answer."""
+    batch: int = _BATCH
     """Of `idempotent`: items in a request."""
     token_file: str | None = None
     """Its content is sent as the bearer token."""
@@ -194,6 +221,8 @@ class HttpSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             raise ValueError("`url` begins with http:// or https://")
         if min(self.timeout_ms, self.batch) < 1:
             raise ValueError("`timeout_ms` and `batch` have to be at least 1")
+        if self.contract == "fenced" and self.batch != _BATCH:
+            raise ValueError("`batch` is of `contract: idempotent`: under `fenced` a request is a delivery, whole")
 
 
 SinkSpec = (

@@ -55,9 +55,11 @@ class GeneratorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Numbers, or a function (`module:name`) of each."""
 
     count: int | None = None
+    """So many numbers; left out: for ever."""
     rate: float | None = None
     """Numbers a second."""
     function: str | None = None
+    """What a record is, of each number; left out: the number."""
 
     def __post_init__(self) -> None:
         if self.count is not None and self.count < 0:
@@ -70,6 +72,7 @@ class ParquetSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What rows of Parquet were called before: refused, with what to write."""
 
     path: str = "..."
+    """No longer: see `files`."""
 
     def __post_init__(self) -> None:
         raise ValueError(
@@ -81,7 +84,9 @@ class SocketSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """A producer to dial; see docs/wire-protocol.md."""
 
     address: str
+    """host:port of the producer."""
     payload: Literal["text", "bytes"] = "text"
+    """What a record is."""
 
     def __post_init__(self) -> None:
         address_of(self.address)
@@ -91,21 +96,28 @@ class MemorySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """A channel of this process."""
 
     name: str
+    """The channel's."""
 
 
 class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A change log: a table whose rows are read in the order of a growing key; see docs/postgres.md."""
 
     dsn: str
+    """A connection string without a password, like postgresql://user@host:5432/database."""
     table: str
+    """Its name as the catalogue has it, perhaps with a schema."""
     key: str
+    """An integer column that grows, with a unique index."""
     columns: list[str]
     """One: records are its values; more: tuples."""
     follow: bool = True
+    """False: end at the end of the table."""
     start: int = 0
     """The least key to read."""
     poll_ms: int = 25
+    """How often an idle table is looked at."""
     password_file: str | None = None
+    """A file with the password, read at every connection."""
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -119,16 +131,21 @@ class RedisSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """A stream of Redis; see docs/redis.md."""
 
     url: str
+    """redis://user@host:6379/0, rediss:// for TLS, or unix:///path; without a password."""
     key: str
+    """Name of the stream."""
     fields: list[str] = []
     """One: records are its values; more: tuples; none: maps of all."""
     values: Literal["text", "bytes"] = "text"
+    """What a field's value is."""
     start: str = "0-0"
     """The least id to read."""
     follow: bool = True
+    """False: end at the end of the stream."""
     durable: bool = True
     """False: for a server that may forget entries that it acknowledged; a replay that misses some is an error."""
     password_file: str | None = None
+    """A file with the password, read at every connection."""
 
     def __post_init__(self) -> None:
         check_redis(self.url)
@@ -145,15 +162,21 @@ class HttpSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """A port that clients POST to; see docs/http.md."""
 
     listen: str
+    """host:port."""
     keys: str
     """A folder of this source alone, for the idempotency keys."""
     path: str = "/"
+    """Where clients POST to."""
     payload: Literal["text", "bytes"] = "text"
+    """What a record is; text is checked to be UTF-8."""
     records: Literal["body", "lines"] = "body"
+    """A record is a body, or each line of it; lines enter as one run."""
     remember: int = 100_000
     """Requests: a retry that comes later is a new one."""
     fsync: bool = True
+    """Of the keys: survive the machine, not only the processes."""
     max_body: int = 1 << 20
+    """Bytes of a request."""
     max_waiting: int = 8 << 20
     """Bytes of requests that wait to enter; what comes beyond gets 503."""
     token_file: str | None = None

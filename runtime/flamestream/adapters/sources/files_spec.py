@@ -32,15 +32,21 @@ class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """Files of a folder or of S3; a record is a file, a line or a row."""
 
     path: str | None = None
+    """A folder, a file, or s3://bucket/prefix?endpoint=...; this or `paths` is required."""
     paths: list[str] = []
+    """Several of them."""
     pattern: str = "**/*"
+    """Which names below it; **/ is any number of folders."""
     manifest: str | None = None
     """A file below `path` that lists the names to read, in their order; instead of a listing."""
     follow: bool = False
+    """Go on with what comes later."""
     format: Literal["text", "jsonl", "csv", "parquet"] = "text"
+    """What is in a file; a name that ends with .gz is unpacked (not Parquet)."""
     records: Literal["files", "lines"] | None = None
     """Of text: a record is a file (default) or a line."""
     encoding: str = "utf-8"
+    """Of text, JSON lines and CSV."""
     type: str | None = None
     """Rows become instances of this class of the application; else fs.Map."""
     columns: list[str] = []
@@ -48,8 +54,11 @@ class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     tuples: bool = False
     """Of Parquet: a row is a tuple of its columns, or the value itself if `columns` names one."""
     delimiter: str = ","
+    """Of CSV."""
     header: bool = True
+    """Of CSV: the first line has the names of the columns."""
     multiline: bool = False
+    """Of CSV: newlines are allowed in quotes."""
 
     def __post_init__(self) -> None:
         if (self.path is None) == (not self.paths):
@@ -79,6 +88,8 @@ class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             raise ValueError("`manifest` lists names below one `path`, and needs no `pattern`")
 
     def _check_encoding(self) -> None:
+        if self.format == "parquet" and self.encoding != "utf-8":
+            raise ValueError("`encoding` is of text, jsonl and csv: Parquet says itself how its text is encoded")
         try:
             newline = "\n".encode(self.encoding)
         except LookupError:

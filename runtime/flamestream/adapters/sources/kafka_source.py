@@ -20,7 +20,7 @@ import msgspec
 
 from flamestream.adapters.kafka.clients import Clients, KafkaAccess
 from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
-from flamestream.adapters.kafka.formats import Format, decoder_of
+from flamestream.adapters.kafka.formats import AvroFormat, Format, decoder_of
 from flamestream.adapters.own_thread import OwnThread
 from flamestream.adapters.sources.kafka_replay import KafkaReplay
 from flamestream.adapters.sources.kafka_topic import EARLIEST, LATEST, KafkaTopic
@@ -44,13 +44,17 @@ class KafkaSourceSpec(KafkaAccess, frozen=True, forbid_unknown_fields=True, kw_o
     """`{kafka: {brokers: ..., topic: ...}}` of a source."""
 
     topic: str
+    """An existing topic."""
     start: str = "earliest"
     """earliest, latest, or an ISO 8601 time with its offset: where the first start of the job begins."""
     value: Format = "text"
+    """text, bytes, json, payload, or {avro: {...}}: what a value is read as."""
     key: Format = "text"
     """Only used with `record: full`."""
     record: Literal["value", "full"] = "value"
+    """A record is the value, or an fs.KafkaRecord with topic, partition, offset, time, key, value and headers."""
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
+    """Whether records of open and aborted transactions are read."""
     readers: int = 1
     """Fronts that share the partitions, so that several workers read."""
     discover_seconds: float = msgspec.field(default=5.0, name="discoverSeconds")
@@ -63,6 +67,11 @@ class KafkaSourceSpec(KafkaAccess, frozen=True, forbid_unknown_fields=True, kw_o
             raise ValueError("`readers` is from 1 to 64, and no more than the topic has partitions")
         if not self.discover_seconds > 0:
             raise ValueError("`discoverSeconds` must be above 0")
+        if self.key != "text" and self.record != "full":
+            raise ValueError("`key` is of `record: full`: with `record: value` no key is read")
+        for name, form in (("value", self.value), ("key", self.key)):
+            if isinstance(form, AvroFormat) and form.avro.registry is not None and (form.avro.schema or form.avro.subject):
+                raise ValueError(f"`{name}`: a source takes each schema from the registry: remove `schema` and `subject`")
 
     def start_offset(self) -> int:
         """EARLIEST, LATEST or milliseconds since 1970. Raises ValueError."""

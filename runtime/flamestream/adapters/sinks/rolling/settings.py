@@ -14,6 +14,7 @@ class Rolling(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     path: str
     """A folder, or s3://bucket/prefix?endpoint=..."""
     format: Literal["parquet", "jsonl"] = "parquet"
+    """Of the files."""
     type: str | None = None
     """The class of the results: its fields become columns; else a result is JSON in one column."""
     roll_bytes: int = 64 << 20

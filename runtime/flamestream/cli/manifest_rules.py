@@ -1,0 +1,42 @@
+"""Settings that would do nothing beside others: refused, with what to do instead.
+
+Keeps: what no part of the engine would look at is an error. Does not: know sources and sinks (each spec checks itself; validation.py).
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from flamestream.cli.located import Path
+
+if TYPE_CHECKING:
+    from flamestream.cli.manifest import JournalSettings, Limits, Spec
+
+ZOOKEEPER: Final = "zookeeper://"
+_JOURNAL: Final = ("spec", "journal")
+
+
+def idle_settings(spec: "Spec", usual: "Limits") -> Iterator[tuple[Path, str]]:
+    """Each by its place, with the sentence that refuses it. `usual`: what limits are where nobody has written any."""
+    if spec.journal is not None:
+        yield from _of_journal(spec.journal, spec.guarantee)
+    if spec.guarantee == "micro-batch":
+        if spec.workers.standby:
+            yield ("spec", "workers", "standby"), "a micro-batch job has no standbys: remove the line"
+        if spec.limits.bytes != usual.bytes:
+            yield ("spec", "limits", "bytes"), "a micro-batch is bounded by limits.runs alone: remove the line"
+    resources = spec.workers.resources
+    if "memory" in resources.requests and resources.requests["memory"] != resources.limits.get("memory", resources.requests["memory"]):
+        message = "Spark gives a worker one amount of memory, as request and limit: remove requests.memory, limits.memory counts"
+        yield ("spec", "workers", "resources", "requests", "memory"), message
+
+
+def _of_journal(journal: "JournalSettings", guarantee: str) -> Iterator[tuple[Path, str]]:
+    if guarantee == "none":
+        yield _JOURNAL, "under none there is no journal: remove it"
+    elsewhere = "the brokers' own settings decide when they write" if journal.kafka is not None else ""
+    if journal.folder == ZOOKEEPER:
+        elsewhere = "ZooKeeper's own settings decide when it writes"
+    if elsewhere and not journal.fsync:
+        yield (*_JOURNAL, "fsync"), f"fsync is of a folder: {elsewhere}. Remove the line"
+    if elsewhere and journal.shared:
+        yield (*_JOURNAL, "shared"), "shared is of a folder: remove the line"

@@ -1,0 +1,93 @@
+"""Every value of the chart changes what is installed, or is refused: a row a value."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from support import helm
+from support.fields import Leaf, Row, leaves_of_values, uncovered
+
+VALUES = yaml.safe_load((helm.CHART / "values.yaml").read_text())
+SCHEMA = json.loads((helm.CHART / "values.schema.json").read_text())
+S3 = {"s3.enabled": True, "s3.secretKey": "x"}
+ANYWHERE = [{"key": "spot", "operator": "Exists"}]
+FAST = {"disk": "fast"}
+MORE = {"cpu": "7", "memory": "7Gi"}
+
+ROWS = [
+    Row("image.repository", "elsewhere/flamestream"),
+    Row("image.tag", "2.0"),
+    Row("image.pullPolicy", "Always"),
+    Row("imagePullSecrets", [{"name": "pull"}]),
+    Row("volumePermissions", True),
+    Row("operator.replicas", 3),
+    Row("operator.leaseSeconds", 9),
+    Row("operator.watchNamespaces", ["one"]),
+    Row("operator.drills", True),
+    Row("operator.resources.requests", MORE),
+    Row("operator.resources.limits", MORE),
+    Row("operator.nodeSelector", FAST),
+    Row("operator.tolerations", ANYWHERE),
+    Row("operator.affinity", {"nodeAffinity": {}}),
+    Row("operator.podAnnotations", {"team": "x"}),
+    Row("zookeeper.servers", "zk:2181"),
+    Row("zookeeper.enabled", False, refused="name a ZooKeeper in zookeeper.servers, or set zookeeper.enabled"),
+    Row("zookeeper.storage", "7Gi"),
+    Row("zookeeper.storageClass", "fast"),
+    Row("zookeeper.storageClass", "none"),
+    Row("zookeeper.resources.requests", MORE),
+    Row("zookeeper.resources.limits", MORE),
+    Row("zookeeper.nodeSelector", FAST),
+    Row("s3.enabled", True),
+    Row("s3.image", "elsewhere/s3:1", given=S3),
+    Row("s3.pullPolicy", "Always", given=S3),
+    Row("s3.bucket", "other", given=S3),
+    Row("s3.accessKey", "other", given=S3),
+    Row("s3.secretKey", "other", given=S3),
+    Row("s3.metadata", "attributes", given=S3),
+    Row("s3.storage", "7Gi", given=S3),
+    Row("s3.storageClass", "fast", given=S3),
+    Row("s3.nodeSelector", FAST, given=S3),
+    Row("s3.resources.requests", MORE, given=S3),
+    Row("s3.resources.limits", MORE, given=S3),
+    Row("networkPolicy.enabled", False),
+    Row("metrics.service", False),
+    Row("metrics.serviceMonitor", True),
+    Row("metrics.serviceMonitor", True, given={"metrics.service": False}, refused="metrics.serviceMonitor reads the Service"),
+    Row("operator.replica", 3, refused="additional properties 'replica' not allowed"),
+]
+
+
+def test_every_value_has_a_row() -> None:
+    of_values = [row for row in ROWS if row.path != "operator.replica"]
+    assert uncovered(leaves_of_values(VALUES), of_values) == []
+
+
+@pytest.mark.parametrize("leaf", [*leaves_of_values(VALUES)], ids=lambda leaf: leaf.path)
+def test_every_value_has_its_type_in_the_schema(leaf: Leaf) -> None:
+    schema = SCHEMA
+    for name in leaf.path.split("."):
+        assert name in schema.get("properties", {}), f"values.schema.json has no {leaf.path}"
+        schema = resolved(schema["properties"][name])
+    assert {"type", "enum"} & set(schema), f"values.schema.json says nothing of {leaf.path}"
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    reference = schema.get("$ref", "").rpartition("/")[2]
+    return SCHEMA["definitions"][reference] if reference else schema
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not row.refused], ids=str)
+def test_a_change_of_a_value_is_seen(row: Row) -> None:
+    before, after = row.documents({})
+    assert helm.rendered(before) != helm.rendered(after)
+    assert [each for each in yaml.safe_load_all(helm.rendered(after)) if each is not None and "kind" not in each] == []
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.refused], ids=str)
+def test_what_would_have_no_effect_is_refused_with_what_to_do(row: Row) -> None:
+    with pytest.raises(helm.Refused) as caught:
+        helm.rendered(row.documents({})[1])
+    assert row.refused in str(caught.value)

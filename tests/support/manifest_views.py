@@ -13,6 +13,7 @@ import msgspec
 import pytest
 import yaml
 
+from flamestream.adapters.application import folders_of
 from flamestream.cli import settings_of
 from flamestream.cli.validate import summary_of
 from flamestream.cli.validation import CheckedJob, checked
@@ -71,7 +72,7 @@ class OneMachine:
         self._monkeypatch.setattr(session, "SparkDriver", Driver)
         job = self.job(document)
         count = job.job.spec.workers.replicas + job.job.spec.workers.standby
-        SparkWorkers(_Reactor(), job.job.spec.spark, count, b"", self.folder, (self.folder,), lambda _: None)  # type: ignore[arg-type]
+        SparkWorkers(_Reactor(), job.job.spec.spark, count, b"", self.folder, _path_of(job), lambda _: None)  # type: ignore[arg-type]
         return made
 
     def summary(self, document: Document) -> Any:
@@ -80,6 +81,10 @@ class OneMachine:
 
     def name(self, document: Document) -> Any:
         return self.job(document).job.name
+
+
+def _path_of(job: CheckedJob) -> tuple[Path, ...]:
+    return job.application.parent, *folders_of(job.py_files)
 
 
 class _Reactor:

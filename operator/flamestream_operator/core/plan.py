@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters import sources
+from flamestream.adapters import py_files, sources
 from flamestream.cli.located import Document
 from flamestream.cli.manifest import Job, Spec, job_of
 from flamestream.model.errors import FlameStreamError, ManifestError
@@ -62,7 +62,7 @@ def planned(job: Object, spec: dict[str, Any], site: Site, app_digest: str) -> P
     _runs_here(parsed, site)
     image = parsed.image or site.image
     application = parsed.application
-    from_image = not (application.config_map or application.py_files)
+    from_image = not application.config_map  # what is in pyFiles is in the spec, by its content
     code = [
         application, app_digest, image if from_image else "", parsed.sources, parsed.sinks, parsed.guarantee, parsed.on_error,
         parsed.journal, parsed.workers.slots,
@@ -93,6 +93,13 @@ def _runs_here(spec: Spec, site: Site) -> None:
     memory = spec.workers.resources.limits.get("memory") or spec.workers.resources.requests.get("memory")
     if memory is None or memory_of(memory) < 512 << 20:
         raise ManifestError("spec.workers.resources: a worker (Python beside a JVM) needs a memory limit of at least 512Mi")
+    for written in spec.application.py_files:
+        place, pin = py_files.split(written)
+        if not pin and (place.startswith("/") or "://" in place):
+            raise ManifestError(
+                f"spec.application.pyFiles: {written} is not in the application's folder, so it could change while the job runs: pin it, "
+                "with #sha256=HEX behind it (`flamestream validate --json`, or sha256sum)"
+            )
     _journal_survives(spec)
 
 

@@ -37,8 +37,11 @@ def job() -> Schema:
     }
     spec["x-kubernetes-validations"] = _job_rules()
     properties["application"]["x-kubernetes-validations"] = [
-        _rule("!(has(self.configMap) && has(self.pyFiles))", "the application comes from configMap or from pyFiles, not from both"),
-        _rule("!has(self.pyFiles) || self.pyFiles.startsWith('s3://')", "pyFiles is s3://bucket/app.zip", ".pyFiles"),
+        _rule(
+            "!has(self.pyFiles) || self.pyFiles.all(f, !(f.startsWith('/') || f.contains('://')) || f.contains('#sha256='))",
+            "what is not in the application's folder could change while the job runs: pin it, s3://bucket/name.zip#sha256=HEX",
+            ".pyFiles",
+        ),
         _rule("self.file.endsWith('.py')", "the application is a Python file, NAME.py", ".file"),
     ]
     properties["checkpoint"]["x-kubernetes-validations"] = [

@@ -47,7 +47,7 @@ class Launch:
     coordinator: str
     zookeeper: str
     app_config_map: str = ""
-    """Copy of the application's ConfigMap; "": the application is in the image, or comes from pyFiles."""
+    """Copy of the application's ConfigMap; "": the application is in the image, or in one of its pyFiles."""
     avoid: tuple[str, ...] = ()
     """Nodes that seem to be lost, though the scheduler does not know it yet."""
 

@@ -1,7 +1,7 @@
 """Loads the graph of a job from the user's Python file.
 
-The file is imported under its own name with its folder on the path, as `python FILE` would find it, so its functions and payload types
-have the same names in every process.
+The file is imported under its own name with its folder on the path, as `python FILE` would find it, and behind it what `pyFiles` names
+(py_files.py), so its functions and payload types have the same names in every process.
 
 Keeps: a file is executed once a process. Does not: validate the graph against the manifest (cli/validation.py).
 """
@@ -11,19 +11,26 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
+from flamestream.adapters.py_files import PyFile, check_loaded, folder_of
 from flamestream.model.errors import FlameStreamError, ManifestError, UserError
 from flamestream.model.graph import Graph
 
 _LAST_LINES = 3
 
 
-def load(file: Path, graph: str) -> Graph:
-    """The validated graph that `file` calls `graph`. Raises UserError with the place in the file."""
-    module = _imported(file)
+def load(file: Path, graph: str, py_files: Sequence[PyFile] = ()) -> Graph:
+    """The validated graph that `file` calls `graph`, with `py_files` on the path of this process.
+
+    The application's folder comes first, then these in their order, then everything else. Raises UserError with the place in the file.
+    """
+    folders = folders_of(py_files)
+    file = located(file, folders)
+    check_loaded(py_files, folders, file.absolute().parent)
+    module = _imported(file, folders)
     if not hasattr(module, graph):
         graphs = [name for name, value in vars(module).items() if isinstance(value, Graph)]
         there = f"it has {', '.join(graphs)}" if graphs else "it has none: create one with flamestream.Graph(name)"
@@ -32,6 +39,22 @@ def load(file: Path, graph: str) -> Graph:
     if not isinstance(found, Graph):
         raise ManifestError(f"{file}: {graph} is a {type(found).__name__}, not a flamestream.Graph")
     return found.validated()
+
+
+def folders_of(py_files: Sequence[PyFile]) -> list[Path]:
+    """Where their contents are on this machine; they are fetched if they are not there. Raises ManifestError, or StoreUnavailable."""
+    return [folder_of(file) for file in py_files]
+
+
+def located(file: Path, folders: Sequence[Path]) -> Path:
+    """The application's file: where it is written, or else at the top of the first archive that has one of its name."""
+    return next((there for there in (file, *(folder / file.name for folder in folders)) if there.is_file()), file)
+
+
+def _put_first(folders: Sequence[Path]) -> None:
+    """Before site-packages. The folders hold no module of Python's (py_files.py)."""
+    first = list(dict.fromkeys(map(str, folders)))
+    sys.path[:] = [*first, *(entry for entry in sys.path if entry not in first)]
 
 
 def digest_of(files: Mapping[str, Path]) -> str:
@@ -48,7 +71,7 @@ def digest_of(files: Mapping[str, Path]) -> str:
     return whole.hexdigest()
 
 
-def _imported(file: Path) -> ModuleType:
+def _imported(file: Path, py_files: Sequence[Path]) -> ModuleType:
     if file.suffix != ".py" or not file.stem.isidentifier():
         raise ManifestError(f"{file}: the application must be a .py file whose name can be imported")
     if not file.is_file():
@@ -58,13 +81,11 @@ def _imported(file: Path) -> ModuleType:
         if Path(getattr(known, "__file__", None) or "").absolute() == file.absolute():
             return known
         raise ManifestError(f"{file}: a module named {file.stem!r} is loaded already ({known}): rename the file")
+    _put_first([file.absolute().parent, *py_files])
     return _executed(file)
 
 
 def _executed(file: Path) -> ModuleType:
-    folder = str(file.absolute().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
     importlib.invalidate_caches()
     try:
         return importlib.import_module(file.stem)

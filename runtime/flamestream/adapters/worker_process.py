@@ -28,6 +28,7 @@ from flamestream.adapters.host import OnDemand, Ports, WorkerHost
 from flamestream.adapters.known_names import lookup
 from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.processors import keep_to
+from flamestream.adapters.py_files import PyFile
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.snapshots import StoreSnapshots
 from flamestream.adapters.tcp import TcpLinks
@@ -57,6 +58,8 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the Python file."""
     graph: str
     """Name of the graph in it."""
+    py_files: tuple[PyFile, ...] = ()
+    """What it needs on its path, by content."""
     settings: WorkerSettings
     sources: dict[str, Any]
     sinks: dict[str, Any]
@@ -81,7 +84,7 @@ def run(config: WorkerProcessConfig) -> int:
     if config.processors:
         keep_to(config.processors)
     try:
-        graph = load(Path(config.application), config.graph)
+        graph = load(Path(config.application), config.graph, config.py_files)
         process = _WorkerProcess(config, Worker(config.worker, graph, config.settings, FASTEST))
     except FlameStreamError as error:
         return process_shell.ended_by(error)

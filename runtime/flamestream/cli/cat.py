@@ -9,9 +9,9 @@ import msgspec
 import typer
 
 from flamestream.adapters import sinks
-from flamestream.adapters.application import load
 from flamestream.cli.output import Json
 from flamestream.cli.run_folder import find
+from flamestream.cli.validation import loaded
 from flamestream.model.collections import Map
 from flamestream.model.errors import ManifestError
 from flamestream.model.meta import time_of_meta
@@ -34,7 +34,7 @@ def command(
     found, _ = find(job, None)
     if sink not in found.spec.sinks:
         raise ManifestError(f"{found.document.file}: there is no sink {sink!r}; it has {', '.join(found.spec.sinks)}")
-    load(found.path(found.spec.application.file), found.spec.application.graph)  # so that its payload types are known
+    loaded(found)  # so that its payload types are known
     for item in islice(sinks.read(found.sink(sink), f"spec.sinks.{sink}", found.name), limit):
         sys.stdout.write(line(item, places=json) + "\n")
 

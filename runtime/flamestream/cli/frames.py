@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from flamestream.adapters.application import folders_of
 from flamestream.adapters.process_identity import ProcessIdentity
 from flamestream.adapters.status_file import JobStatus
 from flamestream.adapters.stores import store_from
@@ -45,7 +46,7 @@ def frame_job(checked: CheckedJob, cut: Time = START) -> FrameJob:
     inputs = tuple(Input(vertices[each.front.source], each, checked.sources[each.front.source].bounded) for each in recorded)
     return FrameJob(
         name=job.name,
-        graph=FromFile(str(job.path(spec.application.file)), spec.application.graph),
+        graph=FromFile(str(checked.application), spec.application.graph, checked.py_files),
         slots=spec.workers.slots,
         inputs=inputs,
         sinks={name: job.sink(name) for name in spec.sinks},
@@ -74,13 +75,13 @@ class Records:
 @contextmanager
 def spark_for(checked: CheckedJob, folder: RunFolder) -> Iterator[SparkDriver]:
     """A Spark that starts. Only in the main thread."""
-    asked, application = checked.job.spec.spark, checked.job.path(checked.job.spec.application.file).parent
+    asked = checked.job.spec.spark
     settings = frames_settings(
         cores=checked.job.spec.workers.replicas,
         scratch=folder.path / "spark",
         master=asked.master or "",
         conf=asked.conf,
-        python_path=(application,),
+        python_path=(checked.application.parent, *folders_of(checked.py_files)),
         name=f"flamestream {checked.job.name}",
     )
     with SparkDriver(settings) as driver:

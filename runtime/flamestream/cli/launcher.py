@@ -21,6 +21,7 @@ from typing import Final, Literal
 import msgspec
 
 from flamestream.adapters.acceptor import address_of, listen
+from flamestream.adapters.application import folders_of
 from flamestream.adapters.coordinator_process import CoordinatorProcessConfig
 from flamestream.adapters.parent_death import start_child
 from flamestream.adapters.process_identity import ProcessIdentity
@@ -105,10 +106,10 @@ class Launcher:
         config = self._folder.write("worker.json", told)
         spec = self._checked.job.spec
         count = spec.workers.replicas + spec.workers.standby
-        application = self._checked.job.path(spec.application.file).parent
+        path = (self._checked.application.parent, *folders_of(self._checked.py_files))
         if self._spark:
             data = config.read_bytes()
-            self._workers = SparkWorkers(self._reactor, spec.spark, count, data, self._folder.path, application, self._workers_ended)
+            self._workers = SparkWorkers(self._reactor, spec.spark, count, data, self._folder.path, path, self._workers_ended)
         else:
             self._workers = PlainWorkers(self._reactor, count, config, self._folder.path, self._workers_ended)
         self._write_info()

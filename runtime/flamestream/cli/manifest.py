@@ -55,8 +55,10 @@ class Application(_Part, frozen=True):
     """Name of the fs.Graph in the file."""
     config_map: ObjectName | None = None
     """In a cluster: a ConfigMap whose keys are the application's files. A change of it is a change of the application."""
-    py_files: Annotated[str, Meta(min_length=1, max_length=1024)] | None = None
-    """In a cluster: s3://bucket/app.zip, unpacked before the start. A new version needs a new name."""
+    py_files: Annotated[list[Annotated[str, Meta(min_length=1, max_length=1024)]], Meta(max_length=32)] = field(default_factory=list)
+    """Pure Python for its path: archives (.zip, .whl) and modules (.py), from a path (a mounted volume) or s3://bucket/name.zip; with
+    #sha256=HEX behind it, pinned to that content. In a cluster what is not in the application's folder must be pinned. The application's
+    file may be at the top of one."""
 
 
 class Workers(_Part, frozen=True):
@@ -199,6 +201,11 @@ class Job(Struct, frozen=True):
     def store(self) -> str:
         """The object store's URL; a relative folder is made absolute."""
         return self.place(self.spec.checkpoint.store)
+
+    @property
+    def py_files(self) -> list[str]:
+        """As they are written, with absolute paths."""
+        return [self.place(written) for written in self.spec.application.py_files]
 
     def source(self, name: str) -> dict[str, Any]:
         """The spec of a source, with absolute paths."""

@@ -61,6 +61,7 @@ def worker_config(checked: CheckedJob, *, coordinator: str, token: str, job: str
         token=token,
         application=str(described.path(spec.application.file)),
         graph=spec.application.graph,
+        py_files=checked.py_files,
         settings=replace(settings, job=job or settings.job),
         sources={name: described.source(name) for name in spec.sources},
         sinks={name: described.sink(name) for name in spec.sinks},

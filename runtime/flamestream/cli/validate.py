@@ -36,6 +36,7 @@ def summary_of(job: CheckedJob) -> dict[str, object]:
         "workers": spec.workers.replicas,
         "standby": spec.workers.standby,
         "labels": job.job.labels,
+        "pyFiles": [str(file) for file in job.py_files],
     }
 
 

@@ -12,8 +12,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from flamestream.adapters import sinks, sources
-from flamestream.adapters.application import load
+from flamestream.adapters import py_files, sinks, sources
+from flamestream.adapters.application import folders_of, load, located
+from flamestream.adapters.py_files import PyFile
 from flamestream.adapters.sinks import SinkTraits
 from flamestream.adapters.sources import SourceTraits
 from flamestream.cli.journal_of import journal_of
@@ -32,6 +33,13 @@ class CheckedJob:
     graph: Graph
     sources: dict[str, SourceTraits]
     sinks: dict[str, SinkTraits]
+    py_files: tuple[PyFile, ...] = ()
+    """As they were found: by their content."""
+
+    @property
+    def application(self) -> Path:
+        """Its file, where it is: perhaps in one of `py_files`."""
+        return located(self.job.path(self.job.spec.application.file), folders_of(self.py_files))
 
 
 def checked(manifest: Path, debug: bool = False) -> CheckedJob:
@@ -42,7 +50,7 @@ def checked(manifest: Path, debug: bool = False) -> CheckedJob:
 
 def checked_job(job: Job) -> CheckedJob:
     """A job that was read already."""
-    graph = load(job.path(job.spec.application.file), job.spec.application.graph)
+    files, graph = loaded(job)
     _same_names(job, "sources", {vertex.name for vertex in graph.sources}, graph)
     _dead_letter_fits(job, graph)
     _same_names(job, "sinks", {vertex.name for vertex in graph.sinks} | _dead_letters(job), graph)
@@ -53,7 +61,18 @@ def checked_job(job: Job) -> CheckedJob:
             _described(job, part, name, job.source(name) if part == "sources" else job.sink(name), check)
     _guarantee_holds(job, of_sources, of_sinks)
     journal_of(job)
-    return CheckedJob(job, graph, of_sources, of_sinks)
+    return CheckedJob(job, graph, of_sources, of_sinks, files)
+
+
+def loaded(job: Job) -> tuple[tuple[PyFile, ...], Graph]:
+    """Its application, with what that needs on the path. Raises ManifestError, GraphError or UserError."""
+    found = []
+    for number, written in enumerate(job.py_files):
+        try:
+            found.append(py_files.found(*py_files.split(written)))
+        except ManifestError as error:
+            raise job.error(("spec", "application", "pyFiles", number), str(error)) from error
+    return tuple(found), load(job.path(job.spec.application.file), job.spec.application.graph, found)
 
 
 def _dead_letters(job: Job) -> set[str]:

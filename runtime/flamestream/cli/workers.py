@@ -46,7 +46,7 @@ class SparkWorkers:
     """Workers as tasks of our own Spark."""
 
     def __init__(
-        self, reactor: EpollReactor, asked: Asked, count: int, config: bytes, folder: Path, application: Path, ended: Ended
+        self, reactor: EpollReactor, asked: Asked, count: int, config: bytes, folder: Path, python_path: tuple[Path, ...], ended: Ended
     ) -> None:
         """Only in the main thread."""
         from flamestream.spark.session import SparkSettings  # lazily: PySpark takes a while to import
@@ -57,7 +57,7 @@ class SparkWorkers:
             scratch=folder / "spark",
             master=asked.master or "",
             conf=asked.conf,
-            python_path=(application,),
+            python_path=python_path,
             name=f"flamestream {folder.name}",
         )
         self._main = partial(worker_main, config, str(folder) if self._settings.local else "")

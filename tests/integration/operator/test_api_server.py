@@ -106,7 +106,7 @@ REFUSALS: list[tuple[dict[str, Any], str, str]] = [
     ({"highAvailability": True, "workers": {"replicas": 1}}, "spec.highAvailability", "at least two workers"),
     ({"guarantee": "twice"}, "spec.guarantee", "Unsupported value"),
     ({"application": {"file": "j.txt", "graph": "g"}}, "spec.application.file", "Python file"),
-    ({"application": {"file": "j.py", "graph": "g", "configMap": "a", "pyFiles": "s3://b/a.zip"}}, "spec.application", "not from both"),
+    ({"application": {"file": "j.py", "graph": "g", "pyFiles": ["s3://b/a.zip"]}}, "spec.application.pyFiles", "#sha256=HEX"),
     ({"guarantee": "micro-batch"}, "spec.guarantee", "a runner of one machine"),
     ({"journal": {"folder": "zookeeper://", "fsync": False}}, "spec.journal", "fsync and shared are of a folder"),
     ({"workers": {"replicas": 1, "resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}}}, "requests", "one amount of"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from flamestream.adapters.application import load
+from flamestream.adapters.py_files import PyFile
 from flamestream.model.graph import Graph
 from flamestream.model.payload_class import payload_type
 from flamestream.model.payload_registry import FIRST_CLASS_TAG, PLANS, TO_WIRE
@@ -31,9 +32,11 @@ class FromFile:
 
     file: str
     name: str
+    py_files: tuple[PyFile, ...] = ()
+    """What the application needs on its path, by content."""
 
     def get(self) -> Graph:
-        return load(Path(self.file), self.name)
+        return load(Path(self.file), self.name, self.py_files)
 
 
 @dataclass(frozen=True, slots=True)

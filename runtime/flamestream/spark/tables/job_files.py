@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from flamestream.adapters import py_files
 from flamestream.adapters.application import load
 from flamestream.adapters.status_file import JobStatus
 from flamestream.adapters.stores import store_from
@@ -37,7 +38,9 @@ class JobFiles:
     def graph(self) -> Graph:
         """The application's, loaded so that its payload types are known."""
         application = self.spec["application"]
-        return load(self._path(application["file"]), application["graph"])
+        written = [py_files.split(each) for each in application.get("pyFiles", ())]
+        files = [py_files.found(place if "://" in place else str(self._path(place)), pin) for place, pin in written]
+        return load(self._path(application["file"]), application["graph"], files)
 
     def sink_folder(self, sink: str) -> Path:
         """Raises UserError unless `sink` is a files sink."""

@@ -1,0 +1,191 @@
+"""Every field of the manifest has an effect, or is refused: a row a field, and a row a value of each enumeration."""
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flamestream.cli.manifest import GUARANTEES, MANIFEST
+from flamestream.model.errors import FlameStreamError
+from support.fields import Row, leaves, uncovered
+from support.manifest_views import CLUSTER, OneMachine, View
+
+LOCAL: dict[str, Any] = {
+    "apiVersion": "flamestream.dev/v1alpha1",
+    "kind": "FlameStreamJob",
+    "metadata": {"name": "job"},
+    "spec": {
+        "application": {"file": "fields_application.py", "graph": "graph"},
+        "sources": {"numbers": {"generator": {"count": 10}}},
+        "sinks": {"out": {"files": {"path": "out"}}},
+        "workers": {"replicas": 2},
+        "checkpoint": {"interval": "1s", "store": "snapshots"},
+    },
+}
+"""On one machine."""
+HOSTED: dict[str, Any] = {
+    **LOCAL,
+    "spec": {
+        **LOCAL["spec"],
+        "application": {"file": "j.py", "graph": "graph", "configMap": "app"},
+        "checkpoint": {"interval": "1s", "store": "s3://bucket/j"},
+    },
+}
+"""In a cluster."""
+APPLICATION = """\
+import flamestream as fs
+
+graph = fs.Graph("numbers")
+graph.source("numbers").map(str).sink("out")
+other = fs.Graph("others")
+other.source("numbers").map(int).sink("out")
+"""
+SOCKET = {"spec.sources": {"numbers": {"socket": {"address": "a:1"}}}}
+KAFKA = {"spec.sources": {"numbers": {"kafka": {"brokers": "k:9092", "topic": "t"}}}}
+JOURNALLED = {**SOCKET, "spec.journal.folder": "journal"}
+IN_ZOOKEEPER = {**SOCKET, "spec.journal.folder": "zookeeper://"}
+IN_TOPIC = {**SOCKET, "spec.journal.kafka": {"topic": "j", "brokers": "k:9092"}}
+LIMITED = {"spec.workers.resources.limits": {"memory": "2Gi"}}
+ERRORS = {"spec.sinks.errors": {"files": {"path": "errors"}}}
+
+ROWS = [
+    Row("apiVersion", "flamestream.dev/v2", refused="write flamestream.dev/v1alpha1"),
+    Row("kind", "Job", refused="write FlameStreamJob"),
+    Row("metadata.name", "other", "workers"),
+    Row("metadata.labels", {"team": "x"}, "summary"),
+    Row("spec.application.file", "fields_other.py", "workers"),
+    Row("spec.application.graph", "other", "coordinator"),
+    Row("spec.application.configMap", None, "driver", before="app"),
+    Row("spec.application.pyFiles", ["fields_library.zip"], "workers"),
+    Row("spec.application.pyFiles", ["fields_library.zip"], "session"),
+    Row("spec.application.pyFiles", ["nothing.zip"], refused="nothing.zip cannot be read"),
+    Row("spec.application.pyFiles", ["s3://b/l.zip"], "hosted", refused="it could change while the job runs: pin it"),
+    Row("spec.sources", {"numbers": {"generator": {"count": 11}}}, "workers"),
+    Row("spec.sinks", {"out": {"files": {"path": "elsewhere"}}}, "workers"),
+    Row("spec.workers.replicas", 3, "coordinator"),
+    Row("spec.workers.replicas", 3, "applications"),
+    Row("spec.workers.standby", 1, "session"),
+    Row("spec.workers.standby", 1, "applications"),
+    Row("spec.workers.standby", 1, given={"spec.guarantee": "micro-batch"}, refused="a micro-batch job has no standbys: remove the line"),
+    Row("spec.workers.slots", 16, "workers"),
+    Row("spec.workers.slots", 16, "hosted"),
+    Row("spec.workers.resources.requests", {"cpu": "700m"}, "executor", given=LIMITED),
+    Row("spec.workers.resources.requests", {"memory": "1Gi"}, "executor"),
+    Row("spec.workers.resources.requests", {"ephemeral-storage": "1Gi"}, "executor", given=LIMITED),
+    Row(
+        "spec.workers.resources.requests", {"memory": "1Gi"}, given=LIMITED,
+        refused="Spark gives a worker one amount of memory, as request and limit: remove requests.memory",
+    ),
+    Row("spec.workers.resources.limits", {"memory": "3Gi"}, "executor"),
+    Row("spec.workers.resources.limits", {"cpu": 2, "memory": "2Gi"}, "executor"),
+    Row("spec.workers.resources.limits", {"nvidia.com/gpu": 1, "memory": "2Gi"}, "executor"),
+    Row("spec.workers.resources.limits", {"nvidia.com/gpu": 1, "memory": "2Gi"}, "trial"),
+    Row("spec.workers.resources.limits", {"memory": "64Mi"}, "executor", refused="at least 512Mi"),
+    Row("spec.checkpoint.interval", "5s", "coordinator"),
+    Row("spec.checkpoint.interval", "5s", "hosted"),
+    Row("spec.checkpoint.store", "elsewhere", "workers"),
+    Row("spec.checkpoint.store", "s3://bucket/k", "hosted"),
+    Row("spec.checkpoint.store", "/folder", "hosted", refused="in a cluster the store is s3://bucket/prefix"),
+    Row("spec.checkpoint.secret", "keys", "executor"),
+    *(Row("spec.guarantee", value, "workers") for value in GUARANTEES if value not in ("exactly-once", "micro-batch")),
+    Row("spec.guarantee", "micro-batch", "hosted", refused="micro-batch is a runner of one machine"),
+    Row("spec.guarantee", "at-most-once", refused="not yet in this version"),
+    Row("spec.journal.folder", "elsewhere", "workers", before="journal", given=SOCKET),
+    Row("spec.journal.folder", "journal", given={"spec.guarantee": "none", **SOCKET}, refused="under none there is no journal: remove it"),
+    Row("spec.journal.folder", "journal", refused="no source of this job needs a journal: remove it"),
+    Row("spec.journal.kafka.topic", "k", "workers", given=IN_TOPIC),
+    Row("spec.journal.kafka.brokers", "k:9093", "workers", given=IN_TOPIC),
+    Row("spec.journal.kafka.settings", {"client.id": "x"}, "workers", given=IN_TOPIC),
+    Row("spec.journal.kafka.secrets", {"sasl.password": {"env": "P"}}, "workers", given=IN_TOPIC),
+    Row("spec.journal.fsync", False, "workers", given=JOURNALLED),
+    Row("spec.journal.fsync", False, given=IN_ZOOKEEPER, refused="fsync is of a folder: ZooKeeper's own settings decide when it writes"),
+    Row("spec.journal.fsync", False, given=IN_TOPIC, refused="fsync is of a folder: the brokers' own settings decide when they write"),
+    Row("spec.journal.keep", True, "workers", given=JOURNALLED),
+    Row(
+        "spec.journal.shared", False, "hosted", before=True, given={**SOCKET, "spec.journal.folder": "/journal"},
+        refused="a lost node would take the order",
+    ),
+    Row("spec.journal.shared", True, given=IN_ZOOKEEPER, refused="shared is of a folder: remove the line"),
+    Row("spec.journal.shared", True, given=IN_TOPIC, refused="shared is of a folder: remove the line"),
+    Row("spec.onError.deadLetter", "errors", "settings", along=ERRORS),
+    Row("spec.onError", {"deadLetter": "out"}, refused="error items need a sink of their own"),
+    Row("spec.limits.runs", 10, "workers"),
+    Row("spec.limits.bytes", 10, "workers"),
+    Row("spec.limits.bytes", 10, given={"spec.guarantee": "micro-batch"}, refused="bounded by limits.runs alone"),
+    Row("spec.debug", True, "workers"),
+    Row("spec.spark.master", "spark://host:7077", "session"),
+    Row("spec.spark.conf", {"spark.log.level": "WARN"}, "session"),
+    Row("spec.spark.conf", {"spark.log.level": "WARN"}, "driver"),
+    Row("spec.image", "other:1", "executor"),
+    Row("spec.imagePullPolicy", "Always", "executor"),
+    Row("spec.imagePullPolicy", "Never", "executor", given={"spec.image": "other:1"}),
+    Row("spec.imagePullPolicy", "IfNotPresent", "executor"),
+    Row("spec.zookeeper.servers", "elsewhere:2181", "hosted", refused="leave the field out"),
+    Row("spec.driver.resources.requests", {"cpu": "2"}, "driver"),
+    Row("spec.driver.resources.limits", {"memory": "2Gi"}, "driver"),
+    Row("spec.pods.labels", {"team": "x"}, "executor"),
+    Row("spec.pods.annotations", {"team": "x"}, "executor"),
+    Row("spec.pods.nodeSelector", {"disk": "fast"}, "executor"),
+    Row("spec.pods.tolerations", [{"key": "spot", "operator": "Exists"}], "executor"),
+    Row("spec.pods.affinity", {"podAffinity": {"x": []}}, "executor"),
+    Row("spec.pods.volumes", [{"name": "v", "emptyDir": {}}], "executor"),
+    Row("spec.pods.volumeMounts", [{"name": "v", "mountPath": "/v"}], "executor"),
+    Row("spec.pods.env", [{"name": "A", "value": "b"}], "executor"),
+    Row("spec.pods.serviceAccountName", "mine", "driver"),
+    Row("spec.pods.imagePullSecrets", ["pull"], "executor"),
+    Row("spec.pods.priorityClassName", "high", "executor"),
+    Row("spec.highAvailability", True, "applications"),
+    Row("spec.suspend", True, "runs"),
+    Row("spec.upgrade.strategy", "Fresh", "is_changed", before="Restore"),
+    Row("spec.upgrade.strategy", "Restore", "is_changed", before="Fresh"),
+    Row("spec.restoreFrom.snapshot", "before", "is_restored"),
+    Row("spec.restartPolicy", "Never", "loses_drivers"),
+    Row("spec.restartPolicy", "Always", "cannot_load"),
+    Row("spec.backoff.initial", "3s", "is_patient"),
+    Row("spec.backoff.max", "10s", "is_patient"),
+    Row("spec.backoff.resetAfter", "1h", "is_patient"),
+    Row("spec.backoff.limit", 3, "is_patient"),
+    Row("spec.deadline", "60s", "runs"),
+    Row("spec.ttlAfterFinished", "100s", "completes"),
+    Row("spec.deletionPolicy", "Delete", "is_deleted"),
+    Row("spec.savepoints.every", "20s", "runs", given={"spec.savepoints": {"every": "50s"}}),
+    Row("spec.savepoints.keep", 1, "runs", given={"spec.savepoints": {"every": "20s"}}),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("job")
+    for name in ("application", "other"):
+        (made / f"fields_{name}.py").write_text(APPLICATION)
+    with zipfile.ZipFile(made / "fields_library.zip", "w") as archive:
+        archive.writestr("fields_library/__init__.py", "")
+    return made
+
+
+@pytest.fixture
+def views(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, View]:
+    machine = OneMachine(folder, monkeypatch)
+    return {**CLUSTER, **{name: getattr(machine, name) for name in ("workers", "settings", "coordinator", "session", "summary")}}
+
+
+def test_every_field_and_every_value_of_an_enumeration_has_a_row() -> None:
+    assert uncovered(leaves(MANIFEST), ROWS) == []
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not row.refused], ids=str)
+def test_a_change_of_a_field_is_seen(row: Row, views: dict[str, View]) -> None:
+    before, after = row.documents(HOSTED if row.sees in CLUSTER else LOCAL)
+    view = views[row.sees]
+    assert view(before) == view(before), "what is compared must not differ by itself"
+    assert view(before) != view(after)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.refused], ids=str)
+def test_what_would_have_no_effect_is_refused_with_what_to_do(row: Row, views: dict[str, View]) -> None:
+    document = row.documents(HOSTED if row.sees in CLUSTER else LOCAL)[1]
+    with pytest.raises(FlameStreamError) as caught:
+        views[row.sees or "workers"](document)
+    assert row.refused in str(caught.value)
+    assert str(caught.value).partition(row.path.split(".")[1] if "." in row.path else row.path)[1], "it names the field"

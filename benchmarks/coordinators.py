@@ -20,6 +20,7 @@ from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.core import messages as m
 from flamestream.core.actions import ToldCoordinator
+from flamestream.core.coordination import Settings
 from flamestream.core.events import Event, FromCoordinator
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import END, Time
@@ -85,9 +86,8 @@ def main() -> None:
         names = [f"default.job-{number}" for number in range(options.jobs)]
         before = megabytes()
         for name in names:
-            coordinators.start(
-                JobToCoordinate(job=name, token=TOKEN, workers=2, fronts=1, slots=256, interval=1.0, store=str(Path(folder) / "store"))
-            )
+            settings = Settings(job=name, graph="", python="", workers=2, fronts=1)
+            coordinators.start(JobToCoordinate(settings=settings, token=TOKEN, store=str(Path(folder) / "store")))
         helper = multiprocessing.get_context("spawn").Process(target=workers, args=(options.jobs, 17700), daemon=True)
         helper.start()
         deadline = time.monotonic() + 120

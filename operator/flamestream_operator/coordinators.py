@@ -122,15 +122,15 @@ class Coordinators:
         """Make the first record of a job that has none."""
         return self._ask(self._for_stores, lambda: self._restore(job, savepoint))
 
-    def delete_savepoint(self, job: JobToCoordinate, savepoint: Savepoint) -> "Future[None]":
-        """Its objects; the keys are the job's."""
-        return self._ask(self._for_stores, lambda: savepoints.delete(_store(job, savepoint.store), savepoint))
+    def delete_savepoint(self, keys: tuple[str, str], savepoint: Savepoint) -> "Future[None]":
+        """Its objects. `keys` are those of its store: access key and secret key, or empty."""
+        return self._ask(self._for_stores, lambda: savepoints.delete(_store(keys, savepoint.store), savepoint))
 
     def forget(self, job: JobToCoordinate) -> "Future[None]":
         """Delete everything of a job that nobody runs: snapshots, journal, record."""
 
         def forget() -> None:
-            savepoints.delete_job(_store(job, job.store), job.job, self._record(job.job))
+            savepoints.delete_job(_store(job.keys, job.store), job.job, self._record(job.job))
             self._state.delete(job.job)
 
         return self._ask(self._for_stores, forget)
@@ -174,7 +174,7 @@ class Coordinators:
         if known is not None:
             known.close()
         threads: tuple[Background, Background] = (self._for_records, self._for_stores)
-        records, store = self._state.records(job.job), _store(job, job.store)
+        records, store = self._state.records(job.job), _store(job.keys, job.store)
         self._for_stores.background(store.warm, lambda problem: _opened(job.job, problem))
         self._hosted[job.job] = Hosted(job, self._reactor, self._listener, records, store, threads, self._changed)
         self._changed(job.job)
@@ -210,7 +210,7 @@ class Coordinators:
             record = self._record(job.job)
             if record is None:
                 raise UserError(f"job {job.job!r} has never run: there is nothing to take a savepoint of")
-            return savepoints.take(_store(job, job.store), job.store, record, job.job, name)
+            return savepoints.take(_store(job.keys, job.store), job.store, record, job.job, name)
 
         def done(result: Savepoint | Exception) -> None:
             if hosted is not None:
@@ -223,7 +223,7 @@ class Coordinators:
         records = self._state.records(job.job)
         if records.read() is not None:
             raise UserError(f"job {job.job!r} has a state of its own: a savepoint is restored into a job that has never run")
-        record = savepoints.restore(_store(job, savepoint.store), savepoint, _store(job, job.store), job.job, job.fronts)
+        record = savepoints.restore(_store(job.keys, savepoint.store), savepoint, _store(job.keys, job.store), job.job, job.settings.fronts)
         if records.compare_and_set(record, None) is None:
             raise UserError(f"job {job.job!r} has begun meanwhile: its savepoint was not restored")
         return record
@@ -235,8 +235,8 @@ def _opened(job: str, problem: str | Exception) -> None:
         log.warning("store cannot be opened yet", extra={"job": job, "reason": str(problem)})
 
 
-def _store(job: JobToCoordinate, url: str) -> LazyStore:
-    return LazyStore(url, (job.access_key, job.secret_key) if job.access_key else None)
+def _store(keys: tuple[str, str], url: str) -> LazyStore:
+    return LazyStore(url, keys if keys[0] else None)
 
 
 def _settle(answer: "Future[Any]", result: Any) -> None:

@@ -7,7 +7,7 @@ was fenced has a successor; one that ended stays readable. Does not: outlive a b
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import msgspec
@@ -28,9 +28,6 @@ AGAIN: Final = 0.5
 """Seconds before a coordinator that was fenced has a successor."""
 TOLD_WITHIN: Final = 3.0
 """Seconds after the job's end in which workers hear of it and go."""
-SILENCE: Final = 2_000_000
-"""Microseconds without a word after which a worker of the layout is lost: a node that is cut off says nothing at all."""
-
 EPOCHS_TOLD: Final = 1_000_000
 """Microseconds between two words of commits alone; at short intervals telling of each would cost more than the commit."""
 MOST_LEFT: Final = 256
@@ -42,31 +39,21 @@ log = logging.getLogger(__name__)
 class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
     """What its coordinator must know of a job. See docs/kubernetes.md."""
 
-    job: str
+    settings: co.Settings
+    """Its graph and its Python may be "": then those of the first worker count."""
     token: str
-    workers: int
-    fronts: int
-    slots: int
-    interval: float | None
     store: str
-    access_key: str = ""
-    secret_key: str = ""
-    graph: str = ""
-    drain_seconds: float = 60.0
+    keys: tuple[str, str] = ("", "")
+    """Of the store: access key and secret key; empty: the process has its own."""
 
-    def settings(self, hello: Hello) -> co.Settings:
-        """The coordinator's; graph and Python are those of the first worker, unless the graph is told."""
-        return co.Settings(
-            job=self.job,
-            graph=self.graph or hello.graph,
-            python=hello.python,
-            workers=self.workers,
-            fronts=self.fronts,
-            slots=self.slots,
-            interval_us=None if self.interval is None else int(self.interval * 1_000_000),
-            heartbeat_us=SILENCE,
-            drain_us=int(self.drain_seconds * 1_000_000),
-        )
+    @property
+    def job(self) -> str:
+        """Its identity."""
+        return self.settings.job
+
+    def settings_with(self, hello: Hello) -> co.Settings:
+        """The coordinator's, once there is a worker."""
+        return replace(self.settings, graph=self.settings.graph or hello.graph, python=self.settings.python or hello.python)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +208,7 @@ class Hosted:
 
     def _made(self, hello: Hello) -> CoordinatorHost:
         host = CoordinatorHost(
-            self.job.settings(hello), self.job.token, self._reactor, self._records, self._store, self._server,
+            self.job.settings_with(hello), self.job.token, self._reactor, self._records, self._store, self._server,
             changed=self._look, threads=self._threads,
         )  # fmt: skip
         if self._held:

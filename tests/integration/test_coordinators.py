@@ -19,6 +19,7 @@ from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.cli.manifest import parse_job
 from flamestream.cli.settings_of import worker_settings
 from flamestream.cli.validation import checked_job
+from flamestream.core.coordination import Settings
 from flamestream.model.errors import UserError
 from flamestream.model.ids import WorkerId
 from flamestream_operator.coordinators import Coordinators, JobToCoordinate
@@ -75,9 +76,10 @@ class Job:
         (folder / "store").mkdir(parents=True)
         self._file = f"application_{uuid.uuid4().hex}.py"  # this process loads it too, and a name can be loaded once
         (folder / self._file).write_text(APPLICATION)
-        self.told = JobToCoordinate(
-            job=identity or name, token=TOKEN, workers=2, fronts=1, slots=8, interval=0.05, store=str(folder / "store"), drain_seconds=20
+        settings = Settings(
+            job=identity or name, graph="", python="", workers=2, fronts=1, slots=8, interval_us=50_000, drain_us=20_000_000
         )
+        self.told = JobToCoordinate(settings=settings, token=TOKEN, store=str(folder / "store"))
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def start_worker(self, host: str = "127.0.0.1") -> subprocess.Popen[bytes]:
@@ -202,14 +204,14 @@ def test_a_savepoint_outlives_later_commits_and_begins_another_job(leader: Leade
         leader.wait("another", lambda status: runs(status) and status.epoch > savepoint.epoch)
     finally:
         other.end()
-    leader.coordinators.delete_savepoint(job.told, savepoint).result(20)
+    leader.coordinators.delete_savepoint(job.told.keys, savepoint).result(20)
     assert not list((tmp_path / "store" / "savepoints").rglob("*.parquet"))
 
 
 def test_a_job_that_fails_leaves_the_others_alone(leader: Leader, job: Job, tmp_path: Path, port: int) -> None:
     wrong = Job("wrong", tmp_path / "wrong", port)
     leader.coordinators.start(job.told)
-    leader.coordinators.start(msgspec.structs.replace(wrong.told, graph="another graph"))
+    leader.coordinators.start(msgspec.structs.replace(wrong.told, settings=replace(wrong.told.settings, graph="another graph")))
     try:
         wrong.start_worker()
         for _ in range(2):

@@ -211,7 +211,7 @@ class FakeHosting:
             )
         )  # fmt: skip
 
-    def delete_savepoint(self, job: JobToCoordinate, savepoint: Any) -> "Future[None]":
+    def delete_savepoint(self, keys: tuple[str, str], savepoint: Any) -> "Future[None]":
         return _done(None)
 
     def healthy(self) -> bool:
@@ -252,13 +252,13 @@ class _Hosted:
         if (
             self.attempt != self.record.attempt
             or not set(self.layout) <= set(usable)
-            or (len(self.layout) < self.settings.workers <= len(usable))
+            or (len(self.layout) < self.settings.settings.workers <= len(usable))
         ):
-            if len(usable) < self.settings.workers:
+            if len(usable) < self.settings.settings.workers:
                 self.layout = ()
                 return
             self.record.attempt += 1  # compare-and-set: everything older is fenced
-            self.attempt, self.layout = self.record.attempt, tuple(usable[: self.settings.workers])
+            self.attempt, self.layout = self.record.attempt, tuple(usable[: self.settings.settings.workers])
             self.recoveries += 1
             return
         self.record.epoch += 1

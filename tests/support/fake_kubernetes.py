@@ -64,7 +64,7 @@ class FakeKubernetes:
         key = (kind, namespace, name)
         if grace is not None and key in self.things and self.things[key]["metadata"].get("finalizers"):
             self.merge(key, {"metadata": {"deletionGracePeriodSeconds": grace}})  # it may be shortened
-        self._write("delete", kind, lambda: self.remove(key))
+        self._write("delete", kind, lambda: self.remove(key) if key in self.things else None)
 
     def _write(self, verb: str, kind: str, work: Callable[[], Any]) -> Any:
         self.requests += 1

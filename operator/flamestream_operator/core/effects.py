@@ -8,9 +8,11 @@ Keeps: no effect that the written status does not name; deletions only of pods t
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
 
 from flamestream.adapters import sources
-from flamestream.cli.manifest import Spec
+from flamestream.cli.settings_of import coordinator_settings
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.core import actions as do
 from flamestream_operator.core.clock import moment
@@ -27,6 +29,8 @@ from flamestream_operator.objects.rights import build_role, build_role_binding, 
 from flamestream_operator.objects.small import build_budget, build_config, build_service, build_token
 
 _HOSTED = ("Starting", "Running", "Draining")
+SILENCE: Final = 2_000_000
+"""Microseconds without a word after which a worker of the layout is lost: a node that is cut off says nothing at all."""
 
 
 def effects(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.Action]:
@@ -63,15 +67,9 @@ def _coordination(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterat
 def settings_of(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobSettings:
     """What the coordinator is told; the shell adds token and keys."""
     spec = plan.spec
-    return JobSettings(
-        job=seen.identity, workers=spec.workers.replicas, fronts=_fronts(spec), slots=spec.workers.slots,
-        interval=float(spec.checkpoint.interval) if spec.guarantee != "none" else None, store=spec.checkpoint.store, run=status.run.number,
-    )  # fmt: skip
-
-
-def _fronts(spec: Spec) -> int:
-    """A source may be read by several."""
-    return sum(sources.describe(source, f"spec.sources.{name}").fronts for name, source in spec.sources.items())
+    described = [sources.describe(source, f"spec.sources.{name}") for name, source in spec.sources.items()]
+    settings = replace(coordinator_settings(spec, seen.identity, described), heartbeat_us=SILENCE)
+    return JobSettings(settings=settings, store=spec.checkpoint.store, run=status.run.number)
 
 
 def _operations(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.Action]:

@@ -5,16 +5,15 @@ Does not: know the coordinators (coordinators.py).
 
 from dataclasses import dataclass
 
+from flamestream.core.coordination import Settings
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
-    """coordinators.JobToCoordinate without token and keys."""
+    """hosted.JobToCoordinate without token and keys."""
 
-    job: str
-    workers: int
-    fronts: int
-    slots: int
-    interval: float | None
+    settings: Settings
+    """The coordinator's own; graph and Python come with the first worker."""
     store: str
     run: int
     """Which token."""

@@ -39,7 +39,7 @@ _NAMESPACED: Final = {
 _GLOBAL: Final = {"Node": ("", "v1", "nodes")}
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # not frozen: a context manager that passes it on sets its traceback
 class ApiProblem(Exception):
     """The API server said no, or nothing (status 0)."""
 

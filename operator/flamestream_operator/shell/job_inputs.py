@@ -51,14 +51,14 @@ class JobInputs:
             return False
         try:
             token = await self._token(key, job, action)
-            access, secret = await self.keys(key[0], action.credentials)
+            keys = await self.keys(key[0], action.credentials)
         except (ApiProblem, LookupError) as problem:
             text = str(problem.args[0]) if isinstance(problem, LookupError) else str(problem)
             news = text != memory.secrets_problem
             memory.secrets_problem = text
             self._later(key, memory, "secrets")
             return news
-        memory.token, memory.access_key, memory.secret_key, memory.secrets_problem = token, access, secret, ""
+        memory.token, memory.keys, memory.secrets_problem = token, keys, ""
         memory.token_run = status_of(job).run.number
         return True
 

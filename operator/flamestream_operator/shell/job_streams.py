@@ -119,10 +119,7 @@ class JobStreams:
 
 def with_secrets(settings: JobSettings, memory: Memory) -> JobToCoordinate:
     """How a job is coordinated, with its token and its keys."""
-    return JobToCoordinate(
-        job=settings.job, token=memory.token, workers=settings.workers, fronts=settings.fronts, slots=settings.slots,
-        interval=settings.interval, store=settings.store, access_key=memory.access_key, secret_key=memory.secret_key,
-    )  # fmt: skip
+    return JobToCoordinate(settings=settings.settings, token=memory.token, store=settings.store, keys=memory.keys)
 
 
 def _no_savepoints(_: Object | None, name: str) -> Any:

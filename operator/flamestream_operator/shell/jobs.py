@@ -92,8 +92,11 @@ class JobReconciler:
 
     async def reading(self, namespace: str, settings: JobSettings, secret: str) -> JobToCoordinate:
         """How a job's store is reached, whoever runs it. Raises LookupError or ApiProblem."""
-        access, key = await self._inputs.keys(namespace, secret)
-        return with_secrets(settings, Memory("", access_key=access, secret_key=key))
+        return with_secrets(settings, Memory("", keys=await self.keys(namespace, secret)))
+
+    async def keys(self, namespace: str, secret: str) -> tuple[str, str]:
+        """Of a store. Raises LookupError or ApiProblem."""
+        return await self._inputs.keys(namespace, secret)
 
     # --- looking --------------------------------------------------------------------------------------------------------------------
 

@@ -18,8 +18,8 @@ class Memory:
     token_run: int = -1
     """Which run's token is known."""
     token: str = ""
-    access_key: str = ""
-    secret_key: str = ""
+    keys: tuple[str, str] = ("", "")
+    """Of the store."""
     secrets_problem: str = ""
     app: Object | None = None
     """The application's ConfigMap."""

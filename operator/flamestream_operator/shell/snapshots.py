@@ -120,16 +120,15 @@ class SnapshotReconciler:
             return None
         keep = thing["spec"].get("deletionPolicy") == "Keep" or not status.manifest
         if not keep:
-            nobody = JobSettings(job=status.job, workers=1, fronts=1, slots=1, interval=None, store=status.store, run=0)
-            settings = await self._reading(key[0], nobody, status.secret)
-            if not isinstance(settings, str):
-                self._check()
-                future: Future[None] = self._hosting.delete_savepoint(settings, self._savepoint(status))
-                await asyncio.wrap_future(future)
+            try:
+                keys = await self._jobs.keys(key[0], status.secret)
+            except LookupError as problem:
+                why = {"snapshot": key[1], "why": str(problem.args[0])}
+                log.warning("a savepoint stays in the store: its job is gone, and with it the keys", extra=why)
             else:
-                log.warning(
-                    "a savepoint stays in the store: its job is gone, and with it the keys", extra={"snapshot": key[1], "why": settings}
-                )
+                self._check()
+                future: Future[None] = self._hosting.delete_savepoint(keys, self._savepoint(status))
+                await asyncio.wrap_future(future)
         await self._finalize(key, thing, there=False)
         return None
 

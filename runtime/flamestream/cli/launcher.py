@@ -33,7 +33,7 @@ from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.cli import lineage
 from flamestream.cli.exit_codes import AlreadyRunning
 from flamestream.cli.run_folder import RunFolder, RunInfo
-from flamestream.cli.settings_of import coordinator_settings, worker_config
+from flamestream.cli.settings_of import local_coordinator, worker_config
 from flamestream.cli.validation import CheckedJob
 from flamestream.cli.workers import PlainWorkers, SparkWorkers, Workers, watch_process
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, StoreUnavailable, UserError
@@ -137,7 +137,7 @@ class Launcher:
 
     def _start_coordinator(self) -> None:
         config = CoordinatorProcessConfig(
-            settings=coordinator_settings(self._checked),
+            settings=local_coordinator(self._checked),
             token=self._token,
             records=f"zookeeper://{self._zookeeper.address}",
             store=self._checked.job.store,

@@ -4,12 +4,14 @@ Keeps: fronts are numbered in the order of the graph's sources; those of one sou
 """
 
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
+from flamestream.adapters.sources import SourceTraits
 from flamestream.adapters.worker_process import WorkerProcessConfig
 from flamestream.cli.journal_of import journal_of
-from flamestream.cli.manifest import EXACT, DeadLetter
+from flamestream.cli.manifest import EXACT, DeadLetter, Spec
 from flamestream.cli.validation import CheckedJob
 from flamestream.core.coordination import Settings
 from flamestream.core.settings import FrontSettings, WorkerSettings
@@ -71,15 +73,23 @@ def worker_config(checked: CheckedJob, *, coordinator: str, token: str, job: str
     )
 
 
-def coordinator_settings(checked: CheckedJob) -> Settings:
-    """For core.coordinator."""
-    spec = checked.job.spec
+def local_coordinator(checked: CheckedJob) -> Settings:
+    """What the launcher's coordinator is told."""
+    settings = coordinator_settings(checked.job.spec, checked.job.name, checked.sources.values())
+    return replace(settings, graph=checked.graph.identity, python=PYTHON)
+
+
+def coordinator_settings(spec: Spec, job: str, sources: Iterable[SourceTraits]) -> Settings:
+    """For core.coordinator, on one machine and in a cluster. `job` is the job's identity.
+
+    Graph and Python are still to be said: a cluster's coordinator loads no application, and hears of them from the first worker.
+    """
     return Settings(
-        job=checked.job.name,
-        graph=checked.graph.identity,
-        python=PYTHON,
+        job=job,
+        graph="",
+        python="",
         workers=spec.workers.replicas,
-        fronts=len(fronts_of(checked)),
+        fronts=sum(source.fronts for source in sources),
         slots=spec.workers.slots,
         interval_us=int(spec.checkpoint.interval * 1_000_000) if spec.guarantee != "none" else None,
         exactly_once=spec.guarantee in EXACT,

@@ -78,6 +78,7 @@ async def _contract(api: Api, place: str) -> list[str]:
     said.append(f"going {bool(going and going['metadata'].get('deletionTimestamp'))}")
     await ask(api.patch("FlameStreamJob", place, "contract", {"metadata": {"finalizers": []}}))
     said.append(str(await api.get("FlameStreamJob", place, "contract")))
+    await ask(api.delete("FlameStreamJob", place, "contract"))  # absent is fine
     found = await api.list_all("FlameStreamJob", place)
     said.append(str([thing["metadata"]["name"] for thing in found]))
     return said

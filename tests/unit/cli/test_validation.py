@@ -3,7 +3,7 @@
 import pytest
 
 from flamestream.cli.journal_of import journal_of
-from flamestream.cli.settings_of import coordinator_settings, worker_settings
+from flamestream.cli.settings_of import local_coordinator, worker_settings
 from flamestream.cli.validation import checked
 from flamestream.model.errors import FlameStreamError, UserError
 
@@ -94,7 +94,7 @@ def test_without_a_guarantee_nothing_needs_a_fence_or_a_journal(job: JobFolder) 
     given = {"sources": FOLLOWED, "sinks": "{shouts: {discard: {}}}"}
     accepted = checked(job.write(**given, guarantee="none"))
     assert not worker_settings(accepted).durable
-    assert coordinator_settings(accepted).interval_us is None
+    assert local_coordinator(accepted).interval_us is None
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_an_application_that_does_not_load_is_named_with_the_line(job: JobFolder
 
 def test_the_settings_are_those_of_the_manifest(job: JobFolder) -> None:
     accepted = checked(job.write(workers="{replicas: 3, slots: 16}", checkpoint="{interval: 50ms, store: s}"))
-    worker, coordinator = worker_settings(accepted), coordinator_settings(accepted)
+    worker, coordinator = worker_settings(accepted), local_coordinator(accepted)
     assert (worker.slots, worker.exactly_once, worker.durable, worker.dead_letter) == (16, True, True, None)
     assert [(front.front, front.source, front.timed) for front in worker.fronts] == [(0, "lines", True)]
     assert (coordinator.workers, coordinator.slots, coordinator.interval_us, coordinator.fronts) == (3, 16, 50_000, 1)

@@ -1,0 +1,110 @@
+"""Every guarantee through the life of a job on an API server: real coordinators, real workers, S3, ZooKeeper, all but Spark."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
+from support.fake_kubernetes import FakeKubernetes
+from support.plain_cluster import APPLICATION, Places, PlainCluster, play, results
+from support.versitygw import S3Server
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with EmbeddedZooKeeper(tmp_path_factory.mktemp("zk")) as server:
+        yield server.address
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    server = S3Server(tmp_path_factory.mktemp("s3"))
+    server.start()
+    server.make_bucket("jobs")
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def places(zookeeper: str, s3: S3Server, tmp_path: Path) -> Places:
+    return Places(zookeeper, s3, f"space-{tmp_path.name.replace('_', '-')}"[:40].strip("-").lower(), tmp_path)
+
+
+@asynccontextmanager
+async def in_memory() -> AsyncIterator[FakeKubernetes]:
+    yield FakeKubernetes()
+
+
+GUARANTEES = ("exactly-once", "exactly-once-2pc", "at-least-once", "none")
+
+
+CODE = APPLICATION + "# the same in other words\n"
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_a_life_with_kill_suspend_resume_savepoint_and_edit(places: Places, guarantee: str) -> None:
+    """What was delivered is judged at the end, by arithmetic."""
+
+    async def life(cluster: PlainCluster) -> None:
+        await cluster.apply(guarantee=guarantee)
+        await cluster.gives("a new job")
+        await killed(cluster)
+        await resumed(cluster)
+        if guarantee != "none":
+            await cluster.save("kept")
+        await cluster.edit({"checkpoint": {"interval": "200ms"}})
+        await cluster.gives("a shorter interval, with a coordinator of its own")
+        await cluster.edit({"workers": {"replicas": 3}})
+        await cluster.gives("one more worker", workers=3)
+        await killed(cluster, workers=3)
+        await cluster.edit_code(CODE)
+        await cluster.until(lambda: cluster.status.run.number > 2, "other code is a run of its own")
+        await cluster.gives("other code", workers=3)
+        await cluster.edit({"suspend": True})
+        await cluster.until(lambda: cluster.status.phase == "Suspended", "it is suspended")
+        judge(guarantee, cluster.delivered())
+        if guarantee != "none":
+            await restored(cluster, guarantee)
+
+    play(in_memory, places, life)
+
+
+async def killed(cluster: PlainCluster, workers: int = 2) -> None:
+    """One worker's process."""
+    before = cluster.told
+    assert before is not None
+    cluster.kill()
+    await cluster.gives("a killed worker's successor", attempt=before.attempt + 1, workers=workers)
+
+
+async def resumed(cluster: PlainCluster) -> None:
+    """Suspended at an epoch with nothing in flight, then resumed from it."""
+    await cluster.edit({"suspend": True})
+    await cluster.until(lambda: cluster.status.phase == "Suspended", "it is suspended")
+    suspension = cluster.status.suspension
+    assert suspension is not None and suspension.clean, suspension
+    await cluster.edit({"suspend": False})
+    await cluster.gives("a job that was resumed")
+
+
+async def restored(cluster: PlainCluster, guarantee: str) -> None:
+    """Into another job, whose consumers get what comes after the savepoint's cut, with the sums of all that came before."""
+    cluster.name = "again"
+    await cluster.apply(guarantee=guarantee, restoreFrom={"snapshot": "kept"})
+    await cluster.gives("a job that begins at a savepoint")
+    given = cluster.delivered()
+    first = given[0][0]
+    assert first > 0
+    assert given == results(first + len(given))[first:]
+
+
+def judge(guarantee: str, given: list[Any]) -> None:
+    """By what the guarantee promises."""
+    if guarantee == "none":  # every failure and every start begins with nothing, and reads from the beginning
+        assert set(given) <= set(results(max(number for number, _ in given) + 1))
+        return
+    once = list(dict.fromkeys(given)) if guarantee == "at-least-once" else given  # repeats of equal bytes are allowed there
+    assert once == results(len(once))

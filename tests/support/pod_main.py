@@ -1,0 +1,39 @@
+"""What runs in a pod of support/kubelet.py, but for Spark: `python pod_main.py worker|preflight FOLDER APPLICATION [INDEX ORDINAL]`.
+
+FOLDER holds the pod's volumes by name. A worker is told exactly what a driver would tell it, by the driver's own function.
+"""
+
+import json
+import secrets
+import sys
+from functools import partial
+from pathlib import Path
+
+from flamestream.cli import driver_config, driver_work
+from flamestream.cli.worker_main import pod_worker_main
+from flamestream.spark.task import Life
+
+
+def worker(folder: Path, application: str, index: int, ordinal: int) -> int:
+    """One life."""
+    config, job, token = (
+        driver_config.read_driver_config(application, folder / "config"),
+        driver_config.read_job(folder / "config", folder / "application"),
+        driver_config.read_token(folder / "secret" / "token"),
+    )
+    return pod_worker_main(driver_work._told(config, job, token), application, Life(index, ordinal, secrets.token_hex(4)))
+
+
+def preflight(folder: Path) -> int:
+    """The verdict goes to stdout, which the kubelet gives on as the termination message."""
+    from flamestream_operator import preflight_main
+
+    preflight_main.read_job = partial(driver_config.read_job, base=folder / "application")  # the pod's mount
+    said = preflight_main.verdict(folder / "config")
+    sys.stdout.write(json.dumps(said))
+    return 0 if said["ok"] else 1
+
+
+if __name__ == "__main__":
+    what, where, *rest = sys.argv[1:]
+    sys.exit(preflight(Path(where)) if what == "preflight" else worker(Path(where), rest[0], int(rest[1]), int(rest[2])))

@@ -1,0 +1,74 @@
+"""A hosted coordinator is told what a local one is told: both from one function, whatever the manifest says."""
+
+import uuid
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from flamestream.cli.manifest import GUARANTEES, parse_job
+from flamestream.cli.settings_of import local_coordinator
+from flamestream.cli.validation import checked_job
+from flamestream.core.coordination import Settings
+from flamestream.core.messages import Hello
+from flamestream.model.ids import NO_FENCE, WorkerId
+from flamestream_operator.api.job_status import JobResourceStatus
+from flamestream_operator.core.effects import SILENCE, settings_of
+from flamestream_operator.core.plan import planned
+from flamestream_operator.core.seen import Seen, Site
+from flamestream_operator.hosted import JobToCoordinate
+from flamestream_operator.shell.job_streams import with_secrets
+from flamestream_operator.shell.memory import Memory
+
+SITE = Site(coordinator="o:1", zookeeper="z:1", image="i")
+CHANGES: list[dict[str, Any]] = [
+    *({"guarantee": guarantee} for guarantee in GUARANTEES if guarantee != "micro-batch"),
+    {"workers": {"replicas": 5, "slots": 32, "standby": 2}},
+    {"checkpoint": {"interval": "20ms", "store": "s3://b/p"}},
+    {"sources": {"numbers": {"kafka": {"brokers": "b:1", "topic": "t", "readers": 3}}}, "journal": {"kafka": {"topic": "j"}}},
+]
+
+
+def both(tmp_path: Path, change: dict[str, Any]) -> tuple[Settings, Settings]:
+    """Of one manifest: what a launcher's coordinator is told, and what the operator's is once its first worker has come."""
+    file = f"application_{uuid.uuid4().hex}.py"  # a name can be loaded once in a process
+    (tmp_path / file).write_text('import flamestream as fs\ngraph = fs.Graph("g")\ngraph.source("numbers").map(str).sink("out")\n')
+    spec = {
+        "application": {"file": file, "graph": "graph"}, "sources": {"numbers": {"generator": {}}},
+        "sinks": {"out": {"files": {"path": "/out"}}}, "workers": {"replicas": 2}, "checkpoint": {"interval": "1s", "store": "s3://b/p"},
+        **change,
+    }  # fmt: skip
+    job = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": "j", "namespace": "n"}, "spec": spec}
+    described = {**job, "metadata": {"name": "j"}}
+    local = local_coordinator(checked_job(parse_job(msgspec.json.encode(described).decode(), str(tmp_path / "job.json"))))
+    seen = Seen(now=0, job=job, site=SITE)
+    told = with_secrets(settings_of(seen, JobResourceStatus(), planned(job, spec, SITE, "")), Memory("uid"))
+    hello = Hello(WorkerId("w"), "h:1", NO_FENCE, False, local.python, local.graph)
+    return local, told.settings_with(hello)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_a_hosted_coordinator_is_told_what_a_local_one_is_told(tmp_path: Path, change: dict[str, Any]) -> None:
+    local, hosted = both(tmp_path, change)
+    assert hosted == replace(local, job="n.j", heartbeat_us=SILENCE)
+
+
+def test_the_guarantee_reaches_both(tmp_path: Path) -> None:
+    said = {}
+    for guarantee in GUARANTEES:
+        if guarantee != "micro-batch":
+            hosted = both(tmp_path, {"guarantee": guarantee})[1]
+            said[guarantee] = (hosted.exactly_once, hosted.two_phase, hosted.durable)
+    assert said == {
+        "exactly-once": (True, False, True), "exactly-once-2pc": (True, True, True), "at-least-once": (False, False, True),
+        "none": (False, False, False),
+    }  # fmt: skip
+
+
+def test_nothing_stands_between_the_core_s_settings_and_the_coordinator() -> None:
+    """A new setting cannot be forgotten on the way: what the operator's core says travels whole."""
+    settings = Settings(**{each.name: f"a {each.name}" if each.type is str else index for index, each in enumerate(fields(Settings))})
+    told = JobToCoordinate(settings=settings, token="t", store="s")
+    assert told.settings_with(Hello(WorkerId("w"), "h:1", NO_FENCE, False, "p", "g")) == settings

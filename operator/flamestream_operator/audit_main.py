@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from flamestream.cli.audit import audited, bounds_in_words
+from flamestream.cli.audit import audited, bounds_in_words, input_in_words
 from flamestream.cli.committed import committed_there
 from flamestream.cli.driver_config import CONFIG, read_driver_config, read_job
 from flamestream.cli.validation import checked_job
@@ -47,7 +47,8 @@ def verdict() -> dict[str, object]:
         "empty": report.empty,
         "complete": report.complete,
         "epoch": report.bounds.epoch,
-        "bounds": bounds_in_words(report.bounds)[:1000],
+        "bounds": bounds_in_words(report.bounds)[:500],
+        "input": input_in_words(report.input)[:500],
         "firstDifference": report.first_difference[:1000],
     }
 

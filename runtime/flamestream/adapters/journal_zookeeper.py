@@ -103,8 +103,11 @@ class _Writer:
 
 
 def everything(state: ClusterState, job: str, front: FrontId) -> list[Entry]:
-    """All entries of `front` that are there, oldest first, for audits of a journal that keeps everything. Raises NoNodeError if none is."""
-    return _read(state, f"/flamestream/{job}/journal/front-{front}", START)[0]
+    """All entries of `front` that are there, oldest first, for audits of a journal that keeps everything."""
+    try:
+        return _read(state, f"/flamestream/{job}/journal/front-{front}", START)[0]
+    except NoNodeError:
+        return []  # no attempt has sealed it yet
 
 
 def _fence(state: ClusterState, folder: str, attempt: int) -> int:

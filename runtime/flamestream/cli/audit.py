@@ -132,7 +132,7 @@ def sentence(report: Report, inputs: str = "records", outputs: str = "results") 
         text += f", {verdict.not_due:,} {outputs} not due yet" if verdict.not_due else ""
     problems = [f"input: {each.source}: {problem}" for each in report.input for problem in each.problems]
     difference = f"first difference: {verdict.first_difference}" if verdict.first_difference else ""
-    return "\n".join(filter(None, [text, bounds_in_words(report.bounds, outputs), _input_in_words(report.input), *problems, difference]))
+    return "\n".join(filter(None, [text, bounds_in_words(report.bounds, outputs), input_in_words(report.input), *problems, difference]))
 
 
 def bounds_in_words(bounds: Bounds, outputs: str = "results") -> str:
@@ -149,7 +149,8 @@ def bounds_in_words(bounds: Bounds, outputs: str = "results") -> str:
     return text + (f"; {bounds.begins}" if bounds.begins else "")
 
 
-def _input_in_words(found: Sequence[InputVerdict]) -> str:
+def input_in_words(found: Sequence[InputVerdict]) -> str:
+    """How much of each source is recorded, and what says so."""
     words = {"source": "read again from the source", "journal": "known from the journal alone"}
     return "input: " + ", ".join(f"{each.source} ({each.records:,}) {words[each.known_from]}" for each in found)
 
@@ -173,7 +174,7 @@ def audited(checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: str
     before it, whose results were not delivered.
     """
     recorded = RecordedInput(recorded_sources(checked, job, zookeeper, START if began is None else began.time), checked.sources, last)
-    savepoint = last.savepoint if last.savepoint is not None and recorded.oldest >= last.savepoint.cut else None
+    savepoint = recorded.savepoint
     delivered = {name: _delivered(checked, name, savepoint, job) for name in checked.sinks}
     newest = max((time_of_meta(item.meta) for items in delivered.values() for item in items), default=START)
     fronts = recorded.read(END if last.completed else max(Time(newest + 1), last.cut))

@@ -67,11 +67,9 @@ class RecordedInput:
     def __init__(self, recorded: Sequence[RecordedSource], traits: Mapping[str, SourceTraits], last: LastCommit) -> None:
         self._sources, self._traits, self._last = recorded, traits, last
         self._entries = {source.front.front: source.entries() for source in recorded}
-
-    @property
-    def oldest(self) -> Time:
-        """The first journalled run; END if there is none."""
-        return min((entries[0].time for entries in self._entries.values() if entries), default=END)
+        oldest = min((entries[0].time for entries in self._entries.values() if entries), default=END)
+        self.savepoint = last.savepoint if last.savepoint is not None and last.savepoint.cut <= oldest else None
+        """What the job has begun with; None if it had runs of its own before that, and so a state."""
 
     def read(self, timed_below: Time) -> list[FrontInput]:
         """All that is journalled, and of timed fronts what is below `timed_below`, which is known to have entered."""
@@ -102,8 +100,8 @@ class RecordedInput:
 
     def _begins(self, front: FrontId) -> Mapping[Partition, Offset]:
         """Where a restored job's partitions go on."""
-        savepoint = self._last.savepoint
-        return {} if savepoint is None else next((each.offsets for each in savepoint.manifest.fronts if each.front == front), {})
+        known = () if self.savepoint is None else self.savepoint.manifest.fronts
+        return next((each.offsets for each in known if each.front == front), {})
 
     def _timed(self, source: RecordedSource, below: Time) -> FrontInput:
         runs: list[Run] = list(source.below(below))

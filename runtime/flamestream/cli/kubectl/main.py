@@ -220,8 +220,9 @@ def audit(job: JobName, namespace: Namespace = "", context: Context = "", json: 
     if json:
         as_json(found)
     else:
-        wrong = ", ".join(f"{found[what]} {what}" for what in ("lost", "doubled", "reordered"))
-        say(f"{found['records']:,} records, {found['delivered']:,} results, {wrong}")
+        wrong = ", ".join(f"{found[what]} {what}" for what in ("lost", "doubled", "reordered", "foreign", "misplaced"))
+        say(f"{found['records']:,} records, {found['delivered']:,} results, {wrong}, {found['notDue']:,} not due yet")
+        say(f"{found['bounds']}\n{found['input']}")
         if found["firstDifference"]:
             say(f"first difference: {found['firstDifference']}")
     if not found["clean"]:

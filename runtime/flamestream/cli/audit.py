@@ -173,9 +173,13 @@ def audited(checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: str
     `last` was read before this is called: what it says to be delivered is there. `job` and `zookeeper`: in a cluster. `began`: the history
     before it, whose results were not delivered.
     """
+    delivered = {
+        name: [*_read(checked, name)] for name in checked.sinks
+    }  # before the journals: what a result follows from is durable there
     recorded = RecordedInput(recorded_sources(checked, job, zookeeper, START if began is None else began.time), checked.sources, last)
     savepoint = recorded.savepoint
-    delivered = {name: _delivered(checked, name, savepoint, job) for name in checked.sinks}
+    if savepoint is not None and savepoint.manifest.job == (job or checked.job.name):  # restored under its old name: its sinks go on
+        delivered = {name: [item for item in items if item.meta >= floor(savepoint.cut)] for name, items in delivered.items()}
     newest = max((time_of_meta(item.meta) for items in delivered.values() for item in items), default=START)
     fronts = recorded.read(END if last.completed else max(Time(newest + 1), last.cut))
     cut = savepoint.cut if savepoint is not None else START if began is None else began.time
@@ -186,12 +190,8 @@ def audited(checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: str
     return _report(checked, last, audit(expected, delivered), fronts, _beginning(savepoint, began))
 
 
-def _delivered(checked: CheckedJob, name: str, savepoint: Savepoint | None, job: str) -> list[Delivered]:
-    """What a sink holds; behind its savepoint, of a job that was restored under its old name and so goes on with its old sinks."""
-    items = (Delivered(*item) for item in sinks.read(checked.job.sink(name), f"spec.sinks.{name}", checked.job.name))
-    if savepoint is not None and savepoint.manifest.job == (job or checked.job.name):
-        return [item for item in items if item.meta >= floor(savepoint.cut)]
-    return list(items)
+def _read(checked: CheckedJob, name: str) -> Iterator[Delivered]:
+    return (Delivered(*item) for item in sinks.read(checked.job.sink(name), f"spec.sinks.{name}", checked.job.name))
 
 
 def _history(checked: CheckedJob, began: Begun) -> list[Run]:

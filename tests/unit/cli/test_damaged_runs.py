@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+from flamestream.adapters import sinks
+from flamestream.adapters.journal_file import head, record
 from flamestream.cli.audit import Report, audited, sentence
+from flamestream.model.ids import SequenceNumber
+from flamestream.model.time import START
 from flamestream.testing.audit import Verdict
 from support.damage import DAMAGES, OUTPUT, RIGHT, Damage
-from support.past_run import own_modules
+from support.past_run import finished, going_on, own_modules
 
 COLUMNS = {
     "lost": "{} lost",
@@ -81,3 +85,21 @@ def test_what_is_right_is_clean(damage: Damage, tmp_path: Path) -> None:
 @pytest.mark.parametrize("sink", [segments, parts])
 def test_a_damage_is_found_at_a_rolling_sink(damage: Damage, sink: Any, tmp_path: Path) -> None:
     assert findings(looked_at(damage, tmp_path, sink(tmp_path))) == damage.says
+
+
+def test_a_result_that_comes_while_the_sinks_are_read_is_not_foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    past = going_on()
+    checked, read = past.leave(tmp_path, files(tmp_path)), sinks.read
+    journal = tmp_path / "journal" / "front-0" / "attempt-00000001-0.log"
+    journal.write_bytes(head(START) + b"".join(map(record, past.entries[:8])))
+
+    def reading(*arguments: Any) -> Iterator[sinks.Item]:
+        """The job goes on meanwhile: a run enters, and its results are there as soon as it is in the journal."""
+        yield from read(*arguments)
+        journal.write_bytes(head(START) + b"".join(map(record, past.entries)))
+        for item in finished().given[8]:
+            yield item.meta, item.slot, SequenceNumber(99), item.payload
+
+    monkeypatch.setattr(sinks, "read", reading)
+    report = audited(checked, past.last_commit())
+    assert report.clean and report.verdict.delivered == 36

@@ -12,7 +12,7 @@ from typing import Final
 
 from flamestream.cli.audit import audited, bounds_in_words, input_in_words
 from flamestream.cli.committed import committed_there
-from flamestream.cli.driver_config import CONFIG, read_driver_config, read_job
+from flamestream.cli.driver_config import read_any_driver_config, read_job
 from flamestream.cli.validation import checked_job
 from flamestream.model.errors import FlameStreamError
 
@@ -23,8 +23,7 @@ LONGEST: Final = 4000
 def verdict() -> dict[str, object]:
     """As FlameStreamDrill's status has it, or {"error": ...}."""
     try:
-        application = next(CONFIG.glob("driver-*.json")).stem.removeprefix("driver-")
-        config = read_driver_config(application)
+        config = read_any_driver_config()
         job = checked_job(read_job())
         restored_from = job.job.spec.restore_from
         last = committed_there(config.zookeeper, config.job, job.job.store, restored_from.snapshot if restored_from is not None else "")

@@ -8,7 +8,7 @@ from itertools import islice
 
 from flamestream.adapters import sinks
 from flamestream.cli.cat import line
-from flamestream.cli.driver_config import read_job
+from flamestream.cli.driver_config import read_any_driver_config, read_job
 from flamestream.cli.validation import checked_job
 from flamestream.model.errors import FlameStreamError, ManifestError
 
@@ -18,9 +18,10 @@ def main(arguments: list[str]) -> int:
     sink, limit = arguments[0], int(arguments[1])
     try:
         job = checked_job(read_job()).job  # loads the application, so that its payload types are known
+        identity = read_any_driver_config().job
         if sink not in job.spec.sinks:
             raise ManifestError(f"there is no sink {sink!r}; it has {', '.join(job.spec.sinks)}")
-        for item in islice(sinks.read(job.sink(sink), f"spec.sinks.{sink}"), limit or None):
+        for item in islice(sinks.read(job.sink(sink), f"spec.sinks.{sink}", identity), limit or None):
             sys.stdout.write(line(item, places=False) + "\n")
     except FlameStreamError as error:
         sys.stderr.write(f"error: {error}\n")

@@ -173,9 +173,7 @@ def audited(checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: str
     `last` was read before this is called: what it says to be delivered is there. `job` and `zookeeper`: in a cluster. `began`: the history
     before it, whose results were not delivered.
     """
-    delivered = {
-        name: [*_read(checked, name)] for name in checked.sinks
-    }  # before the journals: what a result follows from is durable there
+    delivered = {name: [*_read(checked, name, job)] for name in checked.sinks}  # before the journals, which have what they follow from
     recorded = RecordedInput(recorded_sources(checked, job, zookeeper, START if began is None else began.time), checked.sources, last)
     savepoint = recorded.savepoint
     if savepoint is not None and savepoint.manifest.job == (job or checked.job.name):  # restored under its old name: its sinks go on
@@ -190,8 +188,8 @@ def audited(checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: str
     return _report(checked, last, audit(expected, delivered), fronts, _beginning(savepoint, began))
 
 
-def _read(checked: CheckedJob, name: str) -> Iterator[Delivered]:
-    return (Delivered(*item) for item in sinks.read(checked.job.sink(name), f"spec.sinks.{name}", checked.job.name))
+def _read(checked: CheckedJob, name: str, job: str) -> Iterator[Delivered]:
+    return (Delivered(*item) for item in sinks.read(checked.job.sink(name), f"spec.sinks.{name}", job or checked.job.name))
 
 
 def _history(checked: CheckedJob, began: Begun) -> list[Run]:

@@ -63,6 +63,14 @@ def read_driver_config(application: str, folder: Path = CONFIG) -> DriverConfig:
     return read_config(DriverConfig, str(folder / f"driver-{application}.json"))
 
 
+def read_any_driver_config(folder: Path = CONFIG) -> DriverConfig:
+    """Of a pod beside a job, which is of none of its applications. Raises ManifestError."""
+    found = sorted(file.stem.removeprefix("driver-") for file in folder.glob("driver-*.json"))
+    if not found:
+        raise ManifestError(f"{folder}: there is no driver-*.json: is this a pod beside a job?")
+    return read_driver_config(found[0], folder)
+
+
 def read_token(file: Path = TOKEN) -> str:
     """The job's secret. Raises ManifestError."""
     try:

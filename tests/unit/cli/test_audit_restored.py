@@ -37,14 +37,14 @@ def begins_there(past: PastRun) -> None:
     past.entries, past.given = past.entries[BEFORE:], past.given[BEFORE:]
 
 
-def restored(folder: Path, change: Change, job: str = "default.first", before: PastRun | None = None) -> Report:
+def restored(folder: Path, change: Change, job: str = "first", before: PastRun | None = None) -> Report:
     """A job that has begun with a savepoint of `job`, behind `before`'s run, and what an audit says of it."""
     past = before or finished()
     change(past)
     checked = past.leave(folder, {"files": {"path": str(folder / "out"), "fsync": False}})
     reduce = next(vertex.id for vertex in checked.graph.vertices if vertex.kind is Kind.REDUCE)
     last = replace(past.last_commit(), savepoint=savepoint(folder / "store", reduce, job, past))
-    return audited(checked, last, "default.words")
+    return audited(checked, last)
 
 
 def savepoint(store: Path, operation: int, job: str, past: PastRun) -> Savepoint:
@@ -94,7 +94,7 @@ def test_a_job_that_was_restored_under_its_own_name_goes_on_with_its_output(tmp_
     def entries_only(past: PastRun) -> None:
         del past.entries[:BEFORE]
 
-    report = restored(tmp_path, entries_only, "default.words")
+    report = restored(tmp_path, entries_only, "words")
     assert report.clean and report.verdict.delivered == 16, "what was given before is not looked at"
 
 
@@ -113,5 +113,5 @@ def test_a_savepoint_that_was_not_used_since_the_job_had_state_is_none(tmp_path:
 def test_the_state_of_a_savepoint_is_by_vertex_and_key(tmp_path: Path) -> None:
     with own_modules():
         checked = finished().leave(tmp_path, {"files": {"path": str(tmp_path / "out"), "fsync": False}})
-        state = savepoint(tmp_path / "store", 1, "default.first", finished()).state(checked.graph)
+        state = savepoint(tmp_path / "store", 1, "first", finished()).state(checked.graph)
     assert state[1, encode("ash")] == 3 and len(state) == 10

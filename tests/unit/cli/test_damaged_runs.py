@@ -1,19 +1,24 @@
 """The audit of the audit: every damage of a past run is found, and named by the right count in the right column."""
 
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from flamestream.adapters import sinks
 from flamestream.adapters.journal_file import head, record
 from flamestream.cli.audit import Report, audited, sentence
+from flamestream.cli.validation import checked_job
+from flamestream.model.errors import Corrupt, StoreUnavailable, UserError
 from flamestream.model.ids import SequenceNumber
 from flamestream.model.time import START
 from flamestream.testing.audit import Verdict
 from support.damage import DAMAGES, OUTPUT, RIGHT, Damage
-from support.past_run import finished, going_on, own_modules
+from support.past_run import SINK, deliver, finished, going_on, own_modules
 
 COLUMNS = {
     "lost": "{} lost",
@@ -103,3 +108,113 @@ def test_a_result_that_comes_while_the_sinks_are_read_is_not_foreign(tmp_path: P
     monkeypatch.setattr(sinks, "read", reading)
     report = audited(checked, past.last_commit())
     assert report.clean and report.verdict.delivered == 36
+
+
+# --- what is kept is damaged: of one kind of place each -----------------------------------------------------------------------------------
+
+
+def log_of(folder: Path, worker: str) -> Path:
+    return next((folder / "out").glob(f"attempt-*-{worker}-*.log"))
+
+
+def torn(folder: Path) -> None:
+    """As a crash leaves the last file: the last call of a worker is not whole."""
+    log = log_of(folder, "w0")
+    os.truncate(log, log.stat().st_size - 1)
+
+
+def without_log(folder: Path) -> None:
+    log_of(folder, "w0").unlink()
+
+
+def with_other_bytes(folder: Path) -> None:
+    log = log_of(folder, "w0")
+    data = bytearray(log.read_bytes())
+    data[12] ^= 1
+    log.write_bytes(data)
+
+
+def of_another_sink(folder: Path) -> None:
+    shutil.rmtree(folder / "out")
+    deliver(files(folder), finished().given, job="another")
+
+
+def torn_part(folder: Path) -> None:
+    part = max((folder / "out").glob("*.jsonl"))
+    os.truncate(part, part.stat().st_size - 5)
+
+
+def without_part(folder: Path) -> None:
+    max((folder / "out").glob("*.jsonl")).unlink()
+
+
+def torn_journal(folder: Path) -> None:
+    """The last entry is not whole, as a crash leaves it: but this one was committed."""
+    log = folder / "journal" / "front-0" / "attempt-00000001-0.log"
+    os.truncate(log, log.stat().st_size - 1)
+
+
+def journal_with_other_bytes(folder: Path) -> None:
+    log = folder / "journal" / "front-0" / "attempt-00000001-0.log"
+    data = bytearray(log.read_bytes())
+    data[60] ^= 1
+    log.write_bytes(data)
+
+
+def without_journal(folder: Path) -> None:
+    shutil.rmtree(folder / "journal")
+
+
+def source_without_a_line(folder: Path) -> None:
+    file = folder / "in" / "lines.txt"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+
+
+def without_source(folder: Path) -> None:
+    (folder / "in" / "lines.txt").unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "sink", "says"),
+    [
+        (torn, files, {"lost": 3}),
+        (without_log, files, {"lost": 24}),
+        (torn_journal, files, {"missing": 4, "foreign": 4}),
+    ],
+)
+def test_what_is_torn_or_gone_is_counted(damage: Any, sink: Any, says: dict[str, int], tmp_path: Path) -> None:
+    past = finished()
+    checked = past.leave(tmp_path, sink(tmp_path))
+    damage(tmp_path)
+    report = audited(checked, past.last_commit())
+    assert findings(report) == says and not report.kept
+
+
+@pytest.mark.parametrize(
+    ("damage", "sink", "error", "says"),
+    [
+        (with_other_bytes, files, Corrupt, "the record at byte .* is damaged"),
+        (of_another_sink, files, UserError, "holds the output of job 'another'"),
+        (torn_part, parts, Corrupt, "is damaged"),
+        (without_part, parts, Corrupt, "is missing"),
+        (journal_with_other_bytes, files, Corrupt, "journal .* is damaged at byte"),
+        (source_without_a_line, files, Corrupt, "records 36 to 39 of 'lines.txt' cannot be read again"),
+        (without_source, files, Corrupt, "the file is gone"),
+        (without_journal, files, StoreUnavailable, "cannot open the store .*journal"),
+    ],
+)
+def test_what_cannot_be_read_is_an_error_that_names_it(damage: Any, sink: Any, error: Any, says: str, tmp_path: Path) -> None:
+    past = finished()
+    checked = past.leave(tmp_path, sink(tmp_path))
+    damage(tmp_path)
+    with pytest.raises(error, match=says):
+        audited(checked, past.last_commit())
+
+
+def test_a_sink_that_nobody_reads_back_is_refused_with_the_reason(tmp_path: Path) -> None:
+    past = finished()
+    past.given.clear()
+    checked = past.leave(tmp_path, {"files": {"path": str(tmp_path / "out")}})
+    unread = replace(checked.job.spec, sinks={SINK: {"socket": {"address": "127.0.0.1:1"}}})
+    with pytest.raises(UserError, match="can be read back; what others got is with whom they delivered to"):
+        audited(checked_job(replace(checked.job, spec=unread)), past.last_commit())

@@ -337,10 +337,11 @@ def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, 
 
 
 def read(spec: object, where: str = "sink", job: str = "") -> Iterator[Item]:
-    """All items that a sink of `job` holds, in the total order: (meta, slot, sequence, payload)."""
+    """All items that a sink holds, in the total order: (meta, slot, sequence, payload). Raises UserError if they are not of `job`."""
+    of = (job, where.removeprefix("spec.sinks.")) if job else None
     match one_of(spec, _KINDS, where):
         case FilesSpec(path=path) | EventsSpec(path=path):
-            return read_items(Path(path))
+            return read_items(Path(path), of)
         case PostgresSpec(history=history) as postgres if history is not None:
             from flamestream.adapters.sinks.postgres_reading import read_history  # psycopg is there only if it is used
 
@@ -358,7 +359,7 @@ def read(spec: object, where: str = "sink", job: str = "") -> Iterator[Item]:
                 )
             return _read_redis(redis, history)
         case Rolling(path=path):
-            return _read_rolling(store_from(path, setting=f"{where}.rolling.path"), f"{where}.rolling")
+            return _read_rolling(store_from(path, setting=f"{where}.rolling.path"), f"{where}.rolling", of)
         case _:
             kinds = "a `files`, `rolling` or `kafka` sink, or a `postgres` or `redis` one with a `history`,"
             raise UserError(f"{where}: only {kinds} can be read back; what others got is with whom they delivered to")
@@ -418,6 +419,6 @@ def _http(spec: HttpSpec, sink: SinkName, writer: WorkerId, job: str, post: Post
     return BlockingConsumer(HttpWriting(place, job, sink, writer), sink, post, reactor)
 
 
-def _read_rolling(store: ObjectStore, where: str) -> Iterator[Item]:
-    for meta, slot, sequence, payload in rolling_reading.rows(store, where):
+def _read_rolling(store: ObjectStore, where: str, of: tuple[str, str] | None) -> Iterator[Item]:
+    for meta, slot, sequence, payload in rolling_reading.rows(store, where, of):
         yield Meta(meta), Slot(slot), SequenceNumber(sequence), payload

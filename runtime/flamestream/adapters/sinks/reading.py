@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from flamestream.adapters.sinks.fences import Counted, FencedFolder, ordered_logs
 from flamestream.adapters.sinks.log import Delivered, Record, scan
-from flamestream.model.errors import Corrupt
+from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import Meta
 from flamestream.model.payload import decode_items
@@ -35,8 +35,10 @@ def read_all(folder: Path) -> Iterator[Delivered]:
         yield from record.delivery.bundles
 
 
-def read_items(folder: Path) -> Iterator[Item]:
-    """All items in the total order. Holds two numbers a bundle, and some records."""
+def read_items(folder: Path, of: tuple[str, str] | None = None) -> Iterator[Item]:
+    """All items in the total order. Holds two numbers a bundle, and some records. Raises UserError if they are not `of` a job and sink."""
+    if of is not None:
+        check_owner(str(folder), of, _owner(folder))
     logs: list[str] = []
     where: dict[Slot, array[int]] = {}
     for name, record in _records(folder):
@@ -81,6 +83,23 @@ def _log(path: Path, length: int) -> Iterator[Record]:
         raise Corrupt(f"{path} is gone, and {length} bytes of it count; restore it from a backup") from None
 
 
+def check_owner(place: str, of: tuple[str, str], found: tuple[str, str]) -> None:
+    """Raises UserError if `place` holds what another job or sink has written."""
+    if found != of:
+        raise UserError(
+            f"{place} holds the output of job {found[0]!r}, sink {found[1]!r}, and not that of job {of[0]!r}, sink {of[1]!r}: has its path "
+            "in the manifest changed?"
+        )
+
+
+def _owner(folder: Path) -> tuple[str, str]:
+    try:
+        found = FencedFolder(folder).owner()
+    except FileNotFoundError:
+        raise _unopened(folder) from None
+    return found.job, found.sink
+
+
 def counted_now(folder: FencedFolder) -> Counted:
     """Stable unless recoveries come faster than it looks; then of the last look."""
     try:
@@ -91,5 +110,9 @@ def counted_now(folder: FencedFolder) -> Counted:
             if folder.newest_announced() == newest:
                 break
     except FileNotFoundError:
-        raise Corrupt(f"{folder.root} is not the folder of a files sink: it has no sink.msgpack or no fences; has the job run?") from None
+        raise _unopened(folder.root) from None
     return counted
+
+
+def _unopened(folder: Path) -> Corrupt:
+    return Corrupt(f"{folder} is not the folder of a files sink: it has no sink.msgpack or no fences; has the job run?")

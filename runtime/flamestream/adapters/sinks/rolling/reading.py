@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import Final
 
+from flamestream.adapters.sinks.reading import check_owner
 from flamestream.adapters.sinks.rolling.chain import Chain, Part
 from flamestream.adapters.sinks.rolling.opening import owner
 from flamestream.adapters.sinks.rolling.parts import PartFormat, part_format
@@ -33,9 +34,11 @@ class Held:
     segments: list[list[Numbered]]
 
 
-def rows(store: ObjectStore, where: str) -> Iterator[Row]:
-    """All items in the total order."""
+def rows(store: ObjectStore, where: str, of: tuple[str, str] | None = None) -> Iterator[Row]:
+    """All items in the total order. Raises UserError if they are not `of` a job and sink."""
     mine = owner(store)
+    if of is not None:
+        check_owner(f"{where}.path", of, (mine.job, mine.sink))
     form = part_format(mine.format, mine.type, f"{where}.type")
     held = look(store)
     streams: list[Iterable[Row]] = [_of_parts(store, form, parts) for parts in _one_after_the_other(held.parts)]

@@ -160,7 +160,12 @@ def test_a_drained_job_has_delivered_everything_that_entered(site: Site, guarant
     run.send_signal(signal.SIGTERM)
     code, answer = ended(run)
     assert (code, answer["outcome"]) == (ExitCode.OK, "drained")
-    assert site.audit()["clean"]
+    audit = site.audit()
+    assert audit["clean"] and audit["bounds"]["outcome"] == "drained" and audit["bounds"]["epoch"] > 0
+    assert (audit["verdict"]["not_due"], audit["bounds"]["held"]) == (0, 0), "nothing was under way"
+    max((site.path / "out").glob("*.log"), key=lambda log: log.stat().st_size).unlink()
+    damaged = site.audit()
+    assert damaged["verdict"]["lost"] == audit["verdict"]["delivered"] - damaged["verdict"]["delivered"] > 0 and not damaged["clean"]
 
 
 @pytest.mark.parametrize("guarantee", ["exactly-once-2pc", "at-least-once"])

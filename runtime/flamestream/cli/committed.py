@@ -114,12 +114,20 @@ def cluster_state_of(folder: RunFolder) -> Iterator[str]:
 
 
 def committed_here(folder: RunFolder, zookeeper: str, job: str, store: str) -> LastCommit:
-    """Of a job of this machine. `zookeeper`: as `cluster_state_of` gives it; `store`: the checkpoint store's URL."""
-    outcome = str((folder.status() or {}).get("outcome", ""))
-    if not zookeeper:
-        return LastCommit(None, outcome=outcome)
-    with ClusterState(zookeeper) as state:
-        return read_commit(ZooKeeperJobRecords(state, job), store, outcome)
+    """Of a job of this machine. `zookeeper`: as `cluster_state_of` gives it; `store`: the checkpoint store's URL. Raises Corrupt if the
+    record is not there, or older than what was told of it."""
+    told = folder.status() or {}  # before the record, which can then only be newer
+    outcome, epoch = str(told.get("outcome", "")), int(told.get("epoch", 0))
+    last = LastCommit(None, outcome=outcome)
+    if zookeeper:
+        with ClusterState(zookeeper) as state:
+            last = read_commit(ZooKeeperJobRecords(state, job), store, outcome)
+    if last.epoch < epoch:
+        raise Corrupt(
+            f"{folder.status_file} tells of epoch {epoch}, and the job record in {folder.zookeeper} of {last.epoch or 'none'}: it was "
+            "lost, or put back. Restore it, or nobody can say what had to be delivered"
+        )
+    return last
 
 
 def committed_there(zookeeper: str, job: str, store: str, restored_from: str = "") -> LastCommit:

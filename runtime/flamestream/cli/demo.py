@@ -78,8 +78,9 @@ def demo(word: str, count: int, folder: Path) -> ExitCode:
 
 def _concluded(job: CheckedJob, folder: RunFolder, fault: Fault | None, word: str) -> ExitCode:
     report = audited_here(job, folder)
-    gap = "" if fault is None or fault.gap_ms is None else f", output gap {fault.gap_ms:.0f} ms"
-    say(sentence(report, "documents", "change records") + gap)
+    say(sentence(report, "documents", "change records"))
+    if fault is not None and fault.gap_ms is not None:
+        say(f"output gap around the kill: {fault.gap_ms:.0f} ms")
     _show(job, word)
     if fault is None:
         say("the job was over before a worker could be killed: ask for more --documents")

@@ -137,3 +137,11 @@ def test_a_run_folder_without_a_cluster_state_says_how_its_job_ended_at_most(kep
     with cluster_state_of(folder) as zookeeper:
         last = committed_here(folder, zookeeper, "words", kept.url)
     assert (last.record, last.completed) == (None, True)
+
+
+def test_a_record_that_is_gone_is_an_error_where_epochs_were_told(kept: Kept, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.path.mkdir()
+    folder.status_file.write_text('{"outcome": "drained", "epoch": 3}')
+    with cluster_state_of(folder) as zookeeper, pytest.raises(Corrupt, match=r"tells of epoch 3, and the job record in .* of none"):
+        committed_here(folder, zookeeper, "words", kept.url)

@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from flamestream.model.errors import Corrupt, StoreUnavailable, UserError
 from flamestream.model.ids import SequenceNumber
 from flamestream.model.time import START
 from flamestream.testing.audit import Verdict
-from support.damage import DAMAGES, OUTPUT, RIGHT, Damage
+from support.damage import BOUNDS, DAMAGES, INPUT, OUTPUT, RIGHT, Damage
 from support.past_run import SINK, deliver, finished, going_on, own_modules
 
 COLUMNS = {
@@ -174,14 +174,24 @@ def without_source(folder: Path) -> None:
     (folder / "in" / "lines.txt").unlink()
 
 
-@pytest.mark.parametrize(
-    ("damage", "sink", "says"),
-    [
-        (torn, files, {"lost": 3}),
-        (without_log, files, {"lost": 24}),
-        (torn_journal, files, {"missing": 4, "foreign": 4}),
-    ],
-)
+STORED: Final = [
+    (torn, files, {"lost": 3}),
+    (without_log, files, {"lost": 24}),
+    (torn_journal, files, {"missing": 4, "foreign": 4}),
+]
+UNREADABLE: Final = [
+    (with_other_bytes, files, Corrupt, "the record at byte .* is damaged"),
+    (of_another_sink, files, UserError, "holds the output of job 'another'"),
+    (torn_part, parts, Corrupt, "is damaged"),
+    (without_part, parts, Corrupt, "is missing"),
+    (journal_with_other_bytes, files, Corrupt, "journal .* is damaged at byte"),
+    (source_without_a_line, files, Corrupt, "records 36 to 39 of 'lines.txt' cannot be read again"),
+    (without_source, files, Corrupt, "the file is gone"),
+    (without_journal, files, StoreUnavailable, "cannot open the store .*journal"),
+]
+
+
+@pytest.mark.parametrize(("damage", "sink", "says"), STORED)
 def test_what_is_torn_or_gone_is_counted(damage: Any, sink: Any, says: dict[str, int], tmp_path: Path) -> None:
     past = finished()
     checked = past.leave(tmp_path, sink(tmp_path))
@@ -190,19 +200,7 @@ def test_what_is_torn_or_gone_is_counted(damage: Any, sink: Any, says: dict[str,
     assert findings(report) == says and not report.kept
 
 
-@pytest.mark.parametrize(
-    ("damage", "sink", "error", "says"),
-    [
-        (with_other_bytes, files, Corrupt, "the record at byte .* is damaged"),
-        (of_another_sink, files, UserError, "holds the output of job 'another'"),
-        (torn_part, parts, Corrupt, "is damaged"),
-        (without_part, parts, Corrupt, "is missing"),
-        (journal_with_other_bytes, files, Corrupt, "journal .* is damaged at byte"),
-        (source_without_a_line, files, Corrupt, "records 36 to 39 of 'lines.txt' cannot be read again"),
-        (without_source, files, Corrupt, "the file is gone"),
-        (without_journal, files, StoreUnavailable, "cannot open the store .*journal"),
-    ],
-)
+@pytest.mark.parametrize(("damage", "sink", "error", "says"), UNREADABLE)
 def test_what_cannot_be_read_is_an_error_that_names_it(damage: Any, sink: Any, error: Any, says: str, tmp_path: Path) -> None:
     past = finished()
     checked = past.leave(tmp_path, sink(tmp_path))
@@ -218,3 +216,11 @@ def test_a_sink_that_nobody_reads_back_is_refused_with_the_reason(tmp_path: Path
     unread = replace(checked.job.spec, sinks={SINK: {"socket": {"address": "127.0.0.1:1"}}})
     with pytest.raises(UserError, match="can be read back; what others got is with whom they delivered to"):
         audited(checked_job(replace(checked.job, spec=unread)), past.last_commit())
+
+
+def test_the_documented_numbers_are_those_of_the_tables() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "reliability.md").read_text()
+    rows = text.partition("<!-- damaged runs -->")[2].partition("<!-- end -->")[0].strip().splitlines()[2:]
+    stored = len(STORED) + len(UNREADABLE)
+    assert [int(row.split(" | ")[1]) for row in rows] == [len(OUTPUT), len(INPUT), len(BOUNDS), stored, len(RIGHT)]
+    assert len(DAMAGES) + stored >= 40

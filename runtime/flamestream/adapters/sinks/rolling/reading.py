@@ -44,7 +44,7 @@ def rows(store: ObjectStore, where: str, of: tuple[str, str] | None = None) -> I
     streams: list[Iterable[Row]] = [_of_parts(store, form, parts) for parts in _one_after_the_other(held.parts)]
     streams += [_in_order(segments) for segments in held.segments]
     bundles: dict[int, set[int]] = {}
-    for row in merge(*streams, key=lambda row: row[0]):
+    for row in merge(*streams, key=_place):
         bundles.setdefault(row[1], set()).add(row[2])
         yield row
     for slot, numbers in bundles.items():  # by then: where bundles overlap, which an audit is to see, the order of items is not theirs
@@ -100,4 +100,9 @@ def _of_parts(store: ObjectStore, form: PartFormat, parts: list[Part]) -> Iterat
 
 def _in_order(segments: list[Numbered]) -> Iterator[Row]:
     found = [row for _, bundles in segments for row in rows_of(bundles)]
-    yield from sorted(found, key=lambda row: row[0])
+    yield from sorted(found, key=_place)
+
+
+def _place(row: Row) -> tuple[bytes, int]:
+    """By meta; where an item is there twice, the older bundle first."""
+    return row[0], row[2]

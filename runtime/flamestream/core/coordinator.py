@@ -14,7 +14,7 @@ Keeps: invariants 3 to 6 as far as they are decided here; a message of another f
 layout, changes nothing. Does not: any I/O (the launcher, the operator or the simulator carry out its actions); touch the data path.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from flamestream.core.coordination import (
@@ -93,15 +93,17 @@ class Coordinator:
         if desk.finished:
             return []
         desk.time.advance(now)
-        try:
-            for event in events:
-                if not desk.finished:
-                    self._hear(event)
-            if not desk.finished:
-                self._go_on()
-        except FlameStreamError as error:
-            desk.stop_all(str(error), Finish("failed", error.category, str(error)))
+        for event in events:
+            self._try(self._hear, event)
+        self._try(self._go_on)
         return self._with_report(desk.instructions.take())
+
+    def _try(self, work: Callable[..., None], *arguments: object) -> None:
+        if not self._desk.finished:
+            try:
+                work(*arguments)
+            except FlameStreamError as error:
+                self._endings.condemn(error.category, str(error))
 
     # --- what is heard ----------------------------------------------------------------------------------------------------------
 
@@ -155,6 +157,8 @@ class Coordinator:
 
     def _hear_worker(self, worker: WorkerId, message: ToCoordinator) -> None:
         desk = self._desk
+        if self._endings.verdict:
+            return
         desk.members.heard(worker, desk.time.now, message if isinstance(message, Progress) else None)
         current = desk.keeper.record is not None and not isinstance(message, Hello) and message.fence == desk.record.fence
         if not current or worker not in desk.members or worker not in desk.workers:
@@ -223,6 +227,7 @@ class Coordinator:
             desk.finish(Finish("fenced", "fenced", "another coordinator has written the job record: it acts, this one steps back"))
         else:
             self._healing.given_up()
+            self._endings.verdict = None
             self._heed_outcome()
 
     def _heed_outcome(self) -> None:
@@ -323,7 +328,7 @@ class Coordinator:
             return "finished"
         if not desk.keeper.known:
             return "starting"
-        if self._endings.drain or self._endings.failure:
+        if self._endings.drain or self._endings.failure or self._endings.verdict:
             return "ending"
         if not desk.running and self._healing.recovery is None:
             return "gathering"
@@ -348,6 +353,7 @@ class Coordinator:
         desk = self._desk
         reports = zip(desk.workers, desk.members.progress(desk.workers), strict=True)
         of_workers = [f"{worker}: {report.problem}" for worker, report in reports if report and report.problem]
-        failure = self._endings.failure.message if self._endings.failure else ""
+        ending = self._endings.verdict or self._endings.failure
+        failure = ending.message if ending else ""
         own = [desk.keeper.problem, desk.committed.problem, self._epochs.problem, self._refused, failure]
         return tuple(problem for problem in [*own, *of_workers] if problem)

@@ -6,7 +6,11 @@ new item between them), nothing is in flight, all output is acknowledged, and on
 commits: until none is held); it need not be exact, since
 what is missed is replayed by the next start. Failed: minimal time stands at the error, so one more epoch saves what is below.
 
-Keeps: only a completed job is marked so in the record; an ending ends, by its deadline at the latest.
+A coordinator that has been overtaken sees a job fall apart: its workers leave, and what its manifest names is deleted. So "failed" is said
+only behind a write of the record, which fails if another coordinator acts (!).
+
+Keeps: only a completed job is marked so in the record; nobody but the coordinator in charge fails a job; an ending ends, by its deadline
+at the latest, and as soon as the cluster state answers.
 Does not: announce epochs (`wants_epoch` asks the coordinator to).
 """
 
@@ -72,6 +76,8 @@ class Endings:
     def __init__(self, desk: Desk, epochs: Epochs, healing: Healing) -> None:
         self.drain: Drain | None = None
         self.failure: Failure | None = None
+        self.verdict: Finish | None = None
+        """How the job has failed, if it is still this coordinator's."""
         self.wants_epoch = False
         self._completing = False
         self._desk, self._epochs, self._healing = desk, epochs, healing
@@ -85,10 +91,28 @@ class Endings:
         """End the job, after a last epoch if there is a running stream to save. The first failure counts."""
         desk = self._desk
         if not (desk.running and desk.settings.durable and category == "user"):
-            desk.stop_all(message, Finish("failed", category, message))
+            self.condemn(category, message)
         elif self.failure is None:
             deadline = Timestamp(desk.time.now + desk.settings.last_epoch_us)
             self.failure = Failure(category, message, deadline, desk.record.announced)
+
+    def condemn(self, category: str, message: str) -> None:
+        """The job has failed, unless another coordinator has gone on with it. The first verdict counts."""
+        if self.verdict is None:
+            self.verdict = Finish("failed", category, message)
+            self._pronounce()
+
+    def _pronounce(self) -> None:
+        """Write the record as it is: that takes effect only if nobody else has written it."""
+        desk = self._desk
+        if desk.keeper.record is None:
+            self._failed()
+        elif desk.keeper.idle:
+            desk.keeper.write(msgspec.structs.replace(desk.record, writer=desk.nonce), self._failed)
+
+    def _failed(self) -> None:
+        assert self.verdict is not None, "a failure without a verdict"
+        self._desk.stop_all(self.verdict.message, self.verdict)
 
     def restarted(self) -> None:
         """The workers of a new attempt do not know of the drain yet."""
@@ -99,6 +123,9 @@ class Endings:
         """Take the next step of the ending. Whether nothing else is to be done any more."""
         self.wants_epoch = False
         desk = self._desk
+        if self.verdict:
+            self._pronounce()
+            return True
         if self._completing or desk.keeper.record is None:
             return self._completing
         if self._complete():
@@ -141,9 +168,10 @@ class Endings:
         desk = self._desk
         saved = self._epochs.pending is None and desk.record.announced > failure.announced and not self._holds()
         if saved or not desk.running or self._healing.wrong or desk.time.due(failure.deadline):
-            desk.stop_all(failure.message, Finish("failed", failure.category, failure.message))
+            self.condemn(failure.category, failure.message)
+            return True
         self.wants_epoch = True
-        return desk.finished
+        return False
 
     def _drain(self, drain: Drain) -> bool:
         desk = self._desk

@@ -95,7 +95,7 @@ class RecordKeeper:
                 return self._seen(record, version)
 
     def _seen(self, record: JobRecord | None, version: int | None) -> News:
-        if self._writing is not None and record == self._writing:
+        if self._writing is not None and record == self._writing and version != self.version:  # it may be written as it was
             assert version is not None, "a record without a version"
             return self._took_effect(version)
         if self.known and version == self.version:

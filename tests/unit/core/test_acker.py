@@ -120,3 +120,12 @@ def test_settled_is_the_least_of_all_workers() -> None:
     assert role.told() == []
     role.take(V, Settled(Time(20)))
     assert role.told() == [Settled(Time(20))]
+
+
+@pytest.mark.parametrize(("promised", "asked"), [(9, True), (10, True), (11, False)])
+def test_a_front_is_asked_unless_it_has_promised_past_what_entered(promised: int, asked: bool) -> None:
+    """One that will stamp nothing below 10 may still stamp 10: minimal time would stand at it."""
+    acker = Acker({A: True, B: True}, [W], START)
+    acker.take(W, Promise(B, START, Time(promised)))
+    acker.take(W, Promise(A, Time(10), Time(11)))
+    assert acker.questions() == ([Question(B, Time(10))] if asked else [])

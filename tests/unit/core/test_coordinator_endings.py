@@ -3,7 +3,8 @@
 import pytest
 
 from flamestream.core import messages as msg
-from flamestream.core.coordination import Requested, WriteRecord
+from flamestream.core.coordination import RecordUnknown, Requested, WriteRecord
+from flamestream.model.ids import Attempt, Fence, LayoutVersion
 from flamestream.model.time import END, Time
 from support.coordinating import SECOND, Bench, running, successor
 
@@ -132,6 +133,55 @@ def test_corruption_and_bugs_end_the_job_at_once(category: str) -> None:
     assert bench.finish.category == category
     assert bench.count(msg.Stop) == 2
     assert bench.record.outcome == ""
+
+
+@pytest.mark.parametrize("category", ["corrupt", "bug", "user"])
+def test_who_has_been_overtaken_fails_no_job(category: str) -> None:
+    """Its worker finds that what it loads is deleted, or that nobody answers: another attempt has gone on."""
+    bench = Bench().say().connect("a", "b")
+    other = successor(bench).sleep(3 * SECOND).connect("c", "d").recover()
+    bench.hear("a", msg.Failed(Fence(Attempt(1), LayoutVersion(1)), category, "segment s1 is missing"))
+    assert (bench.finish.outcome, other.finish) == ("fenced", None)
+
+
+def test_a_failure_waits_for_the_record_to_confirm_who_is_in_charge() -> None:
+    bench = running().beat(5)
+    bench.held.add(WriteRecord)
+    fail(bench, "corrupt")
+    fail(bench, "bug", "b")
+    assert (bench.finish, bench.status.phase, bench.count(msg.Stop)) == (None, "ending", 0)
+    assert "docs:7" in bench.status.problems[0]
+    bench.pending.clear()
+    bench.held.clear()
+    bench.say(RecordUnknown("no answer")).sleep(SECOND)
+    assert (bench.finish.outcome, bench.finish.category, bench.count(msg.Stop)) == ("failed", "corrupt", 2)
+
+
+def test_a_failure_that_the_record_does_not_answer_can_be_stopped() -> None:
+    bench = running().beat(5)
+    bench.held.add(WriteRecord)
+    assert fail(bench, "corrupt").say(Requested("stop")).finish.outcome == "stopped"
+
+
+def test_a_failure_waits_for_a_commit_under_way() -> None:
+    bench = running().run_for(SECOND, 5).cut(5).accept("a", 5)
+    bench.held.add(WriteRecord)
+    fail(bench.accept("b", 5), "corrupt")
+    assert len(bench.pending) == 1
+    bench.held.clear()
+    bench.say(bench.carry_out(bench.pending.pop(), force=True))
+    assert (bench.finish.category, bench.record.committed) == ("corrupt", 1)
+
+
+def test_a_failure_is_not_said_over_a_late_write_of_the_predecessor() -> None:
+    """The record has moved on, and nobody has recovered the job: what has failed is seen again, if it is still so."""
+    old = running().epoch(5)
+    bench = successor(old).connect("a", ready=old.fence)
+    old.epoch(9)
+    bench.hear("a", msg.Failed(bench.fence, "corrupt", "segment s1 is missing"))
+    assert (bench.finish, bench.status.epoch) == (None, 2)
+    bench.hear("a", msg.Failed(bench.fence, "corrupt", "segment s1 is missing"))
+    assert bench.finish.category == "corrupt"
 
 
 def test_a_fenced_worker_ends_nothing() -> None:

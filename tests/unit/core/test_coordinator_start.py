@@ -1,6 +1,7 @@
 """Starts: a new job, a second start, a takeover by a new coordinator."""
 
 import pytest
+from msgspec.structs import replace
 
 from flamestream.core import messages as msg
 from flamestream.core.coordination import Disconnect, ManifestBroken, ReadManifest, RecordUnknown, WorkerGone, WriteRecord
@@ -243,6 +244,39 @@ def test_a_missing_manifest_is_corrupt_and_never_an_empty_state() -> None:
     assert bench.finish.category == "corrupt"
     assert old.record.manifest in bench.finish.message
     assert bench.count(msg.Recover) == 0
+
+
+def test_a_manifest_that_a_successor_has_deleted_is_no_verdict() -> None:
+    """Whoever has been overtaken reads what the record no longer names."""
+    old = running().epoch(5)
+    zombie = successor(old).sleep(3 * SECOND)
+    zombie.held.add(ReadManifest)
+    zombie.connect("c", "d")
+    other = successor(old, "n3").sleep(3 * SECOND).connect("e", "f").recover().epoch(9)
+    assert old.record.manifest != zombie.pending[0].name and zombie.pending[0].name in other.outside.deleted
+    zombie.outside.objects.pop(zombie.pending[0].name)
+    zombie.say(zombie.carry_out(zombie.pending.pop(), force=True))
+    assert (zombie.finish.outcome, other.finish) == ("fenced", None)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_completed_job_is_never_recovered(late: bool) -> None:
+    """Also if its record has no cut that says so, and if it was read just before the job was complete."""
+    old = running(interval_us=None)
+    bench = successor(old) if late else None
+    old.beat(END, ended=True)
+    assert old.record.outcome == "completed"
+    bench = bench or successor(old)
+    bench.sleep(3 * SECOND).connect("c", "d")
+    assert (bench.finish.outcome, bench.count(msg.Recover), old.record.attempt) == ("completed", 0, 1)
+
+
+def test_a_job_whose_record_says_why_it_must_not_go_on_fails_with_that() -> None:
+    old = running()
+    old.outside.record = replace(old.record, outcome="its owner has condemned it")
+    bench = successor(old).connect("c", "d")
+    assert (bench.finish.outcome, bench.count(msg.Recover)) == ("failed", 0)
+    assert "its owner has condemned it" in bench.finish.message
 
 
 def test_a_manifest_that_does_not_fit_the_record_is_corrupt() -> None:

@@ -364,3 +364,15 @@ def test_what_enters_in_one_pass_is_bounded_in_bytes(timed: bool) -> None:
         fronts.advance(Timestamp(now))
         counts.append(len(entered))
     assert counts == [1, 2, 3] and not fronts.waits_for_a_pass
+
+
+@pytest.mark.parametrize("newest", [0, 1])
+def test_the_newest_run_is_that_of_whichever_front_has_it(newest: int) -> None:
+    """The bound is made of it: a front that stamped at or below would come behind what has left."""
+    settings = WorkerSettings("job", 4, tuple(FrontSettings(FrontId(i), SourceName("s"), False) for i in range(3)))
+    fronts = Fronts(FENCE, settings, [FrontId(0), FrontId(1), FrontId(2)], {}, lambda source, entry, payloads: None)
+    assert fronts.last == START
+    fronts.sealed(FrontId(newest), [ev.Entry(Time(50), P, Offset(0), 1), ev.Entry(Time(70), P, Offset(1), 1)])
+    fronts.sealed(FrontId(1 - newest), [ev.Entry(Time(60), P, Offset(0), 1)])
+    fronts.sealed(FrontId(2), [])
+    assert fronts.last == 70

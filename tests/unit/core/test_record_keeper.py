@@ -106,6 +106,42 @@ def test_after_a_conflict_a_stale_read_is_read_again_not_written_over() -> None:
     assert hand.asked() == [ReadRecord()]
 
 
+@pytest.mark.parametrize("answer", [RecordRead(record(2), 5), RecordRead(record(3, "other"), 5)])
+def test_a_conflict_is_forgotten_with_its_write(answer: RecordEvent) -> None:
+    """The next write that is in doubt has met no conflict: if it is not there, it is written again, at once."""
+    hand = Hand()
+    conflict(hand)
+    hand.hear(answer)
+    hand.keeper.write(record(4), hand._then)
+    unknown(hand)
+    hand.hear(RecordRead(hand.keeper.record, 5))
+    assert hand.asked() == [WriteRecord(record(4), 5)]
+
+
+def test_a_conflict_is_forgotten_with_the_stale_read_behind_it() -> None:
+    hand = Hand()
+    conflict(hand)
+    hand.hear(RecordRead(record(1, "other"), 4))
+    hand.wait()
+    hand.asked()
+    hand.hear(RecordRead(record(1, "other"), 4))
+    assert hand.asked() == [WriteRecord(record(2), 4)], "or a version that came back would be waited for without end"
+
+
+def test_a_record_can_be_written_as_it_is() -> None:
+    """What is there was there before: only a new version says that the write has taken effect."""
+    hand = Hand()
+    hand.hear(RecordWritten(5))
+    hand.asked()
+    hand.keeper.write(record(2), hand._then)
+    hand.done = False
+    unknown(hand)
+    assert hand.hear(RecordRead(record(2), 5)) is News.NOTHING
+    assert (hand.asked(), hand.done) == ([WriteRecord(record(2), 5)], False)
+    assert hand.hear(RecordRead(record(2), 6)) is News.WRITTEN
+    assert hand.done
+
+
 def test_a_change_by_somebody_else_is_noticed() -> None:
     hand = Hand()
     hand.hear(RecordWritten(5))

@@ -184,7 +184,11 @@ def segment_table(store: ObjectStore, ref: SegmentRef) -> Any:
 
 def segment_bytes(store: ObjectStore, ref: SegmentRef) -> bytes:
     """The object itself. Raises Corrupt if they are not what the manifest says."""
-    data = store.get(ref.name)
+    return checked(store.get(ref.name), ref)
+
+
+def checked(data: bytes, ref: SegmentRef) -> bytes:
+    """The bytes of a segment. Raises Corrupt if they are not what the manifest says."""
     if len(data) != ref.size or checksum_of(data) != ref.checksum:
         raise Corrupt(
             f"segment {ref.name} is damaged: it has {len(data)} bytes with SHA-256 {checksum_of(data)[:16]}..., the manifest says "

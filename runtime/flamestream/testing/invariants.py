@@ -35,7 +35,8 @@ from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.time import END, START, FrontId, Time, front_of
 from flamestream.testing.drift import DriftWatch, plain
 from flamestream.testing.oracle import Oracle
-from flamestream.testing.stores import Store, checksum, decode_rows
+from flamestream.testing.snapshots import decode_rows
+from flamestream.testing.stores import Store, checksum
 from flamestream.testing.world import World
 
 _manifests = msgspec.msgpack.Decoder(Manifest)

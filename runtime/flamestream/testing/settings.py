@@ -34,6 +34,8 @@ class Plan:
     encode: bool
     stop_at: int | None
     """When somebody stops the job, to start it again a little later."""
+    parquet: bool = False
+    """Segments are Parquet files."""
     edited: bool = False
     """Its settings are edited now and then: each new process has others than the last."""
     guarantee: str = "exactly-once"
@@ -53,6 +55,7 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
         job, sites, worker, _coordinator(rng, job, worker, workers), workers, standbys=rng.choice([0, 0, 1, 2]),
         delay=rng.choice([50, 100, 100, 300]), turn=rng.choice([20, 100, 300]), heal_at=heal_at, encode=rng.random() < 0.1,
         stop_at=rng.randint(EPOCH_START, heal_at) if rng.random() < 0.15 else None, edited=rng.random() < 0.2,
+        parquet=rng.random() < 0.1,
     )  # fmt: skip
 
 
@@ -75,7 +78,7 @@ def edited_coordinator(rng: Random, settings: Settings) -> Settings:
     )  # fmt: skip
 
 
-GUARANTEES = ("exactly-once", "exactly-once-2pc", "at-least-once")
+GUARANTEES = ("exactly-once", "exactly-once-2pc", "at-least-once", "none")
 
 
 Adjust = Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]]
@@ -84,12 +87,13 @@ Adjust = Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]]
 
 def promising(guarantee: str, direct: Adjust | None = None) -> Adjust:
     """Runs whose job asks for `guarantee`, directed further by `direct`."""
-    exactly_once, two_phase = guarantee != "at-least-once", guarantee == "exactly-once-2pc"
+    exactly_once, two_phase, durable = guarantee.startswith("exactly"), guarantee == "exactly-once-2pc", guarantee != "none"
 
     def adjust(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
         plan, faults = (drawn, chosen) if direct is None else direct(rng, drawn, chosen)
-        worker = replace(plan.worker, exactly_once=exactly_once, two_phase=two_phase)
-        coordinator = replace(plan.coordinator, exactly_once=exactly_once, two_phase=two_phase)
+        worker = replace(plan.worker, exactly_once=exactly_once, two_phase=two_phase, durable=durable)
+        interval = plan.coordinator.interval_us if durable else None
+        coordinator = replace(plan.coordinator, exactly_once=exactly_once, two_phase=two_phase, interval_us=interval)
         return replace(plan, guarantee=guarantee, worker=worker, coordinator=coordinator), faults
 
     return adjust

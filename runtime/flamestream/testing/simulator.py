@@ -264,6 +264,6 @@ def _outside(world: World, plan: Plan) -> Outside:
     delay, site = plan.delay, ConsumerSite if plan.worker.exactly_once else Forgetful
     return Outside(
         Network(world, delay, plan.encode), Journals(world, delay, [site.front for site in plan.sites if not site.timed]),
-        Store(world, 3 * delay), Records(world, 2 * delay), {sink: site(world, sink, delay) for sink in sinks},
+        Store(world, 3 * delay, plan.parquet), Records(world, 2 * delay), {sink: site(world, sink, delay) for sink in sinks},
         {site.front: site for site in plan.sites}, delay, plan.turn,
     )  # fmt: skip

@@ -25,7 +25,7 @@ from flamestream.testing.journals import JournalPort
 from flamestream.testing.outside import Outside
 from flamestream.testing.process import Process
 from flamestream.testing.producers import ProducerPort
-from flamestream.testing.stores import SnapshotPort
+from flamestream.testing.snapshots import SnapshotPort
 from flamestream.testing.world import World
 
 
@@ -52,7 +52,6 @@ class WorkerNode(Process):
         self._consumers = {sink: ConsumerPort(site, self.post) for sink, site in outside.consumers.items()}
         self._producers = {front: ProducerPort(world, site, outside.delay, self.post) for front, site in outside.sources.items()}
         self._appended: dict[FrontId, list[tuple[int, Partition, Offset]]] = {}
-        self._warm = False
         self._network.join(me, self.post)
         self._beat()
 
@@ -87,7 +86,8 @@ class WorkerNode(Process):
                 self.world.trace.cover(f"said.{type(action.message).__name__}")
                 if self.link is not None:
                     message = action.message
-                    self.link.tell_coordinator(replace(message, warm=self._warm) if isinstance(message, Progress) else message)
+                    warm = self._snapshots.prefetched.warm
+                    self.link.tell_coordinator(replace(message, warm=warm) if isinstance(message, Progress) else message)
             case a.Deliver():
                 self._consumers[action.sink].deliver(action)
             case a.Pull():
@@ -122,10 +122,8 @@ class WorkerNode(Process):
                 self._snapshots.upload(action)
             case a.Load():
                 self._snapshots.load(action)
-                self._warm = False
             case a.Prefetch():
-                self.world.trace.cover("standby.warm")  # a cache of immutable objects: nothing to simulate but the word of it
-                self._warm = True
+                self._snapshots.prefetch(action)
             case a.Exit():
                 self.exit = action
                 self._close()

@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 from typing import Any
 
+from flamestream.adapters import snapshots
 from flamestream.core import dataflow, grouping, reduce
 from flamestream.core.barrier import Barrier
 from flamestream.core.dataflow import Dataflow
@@ -11,7 +12,6 @@ from flamestream.core.rejoin import Rejoin
 from flamestream.core.snapshot import PendingSnapshot
 from flamestream.model import payload as codec
 from flamestream.model.meta import floor
-from flamestream.testing import stores
 from flamestream.testing.faults import Fault
 from flamestream.testing.graphs import confusing_keys
 from sim.variants.variant import BrokenVariant, directed, patch, patched, several_sources
@@ -94,5 +94,5 @@ VARIANTS = [
     BrokenVariant("keys compared by ==", patch(Dataflow, _place=_place_by_equality), job=confusing_keys),
     BrokenVariant("state above the cut kept by a survivor", patch(Rejoin, _roll_back=_no_roll_back), LOST_WORKERS),
     BrokenVariant("accepted with the first of several uploads", patch(PendingSnapshot, _all_durable=_first_durable), LOST_WORKERS),
-    BrokenVariant("ignored checksum", patch(stores, damaged=lambda data, ref: False), DAMAGE),
+    BrokenVariant("ignored checksum", patch(snapshots, checked=lambda data, ref: data), DAMAGE),
 ]

@@ -1,0 +1,208 @@
+"""The way of segments into the simulated store and out, and what a standby has at hand.
+
+What happens to rows is the product's: the check of a segment's bytes (`adapters.snapshots`), merging (`adapters.segment`) and the
+prefetch of a standby (`adapters.prefetch`). In a part of the runs segments are Parquet files, as they really are; in the others rows
+are packed, which is many times faster. Only the helper threads are simulated: what they do takes virtual time.
+
+Does not: fail to notice damage; a damaged segment is an error with its name, which the broken variant "ignored checksum" shows.
+"""
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+from pyarrow import parquet
+
+from flamestream.adapters import segment, snapshots
+from flamestream.adapters.prefetch import Prefetched
+from flamestream.core.actions import Load, Prefetch, Upload
+from flamestream.core.chain import Chain, Row, chains_of
+from flamestream.core.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
+from flamestream.core.messages import SegmentRef
+from flamestream.model.errors import Corrupt, FlameStreamError
+from flamestream.model.ids import Slot
+from flamestream.testing.stores import Store, StoreError, checksum, fetch_surely, store_surely
+
+_packed = msgspec.msgpack.Decoder(list[Row])
+PARQUET = b"PAR1"
+
+
+def encode_rows(rows: Sequence[Row], as_parquet: bool) -> bytes:
+    """A segment."""
+    return bytes(segment.written(segment.table_of(rows))) if as_parquet else msgspec.msgpack.encode(rows)
+
+
+def decode_rows(data: bytes) -> list[Row]:
+    """The rows of a segment, read by nobody's code but pyarrow's: for the invariants."""
+    if not data.startswith(PARQUET):
+        return _packed.decode(data)
+    return _rows_of(parquet.read_table(io.BytesIO(data)))
+
+
+def checked_rows(data: bytes, ref: SegmentRef) -> list[Row]:
+    """The rows of a segment, by the product's code. Raises Corrupt if it is not what was written."""
+    data = snapshots.checked(data, ref)
+    if not data.startswith(PARQUET):
+        return _packed.decode(data)
+    return _rows_of(segment.read_segment(data, ref.name, verified=True))
+
+
+def merged_rows(rows: Sequence[Row]) -> list[Row]:
+    """What the product makes of several segments' rows."""
+    return _rows_of(segment.merged([segment.table_of(rows)]))
+
+
+def _rows_of(table: Any) -> list[Row]:
+    return [Row(*row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)]
+
+
+class SnapshotPort:
+    """One worker process's access to segments (`ports.Snapshots`)."""
+
+    def __init__(self, store: Store, writer: str, post: Callable[[Event], None]) -> None:
+        self._store = store
+        self._world = store.world
+        self._writer = writer
+        self._post = post
+        self._alive = True
+        self._nonce = 0
+        self.prefetched = Prefetched(self, self._read_now)  # type: ignore[arg-type]  # of a reactor it needs `background` alone
+
+    def close(self) -> None:
+        """The process is gone."""
+        self._alive = False
+
+    def background(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        """What a helper thread does, at one moment of virtual time."""
+        self._world.after(self._store.time(), self._in_background, work, done)
+
+    def upload(self, action: Upload) -> None:
+        """One segment of the new rows, or of them merged with what they make superfluous."""
+        if action.compact:
+            self._read(action.compact, lambda result: self._merge(action, result))
+        else:
+            self._write(action, list(action.rows), [])
+
+    def prefetch(self, action: Prefetch) -> None:
+        """Have these segments at hand."""
+        self.prefetched.want(action.segments)
+
+    def load(self, action: Load) -> None:
+        """Chains of the slots asked for, checked: those at hand, or read now."""
+        if self.prefetched.warm:
+            self.background(lambda: self.prefetched.chains(action.segments, action.slots), lambda chains: self._had(action, chains))
+        else:
+            self._had(action, None)
+
+    def _had(self, action: Load, chains: Sequence[Chain] | Exception | None) -> None:
+        """These chains were at hand (None: nothing was); read what else is asked for."""
+        self.prefetched.want(())  # this worker has slots now
+        if isinstance(chains, FlameStreamError):
+            self._say(LoadFailed(action.fence, chains.category, str(chains)))
+        elif isinstance(chains, Exception):
+            raise chains
+        elif chains is not None:
+            self._world.trace.cover("standby.took over warm")
+            self._read(action.held, lambda held: self._loaded(action, chains, held))
+        else:
+            self._read(action.segments, lambda rows: self._cold(action, rows))
+
+    def _cold(self, action: Load, rows: list[Row] | StoreError) -> None:
+        if isinstance(rows, StoreError):
+            self._load_failed(action, rows)
+            return
+        slots = set(action.slots)
+        chains = chains_of(row for row in rows if row.slot in slots)
+        self._read(action.held, lambda held: self._loaded(action, chains, held))
+
+    def _loaded(self, action: Load, chains: Sequence[Chain], held: list[Row] | StoreError) -> None:
+        if isinstance(held, StoreError):
+            self._load_failed(action, held)
+        else:
+            self._say(Loaded(action.fence, chains, chains_of(held)))
+
+    def _load_failed(self, action: Load, error: StoreError) -> None:
+        self._say(LoadFailed(action.fence, "corrupt" if error.corrupt else "retryable", error.message))
+
+    def _merge(self, action: Upload, result: list[Row] | StoreError) -> None:
+        if isinstance(result, StoreError):
+            self._say(UploadFailed(action.fence, action.epoch, result.message))
+            return
+        self._world.trace.cover("snapshot.compacted")
+        self._write(action, merged_rows([*result, *action.rows]), [ref.name for ref in action.compact])
+
+    def _write(self, action: Upload, rows: list[Row], replaced: list[str]) -> None:
+        def written(segments: list[SegmentRef]) -> None:
+            self._put(action, action.held, lambda held: self._say(Uploaded(action.fence, action.epoch, segments, replaced, held)))
+
+        if rows or action.held:
+            self._put(action, rows, written)
+        else:
+            self._world.after(1, self._say, Uploaded(action.fence, action.epoch, [], replaced))
+
+    def _put(self, action: Upload, rows: Sequence[Row], written: Callable[[list[SegmentRef]], None]) -> None:
+        """One segment, if there are rows."""
+        if not rows:
+            written([])
+            return
+        self._nonce += 1
+        name = f"segments/e{action.epoch}-a{action.fence.attempt}-{self._writer}-{self._nonce}"
+        data = encode_rows(rows, self._store.parquet)
+        slots = tuple(Slot(slot) for slot in sorted({row.slot for row in rows}))
+        ref = SegmentRef(name, len(data), checksum(data), len(rows), slots)
+
+        def done(problem: str) -> None:
+            if problem:
+                self._world.trace.cover("snapshot.upload failed")
+                self._say(UploadFailed(action.fence, action.epoch, problem))
+            else:
+                written([ref])
+
+        store_surely(self._store, name, data, done)
+
+    def _read(self, refs: Sequence[SegmentRef], done: Callable[[list[Row] | StoreError], None]) -> None:
+        """All of them, one after the other."""
+        rows: list[Row] = []
+        todo = list(reversed(refs))
+
+        def next_one() -> None:
+            if not self._alive:
+                return
+            if not todo:
+                done(rows)
+                return
+            ref = todo.pop()
+
+            def read(result: bytes | StoreError) -> None:
+                if isinstance(result, StoreError):
+                    done(result)
+                    return
+                try:
+                    rows.extend(checked_rows(result, ref))
+                except Corrupt as error:
+                    done(StoreError(str(error), corrupt=True))
+                else:
+                    next_one()
+
+            fetch_surely(self._store, ref.name, read)
+
+        self._world.after(1, next_one)
+
+    def _read_now(self, refs: Iterable[SegmentRef], after: int) -> list[Chain]:
+        """As a helper thread reads for the prefetch: chains of the rows of epochs above `after`."""
+        rows = [row for ref in refs for row in checked_rows(self._store.get_now(ref.name), ref)]
+        return chains_of(row for row in rows if row.epoch > after)
+
+    def _in_background(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        if not self._alive:
+            return
+        try:
+            result = work()
+        except FlameStreamError as error:
+            result = error
+        done(result)
+
+    def _say(self, event: Event) -> None:
+        if self._alive:
+            self._post(event)

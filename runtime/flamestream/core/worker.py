@@ -133,6 +133,7 @@ class Worker:
             self._outbox.probe(self._peers)
             if not self._settings.durable:
                 self._epochs.forget()
+                self._fronts.committed(self._minimal)
         self._fronts.pull()
         self._actions += [*self._outbox.frames(), *calls, *self._epochs.actions, *self._fronts.actions]
         self._epochs.actions, self._fronts.actions = [], []

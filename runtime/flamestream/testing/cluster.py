@@ -127,9 +127,10 @@ class Cluster:
 
     def _edited(self) -> c.Settings:
         """Other intervals, another number of workers; and of slots, which must be refused once the job has begun."""
-        rng, begun = self.world.rng, self._outside.records.record is not None
+        rng, begun = self.world.rng, self._settings.durable and self._outside.records.record is not None
         workers, slots = rng.randint(1, self._plan.workers + self._plan.standbys), self._plan.coordinator.slots
-        return replace(edited_coordinator(rng, self._settings), workers=workers, slots=slots * (2 if begun and rng.random() < 0.1 else 1))
+        other = 2 if begun and rng.random() < 0.1 else 1
+        return replace(edited_coordinator(rng, self._settings), workers=workers, slots=slots * other)
 
     def watch(self) -> None:
         """Called now and then: a coordinator that is gone is replaced."""

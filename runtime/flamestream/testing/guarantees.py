@@ -4,6 +4,8 @@
                       consumers may still lack below its cut
     at-least-once     definition 6 once repeats of equal (meta, bytes) are removed: what a slot gets is a prefix of the reference's, each
                       item for the first time in order, and whoever delivers begins at or below what is there already
+    none              each attempt starts empty and reads everything from the beginning: what consumers get of it is definition 6 for the
+                      runs of that attempt alone, and the one that completes has delivered everything
 
 Does not: change any other invariant (invariants.py).
 """
@@ -13,13 +15,18 @@ from collections.abc import Mapping
 
 from flamestream.core.actions import Bundle
 from flamestream.core.chain import chains_of
+from flamestream.core.events import Entry
 from flamestream.core.held_outputs import bundle_in
+from flamestream.core.job_record import JobRecord
 from flamestream.core.messages import Manifest
 from flamestream.model import payload as codec
-from flamestream.model.ids import Fence, SinkName, Slot
+from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot
 from flamestream.model.meta import Meta, floor, time_of_meta
-from flamestream.model.time import START, Time
+from flamestream.model.time import START, FrontId, Time
 from flamestream.testing.invariants import Invariants
+from flamestream.testing.oracle import Oracle
+from flamestream.testing.stores import Store
+from flamestream.testing.world import World
 
 
 class TwoPhases(Invariants):
@@ -94,4 +101,50 @@ class AtLeastOnce(Invariants):
             self._taken[key] = max(have, place + 1)
 
 
-OF_GUARANTEE: Mapping[str, type[Invariants]] = {"exactly-once-2pc": TwoPhases, "at-least-once": AtLeastOnce}
+class NoGuarantee(Invariants):
+    """Each attempt is a job of its own."""
+
+    def __init__(self, world: World, oracle: Oracle, store: Store) -> None:
+        super().__init__(world, oracle, store)
+        self._attempts: dict[Fence, AtLeastOnce] = {}
+        self._record_fence = NO_FENCE
+
+    def record_written(self, old: JobRecord | None, new: JobRecord) -> None:
+        """A new attempt, or the end."""
+        super().record_written(old, new)
+        self._record_fence = new.fence
+        self._world.require(new.committed == 0, "5 commit", "a job without a guarantee commits")
+
+    def entered(self, fence: Fence, front: FrontId, entry: Entry) -> None:
+        """A front stamps a run."""
+        super().entered(fence, front, entry)
+        self._of(fence).entry_durable(front, entry)
+
+    def bundle_taken(self, sink: SinkName, fence: Fence, bundle: Bundle) -> None:
+        """A consumer got a bundle."""
+        self._of(fence).bundle_taken(sink, fence, bundle)
+
+    def finished(self) -> None:
+        """The job says that it is complete."""
+        self._of(self._record_fence).finished()
+
+    def all_through(self) -> bool:
+        """Whether the newest attempt has read and delivered everything."""
+        return self._of(self._record_fence).all_through()
+
+    def failed_on_an_error(self, detail: str, *, all_below: bool) -> None:
+        """The job says that it has failed on an error item."""
+        self._of(self._record_fence).failed_on_an_error(detail, all_below=all_below)
+
+    @property
+    def delivered(self) -> int:
+        """Items of all attempts."""
+        return sum(attempt.delivered for attempt in self._attempts.values())
+
+    def _of(self, fence: Fence) -> AtLeastOnce:
+        if fence not in self._attempts:
+            self._attempts[fence] = AtLeastOnce(self._world, self._oracle.anew(), self._store)
+        return self._attempts[fence]
+
+
+OF_GUARANTEE: Mapping[str, type[Invariants]] = {"exactly-once-2pc": TwoPhases, "at-least-once": AtLeastOnce, "none": NoGuarantee}

@@ -124,10 +124,20 @@ class Invariants:
         missing = self._oracle.missing_input()
         self._world.require(not missing, "3 input", f"the job is complete without {missing}")
         self._oracle.final()
+        self._world.require(self._oracle.error_at is None, "2 prefix", "the job is complete in spite of an error item under onError: fail")
         self.all_delivered("the job is complete")
 
-    def all_taken(self) -> bool:
-        """Whether consumers have all that there will be. Asked only once everything has entered."""
+    def failed_on_an_error(self, detail: str, *, all_below: bool) -> None:
+        """The job says that it has failed on an error item; if nothing went wrong, everything below it has been delivered."""
+        self._oracle.final()
+        self._world.require(self._oracle.error_at is not None, "2 prefix", detail)
+        if all_below:
+            self.all_delivered("the job has failed on a user error")
+
+    def all_through(self) -> bool:
+        """Whether everything has entered, and consumers have all that there will be."""
+        if self._oracle.missing_input():
+            return False
         self._oracle.final()
         return all(self._has(sink, slot) >= count for sink, slot, count in self._oracle.due(END))
 

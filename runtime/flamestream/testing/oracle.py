@@ -49,6 +49,7 @@ class Oracle:
         self.slots: dict[tuple[SinkName, Slot], Expected] = {}
         self.runs: list[tuple[Time, FrontId, Partition, Offset, int]] = []
         """All that were interpreted, ascending."""
+        self._again = (world, graph, list(sites), sources, slots, dead_letter)
         self._world = world
         self.graph = graph
         self._sites = {site.front: site for site in sites}
@@ -66,6 +67,10 @@ class Oracle:
             if site.timed:
                 for run in timed_runs(site):
                     heappush(self._waiting, run)
+
+    def anew(self) -> "Oracle":
+        """The truth of an attempt that starts empty: nothing has entered."""
+        return Oracle(*self._again)
 
     # --- what enters ----------------------------------------------------------------------------------------------------------------
 

@@ -394,7 +394,7 @@ def test_the_word_on_an_epoch_is_a_word_on_all_before() -> None:
 def test_without_epochs_nothing_is_kept_that_minimal_time_has_passed() -> None:
     """Guarantee `none`: no recovery goes back to a cut, so memory must not grow with what has been seen."""
     cluster = CoreCluster(_graph(), 2, 1, durable=False, probe=1_000_000).recover()
-    held = []
+    held, runs = [], []
     for _ in range(4):
         cluster.feed(0, *[f"{key}{number}" for key in "abcd" for number in range(5)])
         cluster.run()
@@ -405,7 +405,10 @@ def test_without_epochs_nothing_is_kept_that_minimal_time_has_passed() -> None:
         cluster.run()
         states = [worker.flow.states[operation] for worker in cluster.workers.values() for operation in worker.flow.states]
         held.append(sum(len(getattr(bucket, "entries", [])) for state in states for bucket in state.buckets.values()))
+        fronts = [front for worker in cluster.workers.values() for front in worker._fronts._fronts.values()]
+        runs.append(sum(len(front.positions._runs) for front in fronts))
     assert held == [4, 4, 4, 4], "one accumulator a key"
+    assert runs == [runs[0]] * 4, "no position of a run that nobody replays"
     cluster.end()
     cluster.run()
     assert cluster.complete

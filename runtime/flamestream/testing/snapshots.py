@@ -37,7 +37,7 @@ def decode_rows(data: bytes) -> list[Row]:
     """The rows of a segment, read by nobody's code but pyarrow's: for the invariants."""
     if not data.startswith(PARQUET):
         return _packed.decode(data)
-    return _rows_of(parquet.read_table(io.BytesIO(data)))
+    return rows_of(parquet.read_table(io.BytesIO(data)))
 
 
 def checked_rows(data: bytes, ref: SegmentRef) -> list[Row]:
@@ -45,15 +45,16 @@ def checked_rows(data: bytes, ref: SegmentRef) -> list[Row]:
     data = snapshots.checked(data, ref)
     if not data.startswith(PARQUET):
         return _packed.decode(data)
-    return _rows_of(segment.read_segment(data, ref.name, verified=True))
+    return rows_of(segment.read_segment(data, ref.name, verified=True))
 
 
 def merged_rows(rows: Sequence[Row]) -> list[Row]:
     """What the product makes of several segments' rows."""
-    return _rows_of(segment.merged([segment.table_of(rows)]))
+    return rows_of(segment.merged([segment.table_of(rows)]))
 
 
-def _rows_of(table: Any) -> list[Row]:
+def rows_of(table: Any) -> list[Row]:
+    """Of an Arrow table."""
     return [Row(*row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)]
 
 

@@ -7,7 +7,8 @@ import msgspec
 
 from flamestream.core.coordination import DeleteObjects, RecordWritten, WriteManifest
 from flamestream.core.coordinator import Coordinator
-from flamestream.core.epochs import Epochs, Stage
+from flamestream.core.epochs import Epochs, superseded
+from flamestream.core.record_keeper import News, RecordKeeper
 from flamestream.core.recovery import Recovery
 from flamestream.model.ids import Epoch
 from flamestream.model.meta import Meta, time_of_meta
@@ -33,11 +34,6 @@ DISAGREEING_CLOCKS = directed(
     coordinator={"interval_us": 1_000_000, "workers": 3, "grace_us": 1_000}, plan={"workers": 3},
 )  # fmt: skip
 """Journalled fronts on workers whose clocks are far apart, and no epoch that would cover what was released."""
-DOUBTS = directed(
-    Fault.SPLIT_BRAIN, Fault.STORE_SLOW, rate=0.6, times=15, spacing=1_000,
-    coordinator={"interval_us": 1_000, "discovery_us": 1_000, "grace_us": 60_000, "heartbeat_us": 100_000}, plan={"workers": 4},
-)  # fmt: skip
-"""Halves that part while a manifest is being written, and meet again before that is over."""
 SLOW_SEALS = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, Fault.JOURNAL_SLOW, rate=0.5, times=5, spacing=2_000, journalled=True)
 LATE_APPENDS = directed(Fault.LINK_BREAK, Fault.JOURNAL_FULL, Fault.JOURNAL_SLOW, rate=0.5, times=4, spacing=2_000, journalled=True)
 
@@ -75,27 +71,33 @@ def _two_records(self: Records, writer: str, record: Any, version: Any, answer: 
         _write(self, writer, record, version, answer)
 
 
+_seen = RecordKeeper._seen
+
+
+def _written_over(self: RecordKeeper, record: Any, version: Any) -> Any:
+    """What somebody else has written is not looked at: the own record is written again, against the new version."""
+    if self._writing is not None and record != self._writing and version != self.version:
+        self.version = version
+        self._send()
+        return News.NOTHING
+    return _seen(self, record, version)
+
+
+_write_if_complete = Epochs._write_if_complete
+
+
+def _deleted_too_early(self: Epochs, epoch: Any) -> None:
+    """What a manifest does not need goes when it is written, and not when it is committed."""
+    _write_if_complete(self, epoch)
+    if epoch.manifest is not None:
+        names = superseded(self._committed.manifest, self._committed.name, epoch.manifest)
+        self._instructions.add(DeleteObjects(names))
+
+
 def _bound_of_one(self: Recovery) -> Any:
     """Only the first worker's slots and fronts count."""
     first, cut = self._workers[0], self._manifest.cut if self._manifest else START
     return max(cut, time_of_meta(Meta(self._opened[first].t_last)), self._sealed[first].last)
-
-
-def _bound_without_t_last(self: Recovery) -> Any:
-    """What consumers were given counts for nothing."""
-    cut = self._manifest.cut if self._manifest else START
-    return max([cut, *(answer.last for answer in self._sealed.values())])
-
-
-def _no_doubt(self: Epochs, event: Any) -> None:
-    """The manifest is there, so commit: whatever is being asked of the record."""
-    epoch = self.pending
-    if epoch and epoch.stage is Stage.WRITING and epoch.name == event.name and epoch.cut is not None:
-        epoch.stage = Stage.COMMITTING
-        record = msgspec.structs.replace(
-            self._record(), committed=epoch.number, cut=epoch.cut, manifest=epoch.name, manifest_hash=event.hash, writer=self._nonce
-        )
-        self._keeper.write(record, self._on_stage(self._commit))
 
 
 def _one_is_enough(self: Recovery) -> bool:
@@ -130,6 +132,9 @@ def _delete_by_listing(self: CoordinatorNode, action: Any) -> None:
 
 VARIANTS = [
     BrokenVariant("no fencing in the job record", patch(Records, fits=lambda self, version: True), TWO_COORDINATORS),
+    BrokenVariant(
+        "a job record that somebody else has written is written over", patch(RecordKeeper, _seen=_written_over), TWO_COORDINATORS
+    ),
     BrokenVariant("attempt and commit pointer as two records", patch(Records, _write=_two_records), TWO_COORDINATORS, seeds=400),
     BrokenVariant(
         "reused epoch number",
@@ -137,6 +142,7 @@ VARIANTS = [
         directed(Fault.STORE_ERROR_AFTER_SUCCESS, rate=0.8),
     ),
     BrokenVariant("files deleted by listing", patch(CoordinatorNode, carry_out=_delete_by_listing), INTERRUPTED_COMMITS, seeds=300),
+    BrokenVariant("objects deleted before the commit", patch(Epochs, _write_if_complete=_deleted_too_early), INTERRUPTED_COMMITS),
     BrokenVariant(
         "bound taken over some slots only", patch(Recovery, _bound=_bound_of_one), DISAGREEING_CLOCKS, several_sources, seeds=400
     ),

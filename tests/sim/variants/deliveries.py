@@ -1,14 +1,14 @@
 """Variants of what makes an output leave exactly once: bundles, fences, acknowledgements, credit."""
 
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 from flamestream.core import messages as msg
-from flamestream.core.actions import Bundle, Deliver
+from flamestream.core.actions import Bundle, Deliver, OpenSink
 from flamestream.core.delivery import Delivery
 from flamestream.core.held_outputs import HeldOutputs
 from flamestream.core.recovery import Recovery
+from flamestream.core.rejoin import Rejoin
 from flamestream.core.snapshot import PendingSnapshot
 from flamestream.core.worker import Worker
 from flamestream.model import payload as codec
@@ -17,7 +17,7 @@ from flamestream.model.time import START
 from flamestream.testing.consumers import ConsumerPort, ConsumerSite
 from flamestream.testing.faults import Fault
 from flamestream.testing.graphs import drifting
-from sim.variants.variant import BrokenVariant, directed, patch, patched
+from sim.variants.variant import BrokenVariant, directed, patch, together
 
 _opened = Delivery.opened
 
@@ -88,13 +88,9 @@ def _resume_at_replay(self: Worker, message: Any) -> None:
         _resume(self._outputs, self._outputs.__dict__.pop("put_off"))  # type: ignore[arg-type]
 
 
-def _resumed_late() -> ExitStack:
-    stack = ExitStack()
-    stack.enter_context(patched(HeldOutputs, resume=lambda self, held: self.__dict__.update(put_off=held)))
-    stack.enter_context(patched(Worker, _directed=_resume_at_replay))
-    return stack
-
-
+_resumed_late = together(
+    patch(HeldOutputs, resume=lambda self, held: self.__dict__.update(put_off=held)), patch(Worker, _directed=_resume_at_replay)
+)
 _commit = HeldOutputs.commit
 
 
@@ -113,6 +109,17 @@ def _not_compared(self: Delivery, last: Any, compare: bool) -> None:
     _opened(self, last, compare)
     for state in self._slots.values():
         state.expected.clear()
+
+
+_begin = Rejoin.begin
+
+
+def _opens_new_slots_only(self: Rejoin, message: Any, sinks: Any) -> Any:
+    """A survivor goes on delivering to the slots that it had."""
+    had, cut = set(self._have), self._cuts.holds(message.cut)
+    actions = _begin(self, message, sinks)
+    kept = had if cut else set()
+    return [replace(one, slots=[slot for slot in one.slots if slot not in kept]) if isinstance(one, OpenSink) else one for one in actions]
 
 
 TAKEOVERS = directed(
@@ -139,6 +146,7 @@ VARIANTS = [
     ),
     BrokenVariant("t_last per worker", patch(Delivery, opened=_one_t_last), TAKEOVERS),
     BrokenVariant("no fencing at the consumer", patch(ConsumerSite, refuses=lambda self, fence, slot: False), ZOMBIES),
+    BrokenVariant("a survivor opens only the slots that are new to it", patch(Rejoin, begin=_opens_new_slots_only), TAKEOVERS),
     BrokenVariant("a replay is not compared with what was delivered", patch(Delivery, opened=_not_compared), OUTSIDE_CHANGES, drifting),
     BrokenVariant(
         "the manifest's t_last is not compared with the consumers'",

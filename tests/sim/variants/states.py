@@ -1,10 +1,10 @@
 """Variants of what keeps state right: order, tombstones, buckets, keys, snapshots."""
 
-from contextlib import ExitStack
 from typing import Any
 
-from flamestream.adapters import snapshots
-from flamestream.core import dataflow, grouping, reduce
+from flamestream.adapters import segment, snapshots
+from flamestream.adapters.prefetch import Prefetched
+from flamestream.core import compaction, dataflow, grouping, reduce
 from flamestream.core.barrier import Barrier
 from flamestream.core.dataflow import Dataflow
 from flamestream.core.live_cuts import LiveCuts
@@ -13,8 +13,9 @@ from flamestream.core.snapshot import PendingSnapshot
 from flamestream.model import payload as codec
 from flamestream.model.meta import floor
 from flamestream.testing.faults import Fault
-from flamestream.testing.graphs import confusing_keys
-from sim.variants.variant import BrokenVariant, directed, patch, patched, several_sources
+from flamestream.testing.graphs import confusing_keys, inverted_index
+from flamestream.testing.snapshots import rows_of as snapshot_rows
+from sim.variants.variant import BrokenVariant, directed, patch, patched, several_sources, together
 
 
 def _first_with_meta(metas: list[Any], payloads: list[Any], meta: Any, payload: Any) -> int | None:
@@ -33,12 +34,9 @@ def _drop_by_meta(self: Barrier, meta: Any, payload: Any) -> None:
             return
 
 
-def _tombstones_by_meta() -> Any:
-    stack = ExitStack()
-    stack.enter_context(patched(Barrier, drop=_drop_by_meta))
-    stack.enter_context(patched(grouping, find=_first_with_meta))
-    stack.enter_context(patched(reduce, _find=_first_entry_with_meta))
-    return stack
+_tombstones_by_meta = together(
+    patch(Barrier, drop=_drop_by_meta), patch(grouping, find=_first_with_meta), patch(reduce, _find=_first_entry_with_meta)
+)
 
 
 def _only_minimal(self: LiveCuts) -> None:
@@ -83,8 +81,32 @@ def _first_durable(self: PendingSnapshot) -> bool:
     return not self._under_way and (self._all_sent or bool(self._segments))
 
 
+def _newest_row_only(tables: Any) -> Any:
+    """A merge keeps one row a key, be it whole or a change."""
+    rows = snapshot_rows(_merged(tables))
+    return segment.table_of(list({(row.operation, row.key): row for row in sorted(rows, key=lambda row: row.epoch)}.values()))
+
+
+_merged = segment.merged
+
+
+def _joined_again(self: Prefetched, segments: Any) -> None:
+    """All rows of segments that are new, be they at hand already."""
+    self._newest = -1
+    _advance(self, segments)
+
+
+_advance = Prefetched._advance
+_small = patch(compaction, SMALLEST=32, MAX_PER_TIER=2)
+"""Segments are merged all the time: not wrong, but else it would be rare."""
+
 LOST_WORKERS = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK)
 CROWD = directed(Fault.FRAME_DELAY, rate=0.2, spacing=0, worker={"credit_runs": 1000, "credit_bytes": 1 << 20}, plan={"delay": 300})
+TAKEN_OVER = directed(
+    Fault.WORKER_CRASH, times=6, spacing=3_000, coordinator={"interval_us": 3_000}, plan={"workers": 2, "standbys": 2},
+    worker={"credit_runs": 5},
+)  # fmt: skip
+"""Workers die while epochs are committed fast, and standbys have the snapshot at hand."""
 DAMAGE = directed(Fault.STORE_DAMAGE, Fault.WORKER_CRASH, times=6, spacing=4_000, coordinator={"interval_us": 5_000})
 
 VARIANTS = [
@@ -95,4 +117,14 @@ VARIANTS = [
     BrokenVariant("state above the cut kept by a survivor", patch(Rejoin, _roll_back=_no_roll_back), LOST_WORKERS),
     BrokenVariant("accepted with the first of several uploads", patch(PendingSnapshot, _all_durable=_first_durable), LOST_WORKERS),
     BrokenVariant("ignored checksum", patch(snapshots, checked=lambda data, ref: data), DAMAGE),
+    BrokenVariant(
+        "a merge that keeps the newest row of a key only",
+        together(_small, patch(segment, merged=_newest_row_only)),
+        TAKEN_OVER,
+        inverted_index,
+    ),
+    BrokenVariant(
+        "a standby joins rows that it has already", together(_small, patch(Prefetched, _advance=_joined_again)), TAKEN_OVER, inverted_index
+    ),
+    BrokenVariant("no guarantee: a survivor keeps its state", patch(Rejoin, _roll_back=_no_roll_back), LOST_WORKERS, guarantee="none"),
 ]

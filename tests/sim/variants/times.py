@@ -1,6 +1,5 @@
 """Variants of what keeps minimal time true: acks, ids, promises, questions."""
 
-from contextlib import ExitStack
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -17,7 +16,7 @@ from flamestream.model.meta import time_of_meta
 from flamestream.model.time import END, next_time
 from flamestream.testing.faults import Fault
 from flamestream.testing.graphs import SimJob, concatenation, key_of, raises_out_of_order, same, spread
-from sim.variants.variant import BrokenVariant, directed, patch, patched, several_sources
+from sim.variants.variant import BrokenVariant, directed, patch, several_sources, together
 
 _acks = Outbox.acks
 
@@ -42,11 +41,7 @@ def _acks_of_two_shards(self: Outbox) -> Acks | None:
     return Acks(list(pairs), list(pairs.values())) if pairs else None
 
 
-def _own_time() -> ExitStack:
-    stack = ExitStack()
-    stack.enter_context(patched(Worker, send=_send_under_own_time))
-    stack.enter_context(patched(Outbox, acks=_acks_of_two_shards))
-    return stack
+_own_time = together(patch(Worker, send=_send_under_own_time), patch(Outbox, acks=_acks_of_two_shards))
 
 
 def _admits_all(self: Inbox, peer: Any, sequence: int) -> bool:
@@ -101,11 +96,7 @@ def _all_askable(self: Acker, fronts: Any, workers: Any, start: Any) -> None:
     _init(self, dict.fromkeys(fronts, True), workers, start)
 
 
-def _timed_is_asked() -> ExitStack:
-    stack = ExitStack()
-    stack.enter_context(patched(Fronts, asked=_asked_timed))
-    stack.enter_context(patched(Acker, __init__=_all_askable))
-    return stack
+_timed_is_asked = together(patch(Fronts, asked=_asked_timed), patch(Acker, __init__=_all_askable))
 
 
 def _error_at_once(self: Acker) -> str | None:

@@ -4,9 +4,10 @@ Does not: hold the list (`__init__.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from random import Random
+from types import ModuleType
 from typing import Any
 
 from flamestream.testing.faults import WORDS, Fault, FaultPlan, Moment
@@ -18,12 +19,57 @@ from flamestream.testing.simulator import SimulationFailure, Variant, simulate
 NOTHING: Mapping[str, Any] = {}
 
 
+@contextmanager
+def patched(owner: Any, **replacements: Any) -> Iterator[None]:
+    """`owner` with other attributes for a while."""
+    before = {name: owner.__dict__[name] for name in replacements}
+    for name, value in replacements.items():
+        setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(owner, name, value)
+
+
+class Patch:
+    """A variant that replaces attributes of classes and modules."""
+
+    def __init__(self, *parts: tuple[Any, Mapping[str, Any]]) -> None:
+        self.parts = parts
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for owner, replacements in self.parts:
+                stack.enter_context(patched(owner, **replacements))
+            yield
+
+    @property
+    def where(self) -> str:
+        """What is broken: the engine, another part of the product, or a fake of the simulator, which shows less."""
+        modules = {owner.__name__ if isinstance(owner, ModuleType) else owner.__module__ for owner, _ in self.parts}
+        if any(module.startswith("flamestream.testing") for module in modules):
+            return "fake"
+        return "engine" if all(module.startswith("flamestream.core") for module in modules) else "product"
+
+
+def patch(owner: Any, **replacements: Any) -> Patch:
+    """A variant that replaces attributes of `owner`."""
+    return Patch((owner, replacements))
+
+
+def together(*patches: Patch) -> Patch:
+    """All of them at once."""
+    return Patch(*(part for one in patches for part in one.parts))
+
+
 @dataclass(frozen=True)
 class BrokenVariant:
     """One rule less."""
 
     name: str
-    broken: Variant
+    broken: Patch
     adjust: Adjust | None = None
     """A directed scenario, where chance alone would need too many seeds."""
     job: Callable[[Random], SimJob] | None = None
@@ -46,24 +92,6 @@ class BrokenVariant:
         except SimulationFailure as failure:
             return failure
         return None
-
-
-@contextmanager
-def patched(owner: Any, **replacements: Any) -> Iterator[None]:
-    """`owner` with other attributes for a while."""
-    before = {name: owner.__dict__[name] for name in replacements}
-    for name, value in replacements.items():
-        setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(owner, name, value)
-
-
-def patch(owner: Any, **replacements: Any) -> Callable[[], AbstractContextManager[None]]:
-    """A variant that replaces attributes of `owner`."""
-    return lambda: patched(owner, **replacements)
 
 
 def directed(

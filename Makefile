@@ -7,6 +7,7 @@ BIN := .venv/bin
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+CAMPAIGN_ARGS ?=
 MUTANT_ARGS ?=
 
 .PHONY: help setup test lint format test-long mutants demo bench image e2e requirements clean
@@ -14,7 +15,8 @@ MUTANT_ARGS ?=
 help:
 	@echo "make demo          index real files, kill a worker, audit the result"
 	@echo "make test          all checks and tests (minutes)"
-	@echo "make test-long     the slow tests: many kills, many seeds"
+	@echo "make test-long     the slow tests: many kills, 100,000 seeds (an hour, resumable); CAMPAIGN_ARGS=\"--seeds N\""
+	@echo "make reliability-table  write the tables of docs/reliability.md: which seed catches which broken variant"
 	@echo "make mutants       small breaks of the cores, and how many of them the tests notice (an hour)"
 	@echo "make lint          ruff, mypy --strict, import layers"
 	@echo "make format        let ruff rewrite what it can"
@@ -34,8 +36,13 @@ test: lint
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow and not frames" tests/integration
 	$(BIN)/python -m pytest -m "frames and not slow" tests/integration
 
+# Resumed where it was interrupted; what it ran and found is in .simulations/*/report.md.
 test-long: setup
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+	PYTHONPATH=runtime:tests $(BIN)/python tests/sim/campaign.py $(CAMPAIGN_ARGS)
+
+reliability-table: setup
+	PYTHONPATH=runtime:tests $(BIN)/python tests/sim/variants/table.py
 
 mutants: setup
 	PYTHONPATH=tests $(BIN)/python -m mutation.run $(MUTANT_ARGS)

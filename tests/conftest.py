@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from sim import commit_seeds
 from support import skips
 
 # The same examples every time, judged by what they show and not by how long a busy machine takes for them.
@@ -23,6 +24,10 @@ INTEGRATION = Path(__file__).parent / "integration"
 
 def pytest_configure(config: pytest.Config) -> None:
     skips.register(config)
+
+
+def pytest_report_header() -> str:
+    return commit_seeds.told()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,6 +1,7 @@
 """Every rule of the protocol is needed: take one away, and the simulator notices within a few seeds.
 
-The table in docs/reliability.md says which seed and invariant; `make reliability-table` writes it.
+The table in docs/reliability.md says which seed is the first to notice, and how; `make reliability-table` writes it. A change of the
+engine or the simulator that moves a seed must write it again, and whoever reads the change sees what moved.
 """
 
 from pathlib import Path
@@ -8,17 +9,16 @@ from pathlib import Path
 import pytest
 
 from sim.variants import VARIANTS
+from sim.variants.table import PAGE, row, rows
 from sim.variants.variant import BrokenVariant
 
-TABLE = Path(__file__).parents[2] / "docs" / "reliability.md"
+TABLE = rows(Path(PAGE).read_text())
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
-def test_is_caught(variant: BrokenVariant) -> None:
-    caught = variant.caught()
-    assert caught is not None, f"{variant.name!r} was not noticed within {variant.seeds} seeds"
+def test_is_caught_by_the_seed_that_the_table_names(variant: BrokenVariant) -> None:
+    assert row(variant) in TABLE, "write the table again: make reliability-table"
 
 
 def test_the_table_has_every_variant() -> None:
-    rows = [line.split("|")[1].strip() for line in TABLE.read_text().splitlines() if line.startswith("| ") and line.count("|") == 6]
-    assert [row for row in rows if row in {variant.name for variant in VARIANTS}] == [variant.name for variant in VARIANTS]
+    assert [line.split("|")[1].strip() for line in TABLE] == [variant.name for variant in VARIANTS]

@@ -236,6 +236,8 @@ class Coordinator:
             completed = record.outcome == "completed"
             finish = Finish("completed") if completed else Finish("failed", "user", f"the job has ended before: {record.outcome}")
             self._desk.stop_all(record.outcome, finish)
+        elif record and (other := _other_slots(record, self._desk.settings)):
+            self._desk.finish(Finish("failed", "user", other))  # the stream runs on: a coordinator with its slots can adopt it
 
     def _requested(self, what: str) -> None:
         if what == "stop" or not (self._desk.running or self._healing.recovery):
@@ -357,3 +359,15 @@ class Coordinator:
         failure = ending.message if ending else ""
         own = [desk.keeper.problem, desk.committed.problem, self._epochs.problem, self._refused, failure]
         return tuple(problem for problem in [*own, *of_workers] if problem)
+
+
+def _other_slots(record: JobRecord, settings: Settings) -> str:
+    """Why the job cannot go on; "" if it has the slots that it began with. They are known before the first manifest says so (!): output
+    may have left, and an adopted stream would get a manifest of what it is not."""
+    began = len(record.layout.owners)
+    if not settings.durable or began == settings.slots:
+        return ""
+    return (
+        f"job {settings.job!r} began with {began} slots, by which its sinks know what they were given, and cannot go on with "
+        f"{settings.slots}: set workers.slots back to {began}"
+    )

@@ -26,7 +26,6 @@ from flamestream.core.job_record import JobRecord
 from flamestream.core.messages import Opened, Sealed
 from flamestream.core.recovery import Recovery
 from flamestream.core.takeover import successors
-from flamestream.model.errors import UserError
 from flamestream.model.ids import Attempt, WorkerId
 from flamestream.model.time import START, Timestamp
 
@@ -192,11 +191,6 @@ class Healing:
 
     def _next_record(self, chosen: Sequence[WorkerId]) -> JobRecord:
         settings, old = self._desk.settings, self._desk.keeper.record
-        if old and settings.durable and len(old.layout.owners) != settings.slots:
-            raise UserError(  # also before the first commit, whose manifest would say so: output may have left (!)
-                f"job {settings.job!r} began with {len(old.layout.owners)} slots, by which its sinks know what they were given; it cannot"
-                f" go on with {settings.slots}: set workers.slots back"
-            )
         layout = next_layout(old.layout if old else None, chosen, settings.slots, settings.fronts)
         if old:
             return msgspec.structs.replace(old, attempt=self._next_attempt(old), layout=layout, writer=self._desk.nonce)

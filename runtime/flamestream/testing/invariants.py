@@ -218,6 +218,8 @@ class Invariants:
         manifest = _manifests.decode(data)
         same = (manifest.epoch, manifest.cut, manifest.fence.attempt) == (record.committed, record.cut, record.attempt)
         self._world.require(same, "5 commit", f"manifest {record.manifest} is of another epoch, cut or attempt than the record")
+        slots = f"manifest {record.manifest} is of {manifest.slots} slots, the job has {len(record.layout.owners)}"
+        self._world.require(manifest.slots == len(record.layout.owners), "4 snapshot", slots)
         self._covers(manifest)
         self._committed, self._committed_name = manifest, record.manifest
         self._positions(manifest)

@@ -12,8 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_context
 
+from flamestream.testing.settings import promising
 from flamestream.testing.simulator import Result, SimulationFailure, simulate
 
 CHUNK = 10
@@ -36,14 +38,14 @@ class SwarmResult:
         return (len(self.reports) + len(self.failures)) / max(self.seconds, 1e-9)
 
 
-def swarm(seeds: Iterable[int], processes: int = 1) -> SwarmResult:
+def swarm(seeds: Iterable[int], processes: int = 1, guarantee: str = "exactly-once") -> SwarmResult:
     """Simulate each seed."""
-    began, chunks = time.monotonic(), _chunks(list(seeds))
+    began, chunks, some = time.monotonic(), _chunks(list(seeds)), partial(_some, guarantee)
     if processes == 1:
-        outcomes = [outcome for chunk in chunks for outcome in _some(chunk)]
+        outcomes = [outcome for chunk in chunks for outcome in some(chunk)]
     else:
         with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-            outcomes = [outcome for some in pool.map(_some, chunks) for outcome in some]
+            outcomes = [outcome for outcomes in pool.map(some, chunks) for outcome in outcomes]
     reports = [outcome for outcome in outcomes if isinstance(outcome, Result)]
     coverage: Counter[str] = Counter()
     for report in reports:
@@ -56,11 +58,11 @@ def _chunks(seeds: Sequence[int]) -> list[Sequence[int]]:
     return [seeds[start : start + CHUNK] for start in range(0, len(seeds), CHUNK)]
 
 
-def _some(seeds: Sequence[int]) -> list[Result | SimulationFailure]:
+def _some(guarantee: str, seeds: Sequence[int]) -> list[Result | SimulationFailure]:
     outcomes: list[Result | SimulationFailure] = []
     for seed in seeds:
         try:
-            outcomes.append(simulate(seed))
+            outcomes.append(simulate(seed, adjust=promising(guarantee)))
         except SimulationFailure as failure:
             outcomes.append(failure)
     return outcomes

@@ -63,6 +63,15 @@ def test_other_slots_are_refused_before_the_first_commit_too(committed: bool) ->
     assert len(bench.record.layout.owners) == 4
 
 
+def test_other_slots_are_refused_while_the_stream_runs_and_it_runs_on() -> None:
+    before = running("a", "b", slots=4)
+    bench = Bench(before.outside, "n2", slots=8).say().connect("a", "b", ready=before.fence)
+    assert "4 slots" in bench.finish.message
+    assert bench.count(msg.Stop) == 0
+    again = Bench(before.outside, "n3", slots=4).say().connect("a", "b", ready=before.fence)
+    assert again.status.phase == "running"
+
+
 def test_a_job_without_a_guarantee_may_get_other_slots() -> None:
     before = running("a", "b", slots=4, interval_us=None)
     bench = Bench(before.outside, "n2", slots=8, discovery_us=0, interval_us=None).say().connect("a", "b")

@@ -1,0 +1,175 @@
+"""A campaign: a great many seeds of every guarantee, as many hours as it takes, resumed where it was interrupted.
+
+    make test-long                                                 # 100,000 seeds
+    make test-long CAMPAIGN_ARGS="--seeds 1000000 --first 500000"
+
+What is done is kept in `.simulations/`, under a digest of the code that was simulated: a changed engine begins anew. `report.md` there
+says which seeds were run, which faults struck how often, and what was found. One seed in twenty is run with native parts too, and must
+have the same trace.
+
+Keeps: a chunk counts only when all of its seeds have been run. Does not: stop at a finding.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from flamestream.core.native import native
+from flamestream.model.kernel import kernel
+from flamestream.testing import SimulationFailure, simulate
+from flamestream.testing.faults import Fault
+from flamestream.testing.settings import promising
+
+ROOT = Path(__file__).parents[2]
+SIMULATED = ("model", "core", "testing", "adapters/prefetch.py", "adapters/segment.py", "adapters/snapshots.py")
+CHUNK = 50
+"""Seeds that a process takes at once."""
+TURNS = ("exactly-once",) * 6 + ("exactly-once-2pc",) * 2 + ("at-least-once", "none")
+"""The guarantee of each chunk, in turn."""
+NATIVE_EVERY = 20
+SEEDS, FIRST = 100_000, 10_000
+
+
+@dataclass
+class Chunk:
+    """Some seeds in a row, and what they have shown."""
+
+    guarantee: str
+    first: int
+    count: int
+    seconds: float = 0.0
+    native: int = 0
+    """Seeds of it that were run with native parts too."""
+    coverage: dict[str, int] = field(default_factory=dict)
+    outcomes: dict[str, int] = field(default_factory=dict)
+    findings: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def name(self) -> tuple[str, int]:
+        return self.guarantee, self.first
+
+
+def chunks(first: int, seeds: int) -> Iterator[Chunk]:
+    """All that a campaign consists of."""
+    for number, start in enumerate(range(first, first + seeds, CHUNK)):
+        yield Chunk(TURNS[number % len(TURNS)], start, min(CHUNK, first + seeds - start))
+
+
+def run(chunk: Chunk) -> Chunk:
+    """Simulate its seeds."""
+    began, coverage, outcomes = time.monotonic(), Counter[str](), Counter[str]()
+    for seed in range(chunk.first, chunk.first + chunk.count):
+        try:
+            result = simulate(seed, adjust=promising(chunk.guarantee))
+            if kernel is not None and seed % NATIVE_EVERY == 0:
+                chunk.native += 1
+                other = simulate(seed, adjust=promising(chunk.guarantee), parts=native(kernel))
+                if other.trace_hash != result.trace_hash:
+                    raise SimulationFailure(seed, "10 determinism", 0, "native parts have another trace", chunk.guarantee)
+        except SimulationFailure as failure:
+            chunk.findings.append({"seed": seed, "invariant": failure.invariant, "message": str(failure)})
+        else:
+            coverage.update(result.coverage)
+            outcomes[result.outcome] += 1
+    chunk.coverage, chunk.outcomes, chunk.seconds = dict(coverage), dict(outcomes), round(time.monotonic() - began, 2)
+    return chunk
+
+
+class Campaign:
+    """What is done of one, in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._log = folder / "chunks.jsonl"
+        lines = self._log.read_text().splitlines(keepends=True) if self._log.exists() else []
+        self.done = [Chunk(**json.loads(line)) for line in lines if line.endswith("\n")]  # the last one may be torn
+        self._log.write_text("".join(line for line in lines if line.endswith("\n")))
+
+    def left(self, first: int, seeds: int) -> list[Chunk]:
+        """Chunks that are still to be run."""
+        done = {chunk.name for chunk in self.done if chunk.count == CHUNK}
+        return [chunk for chunk in chunks(first, seeds) if chunk.name not in done]
+
+    def add(self, chunk: Chunk) -> None:
+        """It has been run."""
+        self.done.append(chunk)
+        with self._log.open("a") as log:
+            log.write(json.dumps(asdict(chunk)) + "\n")
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        """Of all chunks."""
+        return [finding for chunk in self.done for finding in chunk.findings]
+
+    def report(self) -> str:
+        """For people, in Markdown."""
+        lines = ["# Simulated", "", "| guarantee | seeds | from | to | with native parts too | outcomes | a second and process |"]
+        lines.append("|---|---|---|---|---|---|---|")
+        lines += [self._row(guarantee) for guarantee in dict.fromkeys(TURNS) if any(chunk.guarantee == guarantee for chunk in self.done)]
+        coverage: Counter[str] = Counter()
+        for chunk in self.done:
+            coverage.update(chunk.coverage)
+        lines += ["", "| fault | times |", "|---|---|"]
+        lines += [f"| {fault.value} | {coverage[f'fault.{fault.name}']:,} |" for fault in Fault]
+        lines += ["", f"Findings: {len(self.findings) or 'none'}.", ""]
+        lines += [f"- {finding['message']}" for finding in self.findings]
+        return "\n".join(lines) + "\n"
+
+    def _row(self, guarantee: str) -> str:
+        its = [chunk for chunk in self.done if chunk.guarantee == guarantee]
+        seeds, seconds = sum(chunk.count for chunk in its), sum(chunk.seconds for chunk in its)
+        outcomes: Counter[str] = Counter()
+        for chunk in its:
+            outcomes.update(chunk.outcomes)
+        told = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.most_common())
+        first, last = min(chunk.first for chunk in its), max(chunk.first + chunk.count for chunk in its)
+        also = sum(chunk.native for chunk in its)
+        return f"| {guarantee} | {seeds:,} | {first} | {last} | {also:,} | {told} | {seeds / max(seconds, 1e-9):.1f} |"
+
+
+def identity() -> str:
+    """Of the code that is simulated."""
+    found = [ROOT / "runtime" / "flamestream" / name for name in SIMULATED]
+    files = sorted(file for path in found for file in ([path] if path.is_file() else path.rglob("*.py")))
+    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+
+
+def carry_on(campaign: Campaign, first: int, seeds: int, processes: int) -> None:
+    """Run what is left; the report is written again and again."""
+    left = campaign.left(first, seeds)
+    sys.stdout.write(f"{len(left) * CHUNK:,} of {seeds:,} seeds are left; {campaign.folder}/report.md\n")
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for number, future in enumerate(as_completed([pool.submit(run, chunk) for chunk in left]), 1):
+            campaign.add(future.result())
+            if number % 20 == 0 or number == len(left):
+                (campaign.folder / "report.md").write_text(campaign.report())
+                sys.stdout.write(f"{number * CHUNK:,} seeds, {len(campaign.findings)} findings\n")
+                sys.stdout.flush()
+
+
+def main() -> int:
+    """Exit code 3 if something was found."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--first", type=int, default=FIRST)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--folder", type=Path, default=ROOT / ".simulations")
+    chosen = parser.parse_args()
+    campaign = Campaign(chosen.folder / identity())
+    carry_on(campaign, chosen.first, chosen.seeds, chosen.processes)
+    sys.stdout.write(campaign.report())
+    return 3 if campaign.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

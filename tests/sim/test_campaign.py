@@ -1,0 +1,50 @@
+"""A campaign is resumed where it stopped, counts what it ran, and keeps what it found."""
+
+from pathlib import Path
+
+import pytest
+
+from flamestream.core.acker_role import Acker
+from sim import campaign
+from sim.campaign import Campaign, Chunk, chunks, run
+from sim.variants.variant import patched
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "CHUNK", 4)
+
+
+@pytest.mark.usefixtures("short")
+def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    first = Campaign(tmp_path)
+    for chunk in first.left(100, 12)[:2]:
+        first.add(run(chunk))
+    with (tmp_path / "chunks.jsonl").open("a") as log:
+        log.write('{"guarantee": "exactly-')  # killed while it wrote
+    second = Campaign(tmp_path)
+    assert [chunk.first for chunk in second.left(100, 12)] == [108]
+    second.add(run(second.left(100, 12)[0]))
+    assert Campaign(tmp_path).left(100, 12) == []
+    assert "| exactly-once | 12 | 100 | 112 |" in Campaign(tmp_path).report()
+
+
+def test_every_guarantee_has_its_turn_and_every_seed_is_run_once() -> None:
+    all_of_it = list(chunks(10, 1010))
+    assert {chunk.guarantee for chunk in all_of_it} == {"exactly-once", "exactly-once-2pc", "at-least-once", "none"}
+    assert [seed for chunk in all_of_it for seed in range(chunk.first, chunk.first + chunk.count)] == list(range(10, 1020))
+
+
+def test_what_it_finds_is_in_the_report_with_the_command_that_shows_it_again(tmp_path: Path) -> None:
+    found = Campaign(tmp_path)
+    with patched(Acker, questions=lambda self: []):
+        found.add(run(Chunk("at-least-once", 0, 6)))
+    assert found.findings
+    seed = found.findings[0]["seed"]
+    assert f"flamestream simulate --seed {seed} --guarantee at-least-once --trace" in Campaign(tmp_path).report()
+
+
+def test_changed_code_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = campaign.identity()
+    monkeypatch.setattr(campaign, "SIMULATED", ("core",))
+    assert campaign.identity() != before

@@ -59,7 +59,7 @@ class OneMachine:
 
     def coordinator(self, document: Document) -> Any:
         """What the coordinator is told."""
-        return settings_of.coordinator_settings(self.job(document))
+        return settings_of.local_coordinator(self.job(document))
 
     def session(self, document: Document) -> Any:
         """Every setting of the Spark session that workers run in."""

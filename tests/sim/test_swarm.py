@@ -14,7 +14,9 @@ BRANCHES = """
     epoch.committed, record.conflict, snapshot.compacted, snapshot.upload failed, store.write tried again,
     journal.replayed, journal.trimmed, journal.zombie append refused,
     consumer.repeated bundle, consumer.old bundle, consumer.open fenced, consumer.delivery fenced,
-    job.failed on a user error, job.ended on a damaged object
+    source.open until all was through, standby.took over warm, coordinator.refused other slots,
+    job.failed on a user error, job.ended on a damaged object, job.ended on a damaged journal, job.ended on lost output,
+    job.failed on a function that is not deterministic
 """
 WITHOUT_EFFECT = {Fault.STORE_STALE_LISTING}
 """The engine never lists, so it cannot meet it; the broken variant that lists does."""

@@ -17,7 +17,7 @@ def command(
     seed: Annotated[int | None, typer.Option(help="One seed to run.", show_default=False)] = None,
     seeds: Annotated[str | None, typer.Option(help="Many: A:B runs A, A+1, ... B-1.", show_default=False)] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Print a line for every event.")] = False,
-    guarantee: Annotated[str, typer.Option(help="exactly-once, exactly-once-2pc or at-least-once.")] = "exactly-once",
+    guarantee: Annotated[str, typer.Option(help="exactly-once, exactly-once-2pc, at-least-once or none.")] = "exactly-once",
     json: Json = False,
 ) -> None:
     """Run a whole job in simulation: workers, coordinators, consumers and store on one thread, with the faults that the seed draws.

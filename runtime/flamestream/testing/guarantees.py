@@ -143,6 +143,7 @@ class NoGuarantee(Invariants):
 
     def _of(self, fence: Fence) -> AtLeastOnce:
         if fence not in self._attempts:
+            self._world.trace.cover("job.began anew" if self._attempts else "job.began")
             self._attempts[fence] = AtLeastOnce(self._world, self._oracle.anew(), self._store)
         return self._attempts[fence]
 

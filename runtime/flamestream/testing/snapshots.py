@@ -44,7 +44,10 @@ def checked_rows(data: bytes, ref: SegmentRef) -> list[Row]:
     """The rows of a segment, by the product's code. Raises Corrupt if it is not what was written."""
     data = snapshots.checked(data, ref)
     if not data.startswith(PARQUET):
-        return _packed.decode(data)
+        try:
+            return _packed.decode(data)
+        except msgspec.DecodeError as error:
+            raise Corrupt(f"segment {ref.name} is damaged: {error}") from error
     return rows_of(segment.read_segment(data, ref.name, verified=True))
 
 

@@ -159,6 +159,7 @@ VARIANTS = [
     BrokenVariant(
         "two phases: held output is not delivered by the next attempt",
         patch(HeldOutputs, resume=lambda self, held: _resume(self, [])),
+        directed(Fault.WORKER_CRASH, Fault.CONSUMER_SLOW, Fault.CONSUMER_CRASH, spacing=2_000, coordinator={"interval_us": 5_000}),
         guarantee=TWO_PHASES,
     ),
     BrokenVariant(

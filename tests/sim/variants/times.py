@@ -107,13 +107,19 @@ def _error_at_once(self: Acker) -> str | None:
 REPLAYS = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, Fault.SOURCE_REREAD_SLOW, rate=0.9)
 STRAGGLERS = directed(Fault.FRAME_DELAY, rate=0.1, spacing=800, coordinator={"workers": 4}, plan={"workers": 4, "delay": 100})
 """Now and then an item is late by far, and all that it overturns has been settled but for it."""
-BROAD = directed(spacing=1_000, worker={"credit_bytes": 1 << 20}, coordinator={"workers": 5}, plan={"workers": 5})
+BROAD = directed(
+    spacing=1_000,
+    worker={"credit_bytes": 1 << 20, "slots": 16},
+    coordinator={"workers": 6, "slots": 16},
+    plan={"workers": 6, "standbys": 0},
+)
+"""The acker is one of five that each record leads to: the numbers of the other four now and then cancel."""
 
 
 def broad(rng: Random) -> SimJob:
-    """Every record leads to a message to each of four other workers."""
+    """Every record leads to a message to each other worker."""
     graph = Graph("broad")
-    many = graph.source("s0").flat_map(lambda p: [(p[0], f"{p[1]}.{i}") for i in range(12)]).balance(spread).map(same)
+    many = graph.source("s0").flat_map(lambda p: [(p[0], f"{p[1]}.{i}") for i in range(40)]).balance(spread).map(same)
     concatenation(rng, many).sink("out", key=key_of)
     return SimJob(graph, None, lambda r, number: ("k", str(number)), 1)
 

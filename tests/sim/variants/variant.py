@@ -127,7 +127,7 @@ def directed(
             sites=sites,
             worker=replace(drawn.worker, fronts=fronts, **worker),
             coordinator=replace(drawn.coordinator, **coordinator),
-            **{"stop_at": None, **plan},
+            **{"stop_at": None, "edited": False, "parquet": False, **plan},
         ), chosen
 
     return adjust

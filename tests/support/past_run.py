@@ -152,8 +152,8 @@ class PastRun:
 
     # --- on disk --------------------------------------------------------------------------------------------------------------------
 
-    def leave(self, folder: Path, sink: dict[str, Any], module: str = "words_application") -> CheckedJob:
-        """Write everything, and give the job. `sink`: its spec; `module`: a name of its own for the application."""
+    def leave(self, folder: Path, sink: dict[str, Any], module: str = "words_application", job: str = JOB) -> CheckedJob:
+        """Write everything, and give the job. `sink`: its spec; `module`: a name of its own for the application; `job`: its identity."""
         (folder / "in").mkdir(parents=True, exist_ok=True)
         (folder / "in" / "lines.txt").write_text("".join(f"{line}\n" for line in self.lines))
         (folder / f"{module}.py").write_text(APPLICATION)
@@ -161,7 +161,7 @@ class PastRun:
         manifest.write_text(json.dumps(self._document(sink, module)))
         if self.kind != "timed":
             write_journal(folder / "journal", self.entries)
-        deliver(sink, self.given)
+        deliver(sink, self.given, job=job)
         return checked_job(read(manifest))
 
     def _document(self, sink: dict[str, Any], module: str) -> dict[str, Any]:

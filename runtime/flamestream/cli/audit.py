@@ -10,7 +10,7 @@ or a source (recorded.py).
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -35,6 +35,7 @@ from flamestream.testing.audit import Delivered, Result, Verdict, audit
 from flamestream.testing.reference import ERRORS, Results, Run, State, interpret
 
 NEEDS_ARGUMENTS = True
+_ENDED: Final = {"drained": "the job was drained", "stopped": "the job was stopped", "failed": "the job has failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def bounds_in_words(bounds: Bounds, outputs: str = "results") -> str:
             text = f"bounds: no {outputs} had to be there, since no epoch is committed"
         if bounds.held:
             text += f", but for {bounds.held:,} that it holds"
-        text += f"; the job is {bounds.outcome}" if bounds.outcome else "; the job has not ended"
+        text += f"; {_ENDED.get(bounds.outcome, 'the job has not ended')}"
     return text + (f"; {bounds.begins}" if bounds.begins else "")
 
 

@@ -18,7 +18,7 @@ from flamestream.model.ids import SequenceNumber
 from flamestream.model.time import START
 from flamestream.testing.audit import Verdict
 from support.damage import BOUNDS, DAMAGES, INPUT, OUTPUT, RIGHT, Damage
-from support.past_run import SINK, deliver, finished, going_on, own_modules
+from support.past_run import SINK, deliver, finished, going_on, own_modules, run_time
 
 COLUMNS = {
     "lost": "{} lost",
@@ -108,6 +108,24 @@ def test_a_result_that_comes_while_the_sinks_are_read_is_not_foreign(tmp_path: P
     monkeypatch.setattr(sinks, "read", reading)
     report = audited(checked, past.last_commit())
     assert report.clean and report.verdict.delivered == 36
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("completed", "bounds: all results had to be there, since the job has completed"),
+        ("going on", f"bounds: results had to be there up to epoch 7 (cut {run_time(6)}); the job has not ended"),
+        ("never committed, nothing out", "bounds: no results had to be there, since no epoch is committed; the job has not ended"),
+        ("drained", f"bounds: results had to be there up to epoch 7 (cut {run_time(10)}); the job was drained"),
+        ("two phases, held output has not left", f"epoch 7 (cut {run_time(6)}), but for 8 that it holds; the job has not ended"),
+        ("completed", "input: lines (40) read again from the source"),
+        ("completed, payloads in the journal", "input: lines (40) known from the journal alone"),
+        ("nothing entered", "empty: no records have entered, and no results were delivered"),
+    ],
+)
+def test_a_verdict_names_its_bounds_and_its_input(name: str, says: str, tmp_path: Path) -> None:
+    damage = next(each for each in RIGHT if each.name == name)
+    assert says in sentence(looked_at(damage, tmp_path, files(tmp_path)))
 
 
 # --- what is kept is damaged: of one kind of place each -----------------------------------------------------------------------------------

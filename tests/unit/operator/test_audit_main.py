@@ -1,0 +1,92 @@
+"""The verdict of an audit's pod: from the job's ZooKeeper, store and sinks alone, with its bounds."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flamestream.cli.committed import LastCommit
+from flamestream.cli.driver_config import read_any_driver_config
+from flamestream.model.errors import ManifestError
+from flamestream_operator import audit_main
+from support.damage import nothing, only, without_runs
+from support.past_run import PastRun, going_on, own_modules
+
+CONFIG = {
+    "job": "default.words", "coordinator": "c:1", "zookeeper": "z:2181", "tasks": 2, "image": "i", "imagePullPolicy": "Always",
+    "podNamePrefix": "p",
+}  # fmt: skip
+
+
+class Pod:
+    """What the pod sees."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.asked: list[tuple[str, ...]] = []
+        self._patch = monkeypatch.setattr
+        (folder / "driver-b.json").write_text(json.dumps(CONFIG))
+
+    def audits(self, past: PastRun) -> None:
+        """It is a pod beside the job that has left this."""
+        job = past.leave(self.folder, {"files": {"path": str(self.folder / "out"), "fsync": False}}, job="default.words")
+
+        def there(*arguments: str) -> LastCommit:
+            self.asked.append(arguments)
+            return past.last_commit()
+
+        self._patch(audit_main, "read_any_driver_config", lambda: read_any_driver_config(self.folder))
+        self._patch(audit_main, "read_job", lambda: job.job)
+        self._patch(audit_main, "committed_there", there)
+        self._patch(audit_main, "MESSAGE", self.folder / "termination-log")
+
+
+@pytest.fixture
+def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pod]:
+    with own_modules():
+        yield Pod(tmp_path, monkeypatch)
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_clean_verdict_names_its_bounds(pod: Pod, capsys: pytest.CaptureFixture[str]) -> None:
+    past = going_on()
+    pod.audits(past)
+    assert audit_main.main() == 0
+    verdict = said(capsys)
+    assert (verdict["clean"], verdict["delivered"], verdict["notDue"], verdict["epoch"]) == (True, 32, 8, 7)
+    assert "up to epoch 7" in verdict["bounds"] and verdict["input"] == "input: lines (40) read again from the source"
+    assert pod.asked == [("z:2181", "default.words", str(pod.folder / "snapshots"), "")]
+
+
+@pytest.mark.parametrize(
+    ("change", "column", "count"),
+    [(only(slice(0)), "lost", 24), (without_runs([2], given=True), "missingInput", 4), (nothing, "lost", 0)],
+)
+def test_exit_code_3_and_counts_tell_of_a_difference(
+    pod: Pod, change: Any, column: str, count: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    past = going_on(delivered=10)
+    change(past)
+    pod.audits(past)
+    assert audit_main.main() == (3 if count else 0)
+    verdict = said(capsys)
+    assert verdict[column] == count and bool(verdict["firstDifference"]) == bool(count)
+
+
+def test_what_cannot_be_audited_is_an_error_and_no_verdict(pod: Pod, capsys: pytest.CaptureFixture[str]) -> None:
+    past = going_on()
+    pod.audits(past)
+    (pod.folder / "in" / "lines.txt").unlink()
+    assert audit_main.main() == 3
+    assert "clean" not in (verdict := said(capsys)) and "the file is gone" in verdict["error"]
+
+
+def test_a_folder_of_no_driver_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match=r"there is no driver-\*\.json"):
+        read_any_driver_config(tmp_path)

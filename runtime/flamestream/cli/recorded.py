@@ -90,6 +90,8 @@ class RecordedInput:
                 yield problem
         if (position := self._last.position(front)) is not None:
             yield from committed_position(entries, position, self._last.cut, begins)
+        if self._last.completed and traits.bounded:
+            yield from _beyond(source, {**begins, **{entry.partition: entry.next for entry in entries}})
 
     def _hole(self, source: RecordedSource, skip: Skip) -> Finding | None:
         """Whether the source has records where no run has any."""
@@ -112,6 +114,12 @@ class RecordedInput:
             if self._last.cut == END:
                 runs = _first(sum(position.offsets.values()), runs)
         return FrontInput(source.front.source, runs, "source", findings)
+
+
+def _beyond(source: RecordedSource, ends: Mapping[Partition, Offset]) -> Iterator[Finding]:
+    """What a source that has ended, and whose job has completed, has behind its last record that entered."""
+    if count := source.beyond(ends):
+        yield Finding("unexpected", count, f"the source has {count:,} records behind the last that entered, and the job has completed")
 
 
 def _first(count: int, runs: Sequence[Run]) -> list[Run]:

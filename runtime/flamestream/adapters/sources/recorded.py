@@ -6,7 +6,7 @@ front's code. A journalled source's runs are in its journal, if that keeps every
 Keeps: what cannot be known is refused, never guessed. Does not: interpret the input.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from flamestream.core.actions import Follow, Pull, ReadRun
 from flamestream.core.events import Entry, Event, RecordsArrived, RunRead, SourceEnded, SourceFailed
 from flamestream.core.settings import FrontSettings
 from flamestream.model.errors import Bug, Corrupt, UserError
-from flamestream.model.ids import Attempt, Fence, LayoutVersion
+from flamestream.model.ids import Attempt, Fence, LayoutVersion, Offset, Partition
 from flamestream.model.payload import decode_many
 from flamestream.model.time import END, START, Time, next_time
 from flamestream.ports import Producer
@@ -56,6 +56,10 @@ class RecordedSource:
             return str(error)
         return ""
 
+    def beyond(self, ends: Mapping[Partition, Offset]) -> int:
+        """How many records a source that ends has from `ends` on."""
+        return _Recorded(self).beyond(ends)
+
     def runs(self) -> Iterator[tuple[Time, int, list[Any]]]:
         """All of it, as one piece (pieces.py)."""
         return ((time, 0, records) for time, records in self.below(END))
@@ -76,10 +80,16 @@ class _Recorded:
         finally:
             self._reactor.close()
 
+    def beyond(self, ends: Mapping[Partition, Offset]) -> int:
+        try:
+            return sum(len(event.payloads) for event in self._followed(ends) if isinstance(event, RecordsArrived))
+        finally:
+            self._reactor.close()
+
     def _timed(self, end: Time) -> Iterator[tuple[Time, list[Any]]]:
         last, waiting = self._source.behind, list[Any]()
         front, length = self._front.front, self._front.run_length
-        for event in self._followed():
+        for event in self._followed({}):
             waiting += event.payloads if isinstance(event, RecordsArrived) else ()
             at_end = isinstance(event, SourceEnded)
             while len(waiting) >= length or (at_end and waiting):
@@ -89,10 +99,10 @@ class _Recorded:
                 yield last, waiting[:length]
                 del waiting[:length]
 
-    def _followed(self) -> Iterator[Event]:
-        """What the producer gives from the beginning; the last one is SourceEnded unless nobody asks on."""
+    def _followed(self, offsets: Mapping[Partition, Offset]) -> Iterator[Event]:
+        """What the producer gives from there on; the last one is SourceEnded unless nobody asks on."""
         producer = self._producer()
-        producer.follow(Follow(_FENCE, self._front.front, {}))
+        producer.follow(Follow(_FENCE, self._front.front, dict(offsets)))
         producer.pull(Pull(_FENCE, self._front.front, _WITHOUT_LIMIT, _WITHOUT_LIMIT))
         try:
             while True:

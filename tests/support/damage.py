@@ -324,6 +324,8 @@ BOUNDS = [
     Damage("going on, foreign item above the bound", {"foreign": 1, "not_due": 8}, foreign(_LATER), going_on),
     Damage("going on, a hole in journal and output", {"missing": 4}, without_runs([2], given=True), partial(going_on, delivered=10)),
     Damage("going on, 1,000 in and nothing out", {"lost": 1000}, only(slice(0)), partial(going_on, lines=1000, committed=250)),
+    Damage("going on, timed, nothing out", {"lost": 128}, only(slice(0)), partial(going_on, "timed", 256, committed=2)),
+    Damage("a batch that has no epochs, last run lost", {"lost": 4}, both(uncommitted, only(slice(9)))),
     Damage("drained, nothing out", {"lost": 40}, both(drained, only(slice(0))), going_on),
     Damage("drained, last run lost", {"lost": 4}, both(drained, only(slice(9))), finished),
     Damage("never committed, a hole in the output", {"lost": 1, "not_due": 8}, both(uncommitted, without(26)), going_on),

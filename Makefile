@@ -10,7 +10,7 @@ BENCH_ARGS ?=
 CAMPAIGN_ARGS ?=
 MUTANT_ARGS ?=
 
-.PHONY: help setup test lint format test-long mutants demo bench image e2e requirements clean
+.PHONY: help setup servers test lint format test-long mutants demo bench image e2e requirements clean
 
 help:
 	@echo "make demo          index real files, kill a worker, audit the result"
@@ -31,10 +31,14 @@ setup:
 
 # Three processes: hypothesis refuses examples drawn while another thread uses `random` (a client library that waits with jitter does),
 # and a DataFrame test needs a SparkContext of its own.
-test: lint
+test: lint servers
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow" --ignore tests/integration
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow and not frames" tests/integration
 	$(BIN)/python -m pytest -m "frames and not slow" tests/integration
+
+# What takes minutes once a machine, so that no test waits for it: a Kubernetes API server, from Go modules.
+servers: setup
+	PYTHONPATH=tests $(BIN)/python -m support.api_server
 
 # Resumed where it was interrupted; what it ran and found is in .simulations/*/report.md.
 test-long: setup

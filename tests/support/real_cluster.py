@@ -1,7 +1,4 @@
-"""A real API server for tests: the one that FLAMESTREAM_TEST_KUBECONFIG names; `make e2e` sets it.
-
-Building one takes minutes, so tests that need it are skipped without.
-"""
+"""A real API server for tests: the one that FLAMESTREAM_TEST_KUBECONFIG names (`make e2e` sets it), else one of our own (api_server)."""
 
 import os
 import secrets
@@ -11,16 +8,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from lightkube import Client, KubeConfig
+from lightkube.core.exceptions import ApiError
 from lightkube.generic_resource import create_global_resource
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.core_v1 import ServiceAccount
 
 from flamestream_operator.shell.api import LightkubeApi
 
 VARIABLE = "FLAMESTREAM_TEST_KUBECONFIG"
 ROOT = Path(__file__).parents[2]
-needs_cluster = pytest.mark.skipif(not os.environ.get(VARIABLE), reason=f"{VARIABLE} names no cluster: `make e2e` brings one")
 
 
 def config() -> KubeConfig:
@@ -53,8 +51,18 @@ def namespace(labels: dict[str, str] | None = None) -> Iterator[str]:
         client.apply(definitions(yaml.safe_load(path.read_text())), force=True)
     name = f"fs-test-{secrets.token_hex(4)}"
     client.create(namespaces({"metadata": {"name": name, "labels": labels or {}}}))
+    _with_account(client, name)
     try:
         yield name
     finally:
         client.delete(namespaces, name)
         client._client.close()
+
+
+def _with_account(client: Client, name: str) -> None:
+    """No pod is admitted without `default`, and where there are no controllers nobody makes it."""
+    try:
+        client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace=name)))
+    except ApiError as error:
+        if error.status.reason != "AlreadyExists":
+            raise

@@ -1,15 +1,14 @@
 """Every guarantee through the life of a job on an API server: real coordinators, real workers, S3, ZooKeeper, all but Spark."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
-from support.fake_kubernetes import FakeKubernetes
 from support.plain_cluster import APPLICATION, Places, PlainCluster, play, results
+from support.real_cluster import namespace, the_api
 from support.versitygw import S3Server
 
 
@@ -29,13 +28,9 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 
 @pytest.fixture
-def places(zookeeper: str, s3: S3Server, tmp_path: Path) -> Places:
-    return Places(zookeeper, s3, f"space-{tmp_path.name.replace('_', '-')}"[:40].strip("-").lower(), tmp_path)
-
-
-@asynccontextmanager
-async def in_memory() -> AsyncIterator[FakeKubernetes]:
-    yield FakeKubernetes()
+def places(own_api_server: None, zookeeper: str, s3: S3Server, tmp_path: Path) -> Iterator[Places]:
+    with namespace() as name:
+        yield Places(zookeeper, s3, name, tmp_path)
 
 
 GUARANTEES = ("exactly-once", "exactly-once-2pc", "at-least-once", "none")
@@ -69,7 +64,7 @@ def test_a_life_with_kill_suspend_resume_savepoint_and_edit(places: Places, guar
         if guarantee != "none":
             await restored(cluster, guarantee)
 
-    play(in_memory, places, life)
+    play(the_api, places, life)
 
 
 async def killed(cluster: PlainCluster, workers: int = 2) -> None:

@@ -32,7 +32,7 @@ from flamestream.core.worker import Worker
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SourceName, WorkerId
 from flamestream.model.kernel import kernel
 from flamestream.model.layout import Assignment, Layout
-from flamestream.model.time import START, FrontId, Timestamp
+from flamestream.model.time import START, FrontId, Instant, Timestamp
 
 ME, FRONT, FENCE = WorkerId("w"), FrontId(0), Fence(Attempt(1), LayoutVersion(1))
 SLOTS = 256
@@ -109,7 +109,7 @@ class Alone:
         """Until nothing is left to do."""
         while todo:
             self._clock += 1
-            for action in self.worker.step(Timestamp(self._clock), todo):
+            for action in self.worker.step(Timestamp(self._clock), Instant(self._clock), todo):
                 self._act(action)
             todo, self._answers = self._answers, []
 

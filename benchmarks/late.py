@@ -40,7 +40,7 @@ from flamestream.model import payload as codec
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.slot import slot_of
-from flamestream.model.time import Time, Timestamp
+from flamestream.model.time import Instant, Time, Timestamp
 from flamestream.testing import Timing, simulate
 from flamestream.testing.faults import Fault, FaultPlan
 from flamestream.testing.graphs import SimJob
@@ -91,9 +91,9 @@ def watched(seen: Seen) -> type[Worker]:
     """Workers whose passes are timed, and whose items are counted outside of that."""
 
     class Watched(Worker):
-        def step(self, now: Timestamp, events: Sequence[e.Event]) -> list[a.Action]:
+        def step(self, now: Timestamp, instant: Instant, events: Sequence[e.Event]) -> list[a.Action]:
             start = time.thread_time_ns()
-            actions = super().step(now, events)
+            actions = super().step(now, instant, events)
             seen.cpu += (time.thread_time_ns() - start) / 1e9
             came = [message for event in events if type(event) is e.FromPeer for message in event.frame.messages if type(message) is Data]
             for message in came:

@@ -34,7 +34,7 @@ from flamestream.core.native import FASTEST
 from flamestream.core.settings import FrontSettings
 from flamestream.model import payload as codec
 from flamestream.model.ids import Partition, SinkName, SourceName
-from flamestream.model.time import FrontId, Timestamp
+from flamestream.model.time import FrontId, Instant, Timestamp
 from flamestream.testing import Charge, Timing, simulate
 from flamestream.testing.faults import FaultPlan
 from flamestream.testing.graphs import SimJob
@@ -118,9 +118,9 @@ class _Timed(Alone):
         super().__init__(workload.graph, FASTEST)
         step = self.worker.step
 
-        def timed(now: Timestamp, events: Sequence[e.Event]) -> Sequence[a.Action]:
+        def timed(now: Timestamp, instant: Instant, events: Sequence[e.Event]) -> Sequence[a.Action]:
             start = time.process_time_ns()
-            actions = step(now, events)
+            actions = step(now, instant, events)
             spent = (time.process_time_ns() - start) / 1e3
             if all(type(event) is e.Woken for event in events):
                 self._chores.append(spent)

@@ -224,7 +224,7 @@ class Hosted:
             status.phase, status.attempt, status.workers, status.standbys, status.problems, status.recoveries, finish,
             [worker for worker in status.standbys if self._is_warm(worker)],
         )  # fmt: skip
-        now = self._reactor.now()
+        now = self._reactor.instant()
         if shown != self._shown or (status.epoch != self._epoch and now >= self._told + EPOCHS_TOLD):
             self._shown, self._epoch, self._told = shown, status.epoch, now
             self._tell(self.job.job)

@@ -27,7 +27,7 @@ from flamestream.core.actions import (
 )
 from flamestream.core.events import Event
 from flamestream.core.job_record import JobRecord as JobRecord
-from flamestream.model.time import Time, Timestamp
+from flamestream.model.time import Instant, Time, Timestamp
 
 T = TypeVar("T")
 Post = Callable[[Event], None]
@@ -43,7 +43,11 @@ class Reactor(Protocol):
     """The one loop of a process: readiness of sockets, timers, and the way back from helper threads."""
 
     def now(self) -> Timestamp:
-        """Microseconds since 1970."""
+        """Microseconds since 1970: for stamps. Somebody may set that clock, forwards and back."""
+        ...
+
+    def instant(self) -> Instant:
+        """Microseconds of a clock that nobody sets, and whose zero means nothing: for durations."""
         ...
 
     def watch(self, fd: int, *, readable: Callable[[], None] | None = None, writable: Callable[[], None] | None = None) -> None:

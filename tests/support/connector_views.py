@@ -25,7 +25,7 @@ from flamestream.adapters.spec import convert
 from flamestream.core.actions import Deliver, OpenSink
 from flamestream.core.settings import FrontSettings
 from flamestream.model.ids import SinkName, Slot, SourceName, WorkerId
-from flamestream.model.time import FrontId, Timestamp
+from flamestream.model.time import FrontId, Instant, Timestamp
 from flamestream.testing.consumer_contract import bundle, fence
 
 SPECS = (*sources._KINDS.values(), *sinks._KINDS.values(), Avro, AvroFormat)
@@ -44,6 +44,9 @@ class Now:
 
     def now(self) -> Timestamp:
         return Timestamp(0)
+
+    def instant(self) -> Instant:
+        return Instant(0)
 
     def watch(self, fd: int, **_: Any) -> None:
         """Nothing comes."""

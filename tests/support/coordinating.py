@@ -39,7 +39,7 @@ from flamestream.core.coordination import (
 from flamestream.core.coordinator import Coordinator
 from flamestream.core.job_record import JobRecord
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, WorkerId
-from flamestream.model.time import END, START, Time, Timestamp
+from flamestream.model.time import END, START, Instant, Time
 
 MS = 1_000
 SECOND = 1_000_000
@@ -57,7 +57,7 @@ class Outside:
     """What outlives a coordinator: record, objects, time."""
 
     def __init__(self) -> None:
-        self.now = Timestamp(1_000 * SECOND)
+        self.now = Instant(1_000 * SECOND)
         self.record: JobRecord | None = None
         self.version: int | None = None
         self.objects: dict[str, msg.Manifest] = {}
@@ -88,13 +88,13 @@ class Bench:
         self.actions: list[Action] = []
         self.finish: Finish | None = None
         self.status = Status(phase="starting")
-        self.alarm: Timestamp | None = None
+        self.alarm: Instant | None = None
 
     # --- time and events ---
 
     def say(self, *events: Event, after_us: int = 0) -> "Bench":
         """`after_us` later, these events in one step; then answer what is asked for."""
-        self.outside.now = Timestamp(self.outside.now + after_us)
+        self.outside.now = Instant(self.outside.now + after_us)
         queue = self._step(events or (Woken(),))
         while queue:
             queue = [*queue[1:], *self._step([queue[0]])]

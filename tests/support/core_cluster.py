@@ -36,7 +36,7 @@ from flamestream.model.ids import (
 )  # fmt: skip
 from flamestream.model.layout import Assignment, Layout
 from flamestream.model.meta import Meta, time_of_meta
-from flamestream.model.time import END, START, FrontId, Time, Timestamp
+from flamestream.model.time import END, START, FrontId, Instant, Time, Timestamp
 from support.coordinating import settings as coordinator_settings
 from support.core_outcome import Outcome, Sink, Source
 
@@ -201,7 +201,7 @@ class CoreCluster(Outcome):
     def step(self, name: WorkerId, *events: ev.Event) -> list[act.Action]:
         """One pass of one worker."""
         self.now = Timestamp(self.now + self.rng.randrange(1, 4))
-        actions = self.workers[name].step(self.now, events)
+        actions = self.workers[name].step(self.now, Instant(self.now), events)
         for action in actions:
             self.done.append((name, action))
             self._carry_out(name, action)

@@ -11,7 +11,7 @@ from flamestream.core.settings import FrontSettings, WorkerSettings
 from flamestream.core.worker import Worker
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SinkName, SourceName, WorkerId
 from flamestream.model.layout import Assignment, Layout
-from flamestream.model.time import START, FrontId, Timestamp
+from flamestream.model.time import START, FrontId, Instant, Timestamp
 
 ME, FRONT, FENCE = WorkerId("w"), FrontId(0), Fence(Attempt(1), LayoutVersion(1))
 
@@ -37,7 +37,7 @@ class OneWorker:
     def run(self, todo: list[events.Event]) -> None:
         while todo:
             self._now += 1
-            did = self.worker.step(Timestamp(self._now), todo)
+            did = self.worker.step(Timestamp(self._now), Instant(self._now), todo)
             self.done += did
             for action in did:
                 self._answer(action)

@@ -56,7 +56,7 @@ class ControlClient:
         self._connection: FrameConnection | None = None
         self._waiting: deque[ToCoordinator] = deque(maxlen=MAX_WAITING)
         self._closed = False
-        self._since = reactor.now()
+        self._since = reactor.instant()
         """When the link was made."""
         self._dial = self._dialling(0)
 
@@ -80,7 +80,7 @@ class ControlClient:
         )  # fmt: skip
 
     def _established(self, connection: FrameConnection) -> None:
-        self._connection, self._since = connection, self._reactor.now()
+        self._connection, self._since = connection, self._reactor.instant()
         connection.unanswered_for(UNANSWERED_SECONDS)
         connection.handle(self._received, self._lost, LIMITS.max_frame)
         connection.send(_encode(self._hello()))
@@ -100,7 +100,7 @@ class ControlClient:
         log.warning("control link lost", extra={"reason": reason})
         self._connection = None
         if not self._closed:
-            self._dial = self._dialling(0 if self._reactor.now() - self._since >= LASTS_US else LONGEST_PAUSE)
+            self._dial = self._dialling(0 if self._reactor.instant() - self._since >= LASTS_US else LONGEST_PAUSE)
 
 
 class Handlers(Protocol):

@@ -76,7 +76,7 @@ class CoordinatorHost:
         if not self._inbox or self.finish is not None:
             return
         batch, self._inbox = self._inbox, []
-        for action in self._coordinator.step(self._reactor.now(), batch):
+        for action in self._coordinator.step(self._reactor.instant(), batch):
             self._do[type(action)](action)
 
     @property
@@ -122,8 +122,8 @@ class CoordinatorHost:
             self._note_unsaved()
             if message.latency:
                 delivered, released = self._recent.setdefault(worker, (Recent(), Recent()))
-                delivered.take(self._reactor.now(), message.latency)
-                released.take(self._reactor.now(), message.release)
+                delivered.take(self._reactor.instant(), message.latency)
+                released.take(self._reactor.instant(), message.release)
             if message.first_out:
                 self._gaps.gave(message.first_out, message.last_out)
             self._changed()
@@ -133,7 +133,7 @@ class CoordinatorHost:
 
     def _tell(self, action: co.Tell) -> None:
         if isinstance(action.message, Announce):
-            self._announced.setdefault(action.message.epoch, self._reactor.now())
+            self._announced.setdefault(action.message.epoch, self._reactor.instant())
         self.server.tell(action.worker, action.message)
 
     def _disconnect(self, action: co.Disconnect) -> None:
@@ -203,7 +203,7 @@ class CoordinatorHost:
     def _wake_at(self, action: co.WakeAt) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        seconds = max(0, action.time - self._reactor.now()) / 1_000_000
+        seconds = max(0, action.time - self._reactor.instant()) / 1_000_000
         self._alarm = self._reactor.later(seconds, lambda: self._inbox.append(co.Woken()))
 
     def _report(self, action: co.Report) -> None:
@@ -222,7 +222,7 @@ class CoordinatorHost:
         began = self._announced.get(Epoch(epoch))
         self._announced = {other: when for other, when in self._announced.items() if other > epoch}
         if began is not None:
-            self._snapshot_us = self._reactor.now() - began
+            self._snapshot_us = self._reactor.instant() - began
             self._snapshots += 1
             self._snapshots_us += self._snapshot_us
 

@@ -24,7 +24,7 @@ from flamestream.core import actions, events, messages
 from flamestream.core.actions import Action
 from flamestream.core.events import Event
 from flamestream.model.ids import Offset, Partition, SinkName, WorkerId
-from flamestream.model.time import FrontId, Time, Timestamp
+from flamestream.model.time import FrontId, Instant, Time, Timestamp
 from flamestream.ports import Consumer, Journal, Links, Producer, Reactor, Snapshots
 
 HEARTBEAT_SECONDS: Final = 0.1
@@ -55,7 +55,7 @@ class Stepped(Protocol):
 
     me: WorkerId
 
-    def step(self, now: Timestamp, events: list[Event], /) -> list[Action]: ...
+    def step(self, now: Timestamp, instant: Instant, events: list[Event], /) -> list[Action]: ...
 
 
 class Loop(Reactor, Protocol):
@@ -130,7 +130,7 @@ class WorkerHost:
         batch = self._inbox.copy()
         self._inbox.clear()
         self._notice(batch)
-        for action in self._worker.step(self._reactor.now(), batch):
+        for action in self._worker.step(self._reactor.now(), self._reactor.instant(), batch):
             if type(action) is actions.Exit:
                 self.exit = action
                 self._reactor.stop()

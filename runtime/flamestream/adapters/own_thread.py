@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from flamestream.adapters.reactor import Helpers
-from flamestream.model.time import Timestamp
+from flamestream.model.time import Instant, Timestamp
 from flamestream.ports import Reactor, Timer
 
 T = TypeVar("T")
@@ -26,6 +26,10 @@ class OwnThread:
     def now(self) -> Timestamp:
         """Microseconds since 1970."""
         return self._reactor.now()
+
+    def instant(self) -> Instant:
+        """Microseconds of a clock that nobody sets."""
+        return self._reactor.instant()
 
     def watch(self, fd: int, *, readable: Callable[[], None] | None = None, writable: Callable[[], None] | None = None) -> None:
         """Call back whenever `fd` is ready."""

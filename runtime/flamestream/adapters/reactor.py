@@ -24,7 +24,7 @@ from typing import Final, TypeVar
 
 from flamestream.adapters.processors import anywhere
 from flamestream.model.errors import Bug
-from flamestream.model.time import Timestamp
+from flamestream.model.time import Instant, Timestamp
 
 T = TypeVar("T")
 Call = Callable[[], None]
@@ -73,6 +73,10 @@ class EpollReactor:
     def now(self) -> Timestamp:
         """Microseconds since 1970."""
         return Timestamp(time.time_ns() // 1000)
+
+    def instant(self) -> Instant:
+        """Microseconds of a clock that nobody sets."""
+        return Instant(time.monotonic_ns() // 1000)
 
     def watch(self, fd: int, *, readable: Call | None = None, writable: Call | None = None) -> None:
         """Call back whenever `fd` is ready. Replaces an earlier watch of the same fd; with neither it is unwatched."""

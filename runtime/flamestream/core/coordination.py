@@ -19,7 +19,7 @@ from flamestream.core.job_record import JobRecord
 from flamestream.core.messages import Hello, Manifest, ToCoordinator, ToWorker
 from flamestream.model.ids import NO_FENCE, Attempt, Epoch, WorkerId
 from flamestream.model.slot import DEFAULT_SLOTS
-from flamestream.model.time import START, Time, Timestamp
+from flamestream.model.time import START, Instant, Time
 
 NO_EPOCH = Epoch(0)
 """Before the first."""
@@ -292,7 +292,7 @@ class Disconnect:
 class WakeAt:
     """Call step with Woken at or after `time` (and not later than necessary). Replaces the earlier one."""
 
-    time: Timestamp
+    time: Instant
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ from flamestream.core.record_keeper import News, RecordEvent
 from flamestream.core.stuck import Stuck
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import WorkerId
-from flamestream.model.time import END, Timestamp
+from flamestream.model.time import END, Instant
 
 
 class Coordinator:
@@ -87,8 +87,8 @@ class Coordinator:
         self._refused = ""
         self._reported: Status | None = None
 
-    def step(self, now: Timestamp, events: Sequence[Event]) -> list[Action]:
-        """What happened since the last step; what to do now. After Finish there is nothing more."""
+    def step(self, now: Instant, events: Sequence[Event]) -> list[Action]:
+        """What happened since the last step; what to do now. After Finish there is nothing more. `now` is of a clock that nobody sets."""
         desk = self._desk
         if desk.finished:
             return []
@@ -285,7 +285,7 @@ class Coordinator:
             return  # who has not been told to recover has nothing to report
         heard = {worker: desk.members[worker].heard for worker in desk.workers if worker in desk.members}
         due = [last for last in heard.values() if desk.time.due_in(last, limit)]  # all are asked: each must wake us
-        since = Timestamp(desk.time.now - (limit // 2 if due else limit))  # who fell silent with the first went with it: a recovery
+        since = Instant(desk.time.now - (limit // 2 if due else limit))  # who fell silent with the first went with it: a recovery
         silent = [worker for worker, last in heard.items() if due and last <= since]  # with it would wait for it as long again (!)
         for worker in silent + desk.members.silent_spares(desk.workers, since):
             silence = desk.time.now - desk.members[worker].heard

@@ -1,62 +1,62 @@
 """Deadlines: time as the coordinator has lived it, and the next moment it waits for.
 
-A clock may jump, and a coordinator may be paused. Neither says anything about the workers. So if a step comes later than the alarm that
-was set by more than a tolerance, time stops short of the alarm by as much: what has been waiting to be heard is heard first. (Only
-once in a row, so that a shell with coarse timers gets on.) A clock that goes back stands still. Whoever asks `due` and hears "not yet"
+A coordinator may be paused, which says nothing about the workers. So if a step comes later than the alarm that was set by more than a
+tolerance, time stops short of the alarm by as much: what has been waiting to be heard is heard first. (Only
+once in a row, so that a shell with coarse timers gets on.) Whoever asks `due` and hears "not yet"
 has thereby asked to be woken.
 
 >>> deadlines = Deadlines(tolerance_us=10)
->>> deadlines.advance(Timestamp(1_000))
->>> deadlines.due(Timestamp(1_500))
+>>> deadlines.advance(Instant(1_000))
+>>> deadlines.due(Instant(1_500))
 False
 >>> deadlines.alarm()
 1500
->>> deadlines.advance(Timestamp(9_000))     # paused, or the clock jumped
+>>> deadlines.advance(Instant(9_000))     # paused
 >>> deadlines.now
 1490
 
 Keeps: `now` never goes back; no deadline is missed for want of an alarm. Does not: read a clock (the shell does).
 """
 
-from flamestream.model.time import Timestamp
+from flamestream.model.time import Instant
 
 
 class Deadlines:
     """Ask `due(time)`; set the clock of the shell to `alarm()` at the end of a step."""
 
     def __init__(self, tolerance_us: int) -> None:
-        self.now = Timestamp(0)
+        self.now = Instant(0)
         self._tolerance = tolerance_us
-        self._wall: Timestamp | None = None
-        self._next: Timestamp | None = None
+        self._read: Instant | None = None
+        self._next: Instant | None = None
         """The earliest time asked for in this step."""
-        self._set: Timestamp | None = None
+        self._set: Instant | None = None
         """The alarm that the shell has, in lived time."""
-        self._shown: Timestamp | None = None
+        self._shown: Instant | None = None
         """The same on the shell's clock."""
         self._overslept = False
 
-    def advance(self, wall: Timestamp) -> None:
-        """A step begins at `wall`, on the shell's clock."""
-        if self._wall is None:
-            self.now = wall
+    def advance(self, reading: Instant) -> None:
+        """A step begins at `reading`, on the shell's clock."""
+        if self._read is None:
+            self.now = reading
         else:
-            self.now = Timestamp(self.now + self._lived(wall - self._wall))
-        self._wall, self._next = wall, None
-        if self._shown is not None and wall >= self._shown:
+            self.now = Instant(self.now + self._lived(reading - self._read))
+        self._read, self._next = reading, None
+        if self._shown is not None and reading >= self._shown:
             self._set = self._shown = None
 
     def _lived(self, elapsed: int) -> int:
         """How much of what the shell's clock says has passed counts."""
         if self._set is None or elapsed <= self._set - self.now + self._tolerance:
             self._overslept = False
-            return max(0, elapsed)
+            return elapsed
         left = max(0, self._set - self.now)
         counts = left + self._tolerance if self._overslept else max(0, left - self._tolerance)
         self._overslept = not self._overslept
         return counts
 
-    def due(self, time: Timestamp) -> bool:
+    def due(self, time: Instant) -> bool:
         """Whether `time` has come; if not, be woken then."""
         if self.now >= time:
             return True
@@ -64,16 +64,16 @@ class Deadlines:
             self._next = time
         return False
 
-    def due_in(self, since: Timestamp, duration_us: int) -> bool:
+    def due_in(self, since: Instant, duration_us: int) -> bool:
         """Whether `duration_us` have passed since then; if not, be woken then."""
-        return self.due(Timestamp(since + duration_us))
+        return self.due(Instant(since + duration_us))
 
-    def alarm(self) -> Timestamp | None:
+    def alarm(self) -> Instant | None:
         """When the shell must call again, on its clock; None if it knows already."""
-        if self._next is None or self._wall is None:
+        if self._next is None or self._read is None:
             return None
-        wall = Timestamp(self._wall + self._next - self.now)
-        if self._shown is not None and self._shown <= wall:
+        alarm = Instant(self._read + self._next - self.now)
+        if self._shown is not None and self._shown <= alarm:
             return None
-        self._set, self._shown = self._next, wall
-        return wall
+        self._set, self._shown = self._next, alarm
+        return alarm

@@ -26,14 +26,14 @@ from flamestream.core.healing import Healing
 from flamestream.core.messages import Drain as DrainNow
 from flamestream.core.messages import Progress
 from flamestream.model.ids import Epoch, WorkerId
-from flamestream.model.time import END, Timestamp
+from flamestream.model.time import END, Instant
 
 
 @dataclass(slots=True)
 class Drain:
     """It was asked to stop at an epoch."""
 
-    deadline: Timestamp
+    deadline: Instant
     told: bool = False
     epoch: Epoch | None = None
     """The newest number when all was quiet: a later one saves everything."""
@@ -65,7 +65,7 @@ class Failure:
 
     category: str
     message: str
-    deadline: Timestamp
+    deadline: Instant
     announced: Epoch
     """The newest number when it failed: a later epoch is the last one."""
 
@@ -85,7 +85,7 @@ class Endings:
     def request_drain(self) -> None:
         """Begin one, unless the job is ending anyway."""
         if not self.drain and not self.failure:
-            self.drain = Drain(Timestamp(self._desk.time.now + self._desk.settings.drain_us))
+            self.drain = Drain(Instant(self._desk.time.now + self._desk.settings.drain_us))
 
     def fail(self, category: str, message: str) -> None:
         """End the job, after a last epoch if there is a running stream to save. The first failure counts."""
@@ -93,7 +93,7 @@ class Endings:
         if not (desk.running and desk.settings.durable and category == "user"):
             self.condemn(category, message)
         elif self.failure is None:
-            deadline = Timestamp(desk.time.now + desk.settings.last_epoch_us)
+            deadline = Instant(desk.time.now + desk.settings.last_epoch_us)
             self.failure = Failure(category, message, deadline, desk.record.announced)
 
     def condemn(self, category: str, message: str) -> None:

@@ -28,7 +28,7 @@ from flamestream.core.job_record import JobRecord
 from flamestream.core.messages import Abort, Accepted, Announce, Committed, CutTaken, Manifest, SegmentRef
 from flamestream.model.errors import Bug
 from flamestream.model.ids import Epoch, Fence, WorkerId
-from flamestream.model.time import Time, Timestamp
+from flamestream.model.time import Instant, Time
 
 FIRST_PAUSE_US = 100_000
 LONGEST_PAUSE_US = 5_000_000
@@ -44,7 +44,7 @@ class Stage(enum.Enum):
 class PendingEpoch:
     """An epoch on its way: its cut, and who has accepted it."""
 
-    def __init__(self, number: Epoch, fence: Fence, workers: Iterable[WorkerId], since: Timestamp) -> None:
+    def __init__(self, number: Epoch, fence: Fence, workers: Iterable[WorkerId], since: Instant) -> None:
         self.number, self.fence, self.workers, self.since = number, fence, tuple(workers), since
         self.stage = Stage.ANNOUNCING
         self.cut: Time | None = None
@@ -100,7 +100,7 @@ class Epochs:
 
     def __init__(self, desk: Desk) -> None:
         self.pending: PendingEpoch | None = None
-        self.since = Timestamp(0)
+        self.since = Instant(0)
         """When the last one was announced, or the stream began to run."""
         self.problem = ""
         self._refusals = 0

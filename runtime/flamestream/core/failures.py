@@ -9,7 +9,7 @@ Keeps: no endless crash loop. Does not: detect failures (coordinator.py).
 
 from flamestream.core.deadlines import Deadlines
 from flamestream.model.errors import Bug, FlameStreamError, UserError
-from flamestream.model.time import START, Time, Timestamp
+from flamestream.model.time import START, Instant, Time
 
 FIRST_PAUSE_US = 50_000
 LONGEST_PAUSE_US = 2_000_000
@@ -27,8 +27,8 @@ class Failures:
         self._at = START
         self._unfinished = 0
         """Recoveries in a row that did not reach Replay."""
-        self._began = Timestamp(0)
-        self._running_since: Timestamp | None = None
+        self._began = Instant(0)
+        self._running_since: Instant | None = None
 
     def running(self) -> None:
         """A recovery has reached Replay."""

@@ -13,15 +13,15 @@ import msgspec
 from flamestream.core.desk import Desk
 from flamestream.core.healing import Healing
 from flamestream.core.job_record import JobRecord
-from flamestream.model.time import Timestamp
+from flamestream.model.time import Instant
 
 
 class Gathering:
     """Waits for workers, from the moment the record is known."""
 
     def __init__(self, desk: Desk, healing: Healing) -> None:
-        self.since = Timestamp(0)
-        self._first: Timestamp | None = None
+        self.since = Instant(0)
+        self._first: Instant | None = None
         """When the first worker was there."""
         self._desk, self._healing = desk, healing
         self.adopted = False

@@ -27,7 +27,7 @@ from flamestream.core.messages import Opened, Sealed
 from flamestream.core.recovery import Recovery
 from flamestream.core.takeover import successors
 from flamestream.model.ids import Attempt, WorkerId
-from flamestream.model.time import START, Timestamp
+from flamestream.model.time import START, Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Complaint:
 
     kind: str
     message: str
-    since: Timestamp
-    act_at: Timestamp
+    since: Instant
+    act_at: Instant
 
 
 class Healing:
@@ -55,8 +55,8 @@ class Healing:
         self.duration_us = 0
         self.steps: dict[str, int] = {}
         """Microseconds of the last recovery's steps: until it was decided on, in the record, opened and sealed."""
-        self._step_began = Timestamp(0)
-        self.ended_at = Timestamp(0)
+        self._step_began = Instant(0)
+        self.ended_at = Instant(0)
         self._desk, self._epochs = desk, epochs
         self._failures = Failures(desk.time, desk.settings.failures, desk.settings.calm_us)
 
@@ -70,7 +70,7 @@ class Healing:
         told = self._desk.running or (self.recovery is not None and self.recovery.told)
         if told and self.complaint is None:
             now = self._desk.time.now
-            self.complaint = Complaint(kind, message, now, Timestamp(now + pause_us))
+            self.complaint = Complaint(kind, message, now, Instant(now + pause_us))
 
     def heal(self) -> bool:
         """Begin a recovery if one is needed and of use. Whether something is wrong."""
@@ -105,7 +105,7 @@ class Healing:
         if desk.time.due_in(self.ended_at, desk.settings.rebalance_pause_us):
             self.recover(self.successors(waited=True), "a worker has joined", desk.time.now, "joined")
 
-    def recover(self, chosen: Sequence[WorkerId], cause: str, since: Timestamp, kind: str) -> None:
+    def recover(self, chosen: Sequence[WorkerId], cause: str, since: Instant, kind: str) -> None:
         """The record first: whoever acts for an older attempt can commit nothing from here on."""
         desk = self._desk
         self._epochs.abort(f"a recovery begins: {cause}")
@@ -168,7 +168,7 @@ class Healing:
             return bool(spares)
         return any(desk.time.due_in(spare.since, desk.settings.warm_us) for spare in spares)
 
-    def _heal_with(self, chosen: Sequence[WorkerId], lost: Sequence[WorkerId], since: Timestamp) -> None:
+    def _heal_with(self, chosen: Sequence[WorkerId], lost: Sequence[WorkerId], since: Instant) -> None:
         if lost:
             kind, message = "lost", f"lost {', '.join(lost)}"
         else:

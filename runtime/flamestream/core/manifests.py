@@ -13,7 +13,7 @@ from flamestream.core.instructions import Instructions
 from flamestream.core.job_record import JobRecord
 from flamestream.core.messages import Manifest
 from flamestream.model.errors import Corrupt, UserError
-from flamestream.model.time import Timestamp
+from flamestream.model.time import Instant
 
 
 class CommittedManifest:
@@ -29,7 +29,7 @@ class CommittedManifest:
         self._instructions, self._deadlines, self._settings = instructions, deadlines, settings
         self.name = ""
         self._asked = ""
-        self._again: Timestamp | None = None
+        self._again: Instant | None = None
 
     def known(self, record: JobRecord) -> bool:
         """Whether `manifest` is the record's (None if it names none); if not, it is asked for."""
@@ -58,7 +58,7 @@ class CommittedManifest:
             self.learn(event.name, event.manifest)
         else:
             self.problem, self.corrupt = f"manifest {event.name}: {event.message}", event.category != "retryable"
-            self._again = Timestamp(self._deadlines.now + self._settings.retry_us)
+            self._again = Instant(self._deadlines.now + self._settings.retry_us)
         return True
 
     def raise_if_corrupt(self) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from flamestream.core.messages import Hello, Progress
 from flamestream.model.ids import WorkerId
-from flamestream.model.time import Timestamp
+from flamestream.model.time import Instant
 
 RECENT_US: Final = 300_000
 """A few heartbeats: who was heard so long before another is as alive."""
@@ -25,11 +25,11 @@ class Member:
     """A connected worker."""
 
     hello: Hello
-    heard: Timestamp
+    heard: Instant
+    since: Instant
+    """When it connected."""
     progress: Progress | None = None
     """Its newest of the current fence."""
-    since: Timestamp = Timestamp(0)
-    """When it connected."""
     reports: bool = False
     """It has sent a heartbeat on this connection: from then on silence means something, also a standby's."""
     warm: bool = False
@@ -41,7 +41,7 @@ class Membership:
 
     def __init__(self) -> None:
         self._members: dict[WorkerId, Member] = {}
-        self._left: dict[WorkerId, Timestamp] = {}
+        self._left: dict[WorkerId, Instant] = {}
         self._gone: set[WorkerId] = set()
 
     def __contains__(self, worker: WorkerId) -> bool:
@@ -54,30 +54,30 @@ class Membership:
     def connected(self) -> list[WorkerId]:
         return sorted(self._members)
 
-    def connect(self, hello: Hello, now: Timestamp) -> None:
+    def connect(self, hello: Hello, now: Instant) -> None:
         """A worker says who it is. A second connection of the same one replaces the first."""
-        self._members[hello.worker] = Member(hello, now, since=now)
+        self._members[hello.worker] = Member(hello, now, now)
         self._left.pop(hello.worker, None)
         self._gone.discard(hello.worker)
 
-    def leave(self, worker: WorkerId, now: Timestamp) -> None:
+    def leave(self, worker: WorkerId, now: Instant) -> None:
         """Its connection has ended."""
         if self._members.pop(worker, None):
             self._left[worker] = now
 
-    def gone(self, worker: WorkerId, now: Timestamp) -> None:
+    def gone(self, worker: WorkerId, now: Instant) -> None:
         """Its process has ended: waiting for it is vain."""
         self.leave(worker, now)
         self._gone.add(worker)
 
-    def heard(self, worker: WorkerId, now: Timestamp, report: Progress | None = None) -> None:
+    def heard(self, worker: WorkerId, now: Instant, report: Progress | None = None) -> None:
         """Any message is a sign of life; a report, of whatever fence, also tells who could take over at once."""
         if member := self._members.get(worker):
             member.heard = now
             if report is not None:
                 member.reports, member.warm = True, report.warm
 
-    def expect(self, workers: Iterable[WorkerId], now: Timestamp) -> None:
+    def expect(self, workers: Iterable[WorkerId], now: Instant) -> None:
         """They are part of a new attempt: silence counts from now, and progress starts anew."""
         for worker in workers:
             if member := self._members.get(worker):
@@ -87,7 +87,7 @@ class Membership:
         """Those that are not connected."""
         return [worker for worker in workers if worker not in self._members]
 
-    def lost_since(self, workers: Iterable[WorkerId], now: Timestamp) -> Timestamp:
+    def lost_since(self, workers: Iterable[WorkerId], now: Instant) -> Instant:
         """When the first of those that are not connected left."""
         return min((self._left.get(worker, now) for worker in self.lost(workers)), default=now)
 
@@ -107,7 +107,7 @@ class Membership:
 
         return sorted(found, key=rank)
 
-    def silent_spares(self, layout: Collection[WorkerId], before: Timestamp) -> list[WorkerId]:
+    def silent_spares(self, layout: Collection[WorkerId], before: Instant) -> list[WorkerId]:
         """Standbys of which nothing was heard since, though they had reported."""
         return [worker for worker in self.spares(layout) if self._members[worker].reports and self._members[worker].heard <= before]
 

@@ -16,7 +16,7 @@ from flamestream.core.coordination import ReadRecord, RecordConflict, RecordRead
 from flamestream.core.deadlines import Deadlines
 from flamestream.core.instructions import Instructions
 from flamestream.core.job_record import JobRecord
-from flamestream.model.time import Timestamp
+from flamestream.model.time import Instant
 
 RecordEvent = RecordRead | RecordWritten | RecordConflict | RecordUnknown
 
@@ -50,7 +50,7 @@ class RecordKeeper:
         self._writing: JobRecord | None = None
         self._then: Callable[[], None] | None = None
         self._conflict = False
-        self._read_at: Timestamp | None = None
+        self._read_at: Instant | None = None
 
     @property
     def idle(self) -> bool:
@@ -132,4 +132,4 @@ class RecordKeeper:
         self._instructions.add(WriteRecord(self._writing, self.version))
 
     def _read_later(self) -> None:
-        self._read_at = Timestamp(self._deadlines.now + self._retry)
+        self._read_at = Instant(self._deadlines.now + self._retry)

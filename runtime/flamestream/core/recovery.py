@@ -17,13 +17,13 @@ from flamestream.model.errors import Corrupt
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, SinkName, Slot, WorkerId
 from flamestream.model.layout import Assignment
 from flamestream.model.meta import Meta, time_of_meta
-from flamestream.model.time import START, Time, Timestamp
+from flamestream.model.time import START, Instant, Time
 
 
 class Recovery:
     """One attempt's way from the job record to Replay."""
 
-    def __init__(self, cause: str, since: Timestamp) -> None:
+    def __init__(self, cause: str, since: Instant) -> None:
         self.cause, self.since = cause, since
         self.told = False
         """Recover has been sent: an answer or a reconnection is of this attempt."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from flamestream.core.deadlines import Deadlines
 from flamestream.core.messages import Progress
 from flamestream.model.ids import WorkerId
-from flamestream.model.time import END, START, Time, Timestamp, front_of
+from flamestream.model.time import END, START, Instant, Time, front_of
 
 
 class Stuck:
@@ -23,9 +23,9 @@ class Stuck:
 
     def restart(self) -> None:
         """A new attempt, or workers that were adopted."""
-        self._oldest: tuple[Time, Timestamp] = (END, self._deadlines.now)
+        self._oldest: tuple[Time, Instant] = (END, self._deadlines.now)
         self._acker = START
-        self._behind: dict[WorkerId, tuple[Time, Timestamp]] = {}
+        self._behind: dict[WorkerId, tuple[Time, Instant]] = {}
         """Workers behind the acker: their minimal time, and since when it is that."""
 
     def hear(self, worker: WorkerId, report: Progress, *, acker: bool) -> None:

@@ -8,8 +8,8 @@ order of metas; then acks, promises, questions and times leave, one frame a peer
 Whatever belongs to another fence than the current one changes nothing (invariant 6). User errors end the attempt with `Failed`; an
 assertion ends the process, for a worker whose invariant is broken must not go on.
 
-Does not: any I/O, and it reads no clock: `now` comes with the pass. Its parts: dataflow.py, fronts.py, outbox.py, acker_role.py,
-outputs.py, epoch_work.py, rejoin.py.
+Does not: any I/O, and it reads no clock: readings of two come with the pass. Its parts: dataflow.py, fronts.py, outbox.py,
+acker_role.py, outputs.py, epoch_work.py, rejoin.py.
 Source: design, "Where things run" and "Processing".
 """
 
@@ -37,7 +37,7 @@ from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, Sour
 from flamestream.model.layout import Layout
 from flamestream.model.meta import Meta, first_component, meta_of, time_of_meta
 from flamestream.model.payload import ErrorValue
-from flamestream.model.time import END, START, Time, Timestamp, front_of
+from flamestream.model.time import END, START, Instant, Time, Timestamp, front_of
 
 
 class Worker:
@@ -57,7 +57,7 @@ class Worker:
             self._sinks[self.flow.errors] = settings.dead_letter
         self._rejoin = Rejoin(me, settings, self.cuts, self.flow.states)
         self._actions: list[Action] = []
-        self._reported = self._probed = Timestamp(0)
+        self._reported = self._probed = self._instant = Instant(0)
         self._tally = Tally(frozenset(front.front for front in settings.fronts if not front.timed))
         self._now = Timestamp(0)
         self._runs: list[Work] = []
@@ -74,9 +74,9 @@ class Worker:
 
     # --- one pass -------------------------------------------------------------------------------------------------------------------
 
-    def step(self, now: Timestamp, events: Sequence[ev.Event]) -> list[Action]:
-        """Take one pass of events; what must be done, in order."""
-        self._now = now
+    def step(self, now: Timestamp, instant: Instant, events: Sequence[ev.Event]) -> list[Action]:
+        """Take one pass of events; what must be done, in order. `now` stamps runs, and may jump; `instant` says what is due."""
+        self._now, self._instant = now, instant
         if self._told_all and not self._halted:
             self._try(self._hear_own)
         for event in events:
@@ -128,8 +128,8 @@ class Worker:
             self._to_acker()
         calls = self._outputs.calls()
         self._epochs.go_on(self._settled)
-        if self._now - self._probed >= self._settings.probe and self._rejoin.running:
-            self._probed = self._now
+        if self._instant - self._probed >= self._settings.probe and self._rejoin.running:
+            self._probed = self._instant
             self._outbox.probe(self._peers)
             if not self._settings.durable:
                 self._epochs.forget()
@@ -391,9 +391,9 @@ class Worker:
     # --- reports --------------------------------------------------------------------------------------------------------------------
 
     def _report(self) -> None:
-        if self._now - self._reported < self._settings.heartbeat:
+        if self._instant - self._reported < self._settings.heartbeat:
             return  # a standby reports too: else nobody could tell that its machine is gone before it is given slots
-        self._reported = self._now
+        self._reported = self._instant
         oldest, problem = END, "; ".join(self._fronts.stalled.values())
         if self._acker is not None:
             oldest = self._acker.table.oldest

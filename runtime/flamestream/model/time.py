@@ -20,6 +20,8 @@ from typing import Final, NewType
 Time = NewType("Time", int)
 Timestamp = NewType("Timestamp", int)
 """Microseconds since 1970 for journalled fronts; any growing number for timed ones."""
+Instant = NewType("Instant", int)
+"""Microseconds of one process's clock that nobody sets: only how far two of them are apart means something. All durations are of these."""
 FrontId = NewType("FrontId", int)
 
 FRONT_BITS: Final = 12

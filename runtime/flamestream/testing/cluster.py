@@ -7,7 +7,7 @@ A split parts the cluster in two: each half has workers, and a coordinator that 
 would; frames between the halves wait, and nobody connects across. Journals, sinks, store and job record are shared by both.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from flamestream.core import coordination as c
@@ -17,9 +17,12 @@ from flamestream.testing.control import ControlLink, break_random, silence_rando
 from flamestream.testing.coordinator_node import CoordinatorNode
 from flamestream.testing.faults import Fault, Moment
 from flamestream.testing.outside import Outside
+from flamestream.testing.process import Process
 from flamestream.testing.settings import MS, Plan, edited_coordinator
 from flamestream.testing.worker_node import WorkerNode
 from flamestream.testing.world import World
+
+HOUR = 3_600_000 * MS
 
 
 class Cluster:
@@ -189,7 +192,9 @@ class Cluster:
     def _strike_process(self, fault: Fault, lasts: int) -> bool:
         workers = [node for node in self.workers.values() if node.alive]
         coordinators = [node for node in self.coordinators if node.alive]
-        victims = workers if fault in (Fault.WORKER_CRASH, Fault.WORKER_PAUSE, Fault.CLOCK_JUMP) else coordinators
+        victims: Sequence[Process] = workers if fault in _OF_WORKERS else coordinators
+        if fault is Fault.CLOCK_SET:
+            victims = [*workers, *coordinators]
         if fault not in _OF_PROCESSES:
             return False
         if not victims or (fault is Fault.SPLIT_BRAIN and (self._far or len(self.workers) < 2)):
@@ -203,6 +208,8 @@ class Cluster:
                 victim.pause(lasts)
             case Fault.CLOCK_JUMP:
                 victim.skew += self.world.between(-300 * MS, 300 * MS)
+            case Fault.CLOCK_SET:
+                victim.skew += self.world.between(1, 8) * HOUR * self.world.rng.choice([-1, 1])
             case Fault.SECOND_COORDINATOR:
                 self._start_coordinator()
             case Fault.SPLIT_BRAIN:
@@ -270,7 +277,8 @@ class Cluster:
         return [node.link for node in self.workers.values() if node.alive and node.link is not None]
 
 
+_OF_WORKERS = (Fault.WORKER_CRASH, Fault.WORKER_PAUSE, Fault.CLOCK_JUMP)
 _OF_PROCESSES = frozenset({
-    Fault.WORKER_CRASH, Fault.WORKER_PAUSE, Fault.CLOCK_JUMP, Fault.COORDINATOR_CRASH, Fault.COORDINATOR_PAUSE, Fault.SECOND_COORDINATOR,
-    Fault.SPLIT_BRAIN, Fault.SESSION_LOSS,
+    Fault.WORKER_CRASH, Fault.WORKER_PAUSE, Fault.CLOCK_JUMP, Fault.CLOCK_SET, Fault.COORDINATOR_CRASH, Fault.COORDINATOR_PAUSE,
+    Fault.SECOND_COORDINATOR, Fault.SPLIT_BRAIN, Fault.SESSION_LOSS,
 })  # fmt: skip

@@ -13,7 +13,7 @@ from flamestream.core import coordination as c
 from flamestream.core.coordinator import Coordinator
 from flamestream.core.messages import Manifest, Recover
 from flamestream.model.ids import WorkerId
-from flamestream.model.time import Timestamp
+from flamestream.model.time import Instant
 from flamestream.testing.control import ControlLink
 from flamestream.testing.faults import Fault
 from flamestream.testing.outside import Outside
@@ -46,11 +46,11 @@ class CoordinatorNode(Process):
         self._asked = False
         self.post(c.Woken())
 
-    def step(self, now: Timestamp, events: Sequence[c.Event]) -> Sequence[c.Action]:
+    def step(self, events: Sequence[c.Event]) -> Sequence[c.Action]:
         """One pass of the core."""
         for event in events:
             self.world.trace.note(self.world.now, self.name, f"<- {type(event).__name__}", event)
-        return self.core.step(now, events)
+        return self.core.step(self.instant, events)
 
     def crash(self) -> None:
         """Killed."""
@@ -76,7 +76,7 @@ class CoordinatorNode(Process):
                     link.tell_worker(action.message)
             case c.WakeAt():
                 self._alarm = action.time
-                self.world.after(max(1, action.time - self.clock), self._ring, action.time)
+                self.world.after(max(1, action.time - self.instant), self._ring, action.time)
             case c.Disconnect():
                 if (link := self.links.pop(action.worker, None)) is not None:
                     link.close()
@@ -112,7 +112,7 @@ class CoordinatorNode(Process):
             self.world.trace.cover("coordinator.adopted a running job")
         self.status = status
 
-    def _ring(self, time: Timestamp) -> None:
+    def _ring(self, time: Instant) -> None:
         if self.alive and self._alarm == time:
             self.post(c.Woken())
 

@@ -44,6 +44,7 @@ class Fault(enum.Enum):
     SPLIT_BRAIN = "two halves of the cluster cannot reach each other, each with a coordinator and workers"
     CLOCK_JUMP = "a worker's clock jumps"
     CLOCK_SKEW = "workers' clocks differ"
+    CLOCK_SET = "the clock of a worker or coordinator is set, hours forward or back"
     JOURNAL_SLOW = "a journal takes long"
     JOURNAL_ANSWER_LOST = "a journal does what it is asked for, and the answer is lost"
     JOURNAL_DAMAGE = "an entry of a journal changes"
@@ -77,7 +78,7 @@ SCHEDULED: tuple[Fault, ...] = (
     Fault.LINK_BREAK, Fault.PARTITION, Fault.PARTITION_ONE_WAY, Fault.CONTROL_BREAK, Fault.CONTROL_SILENCE, Fault.WORKER_CRASH,
     Fault.WORKER_PAUSE, Fault.COORDINATOR_CRASH, Fault.COORDINATOR_PAUSE, Fault.SECOND_COORDINATOR, Fault.SPLIT_BRAIN, Fault.CLOCK_JUMP,
     Fault.JOURNAL_FULL, Fault.JOURNAL_DAMAGE, Fault.STORE_FULL, Fault.STORE_DAMAGE, Fault.SESSION_LOSS, Fault.CONSUMER_LOSS,
-    Fault.FUNCTION_CHANGE,
+    Fault.FUNCTION_CHANGE, Fault.CLOCK_SET,
 )  # fmt: skip
 """Those with a moment of their own; the rest are drawn where they can happen."""
 

@@ -9,12 +9,15 @@ A pass takes no time, unless the process has a `charge`: then its actions are ca
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
+from zlib import crc32
 
-from flamestream.model.time import Timestamp
+from flamestream.model.time import Instant, Timestamp
 from flamestream.testing.faults import Fault
 from flamestream.testing.world import SimulationFailure, World
 
 MAX_INBOX = 20_000
+CLOCKS_BEGIN = 1 << 38
+"""Microseconds (three days): so much later than virtual time is what clocks show, so that one can be hours behind it."""
 STALL = (1_000, 80_000)
 """Microseconds that a process stands still within a step."""
 Charge = Callable[[Sequence[Any], Sequence[Any]], int]
@@ -32,6 +35,7 @@ class Process(ABC):
         self.name = name
         self.alive = True
         self.skew = 0
+        self._zero = crc32(name.encode())
         self.paused_until = 0
         self.charge: Charge | None = None
         self._turn_time = turn
@@ -40,7 +44,7 @@ class Process(ABC):
         self._busy = False
 
     @abstractmethod
-    def step(self, now: Timestamp, events: Sequence[Any]) -> Sequence[Any]:
+    def step(self, events: Sequence[Any]) -> Sequence[Any]:
         """The core's."""
 
     @abstractmethod
@@ -69,7 +73,12 @@ class Process(ABC):
     @property
     def clock(self) -> Timestamp:
         """What it believes the time to be."""
-        return Timestamp(max(1, self.world.now + self.skew))
+        return Timestamp(CLOCKS_BEGIN + self.world.now + self.skew)
+
+    @property
+    def instant(self) -> Instant:
+        """Of the clock that nobody sets; each process's has a zero of its own."""
+        return Instant(self.world.now + self._zero)
 
     def _wake(self, delay: int) -> None:
         if not self._due:
@@ -89,7 +98,7 @@ class Process(ABC):
             events, self._inbox = events[:most], events[most:]
             self._wake(self._turn_time)
         try:
-            actions = self.step(self.clock, events)
+            actions = self.step(events)
         except SimulationFailure:
             raise
         except Exception as error:  # a core raises nothing but assertions of its own; either is a finding

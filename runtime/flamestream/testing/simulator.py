@@ -19,7 +19,7 @@ from flamestream.core.events import Entry, Event, FromPeer, RunRead
 from flamestream.core.front import JournalledFront
 from flamestream.core.parts import REFERENCE, Parts
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
-from flamestream.model.time import START, FrontId, Time, Timestamp
+from flamestream.model.time import START, FrontId, Time
 from flamestream.testing.cluster import Cluster
 from flamestream.testing.consumers import ConsumerSite, Forgetful
 from flamestream.testing.drift import DriftWatch
@@ -249,9 +249,9 @@ class _WatchedWorker(WorkerNode):
                     last[number] = time
                     yield number, Entry(time, partition, first, end - first)
 
-    def step(self, now: Timestamp, events: Sequence[Event]) -> Sequence[a.Action]:
+    def step(self, events: Sequence[Event]) -> Sequence[a.Action]:
         """One pass, watched."""
-        actions = super().step(now, events)
+        actions = super().step(events)
         invariants, fence = self._invariants, self.core.fence
         for event in events:
             if type(event) is FromPeer:

@@ -17,7 +17,7 @@ from flamestream.core.settings import WorkerSettings
 from flamestream.core.worker import Worker
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Offset, Partition, WorkerId
-from flamestream.model.time import FrontId, Timestamp
+from flamestream.model.time import FrontId
 from flamestream.testing.consumers import ConsumerPort
 from flamestream.testing.control import ControlLink
 from flamestream.testing.faults import Fault
@@ -59,11 +59,11 @@ class WorkerNode(Process):
         """First on every connection."""
         return self.core.hello(self.id)
 
-    def step(self, now: Timestamp, events: Sequence[Event]) -> Sequence[a.Action]:
+    def step(self, events: Sequence[Event]) -> Sequence[a.Action]:
         """One pass of the core."""
         for event in events:
             self._seen(event)
-        return self.core.step(now, events)
+        return self.core.step(self.clock, self.instant, events)
 
     def crash(self) -> None:
         """Killed."""

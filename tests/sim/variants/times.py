@@ -13,11 +13,12 @@ from flamestream.core.outbox import Inbox, Outbox
 from flamestream.core.worker import Worker
 from flamestream.model.graph import Graph
 from flamestream.model.meta import time_of_meta
-from flamestream.model.time import END, next_time
+from flamestream.model.time import END, Instant, next_time
 from flamestream.testing.faults import Fault
 from flamestream.testing.graphs import SimJob, concatenation, key_of, raises_out_of_order, same, spread
 from sim.variants.variant import BrokenVariant, directed, patch, several_sources, together
 
+_step = Worker.step
 _acks = Outbox.acks
 
 
@@ -137,6 +138,11 @@ VARIANTS = [
     BrokenVariant("an asked front moves journalled runs", patch(JournalledFront, replayed=_replayed_later), REPLAYS),
     BrokenVariant("a promise past journalled runs", patch(JournalledFront, promise=_promise_past_replay), REPLAYS),
     BrokenVariant("a timed front moved by a question", _timed_is_asked),
+    BrokenVariant(
+        "heartbeats by a clock that can be set",
+        patch(Worker, step=lambda self, now, instant, events: _step(self, now, Instant(now), events)),
+        directed(Fault.CLOCK_SET, times=10, spacing=2_000),
+    ),
     BrokenVariant("no question to idle fronts", patch(Acker, questions=lambda self: [])),
     BrokenVariant(
         "errors acted on while speculative",

@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ from flamestream.core.events import BundlesAcknowledged, Entry, Event, FromCoord
 from flamestream.core.messages import Failed, Frame, Progress, Recover
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SinkName, WorkerId
 from flamestream.model.layout import Assignment, Layout
-from flamestream.model.time import FrontId, Time, Timestamp
+from flamestream.model.time import FrontId, Instant, Time, Timestamp
 from support import loops
 
 FENCE = Fence(Attempt(1), LayoutVersion(1))
@@ -42,8 +43,9 @@ class Script:
         self.answers = list(answers)
         self.steps: list[list[Event]] = []
 
-    def step(self, now: Timestamp, batch: list[Event]) -> list[Action]:
+    def step(self, now: Timestamp, instant: Instant, batch: list[Event]) -> list[Action]:
         assert now > 1_600_000_000_000_000, "microseconds since 1970"
+        assert instant <= time.monotonic_ns() // 1000, "of the clock that nobody sets"
         self.steps.append(batch)
         return self.answers.pop(0) if self.answers else []
 
@@ -161,7 +163,7 @@ def test_heartbeats_come_again_and_again(loop: EpollReactor) -> None:
 
 def test_an_exception_of_the_worker_ends_the_loop(loop: EpollReactor) -> None:
     hosted = Hosted(loop)
-    hosted.script.step = lambda now, batch: 1 // 0  # type: ignore[method-assign, assignment]
+    hosted.script.step = lambda now, instant, batch: 1 // 0  # type: ignore[method-assign, assignment]
     loop.soon(lambda: hosted.inbox.append(Woken()))
     with pytest.raises(ZeroDivisionError):
         loop.run(hosted.host.turn)

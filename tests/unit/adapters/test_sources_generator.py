@@ -17,7 +17,7 @@ class Clock:
         self.microseconds = 5_000_000
         self.calls: list[tuple[float, object]] = []
 
-    def now(self) -> int:
+    def instant(self) -> int:
         return self.microseconds
 
     def soon(self, call: object) -> None:

@@ -11,7 +11,7 @@ from flamestream.core.job_record import JobRecord
 from flamestream.core.record_keeper import News, RecordEvent, RecordKeeper
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
-from flamestream.model.time import START, Timestamp
+from flamestream.model.time import START, Instant
 
 
 def record(attempt: int, writer: str = "me") -> JobRecord:
@@ -29,7 +29,7 @@ class Hand:
     def __init__(self) -> None:
         self.instructions, self.deadlines = Instructions(), Deadlines(0)
         self.keeper = RecordKeeper(self.instructions, self.deadlines, 100)
-        self.deadlines.advance(Timestamp(0))
+        self.deadlines.advance(Instant(0))
         self.keeper.go_on()
         assert self.keeper.hear(RecordRead(record(1, "other"), 4)) is News.READ
         self.instructions.take()
@@ -46,7 +46,7 @@ class Hand:
         return [self.keeper.hear(answer) for answer in answers][-1]
 
     def wait(self) -> None:
-        self.deadlines.advance(Timestamp(self.deadlines.now + 100))
+        self.deadlines.advance(Instant(self.deadlines.now + 100))
         self.keeper.go_on()
 
 

@@ -5,7 +5,7 @@ import pytest
 from flamestream.core import messages as msg
 from flamestream.core.coordination import Disconnect, ReadManifest, RecordUnknown, WorkerGone, WriteRecord
 from flamestream.model.ids import Fence, LayoutVersion, Slot, WorkerId
-from flamestream.model.time import Time, Timestamp
+from flamestream.model.time import Time
 from support.coordinating import MS, SECOND, Bench, running
 
 STATE = msg.SegmentRef("state", 10, "00", 1, (Slot(0),))
@@ -137,13 +137,6 @@ def test_a_coordinator_that_was_paused_does_not_blame_the_workers() -> None:
     bench.progress("a", 2, after_us=60 * SECOND).progress("b", 2).run_for(SECOND, 3)
     assert bench.record.attempt == 1
     assert not any(isinstance(action, Disconnect) for action in bench.actions)
-
-
-def test_a_clock_that_goes_back_stops_nothing() -> None:
-    bench = running("a", "b", grace_us=700 * MS).run_for(SECOND, 1)
-    bench.outside.now = Timestamp(bench.outside.now - 3600 * SECOND)
-    bench.progress("a", 2).lose("b").sleep(SECOND)
-    assert bench.workers == ("a",)
 
 
 def test_the_word_that_a_worker_is_gone_counts_as_a_loss() -> None:

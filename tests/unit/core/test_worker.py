@@ -14,7 +14,7 @@ from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, MessageI
 from flamestream.model.layout import Assignment
 from flamestream.model.meta import meta_of
 from flamestream.model.payload import ErrorValue, encode_items, encode_many
-from flamestream.model.time import END, START, FrontId, Time
+from flamestream.model.time import END, START, FrontId, Instant, Time, Timestamp
 from support.core_cluster import DEAD, CoreCluster, P
 
 OUT = SinkName("out")
@@ -180,7 +180,7 @@ def test_the_next_attempt_may_stand_behind_what_ends_this_one_in_the_same_pass()
     cluster._links.clear()
     newer = Fence(Attempt(cluster.fence.attempt + 1), LayoutVersion(7))
     recover = msg.Recover(Assignment(newer, cluster.layout), {}, "key", START, Epoch(0), None)
-    actions = cluster.workers[name].step(cluster.now, [_garbage(cluster, name), ev.FromCoordinator(recover)])
+    actions = cluster.workers[name].step(cluster.now, Instant(cluster.now), [_garbage(cluster, name), ev.FromCoordinator(recover)])
     assert _of(actions, msg.Failed)
     assert [action.fence for action in actions if isinstance(action, act.LinkPeers)] == [newer]
 
@@ -263,6 +263,26 @@ def test_why_an_attempt_cannot_go_on_is_said_with_each_report() -> None:
     assert _of(cluster.step(WorkerId("w0"), ev.Woken()), msg.Failed) == failed[:1] == [msg.Failed(cluster.fence, "retryable", "away")]
     cluster.recover()
     assert not _of(cluster.step(WorkerId("w0"), ev.Woken()), msg.Failed)
+
+
+def test_a_clock_that_is_set_back_delays_no_report_and_no_probe() -> None:
+    cluster = _cluster(heartbeat=1_000, probe=1_000)
+    name, instant = WorkerId("w0"), 1_000_000
+    for now in (3_600_000_000, 1, 7_200_000_000, 2):
+        instant += 1_000
+        actions = cluster.workers[name].step(Timestamp(now), Instant(instant), [ev.Woken()])
+        assert _of(actions, msg.Progress) and [action for action in actions if isinstance(action, act.ToPeer)], now
+        assert not _of(cluster.workers[name].step(Timestamp(now), Instant(instant + 999), [ev.Woken()]), msg.Progress)
+
+
+def test_stamps_go_on_upwards_when_the_clock_is_set_back() -> None:
+    cluster = _cluster()
+    for now in (7_200_000_000, 1_000):
+        cluster.now = Timestamp(now)
+        cluster.feed(0, *"xyz")
+        cluster.run()
+    times = [entry.time for entry in cluster.journals[F]]
+    assert times == sorted(set(times)) and cluster.delivered() == cluster.expected()
 
 
 def test_the_end_is_told_when_everything_before_it_is_through() -> None:

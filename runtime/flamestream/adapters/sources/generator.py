@@ -50,7 +50,7 @@ class GeneratorProducer:
     def follow(self, action: Follow) -> None:
         if self._adopt(action.fence):
             self._first = self._next = action.offsets.get(THE_PARTITION, Offset(0))
-            self._began = self._reactor.now()
+            self._began = self._reactor.instant()
             self._following = True
             self._soon()
 
@@ -99,7 +99,7 @@ class GeneratorProducer:
         left = MOST_A_TURN if self._count is None else self._count - self._next
         if self._rate is None:
             return left
-        elapsed = (self._reactor.now() - self._began) / 1_000_000
+        elapsed = (self._reactor.instant() - self._began) / 1_000_000
         return min(left, self._first + int(elapsed * self._rate) + 1 - self._next)
 
     def _wait(self) -> None:
@@ -109,7 +109,7 @@ class GeneratorProducer:
         if self._timer is not None:
             self._timer.cancel()
         due = self._began / 1_000_000 + (self._next - self._first) / self._rate
-        self._timer = self._reactor.later(max(0.0, due - self._reactor.now() / 1_000_000), self._soon)
+        self._timer = self._reactor.later(max(0.0, due - self._reactor.instant() / 1_000_000), self._soon)
 
     def _payload(self, number: int) -> object:
         return payload_of(self._function, number)

@@ -64,7 +64,7 @@ class Member:
     address: str
     """host:port of its link: the host is its pod's address."""
     since: float
-    """Seconds since 1970."""
+    """Seconds of a clock that nobody sets."""
     standby: bool
     warm: bool = True
     """It has the committed snapshot at hand, or slots."""
@@ -178,7 +178,7 @@ class Hosted:
         if self._is_retired(_host(hello.address)):
             self._server.disconnect(hello.worker)
             return
-        self._hellos[hello.worker] = (hello, time.time())
+        self._hellos[hello.worker] = (hello, time.monotonic())
         if self._early_end or (self._host is not None and self._host.finish is not None):
             self._server.tell(hello.worker, Stop("the job has ended"))
             return

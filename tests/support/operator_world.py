@@ -41,6 +41,7 @@ class OneOperator:
             check=lambda: None,
             again=lambda key: None,
             clock=lambda: world.now,
+            instant=lambda: world.now - world.ahead,
         )
         self.jobs = JobReconciler(SITE, tools)
         self.snapshots = SnapshotReconciler(self.jobs, SITE, tools)
@@ -89,6 +90,8 @@ class World:
         self.kubernetes = FakeKubernetes()
         self.fleet = Fleet(self.kubernetes)
         self.now = 1_000_000.0
+        """What clocks show. They can be set (`set_clocks`), unlike what processes measure durations with."""
+        self.ahead = 0.0
         self.trace: list[str] = []
         self.operators = [OneOperator(self, "one", 0)]
         self.life = 0
@@ -171,6 +174,11 @@ class World:
 
     def condition(self, kind: str) -> Any:
         return next(each for each in self.status.conditions if each.type == kind)
+
+    def set_clocks(self, seconds: float) -> None:
+        """Forward, or back."""
+        self.now += seconds
+        self.ahead += seconds
 
     # --- time -----------------------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,10 @@ Does not: read a clock.
 """
 
 from datetime import UTC, datetime
+from typing import Final
+
+CLOCKS_DIFFER: Final = 60.0
+"""Seconds by which another node's clock, or this one before it was set, may be ahead."""
 
 
 def written(seconds: float) -> str:
@@ -19,6 +23,18 @@ def written(seconds: float) -> str:
 def moment(text: str) -> float:
     """Seconds since 1970; "" is 0."""
     return datetime.fromisoformat(text).timestamp() if text else 0.0
+
+
+def passed(now: float, stamp: str, seconds: float) -> bool:
+    """Whether `seconds` have passed since a stamp in an object, which outlives processes and so is wall time.
+
+    One that is far in the future says that a clock was set back since: nobody waits until it comes round again.
+
+    >>> passed(100.0, written(40), 60), passed(100.0, written(41), 60), passed(100.0, written(4000), 60)
+    (True, False, True)
+    """
+    since = now - moment(stamp)
+    return since >= seconds or since < -CLOCKS_DIFFER
 
 
 def precise(seconds: float) -> str:

@@ -47,7 +47,7 @@ def decide(seen: Seen) -> do.Decision:
     actions = list(effects(seen, before, want))
     if _expired(seen, before):
         return do.Decision([do.DeleteJob()], SOON)
-    if after != before and seen.now - seen.last_write >= FIGURES_EVERY:
+    if after != before and seen.instant - seen.last_write >= FIGURES_EVERY:
         actions.append(do.WriteStatus(after))
     return do.Decision(actions, _look_again(seen, before, actions))
 

@@ -27,7 +27,7 @@ def is_taking_over(seen: Seen, status: JobResourceStatus) -> bool:
     if seen.coordinated is None:
         return True
     told = seen.coordinated.status
-    return told.phase in ("starting", "gathering") and not told.outcome and seen.now - seen.coordinated.since < TAKES_OVER
+    return told.phase in ("starting", "gathering") and not told.outcome and seen.instant - seen.coordinated.since < TAKES_OVER
 
 
 def described(seen: Seen, before: JobResourceStatus, status: JobResourceStatus, want: Wanted) -> JobResourceStatus:

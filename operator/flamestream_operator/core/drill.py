@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from flamestream.adapters.status_file import JobStatus
 from flamestream_operator.api.drill import AuditResult, DrillSpec, DrillStatus, FaultResult
-from flamestream_operator.core.clock import moment, precise, written
+from flamestream_operator.core.clock import CLOCKS_DIFFER, moment, passed, precise, written
 
 MOST_FAULTS = 50
 RESULTS_WITHIN = 5.0
@@ -90,8 +90,9 @@ def _waiting(seen: DrillSeen) -> Step:
     pause = float(seen.spec.after) if seen.spec.after is not None else rng.uniform(0.2, 3.0)
     if not status.next_at:
         return Step(replace(status, next_at=precise(seen.now + pause)), look_again=pause)
-    if seen.now < moment(status.next_at):
-        return Step(status, look_again=max(0.05, moment(status.next_at) - seen.now))
+    left = moment(status.next_at) - seen.now
+    if 0 < left <= pause + CLOCKS_DIFFER:  # else the clock was set back since
+        return Step(status, look_again=max(0.05, left))
     if not seen.victims:
         return _error(seen, f"there is no {seen.spec.fault.target} to strike: look at targetSelector and targetNamespace")
     victim = rng.choice(sorted(seen.victims))
@@ -111,7 +112,7 @@ def _struck(seen: DrillSeen) -> Step:
     status = seen.status
     if seen.strike_problem:
         return _error(seen, seen.strike_problem)
-    if seen.now - moment(status.struck_at) < lasting(seen.spec):
+    if not passed(seen.now, status.struck_at, lasting(seen.spec)):
         return Step(status)  # it is over when the zombie has come back, and changed nothing
     fault = seen.spec.fault
     hit = fault.target in _HITS_WORKERS and (fault.action not in ("pause", "cut") or lasting(seen.spec) >= NOTICED)
@@ -121,7 +122,7 @@ def _struck(seen: DrillSeen) -> Step:
     if not status.whole_at:
         return Step(replace(status, whole_at=precise(seen.now)), look_again=0.2)
     gives = seen.told is not None and seen.told.last_output > moment(status.whole_at) * 1e6
-    if not gives and seen.now - moment(status.whole_at) < RESULTS_WITHIN:
+    if not gives and not passed(seen.now, status.whole_at, RESULTS_WITHIN):
         return Step(status, look_again=0.2)
     return Step(_with_fault(seen, gap_since(seen.told, moment(status.struck_at)) if gives else None))
 
@@ -173,7 +174,7 @@ def _audited(seen: DrillSeen) -> Step:
 
 
 def _timeout(seen: DrillSeen, since: str, when: str) -> Step:
-    if seen.now - moment(since) <= float(seen.spec.timeout):
+    if not passed(seen.now, since, float(seen.spec.timeout)):
         return Step(seen.status)
     text = f"the job was not whole within {seen.spec.timeout} {when}: look at its conditions"
     status = replace(seen.status, phase="Failed", message=text, finished_at=written(seen.now))

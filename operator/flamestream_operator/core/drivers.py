@@ -17,7 +17,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
-from flamestream_operator.core.clock import moment, written
+from flamestream_operator.core.clock import passed, written
 from flamestream_operator.core.failures import failed, may_try
 from flamestream_operator.core.plan import Plan
 from flamestream_operator.core.seen import Seen, ip_of, is_going, node_of, phase_of
@@ -57,7 +57,7 @@ def followed(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceSt
             status = _without(status, driver)
             if driver.state != "Retiring" and status.run.stage in ("Starting", "Running") and not _has_successor(status, driver):
                 status = failed(status, plan.spec, seen.now, ending.reason, ending.message)
-        elif driver.state == "Retiring" and (has_handed_over(seen, driver) or seen.now - moment(driver.since) > HAND_OVER_WITHIN):
+        elif driver.state == "Retiring" and (has_handed_over(seen, driver) or passed(seen.now, driver.since, HAND_OVER_WITHIN)):
             status = _without(status, driver)
         elif driver.state == "Starting" and _able(seen, driver) >= driver.tasks:
             status = _with(status, driver, state="Running", since=written(seen.now))
@@ -95,7 +95,7 @@ def staffed(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceSta
 def _may_start(seen: Seen, status: JobResourceStatus, application: str) -> bool:
     """The second application of a job that is not running yet lets the first go ahead."""
     others = [driver for driver in status.drivers if driver.application != application and driver.state == "Starting"]
-    return all(seen.now - moment(driver.since) >= STAGGER for driver in others)
+    return all(passed(seen.now, driver.since, STAGGER) for driver in others)
 
 
 def _launched(seen: Seen, status: JobResourceStatus, plan: Plan, application: str, tasks: int) -> JobResourceStatus:
@@ -116,7 +116,7 @@ def _retired(status: JobResourceStatus, drivers: Iterable[DriverStatus], now: fl
 
 def _able(seen: Seen, driver: DriverStatus) -> int:
     """Workers of a launch that could take slots over without reading a snapshot first."""
-    able = {member.ip for member in seen.members if member.warm or seen.now - member.since > WARM_WITHIN}
+    able = {member.ip for member in seen.members if member.warm or seen.instant - member.since > WARM_WITHIN}
     return sum(1 for pod in seen.workers_of(driver.launch) if ip_of(pod) in able)
 
 

@@ -15,7 +15,7 @@ from flamestream.adapters import sources
 from flamestream.cli.settings_of import coordinator_settings
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.core import actions as do
-from flamestream_operator.core.clock import moment
+from flamestream_operator.core.clock import passed
 from flamestream_operator.core.launching import files_of, launch_of
 from flamestream_operator.core.plan import Plan
 from flamestream_operator.core.preflight import may_restore, trial_of
@@ -141,7 +141,7 @@ def _strays(seen: Seen, status: JobResourceStatus) -> Iterator[do.Action]:
 def _still_stopping(seen: Seen, status: JobResourceStatus) -> bool:
     """Workers that were told to stop get a moment to do so by themselves."""
     at = status.suspension
-    return at is not None and bool(seen.members) and seen.now - moment(at.time) < 5
+    return at is not None and bool(seen.members) and not passed(seen.now, at.time, 5)
 
 
 def _fenced(seen: Seen, pod: Object) -> bool:

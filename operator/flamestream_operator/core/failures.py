@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from flamestream.cli.manifest import Spec
 from flamestream_operator.api.job_status import FailureStatus, JobResourceStatus
-from flamestream_operator.core.clock import moment, written
+from flamestream_operator.core.clock import CLOCKS_DIFFER, moment, passed, written
 
 MAX_TEXT = 1000
 
@@ -36,11 +36,12 @@ def gives_up(status: JobResourceStatus, spec: Spec) -> bool:
 def calmed(status: JobResourceStatus, spec: Spec, now: float) -> JobResourceStatus:
     """Old failures are forgotten."""
     failures = status.failures
-    if not failures.count or now - moment(failures.time) < float(spec.backoff.reset_after) or status.run.stage != "Running":
+    if not failures.count or not passed(now, failures.time, float(spec.backoff.reset_after)) or status.run.stage != "Running":
         return status
     return replace(status, failures=FailureStatus())
 
 
 def may_try(status: JobResourceStatus, now: float) -> bool:
     """Whether the pause is over."""
-    return now >= moment(status.failures.next_try)
+    failures = status.failures
+    return now >= moment(failures.next_try) or now < moment(failures.time) - CLOCKS_DIFFER  # the clock was set back: the pause is of no use

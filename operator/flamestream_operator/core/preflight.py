@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from flamestream_operator.api.job_status import JobResourceStatus, PreflightStatus
 from flamestream_operator.core import actions as do
-from flamestream_operator.core.clock import moment, written
+from flamestream_operator.core.clock import passed, written
 from flamestream_operator.core.launching import files_of, launch_of
 from flamestream_operator.core.plan import Plan
 from flamestream_operator.core.seen import Seen, phase_of
@@ -39,7 +39,7 @@ def tried(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatu
     if trial.state != "Running":
         return status
     said = _said(seen, trial)
-    if said is None and seen.now - moment(trial.since) <= WITHIN:
+    if said is None and not passed(seen.now, trial.since, WITHIN):
         return status
     if said is None or said.get("ok") or said.get("passing"):
         return replace(status, preflight=replace(trial, state="Passed", message=str((said or {}).get("message", ""))[:500]))

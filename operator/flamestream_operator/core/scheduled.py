@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.core import actions as do
-from flamestream_operator.core.clock import moment, written
+from flamestream_operator.core.clock import moment, passed, written
 from flamestream_operator.core.plan import Plan
 from flamestream_operator.core.seen import Seen
 from flamestream_operator.objects import names
@@ -25,8 +25,8 @@ def noted(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatu
     """The moment has come. The first one is a whole period after the start."""
     if plan.spec.savepoints is None or status.run.stage != "Running" or seen.coordinated is None or not seen.coordinated.status.epoch:
         return status
-    since = moment(status.last_savepoint or status.started_at)
-    return replace(status, last_savepoint=written(seen.now)) if seen.now - since >= float(plan.spec.savepoints.every) else status
+    due = passed(seen.now, status.last_savepoint or status.started_at, float(plan.spec.savepoints.every))
+    return replace(status, last_savepoint=written(seen.now)) if due else status
 
 
 def kept(seen: Seen, status: JobResourceStatus, plan: Plan) -> Iterator[do.Action]:
@@ -34,7 +34,7 @@ def kept(seen: Seen, status: JobResourceStatus, plan: Plan) -> Iterator[do.Actio
     if plan.spec.savepoints is None:
         return
     there = sorted(thing["metadata"]["name"] for thing in seen.snapshots if SCHEDULED in (thing["metadata"].get("labels") or {}))
-    if status.last_savepoint and seen.now - moment(status.last_savepoint) < MADE_WITHIN:
+    if status.last_savepoint and not passed(seen.now, status.last_savepoint, MADE_WITHIN):
         name = names.scheduled(seen.name, int(moment(status.last_savepoint)))
         if name not in there:
             yield do.Create(build_snapshot(seen.job, name), f"aside/{name}")

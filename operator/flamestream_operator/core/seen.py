@@ -38,7 +38,7 @@ class Member:
     warm: bool = True
     """A takeover would find the committed snapshot at hand."""
     since: float = 0
-    """When it connected."""
+    """When it connected, as an `instant`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Coordinated:
     epoch_since: float = 0
     """When the committed epoch became what it is, as seen from here."""
     since: float = 0
-    """When it was started here."""
+    """When it was started here, as an `instant`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,9 @@ class Seen:
     """One look at one job."""
 
     now: float
-    """Seconds since 1970."""
+    """Seconds since 1970: for stamps, and what stands in objects. Somebody may set that clock."""
+    instant: float = 0
+    """Seconds of this process's clock that nobody sets: for all that only this process remembers."""
     job: Object
     site: Site
     pods: Sequence[Object] = ()
@@ -110,11 +112,11 @@ class Seen:
     operations: Mapping[str, Operation] = field(default_factory=dict)
     """By key."""
     away: Mapping[str, float] = field(default_factory=dict)
-    """IPs of worker pods that are not connected, and since when as seen from here."""
+    """IPs of worker pods that are not connected, and since which instant as seen from here."""
     retired: frozenset[str] = frozenset()
     """IPs whose slots were asked to be handed over."""
     last_write: float = 0
-    """When the status was written last."""
+    """The instant at which the status was written last."""
 
     @property
     def name(self) -> str:

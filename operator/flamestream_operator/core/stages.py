@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from flamestream.adapters.status_file import JobStatus
 from flamestream_operator.api.job_status import EpochStatus, IntentStatus, JobResourceStatus, RunStatus, StableSpec, SuspensionStatus
-from flamestream_operator.core.clock import moment, written
+from flamestream_operator.core.clock import moment, passed, written
 from flamestream_operator.core.drivers import ending_that_is_final
 from flamestream_operator.core.failures import failed, gives_up
 from flamestream_operator.core.plan import Plan
@@ -24,6 +24,8 @@ from flamestream_operator.core.wanted import Wanted
 
 DRAIN_WITHIN = 90.0
 """Seconds; the coordinator's own limit is shorter, so this is for one that says nothing."""
+NEVER_RAN = 3.0
+"""Seconds after which a coordinator that no worker has come to has nothing to drain."""
 _ACTIVE = ("Starting", "Running")
 
 
@@ -148,9 +150,9 @@ def _drained(seen: Seen, status: JobResourceStatus) -> JobResourceStatus:
         return _ended(seen, status, "Completed")
     if told is not None and told.outcome:
         return _stopped(seen, status, told)
-    since = moment(status.intent.key.rpartition("/")[2]) if status.intent.key.startswith("drain/") else 0.0
-    never_ran = told is not None and told.phase in ("starting", "gathering") and not told.workers and seen.now - since > 2
-    if never_ran or status.run.cause == "Rollback" or seen.now - since > DRAIN_WITHIN:
+    since = status.intent.key.rpartition("/")[2] if status.intent.key.startswith("drain/") else ""
+    never_ran = told is not None and told.phase in ("starting", "gathering") and not told.workers and passed(seen.now, since, NEVER_RAN)
+    if never_ran or status.run.cause == "Rollback" or passed(seen.now, since, DRAIN_WITHIN):
         return _stopped(seen, status, told)
     return status
 

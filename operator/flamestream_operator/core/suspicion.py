@@ -32,7 +32,7 @@ def suspects(seen: Seen) -> frozenset[str]:
 def due_in(seen: Seen) -> float | None:
     """Seconds until time alone may make it a suspicion; None: nobody is away, or it is one."""
     since = [seen.away.get(ip_of(pod)) for pod in _workers(seen) if node_of(pod) not in seen.dead_nodes]
-    left = [AWAY_FOR - (seen.now - each) for each in since if each is not None]
+    left = [AWAY_FOR - (seen.instant - each) for each in since if each is not None]
     return min((each for each in left if each > 0), default=None)
 
 
@@ -45,4 +45,4 @@ def _workers(seen: Seen) -> Iterable[Object]:
 
 def _is_away(seen: Seen, pod: Object) -> bool:
     since = seen.away.get(ip_of(pod))
-    return since is not None and seen.now - since >= AWAY_FOR
+    return since is not None and seen.instant - since >= AWAY_FOR

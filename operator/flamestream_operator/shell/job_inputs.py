@@ -26,7 +26,7 @@ class JobInputs:
     """Handlers by action."""
 
     def __init__(self, tools: Tools) -> None:
-        self._api, self._again, self._clock = tools.api, tools.again, tools.clock
+        self._api, self._again, self._instant = tools.api, tools.again, tools.instant
         self.handlers: Final[dict[type[object], Handler]] = {
             do.ReadSecrets: self._read_secrets,
             do.ReadApplication: self._read_application,
@@ -47,7 +47,7 @@ class JobInputs:
         return base64.b64decode(data["AWS_ACCESS_KEY_ID"]).decode(), base64.b64decode(data["AWS_SECRET_ACCESS_KEY"]).decode()
 
     async def _read_secrets(self, key: Key, memory: Memory, job: Object, action: do.ReadSecrets) -> bool:
-        if self._clock() < memory.read_again.get("secrets", 0):
+        if self._instant() < memory.read_again.get("secrets", 0):
             return False
         try:
             token = await self._token(key, job, action)
@@ -80,7 +80,7 @@ class JobInputs:
         return base64.b64decode(found["data"]["token"]).decode()
 
     async def _read_application(self, key: Key, memory: Memory, job: Object, action: do.ReadApplication) -> bool:
-        if self._clock() < memory.read_again.get("application", 0):
+        if self._instant() < memory.read_again.get("application", 0):
             return False
         found = await self._api.get("ConfigMap", key[0], action.name)
         if found is None:
@@ -93,5 +93,5 @@ class JobInputs:
 
     def _later(self, key: Key, memory: Memory, what: str) -> None:
         """What was not there is looked for again, not before a while."""
-        memory.read_again[what] = self._clock() + READ_AGAIN
+        memory.read_again[what] = self._instant() + READ_AGAIN
         asyncio.get_running_loop().call_later(READ_AGAIN + 0.1, self._again, key)

@@ -32,7 +32,7 @@ class JobStreams:
     """Handlers by action."""
 
     def __init__(self, tools: Tools) -> None:
-        self._api, self._hosting, self._again, self._clock = tools.api, tools.hosting, tools.again, tools.clock
+        self._api, self._hosting, self._again, self._instant = tools.api, tools.hosting, tools.again, tools.instant
         self.savepoint_of: Callable[[Object | None, str], Any] = _no_savepoints
         """Set by who knows snapshots."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -51,7 +51,7 @@ class JobStreams:
         if settings == memory.hosted and self._hosting.status(settings.job) is not None:
             return False  # one that has ended must stay readable: a second start would begin anew
         self._hosting.start(settings)
-        memory.hosted, memory.hosted_run, memory.hosted_since = settings, action.settings.run, self._clock()
+        memory.hosted, memory.hosted_run, memory.hosted_since = settings, action.settings.run, self._instant()
         return True
 
     async def _suspend(self, key: Key, memory: Memory, job: Object, action: do.Suspend) -> bool:

@@ -42,7 +42,7 @@ class JobReconciler:
 
     def __init__(self, site: Site, tools: Tools) -> None:
         self._api, self._cluster, self._hosting, self._site = tools.api, tools.cluster, tools.hosting, site
-        self._check, self._again, self._clock = tools.check, tools.again, tools.clock
+        self._check, self._again, self._clock, self._instant = tools.check, tools.again, tools.clock, tools.instant
         self._memories: dict[Key, Memory] = {}
         self._events = EventSender(self._api, self._clock)
         self._inputs, self._streams = JobInputs(tools), JobStreams(tools)
@@ -114,9 +114,10 @@ class JobReconciler:
             memory.app_name, memory.app_digest, memory.app_problem, memory.app = app, "", "", None
         restore = (job.get("spec") or {}).get("restoreFrom") or {}
         pods, coordinated = tuple(self._cluster.pods_of(key)), self._coordinated(key, memory) if memory.hosted_run == run else None
-        _note_away(memory, pods, coordinated, self._clock())
+        _note_away(memory, pods, coordinated, self._instant())
         return Seen(
             now=self._clock(),
+            instant=self._instant(),
             job=job,
             site=self._site,
             pods=pods,
@@ -145,8 +146,8 @@ class JobReconciler:
         if status.epoch != memory.epoch:
             if memory.epoch >= 0:
                 metrics.epochs.labels(identity).inc(max(0, status.epoch - memory.epoch))
-            memory.epoch, memory.epoch_since = status.epoch, self._clock()
-        metrics.observe(identity, status, self._clock() - memory.epoch_since)
+            memory.epoch, memory.epoch_since, memory.epoch_instant = status.epoch, self._clock(), self._instant()
+        metrics.observe(identity, status, self._instant() - memory.epoch_instant)
         if status.recoveries > memory.recoveries and status.last_recovery is not None and status.last_recovery.duration_ms:
             metrics.recovered(identity, status.last_recovery, status.recoveries - memory.recoveries)
             memory.recoveries = status.recoveries
@@ -194,7 +195,7 @@ class JobReconciler:
         except ApiProblem as problem:
             return await self._conflicted(key, job, problem)
         self._cluster.jobs.put(new)
-        memory.last_write = self._clock()
+        memory.last_write = self._instant()
         _prune(memory, action)
         return True
 

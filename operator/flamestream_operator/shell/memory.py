@@ -42,6 +42,8 @@ class Memory:
     last_write: float = 0.0
     epoch: int = -1
     epoch_since: float = 0.0
+    """A stamp: when the committed epoch became what it is, as seen from here."""
+    epoch_instant: float = 0.0
     recoveries: int = 0
     suspended: str = ""
     """The run that was told to drain."""

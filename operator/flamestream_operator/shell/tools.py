@@ -24,3 +24,6 @@ class Tools:
     again: Callable[[Key], None]
     """Reconcile it again."""
     clock: Callable[[], float] = time.time
+    """Seconds since 1970: for stamps."""
+    instant: Callable[[], float] = time.monotonic
+    """Seconds of a clock that nobody sets: for durations."""

@@ -10,6 +10,8 @@ from flamestream_operator.shell.api import ApiProblem
 from flamestream_operator.shell.lease import Leadership
 from support.operator_world import World
 
+HOUR = 3600.0
+
 
 def played(play: Callable[[World], Awaitable[None]]) -> World:
     world = World()
@@ -483,5 +485,39 @@ def test_survivors_of_a_lost_drivers_node_carry_the_stream_until_others_are_ther
             new = [name for name in world.pods("worker") if name.startswith("job-a-2-")]
             assert len(old) == 2 or len(new) == 2, "nobody carries the stream"
         assert (world.pods("driver"), world.status.phase) == (["job-driver-a-2"], "Running")
+
+    played(play)
+
+
+@pytest.mark.parametrize("seconds", [-7 * HOUR, 7 * HOUR])
+def test_a_clock_that_is_set_delays_no_restart_and_no_stop(seconds: float) -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        for _ in range(4):
+            world.kill("driver")
+            await world.calm(3)
+        world.set_clocks(seconds)
+        await world.calm()
+        assert world.status.phase == "Running", world.status
+        world.apply(suspend=True)
+        await world.calm(1)
+        world.set_clocks(seconds)
+        await world.calm()
+        assert (world.status.phase, world.pods("driver")) == ("Suspended", [])
+
+    played(play)
+
+
+@pytest.mark.parametrize("seconds", [-7 * HOUR, 7 * HOUR])
+def test_a_clock_that_is_set_disturbs_no_stream(seconds: float) -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        await world.calm(60)
+        pods, attempt = (world.pods("driver"), world.pods("worker")), world.fleet.records["default.job"].commits[-1][0]
+        world.set_clocks(seconds)
+        await world.calm(60)
+        assert (world.pods("driver"), world.pods("worker")) == pods
+        assert world.fleet.records["default.job"].commits[-1][0] == attempt
+        assert (world.condition("Ready").status, world.status.failures.count) == ("True", 0)
 
     played(play)

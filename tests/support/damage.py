@@ -5,10 +5,12 @@
         verdict = ...                  # of `past`, left in whatever sink is to be tried
         assert findings == damage.says
 
-Counts are said by hand, from what the run is: 40 lines of ten words in turn, four a run, so that word w has lines w, w+10, w+20 and w+30;
-of the words, ash and larch share slot 7, cedar and pine slot 10, oak and rowan slot 9.
+Counts are said by hand, from what the run is: 40 lines of ten words in turn, four a run, so that word w has
+lines w, w+10, w+20 and w+30; of the words, ash and larch share slot 7, cedar and pine slot 10, oak and rowan
+slot 9.
 
-Keeps: a damage changes what was given, recorded or committed, never how a sink keeps it, so that each can be tried at every sink.
+Keeps: a damage changes what was given, recorded or committed, never how a sink keeps it, so that each can be
+tried at every sink.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,11 +22,22 @@ from flamestream.core.events import Entry
 from flamestream.model.ids import Offset, Slot
 from flamestream.model.meta import Meta, child, meta_of
 from flamestream.model.time import START
-from support.past_run import FRONT, WORKERS, Given, PastRun, finished, going_on, results_of, run_time, slot_of_word
+from support.past_run import (
+    FRONT,
+    WORKERS,
+    Given,
+    PastRun,
+    finished,
+    going_on,
+    results_of,
+    run_time,
+    slot_of_word,
+)
 
 Change = Callable[[PastRun], None]
 Says = dict[str, int]
-"""Of the counts lost, not_due, doubled, foreign, misplaced, reordered, missing and unexpected those that are not 0."""
+"""Of the counts lost, not_due, doubled, foreign, misplaced, reordered, missing and unexpected those that are
+not 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +226,12 @@ def uncommitted(past: PastRun) -> None:
 
 
 def drained(past: PastRun) -> None:
-    past.outcome, past.cut, past.last_stamp, past.positions = "drained", run_time(10), run_time(9), {"lines.txt": 40}
+    past.outcome, past.cut, past.last_stamp, past.positions = (
+        "drained",
+        run_time(10),
+        run_time(9),
+        {"lines.txt": 40},
+    )
 
 
 def holds(runs: slice) -> Change:
@@ -285,7 +303,11 @@ OUTPUT = [
     Damage("foreign item behind the end", {"foreign": 1}, foreign(_LATER)),
     Damage("foreign items in a slot of their own", {"foreign": 3}, foreign(*_OTHERS)),
     Damage("another job's output", {"lost": 40, "foreign": 40}, of_another_job),
-    Damage("lost, doubled and foreign at once", {"lost": 1, "doubled": 1, "foreign": 1}, both(again(9, 3), without(0), foreign(_LATER))),
+    Damage(
+        "lost, doubled and foreign at once",
+        {"lost": 1, "doubled": 1, "foreign": 1},
+        both(again(9, 3), without(0), foreign(_LATER)),
+    ),
 ]
 """Of a completed job: nothing but the output is damaged. To be tried at every sink."""
 
@@ -297,7 +319,12 @@ INPUT = [
     Damage("hole in journal and output", {"missing": 4}, without_runs([5], given=True)),
     Damage("end gone from journal and output", {"missing": 4}, without_runs([9], given=True)),
     Damage("all gone from journal and output", {"missing": 40}, without_runs(range(10), given=True)),
-    Damage("offsets 300-599 gone from both", {"missing": 300}, without_runs(range(75, 150), given=True), _thousand),
+    Damage(
+        "offsets 300-599 gone from both",
+        {"missing": 300},
+        without_runs(range(75, 150), given=True),
+        _thousand,
+    ),
     Damage("two holes in both", {"missing": 8}, without_runs([2, 7], given=True)),
     Damage("hole in a journal with payloads", {"missing": 4, "lost": 4, "foreign": 8}, without_runs([5]), _socket),
     Damage("hole in payloads and output", {"missing": 4}, without_runs([5], given=True), _socket),
@@ -320,17 +347,52 @@ BOUNDS = [
     Damage("going on, a hole above the bound", {"lost": 1, "not_due": 8}, without(26), going_on),
     Damage("going on, last run below the bound lost", {"lost": 4, "not_due": 16}, only(slice(5)), going_on),
     Damage("going on, doubled above the bound", {"doubled": 1, "not_due": 8}, again(31, 7), going_on),
-    Damage("going on, wrong value above the bound", {"foreign": 1, "not_due": 9}, replaced(31, payload=("birch", 9)), going_on),
+    Damage(
+        "going on, wrong value above the bound",
+        {"foreign": 1, "not_due": 9},
+        replaced(31, payload=("birch", 9)),
+        going_on,
+    ),
     Damage("going on, foreign item above the bound", {"foreign": 1, "not_due": 8}, foreign(_LATER), going_on),
-    Damage("going on, a hole in journal and output", {"missing": 4}, without_runs([2], given=True), partial(going_on, delivered=10)),
-    Damage("going on, 1,000 in and nothing out", {"lost": 1000}, only(slice(0)), partial(going_on, lines=1000, committed=250)),
-    Damage("going on, timed, nothing out", {"lost": 128}, only(slice(0)), partial(going_on, "timed", 256, committed=2)),
+    Damage(
+        "going on, a hole in journal and output",
+        {"missing": 4},
+        without_runs([2], given=True),
+        partial(going_on, delivered=10),
+    ),
+    Damage(
+        "going on, 1,000 in and nothing out",
+        {"lost": 1000},
+        only(slice(0)),
+        partial(going_on, lines=1000, committed=250),
+    ),
+    Damage(
+        "going on, timed, nothing out",
+        {"lost": 128},
+        only(slice(0)),
+        partial(going_on, "timed", 256, committed=2),
+    ),
     Damage("a batch that has no epochs, last run lost", {"lost": 4}, both(uncommitted, only(slice(9)))),
     Damage("drained, nothing out", {"lost": 40}, both(drained, only(slice(0))), going_on),
     Damage("drained, last run lost", {"lost": 4}, both(drained, only(slice(9))), finished),
-    Damage("never committed, a hole in the output", {"lost": 1, "not_due": 8}, both(uncommitted, without(26)), going_on),
-    Damage("two phases, lost below what is held", {"lost": 4, "not_due": 24}, both(holds(slice(4, 6)), only(slice(3))), going_on),
-    Damage("two phases, a hole in what is held", {"lost": 1, "not_due": 8}, both(holds(slice(4, 6)), without(16)), going_on),
+    Damage(
+        "never committed, a hole in the output",
+        {"lost": 1, "not_due": 8},
+        both(uncommitted, without(26)),
+        going_on,
+    ),
+    Damage(
+        "two phases, lost below what is held",
+        {"lost": 4, "not_due": 24},
+        both(holds(slice(4, 6)), only(slice(3))),
+        going_on,
+    ),
+    Damage(
+        "two phases, a hole in what is held",
+        {"lost": 1, "not_due": 8},
+        both(holds(slice(4, 6)), without(16)),
+        going_on,
+    ),
 ]
 """Of a job that has not completed. Where something is not due, that is said too."""
 
@@ -342,7 +404,12 @@ RIGHT = [
     Damage("going on, up to the bound", {"not_due": 16}, only(slice(6)), going_on),
     Damage("never committed, nothing out", {"not_due": 40}, both(uncommitted, only(slice(0))), going_on),
     Damage("drained", {}, drained),
-    Damage("two phases, held output has not left", {"not_due": 24}, both(holds(slice(4, 6)), only(slice(4))), going_on),
+    Damage(
+        "two phases, held output has not left",
+        {"not_due": 24},
+        both(holds(slice(4, 6)), only(slice(4))),
+        going_on,
+    ),
     Damage("nothing entered", {}, no_input),
 ]
 """No damage: an audit that finds something here is wrong."""

@@ -1,14 +1,15 @@
-"""What a run has left: input, journal, output and last commit of a small job, made up here so that each of them can be damaged.
+"""What a run has left: input, journal, output and last commit of a small job, made up here so that each of
+them can be damaged.
 
     past = finished()                             # or going_on(): committed up to a cut, delivered a bit further
     past.given[3].pop()                           # any change of `lines`, `entries`, `given`, `positions`
     job = past.leave(folder, files_sink(folder))  # input, journal and a real sink, as the run would have left them
 
-The expectation is not the reference interpreter's: a line's result is how many lines of its word there were so far, counted here in other
-words than a graph's.
+The expectation is not the reference interpreter's: a line's result is how many lines of its word there were
+so far, counted here in other words than a graph's.
 
-Keeps: undamaged, it is a run that the engine could have had: two workers, bundles in the order of their numbers, a journal that counts.
-Does not: run anything, or know what an audit says.
+Keeps: undamaged, it is a run that the engine could have had: two workers, bundles in the order of their
+numbers, a journal that counts. Does not: run anything, or know what an audit says.
 """
 
 import json
@@ -31,7 +32,18 @@ from flamestream.core.actions import Bundle, Deliver, OpenSink
 from flamestream.core.events import BundlesAcknowledged, Entry, SinkOpened
 from flamestream.core.job_record import JobRecord
 from flamestream.core.messages import FrontPosition, Manifest
-from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.ids import (
+    Attempt,
+    Epoch,
+    Fence,
+    LayoutVersion,
+    Offset,
+    Partition,
+    SequenceNumber,
+    SinkName,
+    Slot,
+    WorkerId,
+)
 from flamestream.model.layout import Layout
 from flamestream.model.meta import Meta, meta_of
 from flamestream.model.payload import encode, encode_items, encode_many
@@ -44,7 +56,10 @@ FRONT = FrontId(0)
 FENCE = Fence(Attempt(1), LayoutVersion(1))
 SLOTS = 16
 WORDS = ("ash", "birch", "cedar", "elm", "fir", "larch", "oak", "pine", "rowan", "yew")
-WORKERS = {WorkerId("w0"): tuple(Slot(slot) for slot in range(SLOTS) if slot % 2), WorkerId("w1"): tuple(map(Slot, range(0, SLOTS, 2)))}
+WORKERS = {
+    WorkerId("w0"): tuple(Slot(slot) for slot in range(SLOTS) if slot % 2),
+    WorkerId("w1"): tuple(map(Slot, range(0, SLOTS, 2))),
+}
 """Who has which slots."""
 APPLICATION = """\
 import flamestream as fs
@@ -153,7 +168,8 @@ class PastRun:
     # --- on disk --------------------------------------------------------------------------------------------------------------------
 
     def leave(self, folder: Path, sink: dict[str, Any], module: str = "words_application", job: str = JOB) -> CheckedJob:
-        """Write everything, and give the job. `sink`: its spec; `module`: a name of its own for the application; `job`: its identity."""
+        """Write everything, and give the job. `sink`: its spec; `module`: a name of its own for the
+        application; `job`: its identity."""
         (folder / "in").mkdir(parents=True, exist_ok=True)
         (folder / "in" / "lines.txt").write_text("".join(f"{line}\n" for line in self.lines))
         (folder / f"{module}.py").write_text(APPLICATION)
@@ -174,7 +190,12 @@ class PastRun:
             "checkpoint": {"interval": "1s", "store": "snapshots"},
             **({} if self.kind == "timed" else {"journal": {"folder": "journal", "fsync": False, "keep": True}}),
         }
-        return {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": JOB}, "spec": spec}
+        return {
+            "apiVersion": "flamestream.dev/v1alpha1",
+            "kind": "FlameStreamJob",
+            "metadata": {"name": JOB},
+            "spec": spec,
+        }
 
 
 def finished(kind: Kind = "followed", lines: int = 40) -> PastRun:
@@ -210,7 +231,8 @@ def write_journal(folder: Path, entries: Iterable[Entry]) -> None:
 
 
 def deliver(spec: dict[str, Any], calls: Iterable[Iterable[Given]], *, job: str = JOB, attempt: int = 1) -> None:
-    """Give the sink of `spec` these calls, through its own consumers: one of each worker. Bundles are numbered on from what it has."""
+    """Give the sink of `spec` these calls, through its own consumers: one of each worker. Bundles are
+    numbered on from what it has."""
     fence = Fence(Attempt(attempt), LayoutVersion(1))
     with PortDriver() as driver:
         consumers, numbers = {}, Counter[Slot]()

@@ -2,13 +2,15 @@
 
     job record -> manifest -> held output
 
-An audit reads this before it reads any sink: everything below the cut was acknowledged before the commit, so it must be there. Under
-`exactly-once-2pc` the output that the manifest holds leaves behind the commit, and need not be there yet.
+An audit reads this before it reads any sink: everything below the cut was acknowledged before the commit, so
+it must be there. Under `exactly-once-2pc` the output that the manifest holds leaves behind the commit, and
+need not be there yet.
 
-The record of a job that does not run is read from a copy of the run folder's ZooKeeper: a start at the same moment finds its own free.
+The record of a job that does not run is read from a copy of the run folder's ZooKeeper: a start at the same
+moment finds its own free.
 
-Keeps: a commit is read whole; a manifest that is missing or damaged is an error that names it, never "nothing is committed".
-Does not: change anything, or say what is due (audit.py).
+Keeps: a commit is read whole; a manifest that is missing or damaged is an error that names it, never "nothing
+is committed". Does not: change anything, or say what is due (audit.py).
 """
 
 import os
@@ -74,7 +76,8 @@ class LastCommit:
     held: frozenset[bytes] = frozenset()
     """Metas of the output that the manifest holds."""
     outcome: str = ""
-    """How the job has ended, as its coordinator has told: completed, drained, stopped or failed; "": it may run."""
+    """How the job has ended, as its coordinator has told: completed, drained, stopped or failed; "": it may
+    run."""
     savepoint: Savepoint | None = None
     """What it was restored from."""
 
@@ -100,7 +103,8 @@ class LastCommit:
 
 @contextmanager
 def cluster_state_of(folder: RunFolder) -> Iterator[str]:
-    """host:port of a ZooKeeper with what the job of this run folder keeps there; "" if none was ever begun."""
+    """host:port of a ZooKeeper with what the job of this run folder keeps there; "" if none was ever
+    begun."""
     if not (folder.zookeeper / "data").exists():
         yield ""
     elif _is_served(folder.zookeeper):
@@ -114,8 +118,8 @@ def cluster_state_of(folder: RunFolder) -> Iterator[str]:
 
 
 def committed_here(folder: RunFolder, zookeeper: str, job: str, store: str) -> LastCommit:
-    """Of a job of this machine. `zookeeper`: as `cluster_state_of` gives it; `store`: the checkpoint store's URL. Raises Corrupt if the
-    record is not there, or older than what was told of it."""
+    """Of a job of this machine. `zookeeper`: as `cluster_state_of` gives it; `store`: the checkpoint store's
+    URL. Raises Corrupt if the record is not there, or older than what was told of it."""
     told = folder.status() or {}  # before the record, which can then only be newer
     outcome, epoch = str(told.get("outcome", "")), int(told.get("epoch", 0))
     last = LastCommit(None, outcome=outcome)
@@ -131,7 +135,8 @@ def committed_here(folder: RunFolder, zookeeper: str, job: str, store: str) -> L
 
 
 def committed_there(zookeeper: str, job: str, store: str, restored_from: str = "") -> LastCommit:
-    """Of a job of a cluster, from its ZooKeeper. `restored_from`: the FlameStreamSnapshot that it may have begun with."""
+    """Of a job of a cluster, from its ZooKeeper. `restored_from`: the FlameStreamSnapshot that it may have
+    begun with."""
     with ClusterState(zookeeper) as state:
         found = read_commit(ZooKeeperJobRecords(state, job), store)
     savepoint = savepoint_named(restored_from, store) if restored_from else None
@@ -139,7 +144,8 @@ def committed_there(zookeeper: str, job: str, store: str, restored_from: str = "
 
 
 def read_commit(records: JobRecords, store: str, outcome: str = "") -> LastCommit:
-    """Raises Corrupt if what the record names is not there or not whole, Retryable while epochs are committed faster than they are read."""
+    """Raises Corrupt if what the record names is not there or not whole, Retryable while epochs are committed
+    faster than they are read."""
     for _ in range(LOOKS):
         found = records.read()
         if found is None or not found[0].manifest:
@@ -155,7 +161,8 @@ def read_commit(records: JobRecords, store: str, outcome: str = "") -> LastCommi
 
 
 def savepoint_named(snapshot: str, store: str) -> Savepoint:
-    """The savepoint of a FlameStreamSnapshot, in the store that the restored job has too. Raises UserError if it is not there any more."""
+    """The savepoint of a FlameStreamSnapshot, in the store that the restored job has too. Raises UserError if
+    it is not there any more."""
     objects = store_from(store)
     pattern = re.compile(rf"savepoints/[^/]+/{re.escape(snapshot)}-[0-9a-f]{{8}}/manifest\.json")
     found = [name for name in objects.names("savepoints/") if pattern.fullmatch(name)]
@@ -176,7 +183,8 @@ def _held(manifest: Manifest, store: ObjectStore) -> frozenset[bytes]:
 
 
 def _is_served(folder: Path) -> bool:
-    """Whether a process holds the folder's lock, as far as can be seen from here. Nobody is hindered by the look."""
+    """Whether a process holds the folder's lock, as far as can be seen from here. Nobody is hindered by the
+    look."""
     try:
         lock = f":{os.stat(folder / 'lock').st_ino} "
         return any(lock in line and "FLOCK" in line for line in Path("/proc/locks").read_text(encoding="utf-8").splitlines())

@@ -1,4 +1,5 @@
-"""The audit of the audit: every damage of a past run is found, and named by the right count in the right column."""
+"""The audit of the audit: every damage of a past run is found, and named by the right count in the right
+column."""
 
 import os
 import shutil
@@ -99,7 +100,8 @@ def test_a_result_that_comes_while_the_sinks_are_read_is_not_foreign(tmp_path: P
     journal.write_bytes(head(START) + b"".join(map(record, past.entries[:8])))
 
     def reading(*arguments: Any) -> Iterator[sinks.Item]:
-        """The job goes on meanwhile: a run enters, and its results are there as soon as it is in the journal."""
+        """The job goes on meanwhile: a run enters, and its results are there as soon as it is in the
+        journal."""
         yield from read(*arguments)
         journal.write_bytes(head(START) + b"".join(map(record, past.entries)))
         for item in finished().given[8]:

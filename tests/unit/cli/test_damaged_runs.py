@@ -14,10 +14,14 @@ from flamestream.adapters import sinks
 from flamestream.adapters.journal_file import head, record
 from flamestream.cli.audit import Report, audited, sentence
 from flamestream.cli.validation import checked_job
+from flamestream.core.actions import Bundle
 from flamestream.model.errors import Corrupt, StoreUnavailable, UserError
 from flamestream.model.ids import SequenceNumber
+from flamestream.model.meta import Meta
+from flamestream.model.payload import decode_items
 from flamestream.model.time import START
 from flamestream.testing.audit import Verdict
+from flamestream.testing.consumer import ConsumerServer
 from support.damage import BOUNDS, DAMAGES, INPUT, OUTPUT, RIGHT, Damage
 from support.past_run import SINK, deliver, finished, going_on, own_modules, run_time
 
@@ -91,6 +95,23 @@ def test_what_is_right_is_clean(damage: Damage, tmp_path: Path) -> None:
 @pytest.mark.parametrize("sink", [segments, parts])
 def test_a_damage_is_found_at_a_rolling_sink(damage: Damage, sink: Any, tmp_path: Path) -> None:
     assert findings(looked_at(damage, tmp_path, sink(tmp_path))) == damage.says
+
+
+@named(OUTPUT)
+def test_a_damage_is_found_in_what_the_far_end_of_a_socket_has_kept(
+    damage: Damage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    had: list[Bundle] = []
+
+    def kept(*_: Any) -> Iterator[sinks.Item]:
+        """As it came: nobody sorts it."""
+        for bundle in had:
+            for meta, value in decode_items(bundle.items):
+                yield Meta(meta), bundle.slot, bundle.sequence, value
+
+    monkeypatch.setattr(sinks, "read", kept)
+    with ConsumerServer(had.extend) as server:
+        assert findings(looked_at(damage, tmp_path, {"socket": {"address": server.address}})) == damage.says
 
 
 def test_a_result_that_comes_while_the_sinks_are_read_is_not_foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

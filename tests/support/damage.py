@@ -401,6 +401,7 @@ RIGHT = [
     Damage("completed, timed", {}, nothing, _timed),
     Damage("completed, payloads in the journal", {}, nothing, _socket),
     Damage("going on", {"not_due": 8}, nothing, going_on),
+    Damage("going on, timed", {}, nothing, partial(going_on, "timed", 256, committed=2, delivered=3)),
     Damage("going on, up to the bound", {"not_due": 16}, only(slice(6)), going_on),
     Damage("never committed, nothing out", {"not_due": 40}, both(uncommitted, only(slice(0))), going_on),
     Damage("drained", {}, drained),

@@ -1,8 +1,7 @@
 """The input that a job has recorded, read again for an audit, and looked at: is it all that has entered?
 
 Keeps: what is missing, or not what had entered, is told with its source and offsets. Does not: read a source
-(adapters/sources/recorded.py), say what must follow what (testing/input_audit.py), or interpret the input
-(testing/reference.py).
+(adapters/sources/recorded.py), say what must follow what (testing/input_audit.py), or interpret the input (testing/reference.py).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +23,7 @@ from flamestream.testing.reference import Run
 
 
 def recorded_runs(checked: CheckedJob, end: Time, job: str = "", zookeeper: str = "", cut: Time = START) -> list[Run]:
-    """All runs below `end` of all fronts. `job` and `zookeeper` as for `worker_config`: what the workers were
-    told."""
+    """All runs below `end` of all fronts. `job` and `zookeeper` as for `worker_config`: what the workers were told."""
     runs = [run for source in recorded_sources(checked, job, zookeeper, cut) for run in source.below(end)]
     return sorted(runs, key=lambda run: run[0])
 
@@ -74,15 +72,11 @@ class RecordedInput:
         """What the job has begun with; None if it had runs of its own before that, and so a state."""
 
     def read(self, timed_below: Time) -> list[FrontInput]:
-        """All that is journalled, and of timed fronts what is below `timed_below`, which is known to have
-        entered."""
+        """All that is journalled, and of timed fronts what is below `timed_below`, which is known to have entered."""
         return [self._timed(source, timed_below) if source.front.timed else self._journalled(source) for source in self._sources]
 
     def _journalled(self, source: RecordedSource) -> FrontInput:
-        entries, known_from = (
-            self._entries[source.front.front],
-            "source" if source.front.replayable else "journal",
-        )
+        entries, known_from = self._entries[source.front.front], "source" if source.front.replayable else "journal"
         runs = list(source.below(END, entries))
         return FrontInput(source.front.source, runs, known_from, list(self._wrong(source, entries)))  # type: ignore[arg-type]
 
@@ -104,11 +98,7 @@ class RecordedInput:
         reason = source.skipped(Entry(skip.before, skip.partition, skip.first, 0, end=skip.end))
         if not reason:
             return None
-        return Finding(
-            "missing",
-            skip.end - skip.first,
-            f"{records(skip.partition, skip.first, skip.end)} not recorded: {reason}",
-        )
+        return Finding("missing", skip.end - skip.first, f"{records(skip.partition, skip.first, skip.end)} not recorded: {reason}")
 
     def _begins(self, front: FrontId) -> Mapping[Partition, Offset]:
         """Where a restored job's partitions go on."""
@@ -129,11 +119,7 @@ class RecordedInput:
 def _beyond(source: RecordedSource, ends: Mapping[Partition, Offset]) -> Iterator[Finding]:
     """What a source that has ended, and whose job has completed, has behind its last record that entered."""
     if count := source.beyond(ends):
-        yield Finding(
-            "unexpected",
-            count,
-            f"the source has {count:,} records behind the last that entered, and the job has completed",
-        )
+        yield Finding("unexpected", count, f"the source has {count:,} records behind the last that entered, and the job has completed")
 
 
 def _first(count: int, runs: Sequence[Run]) -> list[Run]:

@@ -51,7 +51,7 @@ from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta
 from flamestream.ports import Consumer, ObjectStore, Post, Reactor
 
-__all__ = ["Item", "SinkTraits", "build", "check_classes", "describe", "read", "read_all"]
+__all__ = ["Item", "SinkTraits", "build", "check_classes", "describe", "read", "read_all", "settings_of"]
 
 
 class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -295,6 +295,11 @@ def describe(spec: object, where: str = "sink") -> SinkTraits:
             return SinkTraits(True)
         case _:
             return SinkTraits(True)
+
+
+def settings_of(spec: object, where: str = "sink") -> SinkSpec:
+    """What a manifest says, checked. Raises ManifestError."""
+    return one_of(spec, _KINDS, where)
 
 
 def check_classes(spec: object, where: str = "sink") -> None:

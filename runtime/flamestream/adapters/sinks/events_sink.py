@@ -149,7 +149,7 @@ class _Client:
 
     def _read(self) -> tuple[bytes, float]:
         began = time.monotonic()
-        return _events(self._tail.next(EVENTS_A_TURN)), time.monotonic() - began
+        return text_of(self._tail.next(EVENTS_A_TURN)), time.monotonic() - began
 
     def _looked(self, result: Any) -> None:
         if not self._open:
@@ -181,5 +181,6 @@ class _Client:
                 self._timer = self._sink.later(0.0, self._wait)
 
 
-def _events(given: Sequence[Given]) -> bytes:
+def text_of(given: Sequence[Given]) -> bytes:
+    """The events of a stream."""
     return b"".join(b"id: %b\ndata: %b\n\n" % (item.cursor.encode(), _json(plain(item.payload))) for item in given)

@@ -1,0 +1,112 @@
+"""A payload as somebody else reads it: JSON values, and forms of them that can be compared and counted.
+
+    a class                an object of its fields          text, numbers, bool, None    themselves
+    tuple, Vector, Set     an array                         bytes                        text, as `Words` says
+    Map                    an object, or pairs where a key is no text                    NaN, infinities: as `Words` says
+
+This says once more, from the documents of the sinks alone (docs/postgres.md, docs/redis.md, docs/kafka.md,
+docs/http.md), what their encoders do: an audit that asked an encoder what to expect would agree with its
+mistakes.
+
+Keeps: True is not 1, and "1" is not 1; 1 and 1.0 are one number, as in JSON. Does not: import a sink.
+"""
+
+import base64
+import json
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Final
+
+import msgspec
+
+from flamestream.model.collections import Map
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How what JSON has no word for is said."""
+
+    of_bytes: Callable[[bytes], str | bytes]
+    nan: str | float | None
+    infinity: str | float | None
+
+
+HEX: Final = Words(lambda data: f"\\x{data.hex()}", "NaN", "Infinity")
+"""In tables, hashes, streams and events."""
+BASE64: Final = Words(lambda data: base64.b64encode(data).decode(), None, None)
+"""In a topic."""
+
+
+def plain(payload: Any, words: Words) -> Any:
+    """What a reader of JSON gets."""
+    if payload is None or isinstance(payload, str | bool | int):
+        return payload
+    if isinstance(payload, float):
+        return payload if math.isfinite(payload) else _strange(payload, words)
+    if isinstance(payload, bytes):
+        return words.of_bytes(payload)
+    if isinstance(payload, Map):
+        pairs = [(key, plain(value, words)) for key, value in payload.items()]
+        named = all(isinstance(key, str) for key, _ in pairs)
+        return dict(pairs) if named else [[plain(key, words), value] for key, value in pairs]
+    if isinstance(payload, msgspec.Struct):
+        return {name: plain(getattr(payload, name), words) for name in payload.__struct_fields__}
+    if is_dataclass(payload):
+        return {field.name: plain(getattr(payload, field.name), words) for field in fields(payload)}
+    return [plain(part, words) for part in payload]
+
+
+def _strange(value: float, words: Words) -> str | float | None:
+    if math.isnan(value):
+        return words.nan
+    if value > 0 or words.infinity is None:
+        return words.infinity
+    return f"-{words.infinity}" if isinstance(words.infinity, str) else -words.infinity
+
+
+def form(value: Any) -> Hashable:
+    """Of a plain value: equal forms are equal values."""
+    if isinstance(value, bool):
+        return "bool", value
+    if isinstance(value, dict):
+        return "object", frozenset((str(name), form(part)) for name, part in value.items())
+    if isinstance(value, list | tuple):
+        return "array", tuple(form(part) for part in value)
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
+    if isinstance(value, str):
+        return "text", value
+    if isinstance(value, Hashable):
+        return value
+    return type(value).__name__, repr(value)
+
+
+def exact(payload: Any) -> Hashable:
+    """Of a payload: equal if the payloads are, with the same types all the way down. Their encoding is not asked."""
+    kind = type(payload).__qualname__
+    if payload is None or isinstance(payload, str | bytes | bool | int):
+        return kind, payload
+    if isinstance(payload, float):
+        return kind, "nan" if math.isnan(payload) else payload, math.copysign(1.0, payload)
+    if isinstance(payload, Map):
+        return kind, tuple((exact(key), exact(value)) for key, value in payload.items())
+    if isinstance(payload, msgspec.Struct):
+        return kind, tuple(exact(getattr(payload, name)) for name in payload.__struct_fields__)
+    if is_dataclass(payload):
+        return kind, tuple(exact(getattr(payload, field.name)) for field in fields(payload))
+    return kind, tuple(exact(part) for part in payload)
+
+
+def form_of_text(data: bytes | str) -> Hashable:
+    """Of what stands somewhere as text: of the JSON that it is, else the text itself."""
+    try:
+        return form(json.loads(data))
+    except (ValueError, RecursionError):
+        return form(data.decode(errors="backslashreplace") if isinstance(data, bytes) else data)
+
+
+def short(value: Any, length: int = 200) -> str:
+    """For messages."""
+    text = repr(value)
+    return text if len(text) <= length else f"{text[:length]}..."

@@ -184,7 +184,7 @@ def test_order_counts_within_a_partition_alone(delivered: Counts) -> None:
 def test_another_job_sees_only_foreign_records(delivered: Counts) -> None:
     place = place_of(delivered.spec, SINK, "another")
     assert place is not None
-    assert place.compared(results()).counts == {"foreign": len(results()), "lost": len(results())}
+    assert place.look().compared(results()).counts == {"foreign": len(results()), "lost": len(results())}
 
 
 def test_what_is_not_due_may_be_there_and_need_not(delivered: Counts) -> None:

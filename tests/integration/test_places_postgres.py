@@ -203,5 +203,5 @@ def test_values_of_every_kind_are_compared(server: PostgresServer, driver: PortD
         both = enumerate([Thing("x", x), Thing("none", None)])
         return [Wanted(meta_of(time, number), Slot(0), thing) for number, thing in both]
 
-    assert place.compared(wanted(value)).clean, place.compared(wanted(value))
-    assert place.compared(wanted(other)).counts == {"changed": 1}
+    assert place.look().compared(wanted(value)).clean, place.look().compared(wanted(value))
+    assert place.look().compared(wanted(other)).counts == {"changed": 1}

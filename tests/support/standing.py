@@ -92,7 +92,7 @@ class Outside:
         """What stands at its place."""
         place = place_of(self.spec, SINK, JOB)
         assert place is not None
-        return place.compared(results() if wanted is None else wanted)
+        return place.look().compared(results() if wanted is None else wanted)
 
 
 def differs(findings: Findings, kind: str, *says: str) -> None:

@@ -8,15 +8,16 @@ the engine does in parallel, speculatively and through crashes must end with exa
 >>> interpret(graph, [(Time(4096), [1, 2])])["plus-one"] == [(meta_of(Time(4096), 0), 2), (meta_of(Time(4096), 1), 3)]
 True
 
-Keeps: every list it returns is in the order of metas. Shares no code with the engine but the graph, the metas and the payload encoding.
+Keeps: every list it returns is in the order of metas. Shares no code with the engine but the graph, the metas and the payload encoding,
+which is the one in Python, whatever kernel the engine has.
 Source: the formal model's definition 6 asks for one such order; EDBT 2018, section 3.1 gives it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
-from flamestream.model import payload as payloads
+from flamestream.model import payload_codec as payloads
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Function, Graph, Kind, Vertex, name_of
 from flamestream.model.meta import Meta, child, meta_of
@@ -64,31 +65,68 @@ class _UserFunctionFailed(Exception):
     """Says which function raised; `__cause__` says what."""
 
 
-class Walk:
-    """The state of every grouping and reduce, by vertex and canonical key, and how an item changes it."""
+class End(NamedTuple):
+    """Where an item has come to."""
 
-    def __init__(self, graph: Graph, state: State | None = None) -> None:
-        self._graph = graph
+    vertex: int | None
+    """A sink, or a door; None: it is an error."""
+    meta: Meta
+    depth: int
+    """Components of its trace."""
+    payload: Any
+
+
+class Walk:
+    """The state of every grouping and reduce, by vertex and canonical key, and how an item changes it.
+
+    `doors`: vertices that an item only enters by `follow`; what comes to one ends there.
+    """
+
+    def __init__(self, graph: Graph, state: State | None = None, doors: Collection[int] = ()) -> None:
+        self._graph, self._doors = graph, doors
         self.state: dict[tuple[int, bytes], Any] = dict(state or {})
 
     def run(self, source: Vertex, time: Time, records: Sequence[Any]) -> list[tuple[str, Meta, Any]]:
         """What reaches a sink, with the sink's name, in order."""
-        reached: list[tuple[str, Meta, Any]] = []
-        for position, record in enumerate(records):
-            if isinstance(record, ErrorValue):  # bad input: the source could not read it
-                reached.append((ERRORS, meta_of(time, position), record))
-                continue
-            todo = [(source, meta_of(time, position), 1, record)]  # a stack: what comes first in order lies on top
-            while todo:
-                vertex, meta, depth, payload = todo.pop()
-                results, error = self._results(vertex, depth, payload)
-                if error is not None:
-                    reached.append((ERRORS, child(meta, vertex.id), error))
-                elif vertex.kind is Kind.SINK:
-                    reached.append((vertex.name, meta, payload))
-                else:
-                    todo += reversed(self._sent(vertex, meta, depth, results))
-        return reached
+        ends = [end for position, record in enumerate(records) for end in self.enter(source, meta_of(time, position), record)]
+        return [(ERRORS if end.vertex is None else self._graph.vertices[end.vertex].name, end.meta, end.payload) for end in ends]
+
+    def enter(self, source: Vertex, meta: Meta, record: Any) -> list[End]:
+        """Where a record comes to."""
+        if isinstance(record, ErrorValue):  # bad input: the source could not read it
+            return [End(None, meta, 1, record)]
+        return self.follow(source, meta, 1, record)
+
+    def follow(self, start: Vertex, meta: Meta, depth: int, payload: Any) -> list[End]:
+        """Where an item comes to that enters `start`, in order."""
+        ends: list[End] = []
+        todo = self._step(start, meta, depth, payload, ends)  # a stack: what comes first in order lies on top
+        while todo:
+            vertex, meta, depth, payload = todo.pop()
+            if vertex.id in self._doors:
+                ends.append(End(vertex.id, meta, depth, payload))
+            else:
+                todo += self._step(vertex, meta, depth, payload, ends)
+        return ends
+
+    def key_at(self, door: Vertex, payload: Any) -> bytes:
+        """Canonical; b"" if its function fails, of which `follow` makes the error."""
+        try:
+            key: bytes = _call(door.key, payload, then=payloads.encode)
+        except _UserFunctionFailed:
+            return b""
+        return key
+
+    def _step(self, vertex: Vertex, meta: Meta, depth: int, payload: Any, ends: list[End]) -> list[tuple[Vertex, Meta, int, Any]]:
+        """What an item comes to in one vertex, the last one first; `ends` gets it if that is the end."""
+        results, error = self._results(vertex, depth, payload)
+        if error is not None:
+            ends.append(End(None, child(meta, vertex.id), depth, error))
+            return []
+        if vertex.kind is Kind.SINK:
+            ends.append(End(vertex.id, meta, depth, payload))
+            return []
+        return self._sent(vertex, meta, depth, results)[::-1]
 
     def _sent(self, vertex: Vertex, meta: Meta, depth: int, results: list[Any]) -> list[tuple[Vertex, Meta, int, Any]]:
         """An item for every result and edge out of `vertex`, in order."""

@@ -22,15 +22,29 @@ from flamestream.adapters import sinks
 from flamestream.adapters.places.sources import Wanted
 from flamestream.adapters.places.standing import Findings
 from flamestream.adapters.sinks.kafka_sink import KafkaSinkSpec
+from flamestream.model.meta import Meta
 
-__all__ = ["Findings", "Place", "Wanted", "place_of"]
+__all__ = ["Findings", "Look", "Place", "Wanted", "place_of"]
+
+
+class Look(Protocol):
+    """What stood at a place at a moment."""
+
+    @property
+    def newest(self) -> Meta | None:
+        """The greatest meta there; None: what stands there does not say."""
+        ...
+
+    def compared(self, wanted: Sequence[Wanted]) -> Findings:
+        """It, against these. Raises UserError if it cannot be compared."""
+        ...
 
 
 class Place(Protocol):
     """Of one sink."""
 
-    def compared(self, wanted: Sequence[Wanted]) -> Findings:
-        """What stands there, against these. Raises UserError if it cannot be read."""
+    def look(self) -> Look:
+        """What stands there now: what comes meanwhile may be seen or not. Raises UserError if it cannot be read."""
         ...
 
 

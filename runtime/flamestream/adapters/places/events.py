@@ -39,14 +39,14 @@ class EventsPlace:
 
     root: Path
 
-    def compared(self, wanted: Sequence[Wanted]) -> Findings:
+    def look(self) -> "GivenEvents":
         """What a client is given now."""
         given = list(self._given(""))
-        findings = received(Findings(f"events of {self.root}"), wanted, given)
-        findings.unknown.append("what clients received: only they know; this is what a client is given that comes, or comes back")
+        findings = Findings(f"events of {self.root}")
+        findings.unknown.append("what clients received: they alone know; this is what one is given that comes, or comes back")
         for number in range(0, len(given), max(1, len(given) // RETURNS)):
             self._come_back(findings, given[number].id, given[number + 1 :])
-        return findings
+        return GivenEvents(findings, given)
 
     def _come_back(self, findings: Findings, last: str, wanted: Sequence[Event]) -> None:
         again = list(self._given(last))
@@ -59,6 +59,19 @@ class EventsPlace:
         tail = Tail(self.root, Cursor.parse(last) if last else Cursor())
         while given := tail.next(4096):
             yield from parsed(events_sink.text_of(given).decode())
+
+
+@dataclass(frozen=True, slots=True)
+class GivenEvents:
+    """What a client was given, and what was wrong when it came back."""
+
+    findings: Findings
+    given: Sequence[Event]
+    newest: None = None
+
+    def compared(self, wanted: Sequence[Wanted]) -> Findings:
+        """All of it, against the reference."""
+        return received(self.findings, wanted, self.given)
 
 
 def received(findings: Findings, wanted: Sequence[Wanted], events: Iterable[Event]) -> Findings:

@@ -14,7 +14,7 @@ expected items.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,94 +55,130 @@ class TopicPlace:
     job: str
     sink: str
 
-    def compared(self, wanted: Sequence[Wanted]) -> Findings:
+    @property
+    def tag(self) -> bytes:
+        """What the headers of its records begin with."""
+        return hashlib.blake2b(f"{self.job}\0{self.sink}".encode(), digest_size=8).digest()
+
+    def look(self) -> "Topic":
         """Raises UserError if the topic cannot be read."""
         where = f"spec.sinks.{self.sink}"
         clients = Clients(self.access, f"{self.job}-{self.sink}")
         try:
             count = len(TopicIdentity(clients, self.topic, where, f"topic {self.topic!r}").now().partitions)
-            comparison = _Comparison(self, wanted, count, where)
-            for message in self._messages(clients, count, where, comparison.findings):
-                comparison.add(message)
+            return self._read(clients, count, where)
         except BrokersAway as error:
             raise UserError(str(error)) from error
-        return comparison.ended()
 
-    def _messages(self, clients: Clients, count: int, where: str, findings: Findings) -> "Iterator[Message]":
+    def _read(self, clients: Clients, count: int, where: str) -> "Topic":
         uncommitted = clients.reader("read_uncommitted")
         reader = clients.reader("read_committed") if self.committed else uncommitted
         try:
             bounds = bounds_of(uncommitted, self.topic, range(count), where)
-            for number, (first, _) in bounds.items():
-                if first:
-                    findings.unknown.append(f"partition {number} before offset {first}: it has expired or was deleted")
             starts, ends = ({number: bound[side] for number, bound in bounds.items()} for side in (0, 1))
-            yield from read_to(reader, self.topic, starts, ends, where)
+            records = [Record.of(message) for message in read_to(reader, self.topic, starts, ends, where)]
         finally:
             for each in {uncommitted, reader}:
                 each.close()
+        return Topic(self, records, starts)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What matters of it."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    item: list[Any] | None
+    """What our header says: tag, attempt, layout, slot, sequence, count, meta, digest; None: it has none."""
+
+    @classmethod
+    def of(cls, message: "Message") -> "Record":
+        return cls(message.partition() or 0, message.offset() or 0, message.key(), message.value(), _item_of(message))
+
+    def __str__(self) -> str:
+        return f"partition {self.partition}, offset {self.offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """All records, each partition's in its order; partitions between each other in any."""
+
+    place: TopicPlace
+    records: Sequence[Record]
+    starts: Mapping[int, int]
+    """The first offset of each partition."""
+
+    @property
+    def newest(self) -> Meta:
+        """Of the sink's own records."""
+        tag = self.place.tag
+        return max((Meta(each.item[6]) for each in self.records if each.item and each.item[0] == tag), default=LEAST)
+
+    def compared(self, wanted: Sequence[Wanted]) -> Findings:
+        """Raises UserError if the reference's results cannot be records."""
+        findings = Findings(f"topic {self.place.topic}", len(self.records))
+        for number, first in self.starts.items():
+            if first:
+                findings.unknown.append(f"partition {number} before offset {first}: it has expired or was deleted")
+        comparison = _Comparison(findings, self.place, wanted, len(self.starts))
+        for record in self.records:
+            comparison.add(record)
+        comparison.end()
+        return findings
 
 
 class _Comparison:
-    """Records as they come: partitions between each other in any order."""
+    """Record by record."""
 
-    def __init__(self, place: TopicPlace, wanted: Sequence[Wanted], count: int, where: str) -> None:
-        self.findings = Findings(f"topic {place.topic}")
-        self._place, self._count = place, count
-        self._value = agrees_as(place.value)
-        self._tag = hashlib.blake2b(f"{place.job}\0{place.sink}".encode(), digest_size=8).digest()
+    def __init__(self, findings: Findings, place: TopicPlace, wanted: Sequence[Wanted], count: int) -> None:
+        self._findings, self._place, self._count = findings, place, count
         self._wanted = {bytes(item.meta): item for item in wanted}
-        self._there: dict[bytes, str] = {}
+        self._there: dict[bytes, Record] = {}
         self._newest: dict[tuple[int, Slot], bytes] = {}
+        where, key = f"spec.sinks.{place.sink}.kafka", place.key or ""
+        self._value = agrees_as(place.value)
         self._function = function_of(place.partitioner, f"{where}.partitioner") if ":" in place.partitioner else None
-        self._key: Callable[[Any], Any] | None = function_of(place.key, f"{where}.key") if place.key and ":" in place.key else None
+        self._key: Callable[[Any], Any] | None = function_of(key, f"{where}.key") if ":" in key else None
 
-    def add(self, message: "Message") -> None:
-        """The next record of its partition."""
-        findings = self.findings
-        findings.stands += 1
-        text = f"partition {message.partition()}, offset {message.offset()}"
-        place = _place_of(message)
-        if place is None:
-            findings.add("foreign", f"{text} is a record without FlameStream's header: {short(message.value())}")
-        elif place[0] != self._tag:
-            findings.add("foreign", f"{text} is of another job or sink: {short(message.value())}")
-        elif (item := self._wanted.get(place[6])) is None:
-            findings.add(
-                "foreign",
-                f"{text} is an item that the reference has not: {short(message.value())}, meta {place[6].hex()}",
-            )
-        elif place[6] in self._there:
-            findings.add("doubled", f"{text} is there already, at {self._there[place[6]]}: {short(message.value())}")
+    def add(self, record: Record) -> None:
+        """The next one of its partition."""
+        add, shown = self._findings.add, short(record.value)
+        if record.item is None:
+            add("foreign", f"{record} is a record without FlameStream's header: {shown}")
+            return
+        meta = record.item[6]
+        if record.item[0] != self._place.tag:
+            add("foreign", f"{record} is of another job or sink: {shown}")
+        elif (item := self._wanted.get(meta)) is None:
+            add("foreign", f"{record} is an item that the reference has not: {shown}, meta {meta.hex()}")
+        elif meta in self._there:
+            add("doubled", f"{record} is there already, at {self._there[meta]}: {shown}")
         else:
-            self._there[place[6]] = text
-            self._compare(item, int(place[3]), message, text)
+            self._there[meta] = record
+            self._compare(item, record, record.item[3])
 
-    def _compare(self, item: Wanted, slot: int, message: "Message", text: str) -> None:
-        findings, number = self.findings, message.partition() or 0
-        if not self._agrees(message.value(), item.payload):
-            findings.add("changed", f"{text} has {short(message.value())}; the reference has {short(item.payload)}")
+    def _compare(self, item: Wanted, record: Record, slot: int) -> None:
+        add, shown = self._findings.add, short(item.payload)
+        if not self._agrees(record.value, item.payload):
+            add("changed", f"{record} has {short(record.value)}; the reference has {shown}")
         key = self._key_of(item)
-        if message.key() != key:
-            findings.add(
-                "changed",
-                f"{text} has the key {short(message.key())}; {short(item.payload)} has {short(key)}",
-            )
+        if record.key != key:
+            add("changed", f"{record} has the key {short(record.key)}; {shown} has {short(key)}")
         if slot != item.slot:
-            findings.add("misplaced", f"{text} says that it is of slot {slot}; {short(item.payload)} is of {item.slot}")
+            add("misplaced", f"{record} says that it is of slot {slot}; {shown} is of {item.slot}")
         right = self._partition_of(item, key)
-        if right not in (None, number):
-            findings.add("misplaced", f"{text} with the key {short(key)} belongs to partition {right} of {self._count}")
-        newest = self._newest.get((number, item.slot), b"")
+        if right not in (None, record.partition):
+            add("misplaced", f"{record} with the key {short(key)} belongs to partition {right} of {self._count}")
+        newest = self._newest.get((record.partition, item.slot), b"")
         if item.meta < newest:
-            findings.add(
-                "reordered",
-                f"{text} is behind a later one of its slot, {self._there[newest]}: {short(item.payload)}",
-            )
-        self._newest[number, item.slot] = max(newest, bytes(item.meta))
+            add("reordered", f"{record} is behind a later one of its slot, {self._there[newest]}: {shown}")
+        self._newest[record.partition, item.slot] = max(newest, bytes(item.meta))
 
-    def ended(self) -> Findings:
-        """All was read."""
+    def end(self) -> None:
+        """All was there."""
         newest: dict[Slot, Meta] = {}
         for meta in self._there:
             item = self._wanted[meta]
@@ -151,13 +187,10 @@ class _Comparison:
             if meta in self._there:
                 continue
             if not item.due and item.meta > newest.get(item.slot, LEAST):
-                self.findings.not_due += 1
+                self._findings.not_due += 1
             else:
-                self.findings.add(
-                    "lost",
-                    f"{short(item.payload)} of slot {item.slot} is in no partition (meta {meta.hex()})",
-                )
-        return self.findings
+                text = f"{short(item.payload)} of slot {item.slot} is in no partition (meta {meta.hex()})"
+                self._findings.add("lost", text)
 
     def _agrees(self, data: bytes | None, payload: Any) -> bool:
         """None is a null value, whatever the form."""
@@ -175,7 +208,7 @@ class _Comparison:
         return partition_of(self._place.partitioner, key, item.slot, self._count)
 
 
-def _place_of(message: "Message") -> list[Any] | None:
+def _item_of(message: "Message") -> list[Any] | None:
     """The array in our header: tag, attempt, layout, slot, sequence, count, meta, digest."""
     headers: Any = message.headers()
     for name, data in headers or ():

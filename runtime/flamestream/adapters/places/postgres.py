@@ -10,6 +10,7 @@ Memory: both sides.
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -47,46 +48,53 @@ class TablePlace:
     key: Sequence[str]
     sink: str
 
-    def compared(self, wanted: Sequence[Wanted]) -> Findings:
+    def look(self) -> "Rows":
         """Raises UserError if the table cannot be read."""
+        with self._reading() as (connection, where):
+            table = find(connection, self.table)
+            if table is None:
+                raise UserError(f"{where}: there is no table {self.table}")
+            return Rows(self, where, table, list(self._rows(self._columns(table), table, connection)))
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[Connection, str]]:
+        """A session in which nothing changes, and where it is."""
         server = Server(self.dsn, self.password_file, "flamestream audit")
         try:
             connection = server.connection(lambda _: None)
             with server.translated(), connection.transaction():
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                return self._compared(connection, wanted, server.where)
+                yield connection, server.where
         except ServerAway as error:
             raise UserError(str(error)) from error
         finally:
             server.hang_up()
 
-    def _compared(self, connection: Connection, wanted: Sequence[Wanted], where: str) -> Findings:
-        table = find(connection, self.table)
-        if table is None:
-            raise UserError(f"{where}: there is no table {self.table}")
-        columns = self._columns(table)
-        findings = Findings(f"table {table.name} of {where}")
-        if len(columns) < len(self.columns):
-            findings.unknown.append(f"columns of {BUNDLE}: which results went together is not the reference's to say")
-        expected = self._expected(columns, wanted, connection)
-        found = self._found(columns, table, connection)
-        names = [column.name for column in columns]
-        if self.key and set(self.key) <= set(names):
-            return _by_key(findings, names, self.key, zip(wanted, expected, strict=True), found)
-        findings.unknown.append("the order of rows: a table has none")
-        lines = [Line(item.slot, row.forms, _told(names, row.values), item.due) for item, row in zip(wanted, expected, strict=True)]
-        return in_any_order(findings, lines, ((row.forms, _told(names, row.values)) for row in found))
-
     def _columns(self, table: Table) -> list[Column]:
         named = [name for name, source in self.columns.items() if source != BUNDLE]
         if missing := [name for name in named if name not in table.types]:
             raise UserError(f"table {table.name} has no column {', '.join(missing)}; it has {', '.join(table.types)}")
-        return [Column(name, table.types[name], table.base[name].name, composite=table.base[name].composite) for name in named]
+        bases = [(name, table.types[name], table.base[name]) for name in named]
+        return [Column(name, cast, base.name, composite=base.composite) for name, cast, base in bases]
 
-    def _expected(self, columns: Sequence[Column], wanted: Sequence[Wanted], connection: Connection) -> list[Row]:
+    def _rows(self, columns: Sequence[Column], table: Table, connection: Connection) -> Iterator[Sequence[Any]]:
+        selected = sql.SQL(", ").join(column.selected for column in columns)
+        statement = sql.SQL("SELECT {} FROM {}").format(selected, table.sql)
+        of = [sql.Identifier(name) for name, source in self.columns.items() if source == "$sink"]
+        if of:
+            mine = [sql.SQL("{} = {}").format(name, self.sink) for name in of]
+            statement += sql.SQL(" WHERE ") + sql.SQL(" AND ").join(mine)
+        with connection.cursor("flamestream_audit") as cursor:
+            cursor.itersize = PAGE
+            yield from cursor.execute(statement)
+
+    def expected(self, table: Table, wanted: Sequence[Wanted]) -> tuple[list[Column], list[Row]]:
+        """The columns, and of each item its row."""
+        columns = self._columns(table)
         by_column = [[self._value(self.columns[column.name], item) for item in wanted] for column in columns]
-        forms = [column.wanted(values, connection) for column, values in zip(columns, by_column, strict=True)]
-        return [Row(values, made) for values, made in zip(zip(*by_column, strict=True), zip(*forms, strict=True), strict=True)]
+        with self._reading() as (connection, _):
+            forms = [column.wanted(values, connection) for column, values in zip(columns, by_column, strict=True)]
+        return columns, [Row(*both) for both in zip(zip(*by_column, strict=True), zip(*forms, strict=True), strict=True)]
 
     def _value(self, source: str, item: Wanted) -> Any:
         try:
@@ -94,15 +102,31 @@ class TablePlace:
         except (LookupError, AttributeError, TypeError) as error:
             raise UserError(f"sink {self.sink!r}: the reference's {short(item.payload)} has no {source!r}: {error}") from error
 
-    def _found(self, columns: Sequence[Column], table: Table, connection: Connection) -> Iterator[Row]:
-        statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(column.selected for column in columns), table.sql)
-        mine = [sql.SQL("{} = {}").format(sql.Identifier(name), self.sink) for name, source in self.columns.items() if source == "$sink"]
-        if mine:
-            statement += sql.SQL(" WHERE ") + sql.SQL(" AND ").join(mine)
-        with connection.cursor("flamestream_audit") as cursor:
-            cursor.itersize = PAGE
-            for values in cursor.execute(statement):
-                yield Row(values, tuple(column.found(value) for column, value in zip(columns, values, strict=True)))
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What stood in the table."""
+
+    place: TablePlace
+    where: str
+    table: Table
+    values: Sequence[Sequence[Any]]
+    newest: None = None
+
+    def compared(self, wanted: Sequence[Wanted]) -> Findings:
+        """Raises UserError if the reference's results have not the parts that the manifest names."""
+        columns, expected = self.place.expected(self.table, wanted)
+        findings = Findings(f"table {self.table.name} of {self.where}")
+        if len(columns) < len(self.place.columns):
+            findings.unknown.append(f"columns of {BUNDLE}: which results went together is not the reference's to say")
+        found = (Row(values, tuple(column.found(value) for column, value in zip(columns, values, strict=True))) for values in self.values)
+        names, key = [column.name for column in columns], self.place.key
+        if key and set(key) <= set(names):
+            return _by_key(findings, names, key, zip(wanted, expected, strict=True), found)
+        findings.unknown.append("the order of rows: a table has none")
+        both = zip(wanted, expected, strict=True)
+        lines = [Line(item.slot, row.forms, _told(names, row.values), item.due) for item, row in both]
+        return in_any_order(findings, lines, ((row.forms, _told(names, row.values)) for row in found))
 
 
 def _by_key(

@@ -38,45 +38,62 @@ class EntriesPlace:
     max_length: int | None
     sink: str
 
-    def compared(self, wanted: Sequence[Wanted]) -> Findings:
+    def look(self) -> "Entries":
         """Raises UserError if the entries cannot be read."""
         server = Server(self.url, self.password_file, "flamestream-audit", durable=False)
-        findings = Findings(f"{self.form} {self.key} of {server.where}")
-        if BUNDLE in (*self.names, *self.fields.values()):
-            findings.unknown.append(f"{BUNDLE}: which results went together is not the reference's to say")
         try:
             server.connected(lambda: None)
-            return self._of_hash(findings, wanted, server) if self.form == "hash" else self._of_stream(findings, wanted, server)
+            if self.form == "hash":
+                return Entries(self, server.where, list(dict(_scanned(server, self.key)).items()), [])
+            return Entries(self, server.where, [], list(_ranged(server, self.key)))
         except ServerAway as error:
             raise UserError(str(error)) from error
         finally:
             server.hang_up()
 
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """What was there: names and values of a hash, or a stream's ids with their fields."""
+
+    place: EntriesPlace
+    where: str
+    values: Sequence[tuple[bytes, bytes]]
+    stream: Sequence[tuple[str, Mapping[str, bytes]]]
+    newest: None = None
+
+    def compared(self, wanted: Sequence[Wanted]) -> Findings:
+        """Raises UserError if the reference's results have not the parts that the manifest names."""
+        place = self.place
+        findings = Findings(f"{place.form} {place.key} of {self.where}")
+        if BUNDLE in (*place.names, *place.fields.values()):
+            findings.unknown.append(f"{BUNDLE}: which results went together is not the reference's to say")
+        return self._of_hash(findings, wanted) if place.form == "hash" else self._of_stream(findings, wanted)
+
     # --- a hash ---------------------------------------------------------------------------------------------------------------------
 
-    def _of_hash(self, findings: Findings, wanted: Sequence[Wanted], server: Server) -> Findings:
-        (source,) = self.fields.values()
-        found = dict(_scanned(server, self.key))
+    def _of_hash(self, findings: Findings, wanted: Sequence[Wanted]) -> Findings:
+        (source,) = self.place.fields.values()
         values = [self._value(source, item) for item in wanted]
         text = _Text(source, values)
-        if BUNDLE in self.names:
+        if BUNDLE in self.place.names:
             findings.unknown.append("which entry is whose: they are named by bundles")
             lines = [Line(item.slot, text.wanted(value), short(value), item.due) for item, value in zip(wanted, values, strict=True)]
-            return in_any_order(findings, lines, ((text.found(data), short(data)) for data in found.values()))
+            return in_any_order(findings, lines, ((text.found(data), short(data)) for _, data in self.values))
         versions: dict[Hashable, list[Version]] = defaultdict(list)
         for item, value in zip(wanted, values, strict=True):
-            name = b":".join(_text_of(part, self._value(part, item)) for part in self.names)
+            name = b":".join(_text_of(part, self._value(part, item)) for part in self.place.names)
             versions[name].append(Version(text.wanted(value), short(value), item.due, _named(name)))
         return replaced(
             findings,
             versions,
-            ((name, Version(text.found(data), short(data), True, _named(name))) for name, data in found.items()),
+            ((name, Version(text.found(data), short(data), True, _named(name))) for name, data in self.values),
         )
 
     # --- a stream -------------------------------------------------------------------------------------------------------------------
 
-    def _of_stream(self, findings: Findings, wanted: Sequence[Wanted], server: Server) -> Findings:
-        sources = {name: source for name, source in self.fields.items() if source != BUNDLE}
+    def _of_stream(self, findings: Findings, wanted: Sequence[Wanted]) -> Findings:
+        sources = {name: source for name, source in self.place.fields.items() if source != BUNDLE}
         columns = {name: [self._value(source, item) for item in wanted] for name, source in sources.items()}
         texts = {name: _Text(source, columns[name]) for name, source in sources.items()}
         lines = []
@@ -84,21 +101,21 @@ class EntriesPlace:
             values = {name: column[number] for name, column in columns.items()}
             entry = frozenset((name, texts[name].wanted(value)) for name, value in values.items())
             lines.append(Line(item.slot, entry, f"entry {short(values)}", item.due))
-        entries = [(self._entry(fields, texts), f"entry {name} {short(fields)}") for name, fields in _ranged(server, self.key)]
-        trimmed = self.max_length is not None and len(entries) >= self.max_length
-        if self.max_length is not None:
-            findings.unknown.append(f"which of a slot's oldest entries were there: about {self.max_length} are kept (max_length)")
+        entries = [(self._entry(fields, texts), f"entry {name} {short(fields)}") for name, fields in self.stream]
+        trimmed = self.place.max_length is not None and len(entries) >= self.place.max_length
+        if self.place.max_length is not None:
+            findings.unknown.append(f"which of a slot's oldest entries were there: about {self.place.max_length} are kept (max_length)")
         return in_order(findings, lines, entries, trimmed=trimmed)
 
     def _entry(self, fields: Mapping[str, bytes], texts: Mapping[str, "_Text"]) -> Hashable:
         known = {name: texts[name].found(data) if name in texts else data for name, data in fields.items()}
-        return frozenset((name, made) for name, made in known.items() if self.fields.get(name) != BUNDLE)
+        return frozenset((name, made) for name, made in known.items() if self.place.fields.get(name) != BUNDLE)
 
     def _value(self, source: str, item: Wanted) -> Any:
         try:
-            return None if source == BUNDLE else value_of(source, item, self.sink)
+            return None if source == BUNDLE else value_of(source, item, self.place.sink)
         except (LookupError, AttributeError, TypeError) as error:
-            raise UserError(f"sink {self.sink!r}: the reference's {short(item.payload)} has no {source!r}: {error}") from error
+            raise UserError(f"sink {self.place.sink!r}: the reference's {short(item.payload)} has no {source!r}: {error}") from error
 
 
 class _Text:

@@ -1,0 +1,169 @@
+"""The reference interpreter in each partition of keys: what the sinks should have, as rows that Spark holds.
+
+    pieces of the input -> walk to the first doors -> shuffle by key, sort by meta -> walk on from there -> ... -> rows for sinks
+
+A door is a vertex with state. What one key of it does depends on the items of that key alone, in their order; so each key is given to a
+walk of the reference of its own, and everything between doors is the reference's as well. Nothing is taken from the engine, the kernel
+or the batch runner but the reading of the input, and payloads travel in the Python encoding.
+
+Does not: do graphs in which what comes round a loop enters a door again: no order of whole keys is right for them. Compare
+(spark/history.py).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from flamestream.adapters.sources.pieces import Piece
+from flamestream.model import payload_codec as codec
+from flamestream.model.errors import UserError
+from flamestream.model.graph import Graph, Kind, Vertex
+from flamestream.model.ids import Slot
+from flamestream.model.meta import Meta, meta_of
+from flamestream.model.slot import slot_of, slot_of_hash
+from flamestream.spark.frames.job_graph import JobGraph
+from flamestream.spark.frames.rows import HALT
+from flamestream.testing.reference import End, Walk
+
+STATEFUL: Final = frozenset({Kind.GROUPING, Kind.REDUCE})
+FLUSH: Final = 8192
+"""Rows in a batch."""
+_SCHEMA: Final = "to int, slot int, key binary, meta binary, depth int, payload binary"
+_ARROW: Final = pa.schema(
+    [
+        ("to", pa.int32()), ("slot", pa.int32()), ("key", pa.binary()), ("meta", pa.binary()), ("depth", pa.int32()),
+        ("payload", pa.binary()),
+    ]
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceJob:
+    """What decides the reference's results. `fail`: `onError: fail`; else error items are results."""
+
+    graph: JobGraph
+    slots: int
+    fail: bool
+
+
+def rows_of(spark: Any, job: ReferenceJob, pieces: Sequence[tuple[int, Piece]], *, partitions: int) -> Any:
+    """A lazy DataFrame: `to` a sink's vertex (error items: the number of vertices; under `fail` HALT), slot, meta, payload.
+
+    Raises UserError if the graph cannot be done this way.
+    """
+    from pyspark.sql import functions as F
+
+    levels = levels_of(job.graph.get())
+    count = len(pieces)
+    rows = spark.range(0, count, 1, max(1, count)).mapInArrow(_Read(job, tuple(pieces)), _SCHEMA)
+    for level in range(1, max(levels.values(), default=0) + 1):
+        here = [vertex for vertex, its in levels.items() if its == level]
+        place = F.when(F.col("to").isin(here), F.col("key")).otherwise(F.col("meta"))
+        rows = rows.repartition(partitions, "to", place).sortWithinPartitions("to", "key", "meta")
+        rows = rows.mapInArrow(_Go(job, frozenset(here)), _SCHEMA)
+    return rows.select("to", "slot", "meta", "payload")
+
+
+def levels_of(graph: Graph) -> dict[int, int]:
+    """Of each door, how many there are on the longest way to it, itself included. Raises UserError for one that leads back to itself."""
+    doors = [vertex for vertex in graph.vertices if vertex.kind in STATEFUL]
+    behind = {door.id: graph.reachable(door.id) for door in doors}
+    for door in doors:
+        if door.id in behind[door.id]:
+            raise UserError(
+                f"graph {graph.name!r}: what {door.name!r} gives comes back to it, so no key can be interpreted before another, and "
+                "`audit --spark` interprets key by key. Leave out --spark: the interpreter in one process does every graph"
+            )
+    levels: dict[int, int] = {}
+    while len(levels) < len(doors):
+        for door in doors:
+            before = [other.id for other in doors if door.id in behind[other.id]]
+            if door.id not in levels and all(other in levels for other in before):
+                levels[door.id] = 1 + max((levels[other] for other in before), default=0)
+    return levels
+
+
+class _Task:
+    """One walk of the reference, and its rows on their way out."""
+
+    def __init__(self, job: ReferenceJob) -> None:
+        self.graph = job.graph.get()
+        self.walk = Walk(self.graph, doors=frozenset(levels_of(self.graph)))
+        self._job = job
+        self._rows: list[tuple[int, int, bytes, bytes, int, bytes]] = []
+
+    def add(self, ends: Iterable[End]) -> None:
+        """Where items have come to."""
+        for end in ends:
+            self._rows.append((*self._place(end), bytes(end.meta), end.depth, codec.encode(end.payload)))
+
+    def pass_on(self, row: tuple[int, int, bytes, bytes, int, bytes]) -> None:
+        """What is done here elsewhere, or is done."""
+        self._rows.append(row)
+
+    def batches(self, least: int = 1) -> Iterator[Any]:
+        """What there is, if it is `least` rows."""
+        if len(self._rows) >= least:
+            columns = zip(*self._rows, strict=True)
+            yield pa.record_batch([pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)], schema=_ARROW)
+            self._rows.clear()
+
+    def _place(self, end: End) -> tuple[int, int, bytes]:
+        """Vertex, slot and key."""
+        if end.vertex is None:
+            errors = HALT if self._job.fail else len(self.graph.vertices)
+            return errors, slot_of(codec.encode(end.payload), self._job.slots), b""
+        vertex = self.graph.vertices[end.vertex]
+        if vertex.kind is Kind.SINK:
+            return vertex.id, slot_at(vertex, end.payload, self._job.slots), b""
+        return vertex.id, 0, self.walk.key_at(vertex, end.payload)
+
+
+def slot_at(sink: Vertex, payload: Any, slots: int) -> Slot:
+    """Where a result of a sink belongs, by its payload alone."""
+    key = payload if sink.key is None else sink.key(payload)
+    return slot_of(codec.encode(key), slots) if sink.balance is None else slot_of_hash(sink.balance(key), slots)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Reads the pieces whose numbers arrive: (source vertex, piece)."""
+
+    job: ReferenceJob
+    pieces: Sequence[tuple[int, Piece]]
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        task = _Task(self.job)
+        for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+            vertex, piece = self.pieces[number]
+            for time, first, records in piece.runs():
+                for position, record in enumerate(records, first):
+                    task.add(task.walk.enter(task.graph.vertices[vertex], meta_of(time, position), record))
+                yield from task.batches(FLUSH)
+        yield from task.batches()
+
+
+@dataclass(frozen=True, slots=True)
+class _Go:
+    """Through the doors of a level; the rows of a key come one after another, in the order of metas."""
+
+    job: ReferenceJob
+    here: frozenset[int]
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        task = _Task(self.job)
+        now: tuple[int, bytes] | None = None
+        for batch in batches:
+            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                to, _, key, meta, depth, payload = row
+                if to not in self.here:
+                    task.pass_on(row)
+                else:
+                    if now != (to, key):
+                        task.walk.state.clear()  # no key is needed twice
+                        now = to, key
+                    task.add(task.walk.follow(task.graph.vertices[to], Meta(meta), depth, codec.decode(payload)))
+                yield from task.batches(FLUSH)
+        yield from task.batches()

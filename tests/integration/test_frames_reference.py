@@ -1,5 +1,6 @@
 """The reference in each partition of keys gives what the reference gives in one process; and it is not the engine's."""
 
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -19,9 +20,9 @@ from flamestream.spark.frames.job_graph import ByValue
 from flamestream.spark.frames.rows import HALT
 from flamestream.testing import graphs
 from flamestream.testing.reference import ERRORS, Results, interpret
+from support.frame_graphs import drawn, runs_of
 from support.frame_jobs import graph_of
 from support.frames import EXAMPLES, Runs, encoded, pieces, sorted_results, spark_session
-from test_frames_batch import drawn, runs_of  # the same graphs
 
 pytestmark = [pytest.mark.spark, pytest.mark.frames]
 SLOTS = 16
@@ -98,8 +99,6 @@ def test_errors_are_items_or_the_end() -> None:
 
 def test_neither_the_engine_nor_the_kernel_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The modules that a task has loaded the reference from take nothing of theirs but the input and the graph."""
-    from pathlib import Path
-
     text = Path(reference_rows.__file__).read_text() + Path(interpret.__code__.co_filename).read_text()
     for theirs in ("flamestream.core", "frames.pipeline", "frames.keyed", "frames.walk", "frames.native", "model.codec", "kernel import"):
         assert theirs not in text

@@ -8,13 +8,15 @@ Keeps: a verdict names its bounds, and what the input was checked against. Does 
 or a source (recorded.py).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Final
 
 import typer
 
 from flamestream.adapters import sinks
+from flamestream.adapters.places import Look
+from flamestream.cli.audit_places import PlaceVerdict, first_of, has_deliveries, in_words, judged, looks_at, with_places
 from flamestream.cli.bootstrap import Begun, begun, history_of
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.committed import LastCommit, Savepoint, cluster_state_of, committed_here
@@ -28,11 +30,11 @@ from flamestream.cli.validation import CheckedJob, checked_job
 from flamestream.model import payload as payloads
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Slot
-from flamestream.model.meta import Meta, floor, time_of_meta
-from flamestream.model.slot import slot_of, slot_of_hash
+from flamestream.model.meta import LEAST, Meta, floor, time_of_meta
+from flamestream.model.slot import slot_of
 from flamestream.model.time import END, START, Time, timestamp_of
 from flamestream.testing.audit import Delivered, Result, Verdict, audit
-from flamestream.testing.reference import ERRORS, Results, Run, State, interpret
+from flamestream.testing.reference import ERRORS, Results, Run, State, interpret, slot_at
 
 NEEDS_ARGUMENTS = True
 _ENDED: Final = {"drained": "the job was drained", "stopped": "the job was stopped", "failed": "the job has failed"}
@@ -80,16 +82,19 @@ class Report:
     complete: bool
     """Whether all of it had to be through."""
     verdict: Verdict
+    """Of what was delivered, in its order."""
+    places: list[PlaceVerdict]
+    """Of what stands where users look: tables, hashes, streams, topics, events."""
     input: list[InputVerdict]
     bounds: Bounds
     kept: bool
-    """Whether the input is whole and the output as the job's guarantee allows it."""
+    """Whether the input is whole, and the output and its places as the job's guarantee allows it."""
     clean: bool
-    """Whether the input is whole and the output byte for byte the reference's."""
+    """Whether the input is whole, and the output and its places byte for byte the reference's."""
     empty: bool
     """Nothing has entered, and nothing was delivered: there was nothing to audit."""
     first_difference: str
-    """In the input, else in the output."""
+    """In the input, else in the output, else at a place."""
 
 
 def command(
@@ -132,8 +137,10 @@ def sentence(report: Report, inputs: str = "records", outputs: str = "results") 
         text += f", {verdict.misplaced} in a wrong slot" if verdict.misplaced else ""
         text += f", {verdict.not_due:,} {outputs} not due yet" if verdict.not_due else ""
     problems = [f"input: {each.source}: {problem}" for each in report.input for problem in each.problems]
-    difference = f"first difference: {verdict.first_difference}" if verdict.first_difference else ""
-    return "\n".join(filter(None, [text, bounds_in_words(report.bounds, outputs), input_in_words(report.input), *problems, difference]))
+    first = verdict.first_difference or first_of(report.places)
+    difference = f"first difference: {first}" if first else ""
+    told = [text, bounds_in_words(report.bounds, outputs), input_in_words(report.input), *in_words(report.places), *problems, difference]
+    return "\n".join(filter(None, told))
 
 
 def bounds_in_words(bounds: Bounds, outputs: str = "results") -> str:
@@ -174,19 +181,34 @@ def audited(checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: str
     `last` was read before this is called: what it says to be delivered is there. `job` and `zookeeper`: in a cluster. `began`: the history
     before it, whose results were not delivered.
     """
-    delivered = {name: [*_read(checked, name, job)] for name in checked.sinks}  # before the journals, which have what they follow from
+    looks = looks_at(checked, job or checked.job.name)  # all sinks before the journals, which have what they follow from
+    known = [name for name in checked.sinks if name not in looks or has_deliveries(checked, name)]
+    delivered = {name: [*_read(checked, name, job)] for name in known}
     recorded = RecordedInput(recorded_sources(checked, job, zookeeper, START if began is None else began.time), checked.sources, last)
     savepoint = recorded.savepoint
     if savepoint is not None and savepoint.manifest.job == (job or checked.job.name):  # restored under its old name: its sinks go on
         delivered = {name: [item for item in items if item.meta >= floor(savepoint.cut)] for name, items in delivered.items()}
-    newest = max((time_of_meta(item.meta) for items in delivered.values() for item in items), default=START)
-    fronts = recorded.read(END if last.completed else max(Time(newest + 1), last.cut))
+    fronts = recorded.read(END if last.completed else _entered(delivered, looks, last.cut))
     cut = savepoint.cut if savepoint is not None else START if began is None else began.time
     runs = sorted((run for front in fronts for run in front.runs if run[0] >= cut), key=lambda run: run[0])
     history = [] if began is None else _history(checked, began)
     results = _results(checked, [*history, *runs], None if savepoint is None else savepoint.state(checked.graph))
     expected = {name: [*_expected(checked, name, items, last, cut)] for name, items in results.items()}
-    return _report(checked, last, audit(expected, delivered), fronts, _beginning(savepoint, began))
+    before = LEAST if savepoint is None else floor(cut)
+    places = [
+        judged(name, look, expected[name], delivered.get(name), ended=bool(last.outcome), before=before) for name, look in looks.items()
+    ]
+    verdict = with_places(audit({name: expected[name] for name in known}, delivered), places)
+    return _report(checked, last, verdict, places, fronts, _beginning(savepoint, began))
+
+
+def _entered(delivered: Mapping[str, Sequence[Delivered]], looks: Mapping[str, Look], cut: Time) -> Time:
+    """Below what everything has entered that is delivered; END if a place does not say up to where it goes."""
+    newest = [look.newest for name, look in looks.items() if name not in delivered]
+    if None in newest:
+        return END
+    metas = [*filter(None, newest), *(item.meta for items in delivered.values() for item in items)]
+    return max(Time(max(map(time_of_meta, metas), default=START) + 1), cut)
 
 
 def _read(checked: CheckedJob, name: str, job: str) -> Iterator[Delivered]:
@@ -224,40 +246,35 @@ def _results(checked: CheckedJob, runs: Sequence[Run], state: State | None) -> R
 
 
 def _expected(checked: CheckedJob, sink: str, items: Iterable[tuple[Meta, Any]], last: LastCommit, cut: Time) -> Iterator[Result]:
-    """From `cut` on, as the sink keeps them. `last` says which are due."""
-    keep = sinks.kept(checked.job.sink(sink)) or _itself
+    """From `cut` on. `last` says which are due."""
     below, begin = floor(END if last.completed else last.cut), floor(cut)
     held = frozenset[bytes]() if last.completed else last.held
     for meta, value in items:
         if meta >= begin:
-            yield Result(meta, keep(value), _slot(checked, sink, value), meta < below and meta not in held)
-
-
-def _itself(value: Any) -> Any:
-    return value
+            yield Result(meta, value, _slot(checked, sink, value), meta < below and meta not in held)
 
 
 def _slot(checked: CheckedJob, sink: str, value: Any) -> Slot:
     """Where an output belongs, by its payload alone."""
     slots = checked.job.spec.workers.slots
     vertex = next((vertex for vertex in checked.graph.sinks if vertex.name == sink), None)
-    if vertex is None or (vertex.key is None and vertex.balance is None):
-        return slot_of(payloads.encode(value), slots)
-    if vertex.balance is not None:
-        return slot_of_hash(vertex.balance(value), slots)
-    assert vertex.key is not None, "one of the two is there"
-    return slot_of(payloads.encode(vertex.key(value)), slots)
+    return slot_of(payloads.encode(value), slots) if vertex is None else slot_at(vertex, value, slots)
 
 
-def _report(checked: CheckedJob, last: LastCommit, verdict: Verdict, fronts: Sequence[FrontInput], begins: str) -> Report:
+def _report(
+    checked: CheckedJob, last: LastCommit, verdict: Verdict, places: list[PlaceVerdict], fronts: Sequence[FrontInput], begins: str
+) -> Report:
     found = [_input_of(name, [front for front in fronts if front.source == name]) for name in checked.sources]
     bounds = Bounds(last.completed, last.epoch, last.cut, len(last.held), last.outcome, begins)
     whole, count = not any(each.problems for each in found), sum(each.records for each in found)
     problems = [f"input of {each.source!r}: {problem}" for each in found for problem in each.problems]
+    found_out: list[Verdict | PlaceVerdict] = [verdict, *places]
     return Report(
-        records=count, complete=last.completed, verdict=verdict, input=found, bounds=bounds, clean=whole and verdict.clean,
-        kept=whole and verdict.keeps(checked.job.spec.guarantee), empty=whole and not (count or verdict.delivered or verdict.expected),
-        first_difference=(problems or [verdict.first_difference])[0],
+        records=count, complete=last.completed, verdict=verdict, places=places, input=found, bounds=bounds,
+        clean=whole and all(each.clean for each in found_out),
+        kept=whole and all(each.keeps(checked.job.spec.guarantee) for each in found_out),
+        empty=whole and not (count or verdict.delivered or verdict.expected or any(place.stands for place in places)),
+        first_difference=(problems or [verdict.first_difference or first_of(places)])[0],
     )  # fmt: skip
 
 

@@ -19,13 +19,12 @@ import pyarrow as pa
 from flamestream.adapters.sources.pieces import Piece
 from flamestream.model import payload_codec as codec
 from flamestream.model.errors import UserError
-from flamestream.model.graph import Graph, Kind, Vertex
-from flamestream.model.ids import Slot
+from flamestream.model.graph import Graph, Kind
 from flamestream.model.meta import Meta, meta_of
-from flamestream.model.slot import slot_of, slot_of_hash
+from flamestream.model.slot import slot_of
 from flamestream.spark.frames.job_graph import JobGraph
 from flamestream.spark.frames.rows import HALT
-from flamestream.testing.reference import End, Walk
+from flamestream.testing.reference import End, Walk, slot_at
 
 STATEFUL: Final = frozenset({Kind.GROUPING, Kind.REDUCE})
 FLUSH: Final = 8192
@@ -119,12 +118,6 @@ class _Task:
         if vertex.kind is Kind.SINK:
             return vertex.id, slot_at(vertex, end.payload, self._job.slots), b""
         return vertex.id, 0, self.walk.key_at(vertex, end.payload)
-
-
-def slot_at(sink: Vertex, payload: Any, slots: int) -> Slot:
-    """Where a result of a sink belongs, by its payload alone."""
-    key = payload if sink.key is None else sink.key(payload)
-    return slot_of(codec.encode(key), slots) if sink.balance is None else slot_of_hash(sink.balance(key), slots)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,10 @@ from typing import Any, Final, Literal, NamedTuple
 from flamestream.model import payload_codec as payloads
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Function, Graph, Kind, Vertex, name_of
+from flamestream.model.ids import Slot
 from flamestream.model.meta import Meta, child, meta_of
 from flamestream.model.payload import ErrorValue
+from flamestream.model.slot import slot_of, slot_of_hash
 from flamestream.model.time import FrontId, Time, front_of
 
 ERRORS: Final = "errors"
@@ -59,6 +61,12 @@ def interpret(
         for name, meta, payload in reached:
             results[name].append((meta, payload))
     return results
+
+
+def slot_at(sink: Vertex, payload: Any, slots: int) -> Slot:
+    """Where a result of a sink belongs, by its payload alone."""
+    key = payload if sink.key is None else sink.key(payload)
+    return slot_of(payloads.encode(key), slots) if sink.balance is None else slot_of_hash(sink.balance(key), slots)
 
 
 class _UserFunctionFailed(Exception):

@@ -22,7 +22,7 @@ from flamestream.adapters import sinks
 from flamestream.adapters.places.sources import Wanted
 from flamestream.adapters.places.standing import Findings
 from flamestream.adapters.sinks.kafka_sink import KafkaSinkSpec
-from flamestream.model.meta import Meta
+from flamestream.model.meta import LEAST, Meta
 
 __all__ = ["Findings", "Look", "Place", "Wanted", "place_of"]
 
@@ -35,8 +35,11 @@ class Look(Protocol):
         """The greatest meta there; None: what stands there does not say."""
         ...
 
-    def compared(self, wanted: Sequence[Wanted]) -> Findings:
-        """It, against these. Raises UserError if it cannot be compared."""
+    def compared(self, wanted: Sequence[Wanted], before: Meta = LEAST) -> Findings:
+        """It, against these. `before`: results of lesser metas may stand there as well, and nobody knows them.
+
+        Raises UserError if it cannot be compared.
+        """
         ...
 
 

@@ -21,6 +21,7 @@ from flamestream.adapters.places.sources import Wanted
 from flamestream.adapters.places.standing import Findings, Line, in_order
 from flamestream.adapters.sinks import events_sink
 from flamestream.adapters.sinks.tail import Cursor, Tail
+from flamestream.model.meta import LEAST, Meta
 
 RETURNS: Final = 16
 """Ids, evenly spread, behind which a client comes back."""
@@ -69,8 +70,9 @@ class GivenEvents:
     given: Sequence[Event]
     newest: None = None
 
-    def compared(self, wanted: Sequence[Wanted]) -> Findings:
+    def compared(self, wanted: Sequence[Wanted], before: Meta = LEAST) -> Findings:
         """All of it, against the reference."""
+        self.findings.earlier = before > LEAST
         return received(self.findings, wanted, self.given)
 
 

@@ -117,7 +117,7 @@ class Topic:
         tag = self.place.tag
         return max((Meta(each.item[6]) for each in self.records if each.item and each.item[0] == tag), default=LEAST)
 
-    def compared(self, wanted: Sequence[Wanted]) -> Findings:
+    def compared(self, wanted: Sequence[Wanted], before: Meta = LEAST) -> Findings:
         """Raises UserError if the reference's results cannot be records."""
         findings = Findings(f"topic {self.place.topic}", len(self.records))
         for number, first in self.starts.items():
@@ -125,7 +125,8 @@ class Topic:
                 findings.unknown.append(f"partition {number} before offset {first}: it has expired or was deleted")
         comparison = _Comparison(findings, self.place, wanted, len(self.starts))
         for record in self.records:
-            comparison.add(record)
+            if not (record.item and record.item[0] == self.place.tag and record.item[6] < before):
+                comparison.add(record)
         comparison.end()
         return findings
 

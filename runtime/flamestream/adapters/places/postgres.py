@@ -23,6 +23,7 @@ from flamestream.adapters.places.standing import Findings, Line, Version, in_any
 from flamestream.adapters.postgres import Connection, Server, ServerAway
 from flamestream.adapters.postgres_tables import Table, find
 from flamestream.model.errors import UserError
+from flamestream.model.meta import LEAST, Meta
 
 PAGE: Final = 2000
 """Rows that are fetched at once."""
@@ -113,10 +114,10 @@ class Rows:
     values: Sequence[Sequence[Any]]
     newest: None = None
 
-    def compared(self, wanted: Sequence[Wanted]) -> Findings:
+    def compared(self, wanted: Sequence[Wanted], before: Meta = LEAST) -> Findings:
         """Raises UserError if the reference's results have not the parts that the manifest names."""
         columns, expected = self.place.expected(self.table, wanted)
-        findings = Findings(f"table {self.table.name} of {self.where}")
+        findings = Findings(f"table {self.table.name} of {self.where}", earlier=before > LEAST)
         if len(columns) < len(self.place.columns):
             findings.unknown.append(f"columns of {BUNDLE}: which results went together is not the reference's to say")
         found = (Row(values, tuple(column.found(value) for column, value in zip(columns, values, strict=True))) for values in self.values)

@@ -23,10 +23,10 @@ flamestream.model.errors.ManifestError: spec.sinks.index.files: Object missing r
 Does not: read the manifest's file (cli/manifest.py), or refuse a sink (it says why one must be refused).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -370,14 +370,14 @@ def read(spec: object, where: str = "sink", job: str = "") -> Iterator[Item]:
             raise UserError(f"{where}: only {kinds} can be read back; what others got is with whom they delivered to")
 
 
-def kept(spec: object) -> Callable[[Any], Any] | None:
-    """What `read` makes of a payload that was delivered; None: the same."""
+def has_history(spec: object) -> bool:
+    """Whether `read` gives what was delivered in the order in which it was, and not only what stands somewhere now."""
     match one_of(spec, _KINDS, "sink"):
-        case KafkaSinkSpec() as kafka:
-            from flamestream.adapters.sinks.kafka_reading import as_kept
-
-            return as_kept(kafka)
-    return None
+        case PostgresSpec(history=history) | RedisSpec(history=history):
+            return history is not None
+        case KafkaSinkSpec():
+            return False
+    return True
 
 
 def _postgres(spec: PostgresSpec, sink: SinkName, job: str, post: Post, reactor: Reactor) -> Consumer:

@@ -9,12 +9,12 @@ Does not: bring back what retention or compaction has removed: the first bundle 
 Memory: all items.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from flamestream.adapters.kafka.clients import Clients
 from flamestream.adapters.kafka.failures import BrokersAway
-from flamestream.adapters.kafka.formats import Decode, decoder_of, encoder_of
+from flamestream.adapters.kafka.formats import Decode, decoder_of
 from flamestream.adapters.kafka.identity import TopicIdentity
 from flamestream.adapters.kafka.reading import bounds_of, read_to
 from flamestream.adapters.sinks import Item
@@ -34,12 +34,6 @@ def read_topic(spec: KafkaSinkSpec, job: str, where: str) -> Iterator[Item]:
         raise UserError(str(error)) from error
     _check_from_the_first(found, f"{where}: topic {spec.topic!r}")
     return iter(found)
-
-
-def as_kept(spec: KafkaSinkSpec) -> Callable[[Any], Any]:
-    """What reading makes of a payload."""
-    encode, decode = encoder_of(spec.value), decoder_of(spec.value)
-    return lambda payload: None if payload is None else decode(encode(payload))
 
 
 def _items(spec: KafkaSinkSpec, tag: bytes, clients: Clients, where: str) -> Iterator[Item]:

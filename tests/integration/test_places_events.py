@@ -14,11 +14,10 @@ from flamestream.adapters.places.events import Event, parsed, received
 from flamestream.adapters.places.standing import Findings
 from flamestream.adapters.sinks import events_sink
 from flamestream.adapters.sinks.tail import Cursor
-from flamestream.testing.consumer_contract import Worker, fence
 from flamestream.testing.port_driver import PortDriver
 from support.events import EventSource
 from support.ports import free_port
-from support.standing import SLOTS, Outside, differs, results
+from support.standing import Outside, differs, results
 
 Recorded = list[Event]
 SLOT_OF = {item.payload.word: item.slot for item in results()}
@@ -121,9 +120,6 @@ def test_a_mistake_in_the_text_of_events_is_seen(driver: PortDriver, tmp_path: P
 def test_ids_that_do_not_go_on_where_they_were_are_seen(driver: PortDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each event comes once to who stays, and a client that comes back misses some."""
     place = Counts(tmp_path)
-    worker = Worker(place, "w0", driver)
-    worker.open(fence(1), *range(SLOTS))
-    worker.consumer.close()
     place.deliver(driver)
     right = Cursor.__str__
 

@@ -269,6 +269,4 @@ def test_a_mistake_in_how_keys_and_partitions_are_made_is_seen(broker: Broker, d
     monkeypatch.setattr(kafka_items, "_key_of", lambda key, where: lambda payload: payload.word.upper())
     topic = Counts(broker)
     topic.deliver(driver)
-    counts = topic.compared().counts
-    assert counts["changed"] == len(results())
-    assert counts["misplaced"] > 0
+    assert topic.compared().counts == {"changed": len(results())}

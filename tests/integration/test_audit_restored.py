@@ -30,14 +30,14 @@ words.group(window=3, key=lambda line: line.split()[0]).sink("windows")
 SAVEPOINT = "before-0123abcd"
 
 
-def job_in(folder: Path, source: Path) -> CliJob:
+def job_in(folder: Path, source: Path, journal: str) -> CliJob:
     """Its own application, store, journal and sinks; the source is everybody's."""
     folder.mkdir()
     (folder / f"words_of_{folder.name}.py").write_text(APPLICATION)
     spec: dict[str, Any] = {
         "sources": {"lines": {"files": {"path": str(source), "records": "lines", "follow": True}}},
         "sinks": {name: {"files": {"path": name, "fsync": False}} for name in ("seen", "windows")},
-        "journal": {"folder": "journal", "fsync": False, "keep": True},
+        "journal": {"folder": journal, "keep": True},
     }
     job = CliJob(folder, folder / f"words_of_{folder.name}.py", spec, spark=False)
     job.manifest.write_text(job.manifest.read_text().replace(f'"name": "{NAME}"', f'"name": "{folder.name}"'))
@@ -90,9 +90,10 @@ def jobs(tmp_path: Path) -> Iterator[list[CliJob]]:
 def test_a_restored_job_is_audited_from_the_state_of_its_savepoint_on(tmp_path: Path, jobs: list[CliJob]) -> None:
     (source := tmp_path / "in").mkdir()
     lines(source / "log", 0, 50)
-    first, second = job_in(tmp_path / "first", source), job_in(tmp_path / "second", source)
+    first, second = job_in(tmp_path / "first", source, "zookeeper://"), job_in(tmp_path / "second", source, "journal")
     jobs += [first, second]
     run_until(first, 50)
+    assert (told := first.audit())["clean"] and told["records"] == 50, "its journal is in the ZooKeeper of the run folder"
     store = LocalStore(first.path / "snapshots")
     record = committed(first).record
     assert record is not None

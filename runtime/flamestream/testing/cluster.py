@@ -17,7 +17,7 @@ from flamestream.testing.control import ControlLink, break_random, silence_rando
 from flamestream.testing.coordinator_node import CoordinatorNode
 from flamestream.testing.faults import Fault, Moment
 from flamestream.testing.outside import Outside
-from flamestream.testing.process import Process
+from flamestream.testing.process import CLOCKS_BEGIN, Process
 from flamestream.testing.settings import MS, Plan, edited_coordinator
 from flamestream.testing.worker_node import WorkerNode
 from flamestream.testing.world import World
@@ -82,6 +82,8 @@ class Cluster:
         if Fault.CLOCK_SKEW in self.world.faults.rates:
             self.world.hits(Fault.CLOCK_SKEW)
             node.skew = self.world.between(-20 * MS, 20 * MS)
+        if self.world.hits(Fault.CLOCK_UNSET):
+            node.skew = -2 * CLOCKS_BEGIN
         self._connect(node)
 
     def _plain_worker(self, me: WorkerId, ended: Callable[[WorkerNode], None]) -> WorkerNode:

@@ -45,6 +45,7 @@ class Fault(enum.Enum):
     CLOCK_JUMP = "a worker's clock jumps"
     CLOCK_SKEW = "workers' clocks differ"
     CLOCK_SET = "the clock of a worker or coordinator is set, hours forward or back"
+    CLOCK_UNSET = "a worker's clock stands where clocks begin"
     JOURNAL_SLOW = "a journal takes long"
     JOURNAL_ANSWER_LOST = "a journal does what it is asked for, and the answer is lost"
     JOURNAL_DAMAGE = "an entry of a journal changes"
@@ -97,7 +98,7 @@ _RATE: Mapping[Fault, float] = {
     Fault.STORE_DELETE_LATE: 0.5, Fault.STORE_DELETE_FAILED: 0.5, Fault.RECORD_STALE: 0.3, Fault.JOURNAL_ANSWER_LOST: 0.1,
     Fault.RECORD_UNKNOWN: 0.15, Fault.RECORD_AWAY: 0.15, Fault.CONSUMER_SLOW: 0.15, Fault.CONSUMER_CRASH: 0.1,
     Fault.CONSUMER_DUPLICATE: 0.15, Fault.SOURCE_REREAD_SLOW: 0.2, Fault.CLOCK_SKEW: 1.0,
-    Fault.CONTROL_DELAY: 0.7, Fault.WORKER_STALL_IN_STEP: 0.01, Fault.COORDINATOR_STALL_IN_STEP: 0.05,
+    Fault.CLOCK_UNSET: 1.0, Fault.CONTROL_DELAY: 0.7, Fault.WORKER_STALL_IN_STEP: 0.01, Fault.COORDINATOR_STALL_IN_STEP: 0.05,
 }  # fmt: skip
 """The greatest rate a seed draws for an inline fault."""
 

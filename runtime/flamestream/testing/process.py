@@ -73,7 +73,7 @@ class Process(ABC):
     @property
     def clock(self) -> Timestamp:
         """What it believes the time to be."""
-        return Timestamp(CLOCKS_BEGIN + self.world.now + self.skew)
+        return Timestamp(max(1, CLOCKS_BEGIN + self.world.now + self.skew))
 
     @property
     def instant(self) -> Instant:

@@ -1,5 +1,6 @@
 """Variants of what makes a decision final: the job record, the manifest, journals, the order of a recovery."""
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -18,7 +19,7 @@ from flamestream.testing.faults import Fault, FaultPlan, Moment
 from flamestream.testing.journals import Journals, Log
 from flamestream.testing.records import Records
 from flamestream.testing.settings import Plan
-from sim.variants.variant import BrokenVariant, directed, patch, several_sources
+from sim.variants.variant import BrokenVariant, directed, patch, several_sources, spaced
 
 TWO_COORDINATORS = directed(
     Fault.SECOND_COORDINATOR, Fault.COORDINATOR_PAUSE, Fault.WORKER_CRASH, Fault.STORE_SLOW, times=8, spacing=2_000,
@@ -36,6 +37,18 @@ DISAGREEING_CLOCKS = directed(
 """Journalled fronts on workers whose clocks are far apart, and no epoch that would cover what was released."""
 SLOW_SEALS = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, Fault.JOURNAL_SLOW, rate=0.5, times=5, spacing=2_000, journalled=True)
 LATE_APPENDS = directed(Fault.LINK_BREAK, Fault.JOURNAL_FULL, Fault.JOURNAL_SLOW, rate=0.5, times=4, spacing=2_000, journalled=True)
+
+
+def timed_ahead(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
+    """Clocks stand, timed fronts run, journalled ones are idle and begin when a worker is lost: only what was released tells them where."""
+    alone = directed(
+        Fault.CLOCK_UNSET, rate=1.0, times=0, spacing=1_000, coordinator={"interval_us": 1_000_000, "workers": 3, "grace_us": 1_000},
+        plan={"workers": 3, "standbys": 0},
+    )  # fmt: skip
+    plan, faults = alone(rng, drawn, chosen)
+    begin = drawn.heal_at - rng.randrange(20_000, 50_000)
+    faults.moments = [Moment(begin - rng.randrange(6_000), Fault.WORKER_CRASH)]
+    return replace(plan, sites=[site if site.timed else spaced(site, begin, 0, 1) for site in plan.sites]), faults
 
 
 def forgotten_drain(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
@@ -100,6 +113,12 @@ def _bound_of_one(self: Recovery) -> Any:
     return max(cut, time_of_meta(Meta(self._opened[first].t_last)), self._sealed[first].last)
 
 
+def _bound_without_t_last(self: Recovery) -> Any:
+    """What consumers were given counts for nothing."""
+    cut = self._manifest.cut if self._manifest else START
+    return max([cut, *(answer.last for answer in self._sealed.values())])
+
+
 def _one_is_enough(self: Recovery) -> bool:
     return bool(self._sealed) and not self.__dict__.setdefault("_said", False) and not self.__dict__.update(_said=True)
 
@@ -143,6 +162,12 @@ VARIANTS = [
     ),
     BrokenVariant("files deleted by listing", patch(CoordinatorNode, carry_out=_delete_by_listing), INTERRUPTED_COMMITS, seeds=300),
     BrokenVariant("objects deleted before the commit", patch(Epochs, _write_if_complete=_deleted_too_early), INTERRUPTED_COMMITS),
+    BrokenVariant(
+        "the bound without what consumers have",
+        patch(Recovery, _bound=_bound_without_t_last),
+        timed_ahead,
+        several_sources,
+    ),
     BrokenVariant(
         "bound taken over some slots only", patch(Recovery, _bound=_bound_of_one), DISAGREEING_CLOCKS, several_sources, seeds=400
     ),

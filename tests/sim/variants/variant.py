@@ -117,7 +117,7 @@ def directed(
         moments = [Moment(rng.randrange(start, drawn.heal_at), fault) for fault in faults for _ in range(times)]
         chosen.rates, chosen.late_words = dict.fromkeys(faults, rate), frozenset(late)
         chosen.moments = sorted(moments, key=lambda moment: moment.at)
-        sites = drawn.sites if spacing is None else [_spaced(site, start, spacing, clump) for site in drawn.sites]
+        sites = drawn.sites if spacing is None else [spaced(site, start, spacing, clump) for site in drawn.sites]
         fronts = drawn.worker.fronts
         if journalled:
             sites = [replace(site, timed=False, run_length=1) for site in sites]
@@ -138,7 +138,7 @@ def several_sources(rng: Random) -> SimJob:
     return next(job for job in iter(lambda: twice_across(rng), None) if job.sources > 1)
 
 
-def _spaced(site: SourceSite, start: int, spacing: int, clump: int) -> SourceSite:
+def spaced(site: SourceSite, start: int, spacing: int, clump: int) -> SourceSite:
     """Its records, so many at a time, one after the other."""
     spaced = {
         partition: [replace(record, available=start + number // clump * spacing) for number, record in enumerate(records)]

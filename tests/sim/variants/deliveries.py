@@ -130,6 +130,7 @@ TAKEOVERS = directed(
 LATE_REPLAYS = directed(
     Fault.CONTROL_DELAY, Fault.WORKER_CRASH, rate=0.5, late=["Replay"], coordinator={"interval_us": 5_000}, plan={"standbys": 1}
 )  # fmt: skip
+SURVIVORS = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, spacing=1_000, coordinator={"interval_us": 5_000}, plan={"standbys": 1})
 OUTSIDE_CHANGES = directed(Fault.FUNCTION_CHANGE, Fault.WORKER_CRASH, spacing=2_000, coordinator={"interval_us": 100_000})
 TWO_PHASES = "exactly-once-2pc"
 ZOMBIES = directed(
@@ -146,7 +147,7 @@ VARIANTS = [
     ),
     BrokenVariant("t_last per worker", patch(Delivery, opened=_one_t_last), TAKEOVERS),
     BrokenVariant("no fencing at the consumer", patch(ConsumerSite, refuses=lambda self, fence, slot: False), ZOMBIES),
-    BrokenVariant("a survivor opens only the slots that are new to it", patch(Rejoin, begin=_opens_new_slots_only), TAKEOVERS),
+    BrokenVariant("a survivor opens only the slots that are new to it", patch(Rejoin, begin=_opens_new_slots_only), SURVIVORS),
     BrokenVariant("a replay is not compared with what was delivered", patch(Delivery, opened=_not_compared), OUTSIDE_CHANGES, drifting),
     BrokenVariant(
         "the manifest's t_last is not compared with the consumers'",

@@ -25,6 +25,11 @@ TWO_COORDINATORS = directed(
     Fault.SECOND_COORDINATOR, Fault.COORDINATOR_PAUSE, Fault.WORKER_CRASH, Fault.STORE_SLOW, times=8, spacing=2_000,
     coordinator={"interval_us": 3_000, "discovery_us": 2_000, "grace_us": 1_000}, plan={"standbys": 1},
 )  # fmt: skip
+PARTED_IN_COMMIT = directed(
+    Fault.SPLIT_BRAIN, Fault.STORE_SLOW, rate=0.6, times=12, spacing=2_000, plan={"workers": 4},
+    coordinator={"interval_us": 2_000, "discovery_us": 1_000, "settle_us": 500, "grace_us": 60_000, "heartbeat_us": 100_000},
+)  # fmt: skip
+"""The cluster parts while a manifest is being written, and the other half recovers the job meanwhile."""
 INTERRUPTED_COMMITS = directed(
     Fault.COORDINATOR_PAUSE_AT_WRITE, Fault.SECOND_COORDINATOR, Fault.STORE_LATE_WRITE, rate=0.4, times=20, spacing=2_000,
     coordinator={"interval_us": 3_000, "discovery_us": 2_000},
@@ -154,7 +159,7 @@ VARIANTS = [
     BrokenVariant(
         "a job record that somebody else has written is written over", patch(RecordKeeper, _seen=_written_over), TWO_COORDINATORS
     ),
-    BrokenVariant("attempt and commit pointer as two records", patch(Records, _write=_two_records), TWO_COORDINATORS, seeds=400),
+    BrokenVariant("attempt and commit pointer as two records", patch(Records, _write=_two_records), PARTED_IN_COMMIT),
     BrokenVariant(
         "reused epoch number",
         patch(Epochs, _next_epoch_number=lambda self, record: Epoch(record.committed + 1)),

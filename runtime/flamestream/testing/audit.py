@@ -1,8 +1,9 @@
 """The audit: did every result that had to be there arrive once, in its slot and in order?
 
 `audit` compares what the sinks were given with what the reference interpreter gives for the recorded input, item by item, by meta and
-canonical bytes. `classify` says which guarantee of the formal model a history keeps: definition 6 (exactly once: some run over the input
-gives this output), 7 (at most once: some run over a part of the input does), 8 (at least once: some run over the input with repeats).
+payload: by values with their types, and not by an encoding, whose mistakes would be on both sides. `classify` says which guarantee of the
+formal model a history keeps: definition 6 (exactly once: some run over the input gives this output), 7 (at most once: some run over a part
+of the input does), 8 (at least once: some run over the input with repeats).
 
 What a slot lacks before its own last item is lost. What it lacks behind that is lost if it is `due`, and else not due yet: who audits
 says which results had to be there, so that a slot which is silent for ever is lost output and not output under way.
@@ -20,12 +21,13 @@ Source: "Delivery, consistency and determinism" (the delivery paper), definition
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final, Literal, NamedTuple
 
 from flamestream.model import payload as payloads
+from flamestream.model.exact import exact
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import LEAST, Meta, meta_of, time_of_meta
@@ -99,13 +101,14 @@ class _Identity(NamedTuple):
 
     meta: Meta
     sink: str
-    payload: bytes
+    payload: Hashable
+    """Its exact form."""
 
 
 def audit(expected: Expected, delivered: History) -> Verdict:
     """Compare the outputs of all sinks."""
-    results = {_Identity(each.meta, sink, payloads.encode(each.payload)): each for sink, given in expected.items() for each in given}
-    items = [(_Identity(item.meta, sink, payloads.encode(item.payload)), item) for sink, given in delivered.items() for item in given]
+    results = {_Identity(each.meta, sink, exact(each.payload)): each for sink, given in expected.items() for each in given}
+    items = [(_Identity(item.meta, sink, exact(item.payload)), item) for sink, given in delivered.items() for item in given]
     got = Counter(identity for identity, _ in items)
     newest = _newest(results, got)
     absent = [identity for identity in results if identity not in got]
@@ -114,10 +117,13 @@ def audit(expected: Expected, delivered: History) -> Verdict:
     misplaced = [i for i, item in items if i in results and results[i].slot not in (None, item.slot)]
     late = [i for sink in delivered for i in _behind(sink, delivered[sink])]
     told = {"lost": lost, "doubled": doubled, "foreign": foreign, "misplaced": misplaced, "reordered": late}
-    first = min(((i, what) for what, found in told.items() for i in found), default=None)
+    first = min(
+        ((i, what) for what, found in told.items() for i in found), key=lambda each: (each[0].meta, each[0].sink, each[1]), default=None
+    )
     return Verdict(
         expected=len(results), delivered=len(items), lost=len(lost), not_due=len(absent) - len(lost), doubled=doubled.total(),
-        foreign=len(foreign), misplaced=len(misplaced), reordered=len(late), first_difference=_told(*first) if first else "",
+        foreign=len(foreign), misplaced=len(misplaced), reordered=len(late),
+        first_difference=_told(*first, results, items) if first else "",
     )  # fmt: skip
 
 
@@ -134,9 +140,9 @@ def _newest(results: Mapping[_Identity, Result], got: Iterable[_Identity]) -> di
 def _behind(sink: str, items: Iterable[Delivered]) -> Iterator[_Identity]:
     """Items that came after a later one of their slot. An exact repeat is doubled, not late."""
     newest: dict[Slot, tuple[SequenceNumber, Meta]] = defaultdict(lambda: (SequenceNumber(0), LEAST))
-    seen: set[tuple[Slot, Meta, bytes]] = set()
+    seen: set[tuple[Slot, Meta, Hashable]] = set()
     for item in items:
-        data = payloads.encode(item.payload)
+        data = exact(item.payload)
         if (item.slot, item.meta, data) in seen:
             continue
         seen.add((item.slot, item.meta, data))
@@ -146,8 +152,9 @@ def _behind(sink: str, items: Iterable[Delivered]) -> Iterator[_Identity]:
         newest[item.slot] = (max(sequence, item.sequence), max(meta, item.meta))
 
 
-def _told(identity: _Identity, what: str) -> str:
-    value = repr(payloads.decode(identity.payload))
+def _told(identity: _Identity, what: str, results: Mapping[_Identity, Result], items: Iterable[tuple[_Identity, Delivered]]) -> str:
+    result = results.get(identity)
+    value = repr(next(item.payload for each, item in items if each == identity) if result is None else result.payload)
     short = value if len(value) <= 200 else f"{value[:200]}..."
     return f"{what} in sink {identity.sink!r}: {short} at time {time_of_meta(identity.meta)} (meta {identity.meta.hex()})"
 
@@ -184,7 +191,7 @@ def _gives(graph: Graph, runs: Sequence[Run], history: History) -> bool:
     """Whether the reference's outputs for `runs` are the history's, as payloads: dropped and repeated records shift metas."""
     outputs = interpret(graph, runs)
     return all(
-        Counter(payloads.encode(value) for _, value in outputs[sink]) == Counter(payloads.encode(item.payload) for item in items)
+        Counter(exact(value) for _, value in outputs[sink]) == Counter(exact(item.payload) for item in items)
         for sink, items in history.items()
     )
 

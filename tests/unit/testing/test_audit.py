@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from flamestream.model import payload, payload_codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import meta_of
@@ -54,6 +55,15 @@ def test_a_bundle_with_an_older_sequence_number_is_reordered() -> None:
 def test_equal_values_of_different_types_are_a_difference() -> None:
     verdict = audit({"out": [Result(meta_of(ONE, 0), 1)]}, {"out": [Delivered(meta_of(ONE, 0), Slot(0), SequenceNumber(1), True)]})
     assert (verdict.lost, verdict.foreign) == (1, 1)
+
+
+def test_an_encoding_that_forgets_is_on_neither_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    for codec in (payload, payload_codec):
+        monkeypatch.setattr(codec, "encode", lambda value: b"")
+    items = [Delivered(meta_of(ONE, 0), Slot(0), SequenceNumber(1), "a")]
+    verdict = audit({"out": [Result(meta_of(ONE, 0), "b")]}, {"out": items})
+    assert (verdict.lost, verdict.foreign) == (1, 1)
+    assert "'b'" in verdict.first_difference or "'a'" in verdict.first_difference
 
 
 def test_a_sink_without_any_output_is_lost_output() -> None:

@@ -82,22 +82,6 @@ def form(value: Any) -> Hashable:
     return type(value).__name__, repr(value)
 
 
-def exact(payload: Any) -> Hashable:
-    """Of a payload: equal if the payloads are, with the same types all the way down. Their encoding is not asked."""
-    kind = type(payload).__qualname__
-    if payload is None or isinstance(payload, str | bytes | bool | int):
-        return kind, payload
-    if isinstance(payload, float):
-        return kind, "nan" if math.isnan(payload) else payload, math.copysign(1.0, payload)
-    if isinstance(payload, Map):
-        return kind, tuple((exact(key), exact(value)) for key, value in payload.items())
-    if isinstance(payload, msgspec.Struct):
-        return kind, tuple(exact(getattr(payload, name)) for name in payload.__struct_fields__)
-    if is_dataclass(payload):
-        return kind, tuple(exact(getattr(payload, field.name)) for field in fields(payload))
-    return kind, tuple(exact(part) for part in payload)
-
-
 def form_of_text(data: bytes | str) -> Hashable:
     """Of what stands somewhere as text: of the JSON that it is, else the text itself."""
     try:

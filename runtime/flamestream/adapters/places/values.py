@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from flamestream.adapters.kafka.avro import Avro, Registry
-from flamestream.adapters.places.plain import BASE64, Words, exact, form, plain
+from flamestream.adapters.places.plain import BASE64, Words, form, plain
 from flamestream.model import payload_codec
 from flamestream.model.errors import Corrupt, UserError
+from flamestream.model.exact import exact
 
 Agrees = Callable[[bytes, Any], bool]
 """Whether a record's value is this payload."""

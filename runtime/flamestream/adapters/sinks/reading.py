@@ -38,7 +38,7 @@ def read_all(folder: Path) -> Iterator[Delivered]:
 def read_items(folder: Path, of: tuple[str, str] | None = None) -> Iterator[Item]:
     """All items in the total order. Holds two numbers a bundle, and some records. Raises UserError if they are not `of` a job and sink."""
     if of is not None:
-        check_owner(str(folder), of, _owner(folder))
+        check_owner(str(folder), of, owner_of(folder))
     logs: list[str] = []
     where: dict[Slot, array[int]] = {}
     for name, record in _records(folder):
@@ -92,7 +92,8 @@ def check_owner(place: str, of: tuple[str, str], found: tuple[str, str]) -> None
         )
 
 
-def _owner(folder: Path) -> tuple[str, str]:
+def owner_of(folder: Path) -> tuple[str, str]:
+    """Of which job and sink the output is that a folder holds. Raises Corrupt if it is not the folder of a files sink."""
     try:
         found = FencedFolder(folder).owner()
     except FileNotFoundError:

@@ -64,6 +64,11 @@ class Records:
     record: JobRecord
     version: int
 
+    def read(self) -> JobRecord | None:
+        """As it stands now."""
+        found = self.records.read()
+        return None if found is None else found[0]
+
     def write(self, record: JobRecord) -> None:
         """Compare-and-set. Raises AlreadyRunning if somebody else has written."""
         version = self.records.compare_and_set(record, self.version)

@@ -24,11 +24,7 @@ EPOCH = 1
 
 def bootstrap(spark: Any, job: FrameJob, committed: Committed, history: Sequence[Input], fronts: int) -> int:
     """Commit the state behind `history`; how many rows of state it is. Raises UserError if the job has state, or an item fails."""
-    if committed.record.committed:
-        raise UserError(
-            f"job {job.name!r} has epoch {committed.record.committed} already: only a job that never ran can begin with a history. "
-            "Give it another name and store, or remove its run folder, store and sinks"
-        )
+    refuse_state(job.name, committed)
     pieces = pieces_of(spark, history)
     partitions = partitions_for(spark, job.slots, len(pieces))
     rows = results_of(spark, job.meaning(keep_state=True), pieces, partitions=partitions)
@@ -41,6 +37,15 @@ def bootstrap(spark: Any, job: FrameJob, committed: Committed, history: Sequence
     cut = end_of(history)
     committed.commit(EPOCH, cut, [FrontPosition(FrontId(front), last_below(cut, FrontId(front)), {}) for front in range(fronts)], lines, {})
     return sum(segment.rows for segment in committed.place.segments)
+
+
+def refuse_state(job: str, committed: Committed) -> None:
+    """Raises UserError if something was committed before."""
+    if committed.record.committed:
+        raise UserError(
+            f"job {job!r} has epoch {committed.record.committed} already: only a job that never ran can begin with a history. "
+            f"`flamestream reset` makes it one that never ran; it says before what goes"
+        )
 
 
 def end_of(history: Sequence[Input]) -> Time:

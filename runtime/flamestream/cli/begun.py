@@ -1,0 +1,68 @@
+"""What a job began with, if not with nothing: the history that `bootstrap` made its first epoch of, written down for audits.
+
+The note is written before the commit, so that no bootstrapped job is without it; one whose bootstrap did not commit after all is removed by
+the next start, which knows the job record.
+
+Keeps: a note counts only if the record's first epoch is the bootstrap's. Does not: read the history's rows (adapters/sources/history.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from flamestream.adapters import sources
+from flamestream.adapters.sources.history import standing_in
+from flamestream.adapters.sources.recorded import RecordedSource
+from flamestream.cli.run_folder import RunFolder
+from flamestream.cli.settings_of import fronts_of
+from flamestream.cli.validation import CheckedJob
+from flamestream.core.job_record import JobRecord
+from flamestream.model.errors import UserError
+from flamestream.model.time import Time
+
+MARK: Final = "bootstrap.json"
+"""In the run folder of a job that has begun so."""
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """What a job began with."""
+
+    paths: dict[str, str]
+    """Source -> Parquet that stood in for it."""
+    cut: int
+    """Behind the history."""
+
+    @property
+    def time(self) -> Time:
+        return Time(self.cut)
+
+
+def begun(folder: RunFolder) -> Begun | None:
+    """How the job of a run folder began; None if with nothing. Raises UserError if an older release wrote it down."""
+    mark = folder.path / MARK
+    if not mark.exists():
+        return None
+    try:
+        return msgspec.json.decode(mark.read_bytes(), type=Begun)
+    except msgspec.ValidationError:
+        raise UserError(f"{folder.path}: this job began with a history that was not written down, so an audit cannot see it") from None
+
+
+def history_of(checked: CheckedJob, paths: Mapping[str, str]) -> list[RecordedSource]:
+    """The history's sources, in the place of the fronts that they stand in for."""
+    found, fronts = [], fronts_of(checked)
+    for front in fronts:
+        if front.source in paths and sources.share_of(fronts, front.front) == 0:  # one reads it, however many read the stream
+            spec = standing_in(paths[front.source], checked.job.source(front.source))
+            traits = sources.describe(spec, front.source)
+            saved = replace(front, timed=True, run_length=traits.run_length, replayable=True)
+            found.append(RecordedSource(checked.job.name, saved, spec))
+    return found
+
+
+def settle(folder: RunFolder, record: JobRecord | None) -> None:
+    """Before a start: remove the note of a bootstrap that did not commit. `record` is the job's, as it stands in the cluster state."""
+    if record is None or not record.committed:
+        (folder.path / MARK).unlink(missing_ok=True)

@@ -4,14 +4,19 @@ Does not: know any command.
 """
 
 import sys
+import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, Final, NoReturn
 
 import typer
+from typer import rich_utils
 
 from flamestream.cli.exit_codes import ExitCode, code_of
-from flamestream.cli.output import say_error
-from flamestream.model.errors import FlameStreamError
+from flamestream.cli.output import as_json, say_error
+from flamestream.model.errors import Bug, FlameStreamError
+
+_WRONG_LINE: Final[Any] = typer.BadParameter.__base__
+"""What typer raises for every wrong command line; it has no other public name."""
 
 
 def command_line(name: str, description: str) -> typer.Typer:
@@ -31,10 +36,19 @@ def run(app: typer.Typer, arguments: Sequence[str] | None) -> NoReturn:
     """Carry out `arguments` (None: the process's own). Leaves with one of `ExitCode`."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(given)
+        sys.exit(app(given, standalone_mode=False) or ExitCode.OK)
+    except _WRONG_LINE as error:
+        rich_utils.rich_format_error(error)
+        if "--json" in given:
+            as_json({"error": {"category": "user", "message": error.format_message()}})
+        sys.exit(ExitCode.USAGE)
     except FlameStreamError as error:
         say_error(error, json="--json" in given)
         sys.exit(code_of(error))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         sys.exit(128 + 2)
-    sys.exit(ExitCode.OK)
+    except Exception as error:  # noqa: BLE001  # the last boundary: whatever it is, it is ours to explain
+        traceback.print_exc()
+        message = f"{type(error).__name__}: {error}"
+        say_error(Bug(f"{message}: this is a bug of FlameStream, please report it with what is above"), json="--json" in given)
+        sys.exit(ExitCode.BUG)

@@ -9,6 +9,7 @@ from flamestream.cli.drawing import described, mermaid, text
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.validate import ManifestFile
 from flamestream.cli.validation import checked
+from flamestream.model.errors import ManifestError
 
 NEEDS_ARGUMENTS = True
 
@@ -21,13 +22,17 @@ class Format(enum.StrEnum):
 
 
 def command(
-    manifest: ManifestFile, draw: Annotated[Format, typer.Option("--format", "-f", help="How to draw.")] = Format.TEXT, json: Json = False
+    manifest: ManifestFile,
+    draw: Annotated[Format | None, typer.Option("--format", "-f", help="How to draw. Default: text.", show_default=False)] = None,
+    json: Json = False,
 ) -> None:
     """Draw a job's graph.
 
     Example: [bold]flamestream plan job.yaml --format mermaid[/bold]. In text, >> marks results that go to the worker of their key.
     """
     graph = checked(manifest).graph
+    if json and draw is not None:
+        raise ManifestError("--format is of a drawing, and --json describes the graph: leave one of them out")
     if json:
         as_json(described(graph))
     else:

@@ -13,6 +13,7 @@ from flamestream.cli.progress import ProgressLine
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.validate import ManifestFile
 from flamestream.cli.validation import CheckedJob, checked
+from flamestream.model.errors import ManifestError
 
 NEEDS_ARGUMENTS = True
 RunFolderOption = Annotated[Path | None, typer.Option("--run-folder", help="Default: ./.flamestream/JOB", show_default=False)]
@@ -38,15 +39,25 @@ def command(
     """
     job = checked(manifest, debug=debug)
     folder = RunFolder.of(job.job.name, run_folder)
+    if runner is None:
+        runner = "micro-batch" if job.job.spec.guarantee == "micro-batch" else "streaming"
+    if runner != "streaming":
+        _refuse(runner, {"--drain": drain, "--no-spark": no_spark})
     if runner == "batch":
         from flamestream.cli import batch  # lazily: PySpark takes a while to import
 
         raise typer.Exit(batch.run(job, folder, json=json))
-    if runner == "micro-batch" or (runner is None and job.job.spec.guarantee == "micro-batch"):
+    if runner == "micro-batch":
         from flamestream.cli import microbatch  # lazily: the same
 
         raise typer.Exit(microbatch.run(job, folder, json=json))
     raise typer.Exit(run(job, folder, drain=drain, spark=not no_spark, json=json))
+
+
+def _refuse(runner: str, options: dict[str, bool]) -> None:
+    """What a runner does not look at."""
+    for option in (name for name, given in options.items() if given):
+        raise ManifestError(f"{option} is of the streaming runner, and this is {runner}: leave it out, or choose --runner streaming")
 
 
 def run(job: CheckedJob, folder: RunFolder, *, drain: bool = False, spark: bool = True, json: bool = False) -> ExitCode:

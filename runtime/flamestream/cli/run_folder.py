@@ -117,6 +117,8 @@ def find(where: Path, chosen: Path | None) -> tuple[Job, RunFolder]:
     if not where.is_dir():
         job = read(where)
         return job, RunFolder.of(job.name, chosen)
+    if chosen is not None and chosen.absolute() != where.absolute():
+        raise ManifestError(f"{where} is a run folder already: leave --run-folder out, or give the manifest")
     folder = RunFolder(where.absolute())
     info = folder.info()
     if info is None:

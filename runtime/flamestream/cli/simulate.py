@@ -30,11 +30,13 @@ def command(
 
     if guarantee not in GUARANTEES:
         raise ManifestError(f"--guarantee {guarantee!r}: what is simulated is {', '.join(GUARANTEES)}")
+    if trace and json:
+        raise ManifestError("--trace is for people, a line an event: leave --json out, or --trace")
     outcomes: dict[str, int] = {}
     events, started = 0, time.monotonic()
     for each in _chosen(seed, seeds):
         try:
-            result = simulate(each, trace=trace, show=say if trace and not json else None, adjust=promising(guarantee))
+            result = simulate(each, trace=trace, show=say if trace else None, adjust=promising(guarantee))
         except SimulationFailure as failure:
             _failed(each, failure, json)
         outcomes[result.outcome] = outcomes.get(result.outcome, 0) + 1

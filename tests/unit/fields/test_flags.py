@@ -1,0 +1,215 @@
+"""Every argument and option of every command of `flamestream` has an effect, or is refused; and every command answers as JSON."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flamestream.cli import bootstrap, drill
+from flamestream.cli.exit_codes import ExitCode
+from flamestream.cli.main import app, main
+from flamestream.model.errors import Bug
+from support.cli_job import ENVIRONMENT
+from support.command_lines import Said, StandInLauncher, Terminal, without
+from support.fields import parameters
+
+APPLICATION = """\
+import flamestream as fs
+
+graph = fs.Graph("upper")
+graph.source("lines").map(str.upper).sink("shouts")
+"""
+SPEC = """\
+  sources: {lines: {files: {path: lines.txt, records: lines}}}
+  sinks: {shouts: {files: {path: out, fsync: false}}}
+  workers: {replicas: 1, slots: 4}
+  checkpoint: {interval: 20ms, store: snapshots}
+"""
+HEAD = "apiVersion: flamestream.dev/v1alpha1\nkind: FlameStreamJob\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A command, and what is added to it; `sees` says where the difference is: out, calls, code or a file that appears."""
+
+    parameter: str
+    before: str
+    after: str
+    sees: str = "out"
+    refused: str = ""
+
+    def __str__(self) -> str:
+        return self.after
+
+
+LINES = [
+    Line("run MANIFEST", "run job.yaml", "run other.yaml", "calls"),
+    Line("run --drain", "run job.yaml", "run job.yaml --drain", "calls"),
+    Line("run --drain", "", "run job.yaml --drain --runner batch", refused="--drain is of the streaming runner, and this is batch"),
+    Line("run --drain", "", "run micro.yaml --drain", refused="--drain is of the streaming runner, and this is micro-batch"),
+    Line("run --run-folder", "run job.yaml", "run job.yaml --run-folder elsewhere", "calls"),
+    Line("run --debug", "run job.yaml", "run job.yaml --debug", "calls"),
+    Line("run --runner", "run job.yaml", "run job.yaml --runner batch", "calls"),
+    Line("run --runner", "run job.yaml", "run job.yaml --runner micro-batch", "calls"),
+    Line("run --runner", "run micro.yaml", "run micro.yaml --runner streaming", "calls"),
+    Line("run --no-spark", "run job.yaml", "run job.yaml --no-spark", "calls"),
+    Line("run --no-spark", "", "run job.yaml --no-spark --runner batch", refused="--no-spark is of the streaming runner"),
+    Line("validate MANIFEST", "validate job.yaml", "validate other.yaml"),
+    Line("plan MANIFEST", "plan job.yaml", "plan other.yaml"),
+    Line("plan --format", "plan job.yaml", "plan job.yaml --format mermaid"),
+    Line("plan --format", "", "plan job.yaml --format text --json", refused="leave one of them out"),
+    Line("status JOB", "status job.yaml", "status other.yaml"),
+    Line("status --run-folder", "status job.yaml", "status job.yaml --run-folder elsewhere"),
+    Line("status --run-folder", "", "status .flamestream/upper --run-folder elsewhere", refused="is a run folder already"),
+    Line("cat SINK", "cat shouts job.yaml", "cat nothing job.yaml", "code"),
+    Line("cat JOB", "cat shouts job.yaml", "cat shouts other.yaml"),
+    Line("cat --limit", "cat shouts job.yaml", "cat shouts job.yaml --limit 1"),
+    Line("audit JOB", "audit job.yaml", "audit other.yaml"),
+    Line("audit --spark", "audit job.yaml", "audit job.yaml --spark", "calls"),
+    Line("drill JOB", "drill job.yaml", "drill other.yaml", "calls"),
+    Line("drill --kill", "drill job.yaml", "drill job.yaml --kill driver", "calls"),
+    Line("drill --times", "drill job.yaml", "drill job.yaml --times 2", "calls"),
+    Line("drill --after", "drill job.yaml", "drill job.yaml --after 2.5", "calls"),
+    Line("drill --seed", "drill job.yaml", "drill job.yaml --seed 7", "calls"),
+    Line("drill --run-folder", "drill job.yaml", "drill job.yaml --run-folder elsewhere", "calls"),
+    Line("simulate --seed", "simulate --seed 3 --json", "simulate --seed 4 --json"),
+    Line("simulate --seeds", "simulate --seeds 0:2 --json", "simulate --seeds 0:3 --json"),
+    Line("simulate --seeds", "", "simulate --seeds 0:2 --seed 3", refused="give either --seed N or --seeds A:B"),
+    Line("simulate --trace", "simulate --seed 3", "simulate --seed 3 --trace"),
+    Line("simulate --trace", "", "simulate --seed 3 --trace --json", refused="--trace is for people"),
+    Line("simulate --guarantee", "simulate --seed 3 --json", "simulate --seed 3 --json --guarantee exactly-once-2pc"),
+    Line("bootstrap MANIFEST", "bootstrap job.yaml lines=in", "bootstrap other.yaml lines=in", "calls"),
+    Line("bootstrap HISTORY", "bootstrap job.yaml lines=in", "bootstrap job.yaml lines=other", "calls"),
+    Line("bootstrap --run-folder", "bootstrap job.yaml lines=in", "bootstrap job.yaml lines=in --run-folder elsewhere", "calls"),
+    Line("snapshots list MANIFEST", "snapshots list job.yaml", "snapshots list other.yaml"),
+    Line("snapshots show MANIFEST", "snapshots show job.yaml", "snapshots show other.yaml", "code"),
+    Line("snapshots show EPOCH", "snapshots show job.yaml", "snapshots show job.yaml 9999", "code"),
+    Line("snapshots verify MANIFEST", "snapshots verify job.yaml", "snapshots verify other.yaml", "code"),
+    Line("snapshots verify EPOCH", "snapshots verify job.yaml", "snapshots verify job.yaml 9999", "code"),
+]
+JSON = {
+    "run": "run job.yaml",
+    "validate": "validate job.yaml",
+    "plan": "plan job.yaml",
+    "status": "status job.yaml",
+    "cat": "cat shouts job.yaml --limit 1",
+    "audit": "audit job.yaml",
+    "drill": "drill job.yaml",
+    "simulate": "simulate --seed 3",
+    "bootstrap": "bootstrap job.yaml lines=in",
+    "snapshots list": "snapshots list job.yaml",
+    "snapshots show": "snapshots show job.yaml",
+    "snapshots verify": "snapshots verify job.yaml",
+}
+"""A line of each command that works."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a job that has completed, and with two that never ran."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "flags_application.py").write_text(APPLICATION)
+    (folder / "lines.txt").write_text("a\nb\nc\n")
+    application = "  application: {file: flags_application.py, graph: graph}\n"
+    for file, name, spec in (
+        ("job", "upper", SPEC),
+        ("other", "other", SPEC.replace("out,", "elsewhere,").replace("snapshots", "others").replace("lines.txt", "none.txt")),
+        ("micro", "micro", SPEC.replace("snapshots", "micros") + "  guarantee: micro-batch\n"),
+    ):
+        (folder / f"{file}.yaml").write_text(f"{HEAD}metadata: {{name: {name}}}\nspec:\n{application}{spec}")
+    (folder / "other.yaml").write_text((folder / "other.yaml").read_text().replace("flags_application", "flags_other"))
+    (folder / "flags_other.py").write_text(APPLICATION.replace(".map(str.upper)", ""))
+    for name in ("elsewhere", "others", "none.txt"):
+        (folder / name).mkdir() if "." not in name else (folder / name).write_text("")
+    command = [sys.executable, "-m", "flamestream.cli.main", "run", "job.yaml", "--no-spark", "--json"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=ENVIRONMENT, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture
+def terminal(site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    """In that folder, with stand-ins for what starts processes."""
+    monkeypatch.chdir(site)
+    made = Terminal(main, capsys)
+    launcher = type("Launcher", (StandInLauncher,), {"calls": made.calls})
+    monkeypatch.setattr("flamestream.cli.launcher.Launcher", launcher)
+    for module, name in (("batch", "run"), ("microbatch", "run"), ("audit_spark", "audit_with_spark")):
+        without(f"flamestream.cli.{module}", monkeypatch, **{name: made.noted(module, 0)})
+    monkeypatch.setattr(bootstrap, "_bootstrapped", made.noted("bootstrap", 5))
+    fault = drill.Fault("worker", 1, "w", 1.0, None)
+    monkeypatch.setattr(drill, "strike", made.noted("strike", fault))
+    path, modules = list(sys.path), set(sys.modules)
+    yield made
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if name.startswith("flags_"):
+            del sys.modules[name]
+
+
+def without_json(found: dict[str, list[str]]) -> set[str]:
+    """Every parameter of every command, but `--json`, which has its own test."""
+    return {f"{command} {each}" for command, names in found.items() for each in names if each not in ("--json", "--help")}
+
+
+def test_every_parameter_of_every_command_has_a_line() -> None:
+    assert {line.parameter for line in LINES} == without_json(parameters(app))
+
+
+def seen(line: Line, said: Said) -> Any:
+    return {"out": (said.out, said.code), "code": said.code, "calls": said.calls}[line.sees]
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if not line.refused], ids=str)
+def test_a_parameter_makes_a_difference(line: Line, terminal: Terminal) -> None:
+    before, again, after = (terminal.run(*given.split()) for given in (line.before, line.before, line.after))
+    assert seen(line, before) == seen(line, again) or "seconds" in before.out, "what is compared must not differ by itself"
+    assert seen(line, before) != seen(line, after)
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line.refused], ids=str)
+def test_what_would_have_no_effect_is_refused_with_what_to_do(line: Line, terminal: Terminal) -> None:
+    said = terminal.run(*line.after.split())
+    assert (said.code, line.refused in said.err) == (ExitCode.USAGE, True), said.err
+
+
+def test_every_command_has_json() -> None:
+    assert [command for command, names in parameters(app).items() if "--json" not in names] == []
+    assert set(JSON) == set(parameters(app))
+
+
+@pytest.mark.parametrize("line", JSON.values())
+def test_json_is_one_document_on_stdout(line: str, terminal: Terminal) -> None:
+    people, said = terminal.run(*line.split()), terminal.run(*line.split(), "--json")
+    assert said.code == people.code
+    assert isinstance(said.document, dict | list)
+    assert said.out != people.out
+
+
+@pytest.mark.parametrize("command", parameters(app))
+def test_an_error_is_json_too_wherever_it_is_found(command: str, terminal: Terminal) -> None:
+    wrong_line = terminal.run(*command.split(), "--no-such-option", "--json")
+    assert (wrong_line.code, wrong_line.document["error"]["category"]) == (ExitCode.USAGE, "user")
+    assert "No such option" in wrong_line.document["error"]["message"]
+    assert "No such option" in wrong_line.err
+    if "simulate" in command:
+        return
+    arguments = {"cat": ["shouts", "absent.yaml"], "bootstrap": ["absent.yaml", "lines=in"]}.get(command, ["absent.yaml"])
+    absent = terminal.run(*command.split(), *arguments, "--json")
+    assert absent.code == ExitCode.USAGE
+    assert "absent.yaml" in absent.document["error"]["message"]
+
+
+def test_a_bug_is_told_as_one(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("no such thing")
+
+    monkeypatch.setattr("flamestream.cli.plan.described", broken)
+    said = terminal.run("plan", "job.yaml", "--json")
+    assert (said.code, said.document["error"]["category"]) == (ExitCode.BUG, Bug("").category)
+    assert "please report it" in said.document["error"]["message"]
+    assert "ZeroDivisionError" in said.err

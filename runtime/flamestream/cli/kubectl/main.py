@@ -139,7 +139,7 @@ def savepoint(
 @app.command()
 def drill(
     job: JobName,
-    kill: Annotated[str, typer.Option(help="worker, daemon, executor, driver, operator, or node (all of the job on one).")] = "worker",
+    kill: Annotated[str, typer.Option(help="worker (default), daemon, executor, driver, operator, or node (all of the job on one).")] = "",
     cut: Annotated[str, typer.Option(help="network (of a worker) or node: nothing passes for ten seconds. Instead of --kill.")] = "",
     times: Annotated[int, typer.Option(min=1, max=1000)] = 1,
     namespace: Namespace = "",
@@ -150,10 +150,12 @@ def drill(
 
     Example: [bold]kubectl flamestream drill inverted-index --kill executor --times 3[/bold]
     """
+    if kill and cut:
+        raise ManifestError("give either --kill or --cut: a drill makes one kind of fault")
     cluster = Cluster(namespace, context)
-    fault = {"target": cut, "action": "cut"} if cut else {"target": kill}
+    fault = {"target": cut, "action": "cut"} if cut else {"target": kill or "worker"}
     spec = {"job": job, "fault": fault, "times": times}
-    meta = {"generateName": f"{job[:40]}-{cut or kill}-"}
+    meta = {"generateName": f"{job[:40]}-{fault['target']}-"}
     made = cluster.create({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamDrill", "metadata": meta, "spec": spec})
     name = made["metadata"]["name"]
     found = _followed(cluster, name, quiet=json)

@@ -1,0 +1,98 @@
+"""Every argument and option of every command of `kubectl flamestream` reaches kubectl, or changes what is said, or is refused."""
+
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flamestream.cli.exit_codes import ExitCode
+from flamestream.cli.kubectl.main import app, main
+from support.command_lines import Said, Terminal
+from support.fields import parameters
+
+STAND_IN = Path(__file__).parents[2] / "support" / "stand_in_kubectl.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A command, and what is added to it."""
+
+    parameter: str
+    before: str
+    after: str
+    refused: str = ""
+
+    def __str__(self) -> str:
+        return self.after
+
+
+COMMANDS = {
+    "list": "list", "status": "status j", "suspend": "suspend j", "resume": "resume j", "savepoint": "savepoint j",
+    "drill": "drill j", "audit": "audit j", "cat": "cat index j", "logs": "logs j",
+}  # fmt: skip
+EVERYWHERE = [
+    Line(f"{command} {option}", line, f"{line} {option} elsewhere")
+    for command, line in COMMANDS.items()
+    for option in ("--namespace", "--context")
+]
+LINES = [
+    *EVERYWHERE,
+    *(Line(f"{command} JOB", line, f"{line[:-1]}absent") for command, line in COMMANDS.items() if command != "list"),
+    Line("list --all-namespaces", "list", "list --all-namespaces"),
+    Line("suspend --wait", "suspend j", "suspend j --no-wait"),
+    Line("resume --wait", "resume j", "resume j --wait"),
+    Line("savepoint --wait", "savepoint j", "savepoint j --no-wait"),
+    Line("savepoint --name", "savepoint j", "savepoint j --name before"),
+    Line("drill --kill", "drill j", "drill j --kill executor"),
+    Line("drill --cut", "drill j", "drill j --cut network"),
+    Line("drill --cut", "", "drill j --cut network --kill executor", refused="either --kill or --cut"),
+    Line("drill --times", "drill j", "drill j --times 3"),
+    Line("cat SINK", "cat index j", "cat other j"),
+    Line("cat --limit", "cat index j", "cat index j --limit 3"),
+    Line("logs --follow", "logs j", "logs j --follow"),
+    Line("logs --tail", "logs j", "logs j --tail 3"),
+]
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """With a kubectl that notes what it is asked."""
+    program = tmp_path / "bin" / "kubectl"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\n{STAND_IN.read_text()}")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    return Terminal(main, capsys)
+
+
+def run(terminal: Terminal, line: str, folder: Path) -> tuple[Said, Any]:
+    """What was said, and what kubectl was asked; names made up by chance are all alike."""
+    calls = folder / "calls"
+    calls.unlink(missing_ok=True)
+    said = terminal.run(*line.split())
+    asked = [json.loads(call) for call in calls.read_text().splitlines()] if calls.exists() else []
+    return said, json.loads(re.sub(r"look-[0-9a-f]+", "look-x", json.dumps(asked)))
+
+
+def test_every_parameter_of_every_command_has_a_line() -> None:
+    found = {f"{command} {each}" for command, names in parameters(app).items() for each in names if each not in ("--json", "--help")}
+    assert {line.parameter for line in LINES} == found
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if not line.refused], ids=str)
+def test_a_parameter_makes_a_difference(line: Line, terminal: Terminal, tmp_path: Path) -> None:
+    (before, asked), (_, again), (after, then) = (run(terminal, given, tmp_path) for given in (line.before, line.before, line.after))
+    assert before.code == ExitCode.OK, before.err
+    assert asked == again, "what is compared must not differ by itself"
+    assert (asked, before.out, before.code) != (then, after.out, after.code)
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line.refused], ids=str)
+def test_what_would_have_no_effect_is_refused_with_what_to_do(line: Line, terminal: Terminal, tmp_path: Path) -> None:
+    said, asked = run(terminal, line.after, tmp_path)
+    assert (said.code, line.refused in said.err, asked) == (ExitCode.USAGE, True, [])

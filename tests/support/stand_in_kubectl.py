@@ -27,7 +27,9 @@ DRIVER = {
 }  # fmt: skip
 FAULT = {"victim": "w", "time": "t", "recoveredMs": 10.0, "recoveryMs": 5.0, "outputGapMs": 7.0}
 VERDICT = {
-    "clean": True, "records": 3, "delivered": 3, "lost": 0, "doubled": 0, "reordered": 0, "foreign": 0, "firstDifference": "",
+    "clean": True, "complete": True, "empty": False, "epoch": 7, "bounds": "all", "input": "all", "firstDifference": "",
+    **dict.fromkeys(("records", "delivered", "lost", "doubled", "reordered", "foreign", "misplaced", "notDue"), 0),
+    "missingInput": 0, "unexpectedInput": 0,
 }  # fmt: skip
 
 

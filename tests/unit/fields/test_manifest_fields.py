@@ -89,6 +89,7 @@ ROWS = [
     Row("spec.checkpoint.store", "/folder", "hosted", refused="in a cluster the store is s3://bucket/prefix"),
     Row("spec.checkpoint.secret", "keys", "executor"),
     *(Row("spec.guarantee", value, "workers") for value in GUARANTEES if value not in ("exactly-once", "micro-batch")),
+    *(Row("spec.guarantee", value, "hosted") for value in GUARANTEES if value not in ("exactly-once", "micro-batch")),
     Row("spec.guarantee", "micro-batch", "hosted", refused="micro-batch is a runner of one machine"),
     Row("spec.guarantee", "at-most-once", refused="not yet in this version"),
     Row("spec.journal.folder", "elsewhere", "workers", before="journal", given=SOCKET),

@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from flamestream.adapters import sources
 from flamestream.cli.settings_of import coordinator_settings
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.core import actions as do
 from flamestream_operator.core.clock import passed
 from flamestream_operator.core.launching import files_of, launch_of
-from flamestream_operator.core.plan import Plan
+from flamestream_operator.core.plan import Plan, sources_of
 from flamestream_operator.core.preflight import may_restore, trial_of
 from flamestream_operator.core.scheduled import kept
 from flamestream_operator.core.seen import AT_ONCE, Seen, ip_of, is_going, lingers, node_of, phase_of, waits_for_word
@@ -67,8 +66,7 @@ def _coordination(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterat
 def settings_of(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobSettings:
     """What the coordinator is told; the shell adds token and keys."""
     spec = plan.spec
-    described = [sources.describe(source, f"spec.sources.{name}") for name, source in spec.sources.items()]
-    settings = replace(coordinator_settings(spec, seen.identity, described), heartbeat_us=SILENCE)
+    settings = replace(coordinator_settings(spec, seen.identity, sources_of(spec).values()), heartbeat_us=SILENCE)
     return JobSettings(settings=settings, store=spec.checkpoint.store, run=status.run.number)
 
 

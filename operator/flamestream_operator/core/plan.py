@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from flamestream.adapters import py_files, sources
+from flamestream.adapters.sources import SourceTraits
 from flamestream.cli.located import Document
 from flamestream.cli.manifest import Job, Spec, job_of
 from flamestream.model.errors import FlameStreamError, ManifestError
@@ -107,11 +108,13 @@ def _journal_survives(spec: Spec) -> None:
     """A lost node must not take what the guarantee rests on."""
     if spec.guarantee == "none":
         return
-    timed = {name: _is_timed(source, f"spec.sources.{name}") for name, source in spec.sources.items()}
-    if spec.journal is not None and all(timed.values()):
+    untimed = [name for name, traits in sources_of(spec).items() if not traits.timed]
+    if spec.journal is not None and not untimed:
         raise ManifestError("spec.journal: no source of this job needs a journal: remove it")
-    for name in (name for name, one in timed.items() if not one):
+    for name in untimed:
         if spec.journal is None:
+            if "connector" in spec.sources[name]:
+                continue  # the driver, which has its class, says whether it needs one
             raise ManifestError(f"spec.sources.{name}: this source needs a journal under {spec.guarantee}: add spec.journal")
         problem = _weakness(spec)
         if problem:
@@ -122,11 +125,15 @@ def _journal_survives(spec: Spec) -> None:
             )
 
 
-def _is_timed(source: object, place: str) -> bool:
-    try:
-        return sources.describe(source, place).timed
-    except FlameStreamError as error:
-        raise ManifestError(str(error)) from error
+def sources_of(spec: Spec) -> dict[str, SourceTraits]:
+    """What can be said of each source without the application, no module of which is ever imported here. Raises ManifestError."""
+    found = {}
+    for name, source in spec.sources.items():
+        try:
+            found[name] = sources.outlined(source, f"spec.sources.{name}")
+        except FlameStreamError as error:
+            raise ManifestError(str(error)) from error
+    return found
 
 
 def _weakness(spec: Spec) -> str:

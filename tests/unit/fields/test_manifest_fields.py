@@ -43,6 +43,8 @@ other.source("numbers").map(int).sink("out")
 """
 SOCKET = {"spec.sources": {"numbers": {"socket": {"address": "a:1"}}}}
 KAFKA = {"spec.sources": {"numbers": {"kafka": {"brokers": "k:9092", "topic": "t"}}}}
+ZK = {"spec.journal.folder": "zookeeper://"}
+TWO_READERS = {"numbers": {"kafka": {"brokers": "k:9092", "topic": "t", "readers": 2}}}
 JOURNALLED = {**SOCKET, "spec.journal.folder": "journal"}
 IN_ZOOKEEPER = {**SOCKET, "spec.journal.folder": "zookeeper://"}
 IN_TOPIC = {**SOCKET, "spec.journal.kafka": {"topic": "j", "brokers": "k:9092"}}
@@ -62,6 +64,7 @@ ROWS = [
     Row("spec.application.pyFiles", ["nothing.zip"], refused="nothing.zip cannot be read"),
     Row("spec.application.pyFiles", ["s3://b/l.zip"], "hosted", refused="it could change while the job runs: pin it"),
     Row("spec.sources", {"numbers": {"generator": {"count": 11}}}, "workers"),
+    Row("spec.sources", {"numbers": {"connector": {"class": "mine:Source"}}}, "hosted", before=TWO_READERS, given=ZK),
     Row("spec.sinks", {"out": {"files": {"path": "elsewhere"}}}, "workers"),
     Row("spec.workers.replicas", 3, "coordinator"),
     Row("spec.workers.replicas", 3, "applications"),

@@ -521,3 +521,14 @@ def test_a_clock_that_is_set_disturbs_no_stream(seconds: float) -> None:
         assert (world.condition("Ready").status, world.status.failures.count) == ("True", 0)
 
     played(play)
+
+
+def test_a_class_of_the_users_is_never_imported_by_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    def imported(name: str, *_: object) -> None:
+        raise AssertionError(f"the operator imports {name}")
+
+    async def play(world: World) -> None:
+        monkeypatch.setattr("flamestream.adapters.spec.importlib.import_module", imported)
+        await started(world, sources={"n": {"connector": {"class": "mine:Source"}}}, sinks={"out": {"connector": {"class": "mine:Sink"}}})
+
+    played(play)

@@ -45,7 +45,7 @@ from flamestream.model.records import Document
 from flamestream.model.time import FrontId
 from flamestream.ports import Post, Producer, Reactor
 
-__all__ = ["Document", "SourceTraits", "build", "check_classes", "describe", "share_of"]
+__all__ = ["Document", "SourceTraits", "build", "check_classes", "describe", "outlined", "share_of"]
 
 MAX_RUN_LENGTH: Final = 64
 _RUNS_A_SECOND: Final = 1000
@@ -256,6 +256,13 @@ def describe(spec: object, where: str = "source") -> SourceTraits:
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=not follow, start=redis.start_offset())
         case HttpSpec():
             return SourceTraits(timed=False, run_length=0, replayable=False, bounded=False, answers=True)
+
+
+def outlined(spec: object, where: str = "source") -> SourceTraits:
+    """`describe` for who does not have the application: of a class of its own only that it is one front, perhaps journalled."""
+    if isinstance(one_of(spec, _KINDS, where), Connector):
+        return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False)
+    return describe(spec, where)
 
 
 def share_of(fronts: Sequence[FrontSettings], front: FrontId) -> int:

@@ -100,8 +100,9 @@ def manifest(settings: Settings, folder: Path, source: int, sink: int) -> str:
         "guarantee": settings.guarantee,
         "workers": {"replicas": settings.workers, "standby": settings.standby},
         "checkpoint": {"interval": settings.interval, "store": settings.store or str(folder / "store")},
-        "journal": {"folder": str(folder / "journal"), "fsync": settings.fsync},
     }
+    if settings.guarantee != "none":
+        spec["journal"] = {"folder": str(folder / "journal"), "fsync": settings.fsync}
     if settings.master:
         spec["spark"] = {"master": settings.master}
     return json.dumps({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": "bench"}, "spec": spec})

@@ -112,11 +112,13 @@ def run(options: argparse.Namespace, form: str) -> Outcome:
 
 def manifest(options: argparse.Namespace, form: str, folder: Path, docs: str, index: str) -> dict[str, Any]:
     """The job."""
-    sink = {"brokers": options.brokers, "topic": index, "form": form, "key": "word", "value": "json"}
+    sink = {"brokers": options.brokers, "topic": index, "form": form, "key": "word", "value": "json", "control": f"control-{index}"}
+    if form == "low-latency":
+        sink["commitSeconds"] = options.commit_seconds
     spec = {
         "application": {"file": str(HERE / "workload.py"), "graph": "graph"},
         "sources": {"docs": {"kafka": {"brokers": options.brokers, "topic": docs}}},
-        "sinks": {"index": {"kafka": {**sink, "control": f"control-{index}", "commitSeconds": options.commit_seconds}}},
+        "sinks": {"index": {"kafka": sink}},
         "workers": {"replicas": options.workers},
         "checkpoint": {"interval": options.interval, "store": str(folder / "store")},
         "journal": {"folder": str(folder / "journal")},

@@ -24,7 +24,7 @@ def job(installation: Installation, kube: Kube) -> Iterator[FolderJob]:
 @pytest.fixture(scope="module")
 def pair(installation: Installation, kube: Kube) -> Iterator[FolderJob]:
     """As two applications; four workers and two drivers ask for little, to fit on one small node."""
-    resources = {"requests": {"cpu": "50m", "memory": "512Mi"}, "limits": {"memory": "2Gi"}}
+    resources = {"requests": {"cpu": "50m"}, "limits": {"memory": "2Gi"}}
     workers = {"replicas": 2, "standby": 2, "resources": resources}
     made = FolderJob(kube, installation, fresh(), extra={"highAvailability": True, "workers": workers})
     made.start()

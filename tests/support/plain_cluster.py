@@ -31,7 +31,8 @@ APPLICATION = """
 import flamestream as fs
 
 graph = fs.Graph("sums")
-sums = graph.source("numbers").reduce(
+numbers = graph.source("numbers").map(int)
+sums = numbers.reduce(
     key=lambda number: number % 5, initial=int, combine=lambda total, number: total + number, emit=lambda total, number: (number, total)
 )
 sums.sink("out", key=lambda result: result[0] % 5)
@@ -123,9 +124,10 @@ class PlainCluster:
         await self.until(lambda: self._phase_of(name) == "Completed", f"savepoint {name} is complete")
         return self.cluster.snapshots.get((self.namespace, name)) or {}
 
-    def kill(self, index: int = 0) -> Pod:
-        """SIGKILL of a worker's process; its pod stays, and Spark starts it again."""
-        victim = self.kubelet.workers()[index]
+    def kill(self) -> Pod:
+        """SIGKILL of a worker's process that has slots; its pod stays, and Spark starts it again."""
+        busy = {member.ip for member in self.coordinators.members(f"{self.namespace}.{self.name}") if not member.standby}
+        victim = next(pod for pod in self.kubelet.workers() if pod.ip in busy)
         assert victim.process is not None
         victim.process.kill()
         return victim
@@ -180,32 +182,33 @@ class PlainCluster:
 
     # --- time -------------------------------------------------------------------------------------------------------------------------
 
-    async def until(self, seen: Callable[[], bool], what: str, within: float = 60.0) -> None:
-        """Reconcile until it is so."""
+    async def until(self, seen: Callable[[], bool], what: str, within: float = 60.0, *, may_fail: bool = False) -> None:
+        """Reconcile until it is so. A job that fails meanwhile ends the wait, unless it may."""
         deadline = time.monotonic() + within
         while True:
             await self.look()
             if seen():
                 return
-            if time.monotonic() > deadline or self.status.phase == "Failed":
+            if time.monotonic() > deadline or (self.status.phase == "Failed" and not may_fail):
                 raise AssertionError(f"not within {within:g} s: {what}\n{self.status}\n{self.told}\n{self.kubelet.said()}")
             await asyncio.sleep(0.02)
 
     async def look(self) -> None:
         """One turn of everybody."""
         namespace = self.namespace
-        self.cluster.jobs.replace_all(await self.api.list_all("FlameStreamJob", namespace), namespace)
-        self.cluster.snapshots.replace_all(await self.api.list_all("FlameStreamSnapshot", namespace), namespace)
-        self.cluster.replace_pods([pod for pod in await self.api.list_all("Pod", namespace) if JOB in pod["metadata"]["labels"]], namespace)
         try:
+            self.cluster.jobs.replace_all(await self.api.list_all("FlameStreamJob", namespace), namespace)
+            self.cluster.snapshots.replace_all(await self.api.list_all("FlameStreamSnapshot", namespace), namespace)
+            pods = [pod for pod in await self.api.list_all("Pod", namespace) if JOB in pod["metadata"]["labels"]]
+            self.cluster.replace_pods(pods, namespace)
             for thing in list(self.cluster.jobs):
                 await self.jobs.reconcile((namespace, thing["metadata"]["name"]))
             for thing in list(self.cluster.snapshots):
                 await self.snapshots.reconcile((namespace, thing["metadata"]["name"]))
+            await self.kubelet.step()
         except ApiProblem as problem:
             if not (problem.conflict or problem.passing):
                 raise
-        await self.kubelet.step()
 
     async def close(self) -> None:
         """End what runs."""

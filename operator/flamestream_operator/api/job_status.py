@@ -81,6 +81,8 @@ class RunStatus(Part, frozen=True):
     """When its first driver was decided on."""
     graph: str = ""
     """Identity of the graph, as the workers said."""
+    attempt: int = 0
+    """The job's attempt as the run began: the next one is its start."""
 
 
 class IntentStatus(Part, frozen=True):
@@ -104,7 +106,9 @@ class RecoveryStatus(Part, frozen=True):
     replayed_from: str = ""
     """The cut that the replay began at."""
     count: int = 0
-    """Recoveries so far, of this run."""
+    """Recoveries so far, of this run, those among them that another one overtook."""
+    attempt: int = 0
+    """The attempt that it began."""
     kind: str = ""
     """Of the cause, in a word."""
 

@@ -39,7 +39,8 @@ def with_figures(seen: Seen, status: JobResourceStatus, want: Wanted) -> JobReso
     told = coordinated.status
     problems = sorted({problem[:LONGEST] for problem in told.problems})[:MOST_PROBLEMS]
     return replace(
-        status, attempt=max(told.attempt, status.attempt), epoch=_epoch(status, coordinated), items=_items(status, told),
+        status, run=replace(status.run, graph=told.graph[:LONGEST] or status.run.graph),
+        attempt=max(told.attempt, status.attempt), epoch=_epoch(status, coordinated), items=_items(status, told),
         recovery=_recovery(seen, status, told), latency=_latency(status, told), problems=problems,
     )  # fmt: skip
 
@@ -83,13 +84,11 @@ def _latency(status: JobResourceStatus, told: JobStatus) -> LatencyStatus | None
 
 
 def _recovery(seen: Seen, status: JobResourceStatus, told: JobStatus) -> RecoveryStatus | None:
-    """One that is complete. The coordinator counts those that it drove itself."""
+    """One that is complete. Attempts count them, and not the coordinator, which counts those that it drove itself."""
     last, before = told.last_recovery, status.recovery
-    if last is None or not last.duration_ms or last.cause == FIRST:
-        return before
-    cause, duration = last.cause[:LONGEST], round(last.duration_ms, 1)
-    if before is not None and (before.cause, before.duration_ms) == (cause, duration):
+    if last is None or not last.duration_ms or last.kind == FIRST or (before is not None and before.attempt == last.attempt):
         return before
     return RecoveryStatus(
-        cause=cause, time=written(seen.now), duration_ms=duration, replayed_from=str(told.cut), count=told.recoveries, kind=last.kind
-    )
+        cause=last.cause[:LONGEST], time=written(seen.now), duration_ms=round(last.duration_ms, 1), replayed_from=str(last.replayed_from),
+        count=max(1, last.attempt - status.run.attempt - 1), attempt=last.attempt, kind=last.kind,
+    )  # fmt: skip

@@ -232,7 +232,7 @@ def _next_run(seen: Seen, status: JobResourceStatus, plan: Plan, app_digest: str
 
 
 def _starting(seen: Seen, status: JobResourceStatus, run: RunStatus) -> JobResourceStatus:
-    run = replace(run, stage="Starting", cause="", started_at=written(seen.now))
+    run = replace(run, stage="Starting", cause="", started_at=written(seen.now), attempt=status.attempt)
     intent = IntentStatus(key=f"run/{run.number}", generation=seen.generation)
     started = status.started_at or written(seen.now)
     return replace(status, run=run, drivers=[], suspension=None, intent=intent, started_at=started, finished_at="")

@@ -23,8 +23,15 @@ STUCK: Final = 30.0
 class Health:
     """What the probes ask."""
 
-    def __init__(self, alive: Callable[[], str], ready: Callable[[], str], job: Callable[[str], JobStatus | None]) -> None:
-        self._alive, self._ready, self._job = alive, ready, job
+    def __init__(
+        self,
+        alive: Callable[[], str],
+        ready: Callable[[], str],
+        job: Callable[[str], JobStatus | None],
+        observe: Callable[[], None],
+    ) -> None:
+        """`observe` brings the figures up to date."""
+        self._alive, self._ready, self._job, self._observe = alive, ready, job, observe
         self.beat = time.monotonic()
         """Set by the loop that is watched."""
 
@@ -52,6 +59,7 @@ class Health:
         return web.Response(body=msgspec.json.encode(status), content_type="application/json")
 
     async def _metrics(self, _: web.Request) -> web.Response:
+        self._observe()
         return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 

@@ -86,6 +86,12 @@ class JobReconciler:
                 memory.app_digest = ""
                 self._again(key)
 
+    def observe(self) -> None:
+        """Bring all figures up to date: somebody is about to read them."""
+        for key, memory in self._memories.items():
+            if memory.hosted_run >= 0:
+                self._coordinated(key, memory)
+
     def memory_of(self, key: Key) -> Memory | None:
         """What is known of a job beside its status."""
         return self._memories.get(key)
@@ -148,9 +154,11 @@ class JobReconciler:
                 metrics.epochs.labels(identity).inc(max(0, status.epoch - memory.epoch))
             memory.epoch, memory.epoch_since, memory.epoch_instant = status.epoch, self._clock(), self._instant()
         metrics.observe(identity, status, self._instant() - memory.epoch_instant)
-        if status.recoveries > memory.recoveries and status.last_recovery is not None and status.last_recovery.duration_ms:
-            metrics.recovered(identity, status.last_recovery, status.recoveries - memory.recoveries)
-            memory.recoveries = status.recoveries
+        began, counted = memory.recoveries
+        counted = counted if began == status.began else 0  # another coordinator counts from its own beginning
+        if status.recoveries > counted and status.last_recovery is not None and status.last_recovery.duration_ms:
+            metrics.recovered(identity, status.last_recovery, status.recoveries - counted)
+            memory.recoveries = (status.began, status.recoveries)
         return Coordinated(status, _members(self._hosting.members(identity), status), memory.epoch_since, memory.hosted_since)
 
     def _forgotten(self, key: Key) -> None:

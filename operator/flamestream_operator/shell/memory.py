@@ -44,6 +44,7 @@ class Memory:
     epoch_since: float = 0.0
     """A stamp: when the committed epoch became what it is, as seen from here."""
     epoch_instant: float = 0.0
-    recoveries: int = 0
+    recoveries: tuple[int, int] = (0, 0)
+    """When the coordinator began whose word was heard last, and how many of its recoveries are counted."""
     suspended: str = ""
     """The run that was told to drain."""

@@ -4,19 +4,22 @@ Does not: have a label that grows without end (jobs are labelled only where one 
 """
 
 from collections import Counter as Counted
-from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, zip_longest
+from typing import Final
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram, Metric, disable_created_metrics
 from prometheus_client.core import HistogramMetricFamily, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
-from flamestream.adapters.status_file import JobStatus, LastRecovery, LatencyFigures
+from flamestream.adapters.status_file import JobStatus, LastRecovery, WorkerFigures
 from flamestream.core.latency import BOUNDS
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series of each counter, which nobody reads
-told: dict[str, JobStatus] = {}
-"""By job, as its coordinator said last."""
+_counted: dict[str, dict[str, WorkerFigures]] = {}
+"""By job and worker: what has been added to the counters. A worker that is gone is forgotten with the job, or when there are too many."""
+MOST_WORKERS: Final = 4096
 _FAST = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
 api_requests = Counter("flamestream_operator_api_requests_total", "Requests to the API server.", ["verb", "kind"])
 api_conflicts = Counter("flamestream_operator_api_conflicts_total", "Writes that met a newer version.")
@@ -31,12 +34,12 @@ epochs = Counter("flamestream_job_epochs_total", "Committed epochs.", ["job"])
 epoch_age = Gauge("flamestream_job_epoch_age_seconds", "Time since the last commit.", ["job"])
 attempt = Gauge("flamestream_job_attempt", "The fencing number.", ["job"])
 workers = Gauge("flamestream_job_workers", "Connected workers.", ["job", "role"])
-items = Gauge("flamestream_job_items", "Items since the workers began.", ["job", "direction"])
-runs = Gauge("flamestream_job_runs", "Runs since the workers began.", ["job"])
-bundles = Gauge("flamestream_job_acknowledged_bundles", "Bundles that consumers have acknowledged since the workers began.", ["job"])
+items = Counter("flamestream_job_items_total", "Items that entered, and results that were delivered.", ["job", "direction"])
+runs = Counter("flamestream_job_runs_total", "Runs that entered.", ["job"])
+bundles = Counter("flamestream_job_acknowledged_bundles_total", "Bundles that consumers have acknowledged.", ["job"])
 in_flight = Gauge("flamestream_job_in_flight_items", "Items that have entered and whose results are not all acknowledged.", ["job"])
-replayed = Gauge("flamestream_job_replayed_items", "Items of journalled runs that entered once more, since the workers began.", ["job"])
-invalidated = Gauge("flamestream_job_invalidated_results", "Results taken back before their release, since the workers began.", ["job"])
+replayed = Counter("flamestream_job_replayed_items_total", "Items of journalled runs that entered once more.", ["job"])
+invalidated = Counter("flamestream_job_invalidated_results_total", "Results taken back before their release.", ["job"])
 memory_bytes = Gauge("flamestream_job_memory_bytes", "Resident memory of the workers' processes, the standbys' apart.", ["job"])
 snapshot_bytes = Gauge("flamestream_job_snapshot_bytes", "Size of the committed snapshot.", ["job"])
 lag = Gauge("flamestream_job_minimal_time_lag_seconds", "How far minimal time is behind the clock, of a source with clock times.", ["job"])
@@ -48,24 +51,20 @@ recovery_seconds = Histogram(
     "flamestream_job_recovery_seconds", "From a recovery's cause to its replay.", ["job"], buckets=(0.03, 0.1, 0.3, 1, 3, 10, 30)
 )
 
-_GAUGES = (epoch_age, attempt, workers, items, runs, bundles, in_flight, replayed, invalidated, memory_bytes, snapshot_bytes, lag)
-"""By job."""
+_BY_JOB = (
+    epochs, epoch_age, attempt, workers, items, runs, bundles, in_flight, replayed, invalidated, memory_bytes, snapshot_bytes, lag,
+    recoveries, recovery_seconds, recovery_step_seconds,
+)  # fmt: skip
 
 
 def observe(job: str, status: JobStatus, age: float) -> None:
     """A coordinator's word."""
-    told[job] = status
+    _count(job, status)
     epoch_age.labels(job).set(age)
     attempt.labels(job).set(status.attempt)
     workers.labels(job, "layout").set(len(status.workers))
     workers.labels(job, "standby").set(len(status.standbys))
-    items.labels(job, "in").set(sum(worker.items_in for worker in status.workers))
-    items.labels(job, "out").set(sum(worker.items_out for worker in status.workers))
-    runs.labels(job).set(sum(worker.runs for worker in status.workers))
-    bundles.labels(job).set(sum(worker.bundles for worker in status.workers))
     in_flight.labels(job).set(sum(worker.in_flight for worker in status.workers))
-    replayed.labels(job).set(sum(worker.replayed for worker in status.workers))
-    invalidated.labels(job).set(sum(worker.invalidated for worker in status.workers))
     memory_bytes.labels(job).set(sum(worker.memory for worker in status.workers))
     if status.snapshot_size:
         snapshot_bytes.labels(job).set(status.snapshot_size)
@@ -90,8 +89,9 @@ def count_phases(phases: Iterable[str]) -> None:
 
 def forget(job: str) -> None:
     """A job that is gone has no figures."""
-    told.pop(job, None)
-    for metric in (*_GAUGES, epochs, recoveries, recovery_seconds, recovery_step_seconds):
+    for store in (_counted, _latencies, _releases, _snapshots):
+        store.pop(job, None)
+    for metric in _BY_JOB:
         _remove(metric, job)
 
 
@@ -101,33 +101,89 @@ def _remove(metric: Counter | Gauge | Histogram, job: str) -> None:
         metric.remove(*labels)
 
 
+@dataclass(slots=True)
+class _Classes:
+    """Samples by core.latency.BOUNDS, and their sum."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    total_us: int = 0
+
+    def add(self, now: Sequence[int], before: Sequence[int], us: int) -> None:
+        """What one worker has counted since it was heard last."""
+        for place, (new, old) in enumerate(zip_longest(now, before, fillvalue=0)):
+            self.counts[place] += new - old
+        self.total_us += us
+
+
+@dataclass(slots=True)
+class _Snapshots:
+    """Of all coordinators of a job, one after another."""
+
+    count: int = 0
+    total_ms: float = 0
+    last: tuple[int, int, float] = (0, 0, 0)
+    """Of the newest: when it began, what it has counted, what they took."""
+
+    def hear(self, status: JobStatus) -> None:
+        """A coordinator counts from its own beginning."""
+        began, count, total_ms = self.last
+        if began == status.began:
+            self.count, self.total_ms = self.count - count, self.total_ms - total_ms
+        self.last = (status.began, status.snapshots, status.snapshots_ms)
+        self.count, self.total_ms = self.count + status.snapshots, self.total_ms + status.snapshots_ms
+
+
+_latencies: dict[str, _Classes] = {}
+_releases: dict[str, _Classes] = {}
+_snapshots: dict[str, "_Snapshots"] = {}
+_NOTHING: Final = WorkerFigures(worker="", connected=False)
+
+
+def _count(job: str, status: JobStatus) -> None:
+    """Workers count from their own beginning: what each has counted since it was heard last is added, so nothing ever goes back."""
+    known = _counted.setdefault(job, {})
+    counters = {
+        items.labels(job, "in"): "items_in", items.labels(job, "out"): "items_out", runs.labels(job): "runs",
+        bundles.labels(job): "bundles", replayed.labels(job): "replayed", invalidated.labels(job): "invalidated",
+    }  # fmt: skip
+    latencies, releases = _latencies.setdefault(job, _Classes()), _releases.setdefault(job, _Classes())
+    for now in status.workers:
+        before = known.pop(now.worker, _NOTHING)
+        if any(getattr(now, name) < getattr(before, name) for name in (*counters.values(), "latencies_us", "releases_us")):
+            known[now.worker] = before  # it has connected again, and has not said its counts yet
+            continue
+        for counter, name in counters.items():
+            counter.inc(getattr(now, name) - getattr(before, name))
+        latencies.add(now.latencies, before.latencies, now.latencies_us - before.latencies_us)
+        releases.add(now.releases, before.releases, now.releases_us - before.releases_us)
+        known[now.worker] = now
+    while len(known) > MOST_WORKERS:
+        del known[next(iter(known))]
+    _snapshots.setdefault(job, _Snapshots()).hear(status)
+
+
 class _Counted(Collector):
-    """What workers and coordinators count themselves, as they say it."""
+    """What workers and coordinators measure themselves, summed up."""
 
     def collect(self) -> Iterator[Metric]:
-        known = list(told.items())
         yield _histogram(
-            "flamestream_job_release_latency_seconds", "From a run's entry to the release of all its results, a sample a run.",
-            [(job, status.release) for job, status in known],
-        )  # fmt: skip
-        yield _histogram(
-            "flamestream_job_latency_seconds", "From a record's entry to its results' acknowledgment, a sample a call.",
-            [(job, status.latency) for job, status in known],
-        )  # fmt: skip
-        snapshots = SummaryMetricFamily(
-            "flamestream_job_snapshot_seconds", "From an epoch's announcement to its commit, since the coordinator began.", labels=["job"]
+            "flamestream_job_release_latency_seconds", "From a run's entry to the release of all its results, a sample a run.", _releases
         )
-        for job, status in known:
-            snapshots.add_metric([job], status.snapshots, status.snapshots_ms / 1000)
-        yield snapshots
+        yield _histogram(
+            "flamestream_job_latency_seconds", "From a record's entry to its results' acknowledgment, a sample a call.", _latencies
+        )
+        family = SummaryMetricFamily("flamestream_job_snapshot_seconds", "From an epoch's announcement to its commit.", labels=["job"])
+        for job, snapshots in list(_snapshots.items()):
+            family.add_metric([job], snapshots.count, snapshots.total_ms / 1000)
+        yield family
 
 
-def _histogram(name: str, text: str, figures: Iterable[tuple[str, LatencyFigures | None]]) -> HistogramMetricFamily:
+def _histogram(name: str, text: str, figures: dict[str, _Classes]) -> HistogramMetricFamily:
     family = HistogramMetricFamily(name, text, labels=["job"])
     bounds = [*(str(bound / 1000) for bound in BOUNDS), "+Inf"]
-    for job, latency in figures:
-        if latency is not None and latency.classes:
-            family.add_metric([job], list(zip(bounds, accumulate(latency.classes), strict=True)), latency.total_us / 1e6)
+    for job, classes in list(figures.items()):
+        if any(classes.counts):
+            family.add_metric([job], list(zip(bounds, accumulate(classes.counts), strict=True)), classes.total_us / 1e6)
     return family
 
 

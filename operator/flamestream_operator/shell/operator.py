@@ -52,7 +52,7 @@ class Operator:
         self._queues: dict[str, WorkQueue[Key]] = {}
         self._jobs: JobReconciler | None = None
         self._hosting: Hosting | None = None
-        self._health = Health(self._alive, self._ready, self._job_status)
+        self._health = Health(self._alive, self._ready, self._job_status, self._observe)
         self._watching, self._stop = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> None:
@@ -211,6 +211,10 @@ class Operator:
 
     def _job_status(self, job: str) -> JobStatus | None:
         return self._hosting.status(job) if self._hosting is not None else None
+
+    def _observe(self) -> None:
+        if self._jobs is not None:
+            self._jobs.observe()
 
     def _ready(self) -> str:
         return "" if self._watching.is_set() else "not watching yet"

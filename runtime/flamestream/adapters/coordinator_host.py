@@ -56,6 +56,7 @@ class CoordinatorHost:
         """When; of epochs that are not committed yet."""
         self._snapshots = self._snapshots_us = self._snapshot_us = 0
         self._unsaved_since = 0
+        self._began = reactor.now()
         self.finish: co.Finish | None = None
         self.server = server
         self._do: dict[type[Any], Callable[[Any], None]] = {
@@ -247,8 +248,9 @@ class CoordinatorHost:
         recovery = _recovery(status) if status.cause else None
         latency, release = self._latencies()
         return JobStatus(
-            job=self._settings.job, pid=os.getpid(), updated=self._reactor.now(), phase=status.phase,
-            attempt=status.attempt, layout=self._layout, epoch=status.epoch, cut=status.cut, cut_time=timestamp_of(status.cut),
+            job=self._settings.job, pid=os.getpid(), began=self._began, updated=self._reactor.now(), phase=status.phase,
+            graph=self._settings.graph, attempt=status.attempt, layout=self._layout,
+            epoch=status.epoch, cut=status.cut, cut_time=timestamp_of(status.cut),
             unsaved_since=self._unsaved_since, workers=[self._figures_of(worker) for worker in status.workers],
             standbys=list(status.standbys),
             recoveries=status.recoveries, last_recovery=recovery, problems=list(status.problems),
@@ -263,9 +265,8 @@ class CoordinatorHost:
         said = [(self._recent[worker], told) for worker, told in list(self._figures.items()) if worker in self._recent]
         if not said:
             return None, None
-        delivered = [(recent[0].counts(told.latency), told.latency, told.latency_us) for recent, told in said]
-        released = [(recent[1].counts(told.release), told.release, told.release_us) for recent, told in said]
-        return _latency(delivered), _latency(released)
+        delivered = _latency([recent[0].counts(told.latency) for recent, told in said])
+        return delivered, _latency([recent[1].counts(told.release) for recent, told in said])
 
     def _figures_of(self, worker: WorkerId) -> WorkerFigures:
         said = self._figures.get(worker)
@@ -275,19 +276,20 @@ class CoordinatorHost:
             worker=worker, connected=True, items_in=said.items_in, items_out=said.items_out,
             minimal=timestamp_of(said.minimal), settled=timestamp_of(said.settled), problem=said.problem,
             runs=said.runs, bundles=said.bundles, in_flight=said.in_flight, memory=said.memory,
-            replayed=said.replayed, invalidated=said.invalidated,
+            replayed=said.replayed, invalidated=said.invalidated, latencies=list(said.latency), latencies_us=said.latency_us,
+            releases=list(said.release), releases_us=said.release_us,
         )  # fmt: skip
 
 
 def _recovery(status: co.Status) -> LastRecovery:
     steps = {name: duration / 1000 for name, duration in status.steps}
-    return LastRecovery(cause=status.cause, duration_ms=status.duration_us / 1000, kind=status.kind, steps_ms=steps)
+    return LastRecovery(
+        cause=status.cause, duration_ms=status.duration_us / 1000, kind=status.kind, attempt=status.attempt,
+        replayed_from=status.replayed_from, steps_ms=steps,
+    )  # fmt: skip
 
 
-def _latency(told: Sequence[tuple[list[int], list[int], int]]) -> LatencyFigures:
-    """Of several workers: counts of the last minute, counts and sum since they began."""
-    last = [sum(each) for each in zip(*(recent for recent, _, _ in told), strict=True)]
-    ever = [sum(each) for each in zip(*(counts for _, counts, _ in told), strict=True)]
-    return LatencyFigures(
-        p50_ms=quantile(last, 0.5), p99_ms=quantile(last, 0.99), calls=sum(last), classes=ever, total_us=sum(total for _, _, total in told)
-    )
+def _latency(recent: Sequence[list[int]]) -> LatencyFigures:
+    """Of several workers' counts of the last minute."""
+    last = [sum(each) for each in zip(*recent, strict=True)]
+    return LatencyFigures(p50_ms=quantile(last, 0.5), p99_ms=quantile(last, 0.99), calls=sum(last))

@@ -39,6 +39,13 @@ class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Items of journalled runs that entered once more in a recovery."""
     invalidated: int = 0
     """Results that were taken back before their release."""
+    latencies: list[int] = []
+    """Calls by how long it took from a record's entry to the acknowledgment, by core.latency.BOUNDS. All counts are since it began."""
+    latencies_us: int = 0
+    """The same, summed up."""
+    releases: list[int] = []
+    """Runs by how long it took to the release of their results."""
+    releases_us: int = 0
 
 
 class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +54,10 @@ class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
     """From its cause to the replay; 0 while it is under way."""
     kind: str = ""
     """Of its cause, in a word: start, lost, link, worker, stuck, drained or joined."""
+    attempt: int = 0
+    """That it began."""
+    replayed_from: int = 0
+    """The cut that its replay began at: a global time."""
     steps_ms: dict[str, float] = {}
     """What took how long: decide, record, open, seal."""
 
@@ -58,10 +69,6 @@ class LatencyFigures(msgspec.Struct, frozen=True, kw_only=True):
     p99_ms: float = 0
     calls: int = 0
     """To consumers, so many in the last minute; of `release`: runs."""
-    classes: list[int] = []
-    """Of all of them since the workers began, by core.latency.BOUNDS."""
-    total_us: int = 0
-    """The same, summed up."""
 
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,9 +77,13 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     pid: int
     """Of the coordinator."""
+    began: int = 0
+    """Microseconds since 1970: when this coordinator was made. What it counts it counts from then on."""
     updated: int
     """Microseconds since 1970."""
     phase: str
+    graph: str = ""
+    """Identity of the graph."""
     attempt: int = 0
     layout: int = 0
     epoch: int = 0

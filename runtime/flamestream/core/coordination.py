@@ -224,6 +224,8 @@ class Status:
     """Of the last recovery."""
     duration_us: int = 0
     """Of the last recovery, from its cause to Replay; 0 while it is under way."""
+    replayed_from: Time = START
+    """The cut that the last Replay began at; it stays while the next recovery is under way."""
     kind: str = ""
     """Of its cause, in a word."""
     steps: tuple[tuple[str, int], ...] = ()

@@ -348,7 +348,7 @@ class Coordinator:
             workers=tuple(worker for worker in desk.workers if worker in desk.members),
             standbys=tuple(sorted(desk.members.spares(desk.workers))),
             recoveries=healing.recoveries, cause=healing.cause, duration_us=healing.duration_us,
-            kind=healing.kind, steps=tuple(healing.steps.items()), snapshot_size=desk.committed.size,
+            replayed_from=healing.replayed_from, kind=healing.kind, steps=tuple(healing.steps.items()), snapshot_size=desk.committed.size,
         )  # fmt: skip
 
     def _problems(self) -> tuple[str, ...]:

@@ -53,6 +53,8 @@ class Healing:
         self.kind = ""
         """Of the cause, in a word: start, lost, link, worker, stuck, drained or joined."""
         self.duration_us = 0
+        self.replayed_from = START
+        """The cut of the last one that came to its Replay."""
         self.steps: dict[str, int] = {}
         """Microseconds of the last recovery's steps: until it was decided on, in the record, opened and sealed."""
         self._step_began = Instant(0)
@@ -146,6 +148,7 @@ class Healing:
             desk.instructions.tell(desk.workers, replay)
             self._step_ends("seal")
             self.duration_us = desk.time.now - recovery.since
+            self.replayed_from = recovery.cut
             return True
         return False
 

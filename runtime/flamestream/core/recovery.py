@@ -39,6 +39,11 @@ class Recovery:
         cut, epoch = (manifest.cut, manifest.epoch) if manifest else (START, Epoch(0))
         return Recover(Assignment(record.fence, record.layout), dict(addresses), key, cut, epoch, manifest)
 
+    @property
+    def cut(self) -> Time:
+        """Where its replay begins."""
+        return self._manifest.cut if self._manifest else START
+
     def opened(self, worker: WorkerId, answer: Opened) -> Seal | None:
         """What all workers are told when the last one has answered."""
         self._opened[worker] = answer
@@ -61,9 +66,8 @@ class Recovery:
 
     def _bound(self) -> Time:
         """No run at or below it is new: every time stamped so far that left a trace outside is at or below it."""
-        cut = self._manifest.cut if self._manifest else START
         released = [time_of_meta(Meta(answer.t_last)) for answer in self._opened.values()]
-        return max([cut, *released, *(answer.last for answer in self._sealed.values())])
+        return max([self.cut, *released, *(answer.last for answer in self._sealed.values())])
 
     def _check_outputs(self) -> None:
         """What the manifest says was delivered, the consumers must still have."""

@@ -1,12 +1,16 @@
-"""The API server that these tests share."""
+"""The servers that these tests share."""
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from support.api_server import ApiServer
-from support.real_cluster import VARIABLE
+from support.plain_cluster import Places
+from support.real_cluster import VARIABLE, namespace
+from support.versitygw import S3Server
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +37,24 @@ def own_api_server(api_server: None) -> None:
     """One without nodes of its own: support/kubelet.py is the node. `make e2e` goes through the same with real nodes."""
     if _NAMED:
         pytest.skip(f"{VARIABLE} names a cluster with nodes of its own")
+
+
+@pytest.fixture(scope="package")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with EmbeddedZooKeeper(tmp_path_factory.mktemp("zk")) as server:
+        yield server.address
+
+
+@pytest.fixture(scope="package")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    server = S3Server(tmp_path_factory.mktemp("s3"))
+    server.start()
+    server.make_bucket("jobs")
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def places(own_api_server: None, zookeeper: str, s3: S3Server, tmp_path: Path) -> Iterator[Places]:
+    with namespace() as name:
+        yield Places(zookeeper, s3, name, tmp_path)

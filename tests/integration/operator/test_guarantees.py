@@ -1,37 +1,11 @@
 """Every guarantee through the life of a job on an API server: real coordinators, real workers, S3, ZooKeeper, all but Spark."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from support.plain_cluster import APPLICATION, Places, PlainCluster, play, results
-from support.real_cluster import namespace, the_api
-from support.versitygw import S3Server
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with EmbeddedZooKeeper(tmp_path_factory.mktemp("zk")) as server:
-        yield server.address
-
-
-@pytest.fixture(scope="module")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    server = S3Server(tmp_path_factory.mktemp("s3"))
-    server.start()
-    server.make_bucket("jobs")
-    yield server
-    server.kill()
-
-
-@pytest.fixture
-def places(own_api_server: None, zookeeper: str, s3: S3Server, tmp_path: Path) -> Iterator[Places]:
-    with namespace() as name:
-        yield Places(zookeeper, s3, name, tmp_path)
-
+from support.real_cluster import the_api
 
 GUARANTEES = ("exactly-once", "exactly-once-2pc", "at-least-once", "none")
 

@@ -45,6 +45,8 @@ def binary() -> Path:
 def _build(target: Path) -> None:
     if (go := go_command()) is None:
         pytest.skip("no API server: install go to have kube-apiserver and etcd built")
+    if (go := go_command()) is None:
+        pytest.skip("no API server: install go to have kube-apiserver and etcd built")
     version = next(line.split()[1] for line in SOURCES[0].read_text().splitlines() if line.strip().startswith("k8s.io/kubernetes v"))
     named = " ".join(f"-X k8s.io/{each}/version.gitVersion={version}" for each in ("component-base", "client-go/pkg"))
     fresh = target.with_name(f"building-{os.getpid()}")

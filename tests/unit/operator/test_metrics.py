@@ -2,6 +2,7 @@
 
 import re
 
+import msgspec
 from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -28,7 +29,7 @@ def test_a_job_that_is_gone_leaves_no_figure() -> None:
     )
     metrics.observe("n.j", status, 1.0)
     metrics.epochs.labels("n.j").inc()
-    assert 'flamestream_job_items{direction="in",job="n.j"} 3.0' in ours()
+    assert 'flamestream_job_items_total{direction="in",job="n.j"} 3.0' in ours()
     metrics.forget("n.j")
     assert [line for line in ours() if "n.j" in line] == []
 
@@ -48,14 +49,15 @@ def told(recoveries: int = 0) -> JobStatus:
         job="n.all", pid=1, updated=9_000_000, phase="running", attempt=2, epoch=3, snapshot_size=100, recoveries=recoveries,
         workers=[
             WorkerFigures(
-                worker="w", connected=True, items_in=3, minimal=8_000_000, runs=2, bundles=5, in_flight=1, memory=1 << 20, replayed=2
+                worker="w", connected=True, items_in=3, minimal=8_000_000, runs=2, bundles=5, in_flight=1, memory=1 << 20, replayed=2,
+                latencies=classes, latencies_us=15_000, releases=[*classes[1:], 0], releases_us=10_000,
             ),
             WorkerFigures(worker="x", connected=True, runs=1, bundles=4, in_flight=3, memory=1 << 20, minimal=8_000_000, invalidated=6),
         ],
         standbys=["s"],
         last_recovery=LastRecovery(cause="lost w0", duration_ms=120.0, kind="lost", steps_ms={"decide": 3, "record": 10}),
-        latency=LatencyFigures(p50_ms=3, p99_ms=3, calls=5, classes=classes, total_us=15_000),
-        release=LatencyFigures(p50_ms=2, p99_ms=2, calls=5, classes=[*classes[1:], 0], total_us=10_000), snapshots=4, snapshots_ms=200,
+        latency=LatencyFigures(p50_ms=3, p99_ms=3, calls=5), release=LatencyFigures(p50_ms=2, p99_ms=2, calls=5), snapshots=4,
+        snapshots_ms=200,
     )  # fmt: skip
 
 
@@ -91,15 +93,36 @@ def test_snapshots_are_counted_and_timed() -> None:
 def test_what_the_workers_count_is_summed_up() -> None:
     metrics.observe("n.all", told(), 1.0)
     figures = {
-        "runs": 3,
-        "acknowledged_bundles": 9,
+        "runs_total": 3,
+        "acknowledged_bundles_total": 9,
         "in_flight_items": 4,
         "memory_bytes": 2 << 20,
-        "replayed_items": 2,
-        "invalidated_results": 6,
+        "replayed_items_total": 2,
+        "invalidated_results_total": 6,
     }
     for name, value in figures.items():
         assert REGISTRY.get_sample_value(f"flamestream_job_{name}", {"job": "n.all"}) == value
+    metrics.forget("n.all")
+
+
+def test_a_worker_that_is_gone_or_connects_again_takes_nothing_back_and_counts_nothing_twice() -> None:
+    first = told()
+    metrics.observe("n.all", first, 1.0)
+    fresh = msgspec.structs.replace(first.workers[0], worker="y", runs=7, replayed=0)
+    unsaid = WorkerFigures(worker="x", connected=True)
+    for workers in ([unsaid, fresh], [first.workers[1], fresh]):
+        metrics.observe("n.all", msgspec.structs.replace(first, workers=workers), 1.0)
+    assert REGISTRY.get_sample_value("flamestream_job_runs_total", {"job": "n.all"}) == 2 + 1 + 7
+    assert REGISTRY.get_sample_value("flamestream_job_acknowledged_bundles_total", {"job": "n.all"}) == 5 + 4 + 5
+    assert REGISTRY.get_sample_value("flamestream_job_latency_seconds_count", {"job": "n.all"}) == 10
+    metrics.forget("n.all")
+
+
+def test_another_coordinator_counts_on() -> None:
+    for began, snapshots in ((1, 4), (1, 5), (9, 2), (9, 3)):
+        metrics.observe("n.all", msgspec.structs.replace(told(), began=began, snapshots=snapshots, snapshots_ms=50 * snapshots), 1.0)
+    assert REGISTRY.get_sample_value("flamestream_job_snapshot_seconds_count", {"job": "n.all"}) == 8
+    assert REGISTRY.get_sample_value("flamestream_job_snapshot_seconds_sum", {"job": "n.all"}) == 0.4
     metrics.forget("n.all")
 
 

@@ -10,7 +10,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from flamestream.cli.audit import audited, bounds_in_words, input_in_words
+import msgspec
+
+from flamestream.cli.audit import audited
+from flamestream.cli.audit_result import result_of
 from flamestream.cli.committed import committed_there
 from flamestream.cli.driver_config import read_any_driver_config, read_job
 from flamestream.cli.validation import checked_job
@@ -30,26 +33,7 @@ def verdict() -> dict[str, object]:
         report = audited(job, last, config.job, config.zookeeper)
     except FlameStreamError as error:
         return {"error": str(error)[: LONGEST // 2], "category": error.category}
-    found = report.verdict
-    return {
-        "clean": report.kept,
-        "records": report.records,
-        "delivered": found.delivered,
-        "lost": found.lost,
-        "doubled": found.doubled,
-        "reordered": found.reordered,
-        "foreign": found.foreign,
-        "misplaced": found.misplaced,
-        "notDue": found.not_due,
-        "missingInput": sum(each.missing for each in report.input),
-        "unexpectedInput": sum(each.unexpected for each in report.input),
-        "empty": report.empty,
-        "complete": report.complete,
-        "epoch": report.bounds.epoch,
-        "bounds": bounds_in_words(report.bounds)[:500],
-        "input": input_in_words(report.input)[:500],
-        "firstDifference": report.first_difference[:1000],
-    }
+    return {**msgspec.to_builtins(result_of(report)), "empty": report.empty}
 
 
 def main() -> int:

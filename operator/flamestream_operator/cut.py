@@ -3,8 +3,8 @@
 `python3 -m flamestream_operator.cut SECONDS`. It needs NET_ADMIN in the pod's network and nothing on the node: every device but the
 loopback gets nftables' chains at its door whose policy is to drop, said to the kernel over netlink (the image has no `nft`).
 
-Keeps: the table is removed at the end, also by SIGTERM; a pod that dies takes it along. Does not: touch the node's network, or a rule of
-somebody else's.
+Keeps: it says that it has cut when the kernel has said so. The table is removed at the end, also by SIGTERM; a pod that dies takes it
+along. Does not: touch the node's network, or a rule of somebody else's.
 """
 
 import signal
@@ -15,6 +15,8 @@ import time
 from typing import Final
 
 TABLE: Final = "flamestream_drill"
+CUT: Final = "cut"
+"""The first word of its log, once nothing passes: only then has the fault taken place."""
 NETLINK_NETFILTER: Final = 12
 NETDEV: Final = 5
 """The family of tables at a device's door."""
@@ -99,7 +101,10 @@ def _stop(*_: object) -> None:
 def main(arguments: list[str]) -> int:
     """The exit code."""
     signal.signal(signal.SIGTERM, _stop)
-    cut(devices())
+    names = devices()
+    cut(names)
+    sys.stdout.write(f"{CUT} {' '.join(names)}\n")
+    sys.stdout.flush()
     try:
         time.sleep(float(arguments[0]))
     finally:

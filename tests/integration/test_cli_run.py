@@ -175,9 +175,9 @@ def test_a_drill_finds_that_the_guarantee_is_kept(site: Site, guarantee: str) ->
     site.running()
     code, answer = site.ask("drill", "job.yaml", "--kill", "worker", "--times", "2", "--after", "0.3")
     assert code == ExitCode.OK, answer
-    found = answer["audit"]["verdict"]
-    assert found["delivered"] > 0 and not (found["lost"] or found["foreign"] or found["reordered"]), answer
-    assert guarantee == "at-least-once" or answer["audit"]["clean"]
+    found = answer["audit"]
+    assert found["clean"] and found["delivered"] > 0 and not (found["lost"] or found["foreign"] or found["reordered"]), answer
+    assert guarantee == "at-least-once" or not found["doubled"]
     run.send_signal(signal.SIGTERM)
     assert ended(run)[0] == ExitCode.OK
 
@@ -189,12 +189,55 @@ def test_a_drill_kills_and_the_audit_is_clean(site: Site, role: str) -> None:
     site.running()
     code, answer = site.ask("drill", "job.yaml", "--kill", role, "--times", "2", "--after", "0.3")
     assert code == ExitCode.OK, answer
-    assert len(answer["faults"]) == 2
-    assert {fault["role"] for fault in answer["faults"]} == {role}
-    assert answer["audit"]["clean"]
+    assert (answer["phase"], answer["reason"], answer["done"]) == ("Passed", "Clean", 2)
+    assert [fault["seen"] for fault in answer["faults"]] == ["gone", "gone"]
+    assert all(fault["outputGapMs"] is not None and fault["gapResolutionMs"] for fault in answer["faults"])
+    assert answer["audit"]["clean"] and answer["audit"]["epoch"] >= answer["epoch"] > 0
     run.send_signal(signal.SIGTERM)
     assert ended(run)[0] == ExitCode.OK
     assert site.audit()["clean"]
+
+
+def test_a_drill_of_a_job_that_has_completed_or_stopped_or_never_ran_proves_nothing(site: Site) -> None:
+    site.write("{count: 500}")
+    code, answer = site.ask("drill", "job.yaml")
+    assert (code, answer["reason"]) == (ExitCode.USAGE, "JobNotFound")
+    assert ended(site.start())[0] == ExitCode.OK
+    code, answer = site.ask("drill", "job.yaml", "--times", "3")
+    assert (code, answer["phase"], answer["reason"], answer["done"]) == (ExitCode.UNPROVEN, "Inconclusive", "Completed", 0)
+
+
+def test_a_drill_of_an_idle_job_kills_nobody(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its source waits for files that do not come."""
+    (site.path / "lines").mkdir()
+    site.write("{}")
+    text = (site.path / "job.yaml").read_text().replace("generator: {}", "files: {path: lines, follow: true}")
+    (site.path / "job.yaml").write_text(text + "  journal: {folder: journal, keep: true}\n")
+    run = site.start()
+    site.running(epoch=0)
+    before = site.status()["pids"]
+    code, answer = site.ask("drill", "job.yaml")
+    assert (code, answer["phase"], answer["reason"], answer["done"]) == (ExitCode.UNPROVEN, "Inconclusive", "Idle", 0)
+    assert site.status()["pids"] == before
+    run.send_signal(signal.SIGTERM)
+    assert ended(run)[0] == ExitCode.OK
+
+
+def test_a_drill_of_output_that_cannot_be_read_back_is_refused_first_or_measures_the_gap(site: Site) -> None:
+    with SocketConsumer() as consumer:
+        site.write("{rate: 500}")
+        text = (site.path / "job.yaml").read_text().replace("files: {path: out, fsync: false}", f"socket: {{address: '{consumer.address}'}}")
+        (site.path / "job.yaml").write_text(text)
+        run = site.start()
+        before = site.running()
+        code, answer = site.ask("drill", "job.yaml")
+        assert (code, answer["reason"], answer["done"]) == (ExitCode.UNPROVEN, "NotAudited", 0)
+        assert (site.live_status() or {})["attempt"] == before["attempt"], "nobody was killed"
+        code, answer = site.ask("drill", "job.yaml", "--no-audit", "--after", "0.3")
+        assert (code, answer["reason"], answer["done"]) == (ExitCode.UNPROVEN, "NotAudited", 1)
+        assert answer["faults"][0]["outputGapMs"] > 0 and answer["faults"][0]["gapResolutionMs"] == 100
+        run.send_signal(signal.SIGTERM)
+        assert ended(run)[0] == ExitCode.OK
 
 
 def test_a_second_instance_is_refused_and_named(site: Site) -> None:

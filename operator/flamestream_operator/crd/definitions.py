@@ -16,6 +16,7 @@ from flamestream.cli.manifest import GUARANTEES, LATER, Spec
 from flamestream_operator.api.drill import DrillSpec, DrillStatus
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.api.snapshot import SnapshotSpec, SnapshotStatus
+from flamestream_operator.core.drill import ACTIONS, ELSEWHERE, REFUSALS
 from flamestream_operator.crd.kinds import sinks_schema, sources_schema, unfenced_kinds
 from flamestream_operator.crd.schema import Schema, schema_of
 
@@ -156,19 +157,24 @@ def drill() -> Schema:
     spec["x-kubernetes-validations"] = [_rule("self == oldSelf", "a drill is carried out once: make another one")]
     spec["properties"]["fault"]["x-kubernetes-validations"] = [
         _rule(
-            "!(self.target in ['zookeeper', 'store', 'pod']) || has(self.targetSelector)",
+            f"!(self.target in {[*ELSEWHERE]}) || (has(self.targetSelector) && size(self.targetSelector) > 0)",
             "say which pods: targetSelector, like {app: zookeeper}",
             ".targetSelector",
         ),
-        _rule("self.action != 'pause' || self.target == 'worker'", "only a worker can be paused: use kill or delete", ".action"),
-        _rule("self.target != 'network' || self.action == 'cut'", "a network is cut: action: cut, for pauseFor", ".action"),
-        _rule("self.action != 'cut' || self.target in ['network', 'node']", "only a network and a node can be cut", ".action"),
-        _rule("self.target != 'node' || self.action in ['kill', 'cut']", "a node is killed or cut", ".action"),
+        _rule(
+            f"self.target in {[*ELSEWHERE]} || (!has(self.targetSelector) && !has(self.targetNamespace))",
+            "targetSelector and targetNamespace are for zookeeper, store and pod: other targets are the job's own, or the operator's",
+        ),
+        *(
+            _rule(f"self.target != '{target}' || self.action in {sorted(ACTIONS[target])}", reason, ".action")
+            for target, reason in REFUSALS.items()
+        ),
     ]
     columns = [
         _column("Job", "string", ".spec.job"),
         _column("Target", "string", ".spec.fault.target"),
         _column("Phase", "string", ".status.phase"),
+        _column("Reason", "string", ".status.reason"),
         _column("Faults", "integer", ".status.done"),
         _column("Lost", "integer", ".status.audit.lost"),
         _column("Doubled", "integer", ".status.audit.doubled"),

@@ -3,7 +3,6 @@
 Keeps: no right on the node, one capability more than the pod has. Does not: cut (cut.py).
 """
 
-import secrets
 from typing import Final
 
 from flamestream_operator.objects.meta import Object
@@ -11,13 +10,21 @@ from flamestream_operator.objects.meta import Object
 CUTTER: Final = "flamestream-cut-"
 
 
-def build_cutter(pod: Object, seconds: float) -> Object:
-    """Of the pod's own image, which is there. A pod may be cut several times: a container's name counts once."""
-    container = pod["spec"]["containers"][0]
+def cutter_name(struck_at: str) -> str:
+    """Of the fault of this moment: a pod may be cut several times, and each cutter tells of its own.
+
+    >>> cutter_name("2026-01-01T00:00:01.500Z")
+    'flamestream-cut-20260101000001500'
+    """
+    return CUTTER + "".join(letter for letter in struck_at if letter.isdigit())
+
+
+def build_cutter(name: str, image: str, pull_policy: str, seconds: float) -> Object:
+    """Of an image of ours."""
     return {
-        "name": f"{CUTTER}{secrets.token_hex(4)}",
-        "image": container["image"],
-        "imagePullPolicy": container.get("imagePullPolicy", "IfNotPresent"),
+        "name": name,
+        "image": image,
+        "imagePullPolicy": pull_policy,
         "command": ["python3", "-m", "flamestream_operator.cut", f"{seconds:g}"],
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {

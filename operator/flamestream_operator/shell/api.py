@@ -154,10 +154,11 @@ class LightkubeApi:
             patch = {"spec": {"ephemeralContainers": [container]}}
             await self._client.patch(Pod.Ephemeralcontainers, pod, patch, namespace=namespace, patch_type=PatchType.STRATEGIC)
 
-    async def log(self, namespace: str, pod: str) -> str:
-        """All that a pod has printed."""
+    async def log(self, namespace: str, pod: str, container: str | None = None) -> str:
+        """All that a pod's only container has printed, or the one of this name."""
         with _asking("log", "Pod"):
-            return "\n".join([line.rstrip("\n") async for line in self._client.log(pod, namespace=namespace)])
+            lines = self._client.log(pod, namespace=namespace, container=container)
+            return "\n".join([line.rstrip("\n") async for line in lines])
 
     async def close(self) -> None:
         """End its connections."""

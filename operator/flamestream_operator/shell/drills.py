@@ -1,34 +1,37 @@
-"""The reconciler of FlameStreamDrills: carries out what core/drill.py says.
+"""The reconciler of FlameStreamDrills: carries out what flamestream.testing.drill says.
 
-Keeps: the fault is written to the status, as a compare-and-set, before it is made; a drill is finished by whoever leads then.
+Keeps: the fault is written to the status, as a compare-and-set, before it is made; a drill is finished by whoever leads then. A status
+that cannot be read is never taken for a drill that has not begun.
 Does not: exist unless the chart gave the rights for it.
 """
 
+import dataclasses
 import json
 import logging
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from flamestream.cli.manifest_parts import Seconds
+from flamestream.testing.drill import DrillSeen, step
+from flamestream.testing.drill_status import OVER, AuditResult
 from flamestream_operator.api.drill import DrillSpec, DrillStatus
 from flamestream_operator.core.actions import Tell
-from flamestream_operator.core.clock import written
+from flamestream_operator.core.clock import moment, written
 from flamestream_operator.core.conditions import condition
 from flamestream_operator.core.decide import status_of
-from flamestream_operator.core.drill import DrillSeen, in_error, step
+from flamestream_operator.core.drill import cannot_audit, plan_of
 from flamestream_operator.core.launching import launch_of
 from flamestream_operator.core.seen import Seen, Site, phase_of
 from flamestream_operator.core.wanted import wanted
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object
 from flamestream_operator.objects.pods import build_audit_pod
-from flamestream_operator.shell.api import ApiProblem, LightkubeApi
+from flamestream_operator.shell.api import ApiProblem
 from flamestream_operator.shell.cache import Key
 from flamestream_operator.shell.events import EventSender
 from flamestream_operator.shell.jobs import JobReconciler
-from flamestream_operator.shell.strikes import Strikes
+from flamestream_operator.shell.strikes import Blow, PodApi, Strikes, Targets
 from flamestream_operator.shell.tools import Tools
 
 log = logging.getLogger(__name__)
@@ -37,9 +40,9 @@ log = logging.getLogger(__name__)
 class DrillReconciler:
     """`reconcile(key)` for every change of a FlameStreamDrill, and while one runs."""
 
-    def __init__(self, jobs: JobReconciler, site: Site, tools: Tools, api: LightkubeApi, me: Key) -> None:
+    def __init__(self, jobs: JobReconciler, site: Site, tools: Tools, api: PodApi, me: Key) -> None:
         self._jobs, self._site, self._api = jobs, site, api
-        self._strikes = Strikes(tools, api, me)
+        self._strikes = Strikes(tools, api, me, site)
         self._cluster, self._hosting, self._check, self._clock = tools.cluster, tools.hosting, tools.check, tools.clock
         self._events = EventSender(api, tools.clock)
 
@@ -49,40 +52,56 @@ class DrillReconciler:
         if drill is None or drill["metadata"].get("deletionTimestamp"):
             return None
         before = _status(drill)
-        seen = await self._look(key, drill, before)
+        if before.phase in OVER:
+            return None
+        spec = msgspec.convert(drill["spec"], DrillSpec, dec_hook=lambda _, value: Seconds.parse(value))
+        seen = await self._look(key, drill, spec, before)
         next_step = step(seen)
         if next_step.status != before:
-            drill = await self._write(drill, next_step.status)
+            drill = await self._write(drill, _ours(next_step.status))
         if next_step.effect == "strike":
-            problem = await self._strikes.strike(key[0], seen.spec, next_step.status.victim)
-            if problem:
-                await self._write(drill, in_error(next_step.status, self._clock(), problem))
-                return None
+            blow = await self._strikes.strike(key[0], spec, _ours(next_step.status))
+            if blow != Blow():
+                told = dataclasses.replace(seen, status=next_step.status, sight=blow.sight, refused=blow.refused)
+                next_step = step(told)
+                await self._write(drill, _ours(next_step.status))
         elif next_step.effect == "audit":
             await self._begin_audit(key, drill, seen)
-        return None if next_step.status.phase in ("Passed", "Failed", "Error") else next_step.look_again
+        return None if next_step.status.phase in OVER else next_step.look_again
 
     # --- looking --------------------------------------------------------------------------------------------------------------------
 
-    async def _look(self, key: Key, drill: Object, status: DrillStatus) -> DrillSeen:
-        spec = msgspec.convert(drill["spec"], DrillSpec, dec_hook=lambda _, value: Seconds.parse(value))
-        job = self._cluster.jobs.get((key[0], spec.job))
+    async def _look(self, key: Key, drill: Object, spec: DrillSpec, status: DrillStatus) -> DrillSeen:
+        job = await self._job((key[0], spec.job))
+        found = status_of(job) if job is not None else None
+        wanted_of = job["spec"] if job is not None else {}
         audit, problem = await self._audit_of(key) if status.phase == "Auditing" else (None, "")
-        victims, replaced, out_of_reach = await self._strikes.targets(key[0], spec, status)
+        targets = await self._strikes.targets(key[0], spec) if not status.struck_at and status.phase != "Auditing" else Targets({})
+        blow = await self._strikes.look(key[0], spec, status) if status.struck_at else Blow()
         return DrillSeen(
             now=self._clock(),
-            spec=spec,
+            plan=plan_of(spec, wanted_of.get("guarantee", "exactly-once")),
             status=status,
-            job_phase=status_of(job).phase if job is not None else "",
-            workers=int(job["spec"]["workers"]["replicas"]) if job is not None else 0,
+            job_phase=_phase(job, found.phase if found is not None else ""),
+            job_uid=str(job["metadata"]["uid"]) if job is not None else "",
+            job_message=found.message if found is not None else "",
+            workers=int(wanted_of["workers"]["replicas"]) if job is not None else 0,
+            attempt=found.attempt if found is not None else 0,
             told=self._hosting.status(f"{key[0]}.{spec.job}"),
-            victims=victims,
-            replaced=replaced,
-            out_of_reach=out_of_reach,
-            strike_problem=await self._strikes.problem(key[0], spec, status) if status.struck_at else "",
+            age=self._clock() - moment(str(drill["metadata"].get("creationTimestamp") or "") or written(self._clock())),
+            victims=targets.victims,
+            out_of_reach=targets.out_of_reach,
+            cannot_audit=cannot_audit(wanted_of) if job is not None else "",
+            refused=blow.refused,
+            sight=blow.sight,
+            replaced=await self._strikes.is_replaced(key[0], spec, status) if status.struck_at else True,
             audit=audit,
             audit_problem=problem,
         )
+
+    async def _job(self, key: Key) -> Object | None:
+        """A job that was applied with its drill may not be in the cache yet."""
+        return self._cluster.jobs.get(key) or await self._api.get("FlameStreamJob", *key)
 
     # --- audit ----------------------------------------------------------------------------------------------------------------------
 
@@ -90,8 +109,8 @@ class DrillReconciler:
         name = names.audit(key[1])
         if await self._api.get("Pod", key[0], name) is not None:
             return
-        job = self._cluster.jobs.get((key[0], seen.spec.job))
-        memory = self._jobs.memory_of((key[0], seen.spec.job))
+        job = self._cluster.jobs.get((key[0], seen.plan.job))
+        memory = self._jobs.memory_of((key[0], seen.plan.job))
         if job is None or memory is None:
             return
         status = status_of(job)
@@ -104,7 +123,7 @@ class DrillReconciler:
         self._check()
         await self._api.create(build_audit_pod(launch, drill, name, complete=seen.job_phase == "Completed"))
 
-    async def _audit_of(self, key: Key) -> tuple[dict[str, Any] | None, str]:
+    async def _audit_of(self, key: Key) -> tuple[AuditResult | None, str]:
         """Its verdict, or why there is none."""
         pod = await self._api.get("Pod", key[0], names.audit(key[1]))
         if pod is None or phase_of(pod) not in ("Succeeded", "Failed"):
@@ -112,8 +131,7 @@ class DrillReconciler:
         for container in pod["status"].get("containerStatuses") or ():
             text = str(((container.get("state") or {}).get("terminated") or {}).get("message") or "")
             if text.startswith("{"):
-                found: dict[str, Any] = json.loads(text)
-                return found, ""
+                return _verdict(text)
         return None, f"the audit ended without a verdict: see `kubectl logs {pod['metadata']['name']}`"
 
     # --- writing --------------------------------------------------------------------------------------------------------------------
@@ -122,11 +140,12 @@ class DrillReconciler:
         now = written(self._clock())
         before = _status(drill)
         known = {each.type: each for each in before.conditions}
-        over = status.phase in ("Passed", "Failed", "Error")
+        over = status.phase in OVER
+        reason = status.reason or status.phase
         generation = int(drill["metadata"].get("generation", 0))  # `kubectl wait` does not believe a condition of an older one
         conditions = [
-            condition("Completed", over, status.phase, status.message, known.get("Completed"), now, generation),
-            condition("Failed", status.phase in ("Failed", "Error"), status.phase, status.message, known.get("Failed"), now, generation),
+            condition("Completed", over, reason, status.message, known.get("Completed"), now, generation),
+            condition("Failed", over and status.phase != "Passed", reason, status.message, known.get("Failed"), now, generation),
         ]
         status = replace(status, conditions=conditions, observed_generation=generation)
         plain = {name: value for name, value in msgspec.to_builtins(status).items() if value is not None}
@@ -140,13 +159,36 @@ class DrillReconciler:
             raise problem
         self._cluster.drills.put(new)
         if status.phase != before.phase:
-            kind = "Warning" if status.phase in ("Failed", "Error") else "Normal"
-            await self._events.send(new, Tell(kind, status.phase, status.message or status.phase))
+            kind = "Warning" if over and status.phase != "Passed" else "Normal"
+            await self._events.send(new, Tell(kind, reason, status.message or status.phase))
         return new
 
 
 def _status(drill: Object) -> DrillStatus:
     try:
         return msgspec.convert(drill.get("status") or {}, DrillStatus)
-    except msgspec.ValidationError:
-        return DrillStatus()
+    except msgspec.ValidationError as error:  # a new drill would strike once more
+        log.error("a drill's status cannot be read", extra={"drill": drill["metadata"]["name"], "problem": str(error)})
+        return DrillStatus(phase="Inconclusive", reason="Unreadable", message=str(error)[:1000])
+
+
+def _ours(status: object) -> DrillStatus:
+    assert isinstance(status, DrillStatus), "steps keep the kind of status that they were given"
+    return status
+
+
+def _phase(job: Object | None, phase: str) -> str:
+    if job is None:
+        return ""
+    return "Deleting" if job["metadata"].get("deletionTimestamp") else phase or "Pending"
+
+
+def _verdict(text: str) -> tuple[AuditResult | None, str]:
+    """What an audit's pod has said."""
+    try:
+        found = json.loads(text)
+        if "error" in found:
+            return None, str(found["error"])
+        return msgspec.convert(found, AuditResult), ""
+    except (ValueError, msgspec.ValidationError) as error:
+        return None, f"its verdict cannot be read: {error}"

@@ -1,60 +1,100 @@
-"""How drills strike: who can be struck, the blow itself, and whether who was struck has a successor.
+"""How drills strike: who can be struck, the blow itself, what is seen of it, and whether who was struck has a successor.
 
-Keeps: only what the drill names is touched; what cannot be made says why. Does not: decide when (core/drill.py).
+Keeps: only what the drill names is touched, and only the lives that were announced. What cannot be made says why; what was made counts
+when it is seen: a pod's uid gone, a process gone or standing still, the cutter's word that the kernel has cut.
+Does not: decide when (flamestream.testing.drill).
 """
 
+import json
 import logging
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
 
+from flamestream.testing.drill_status import Sight
 from flamestream_operator.api.drill import DrillSpec, DrillStatus
-from flamestream_operator.core.seen import ip_of, is_going, phase_of
-from flamestream_operator.objects.cutter import CUTTER, build_cutter
+from flamestream_operator.core.drill import ELSEWHERE
+from flamestream_operator.core.seen import Site, ip_of, is_going, phase_of
+from flamestream_operator.cut import CUT
+from flamestream_operator.objects.cutter import build_cutter, cutter_name
 from flamestream_operator.objects.meta import APPLICATION, ROLE, Object
-from flamestream_operator.shell.api import ApiProblem, LightkubeApi
+from flamestream_operator.shell.api import Api, ApiProblem
 from flamestream_operator.shell.cache import Key
 from flamestream_operator.shell.tools import Tools
 
-_OTHERS: Final = ("zookeeper", "store", "pod")
-_RIGHTS: Final = (
+_CUT_RIGHTS: Final = (
     "a cut runs a container with NET_ADMIN in the pod: the namespace's Pod Security must be `privileged` while it is made, and the chart's "
     "operator.drills gives the operator the right"
 )
+_CANNOT_START: Final = (
+    "CreateContainerConfigError", "CreateContainerError", "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName",
+)  # fmt: skip
+_KILLED: Final = (137, 143)
+"""Exit codes of a cutter whose pod was removed meanwhile."""
 
 log = logging.getLogger(__name__)
+
+
+class PodApi(Api, Protocol):
+    """What strikes need of the API server beyond objects."""
+
+    async def execute(self, namespace: str, pod: str, container: str, command: list[str]) -> str: ...
+    async def attach(self, namespace: str, pod: str, container: Object) -> None: ...
+    async def log(self, namespace: str, pod: str, container: str | None = None) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Who can be struck, with their lives, or why nobody may look."""
+
+    victims: Mapping[str, tuple[str, ...]]
+    out_of_reach: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Blow:
+    """A fault that was made, or not: what was seen of it at once, and why it was refused."""
+
+    sight: Sight = ""
+    refused: str = ""
 
 
 class Strikes:
     """Of one operator."""
 
-    def __init__(self, tools: Tools, api: LightkubeApi, me: Key) -> None:
-        self._api, self._me = api, me
+    def __init__(self, tools: Tools, api: PodApi, me: Key, site: Site) -> None:
+        self._api, self._me, self._site = api, me, site
         self._cluster, self._hosting, self._check = tools.cluster, tools.hosting, tools.check
 
-    async def targets(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> tuple[tuple[str, ...], bool, str]:
-        """Who can be struck, whether who was struck has a successor, and why nobody may look."""
+    # --- who ------------------------------------------------------------------------------------------------------------------------
+
+    async def targets(self, namespace: str, spec: DrillSpec) -> Targets:
+        """Before a strike."""
         try:
-            victims = await self._victims(namespace, spec) if status.phase == "Running" and not status.struck_at else ()
-            return victims, await self._is_replaced(namespace, spec, status) if status.struck_at else True, ""
+            return Targets(await self._victims(namespace, spec))
         except ApiProblem as problem:
             if problem.status != 403:
                 raise
-            return (), True, f"the operator may not see the target's pods: {problem.message}: give it the rights (operator.drills)"
+            return Targets({}, f"the operator may not see the target's pods: {problem.message}: give it the rights (operator.drills)")
 
-    async def _victims(self, namespace: str, spec: DrillSpec) -> tuple[str, ...]:
+    async def _victims(self, namespace: str, spec: DrillSpec) -> dict[str, tuple[str, ...]]:
         target = spec.fault.target
         if target == "operator":
-            return (self._me[1],)
-        if target in _OTHERS:
-            pods = await self._api.list_all("Pod", spec.fault.target_namespace or namespace, dict(spec.fault.target_selector))
-            return tuple(pod["metadata"]["name"] for pod in pods if phase_of(pod) == "Running" and not is_going(pod))
-        if target == "node":
-            return tuple({str(pod["spec"]["nodeName"]) for pod in self._workers(namespace, spec)})
+            me = await self._api.get("Pod", *self._me)
+            return _each([me] if me is not None else [])
+        if target in ELSEWHERE:
+            pods = await self._elsewhere(namespace, spec)
+            return _each([pod for pod in pods if phase_of(pod) == "Running" and not is_going(pod)])
+        workers = self._workers(namespace, spec)
+        if target in ("node", "application"):
+            names = {_group(target, pod) for pod in workers} - {""}
+            return {name: _lives(self._of_group(namespace, spec, name)) for name in names}
         if target == "driver":
             # One of two applications may have standbys only: its driver's death would cost nothing, and be waited for in vain.
-            struck = {pod["metadata"]["labels"].get(APPLICATION) for pod in self._workers(namespace, spec)}
+            struck = {_group("application", pod) for pod in workers}
             drivers = [pod for pod in self._pods(namespace, spec) if pod["metadata"]["labels"].get(ROLE) == "driver"]
-            return tuple(pod["metadata"]["name"] for pod in drivers if pod["metadata"]["labels"].get(APPLICATION) in struck)
-        return tuple(pod["metadata"]["name"] for pod in self._workers(namespace, spec))
+            return _each([pod for pod in drivers if _group("application", pod) in struck])
+        return _each(workers)
 
     def _workers(self, namespace: str, spec: DrillSpec) -> list[Object]:
         """Pods of workers that hold slots."""
@@ -65,76 +105,167 @@ class Strikes:
     def _pods(self, namespace: str, spec: DrillSpec) -> list[Object]:
         return [pod for pod in self._cluster.pods_of((namespace, spec.job)) if not is_going(pod)]
 
-    async def _is_replaced(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> bool:
-        """A pod that was struck must be gone or ready again: else the drill would be over before it began."""
-        if spec.fault.target == "operator":
-            return status.victim != self._me[1]
-        if spec.fault.target not in _OTHERS:
-            return True
-        pods = await self._api.list_all("Pod", spec.fault.target_namespace or namespace, dict(spec.fault.target_selector))
-        return any(_is_ready(pod) and not is_going(pod) for pod in pods)
+    def _of_group(self, namespace: str, spec: DrillSpec, name: str) -> list[Object]:
+        pods = self._pods(namespace, spec)
+        return [pod for pod in pods if _group(spec.fault.target, pod) == name and phase_of(pod) == "Running"]
 
-    async def strike(self, namespace: str, spec: DrillSpec, victim: str) -> str:
-        """ "", or why it failed: it is tried by nobody again, since it may have struck."""
-        fault = spec.fault
+    async def _elsewhere(self, namespace: str, spec: DrillSpec) -> list[Object]:
+        return await self._api.list_all("Pod", spec.fault.target_namespace or namespace, dict(spec.fault.target_selector))
+
+    def _place(self, namespace: str, spec: DrillSpec) -> str:
+        if spec.fault.target == "operator":
+            return self._me[0]
+        return (spec.fault.target_namespace or namespace) if spec.fault.target in ELSEWHERE else namespace
+
+    async def _struck(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> list[Object]:
+        """The pods that were announced, as they are now."""
+        place = self._place(namespace, spec)
+        if spec.fault.target in ("node", "application"):
+            names = [
+                pod["metadata"]["name"] for pod in self._cluster.pods_of((namespace, spec.job)) if pod["metadata"]["uid"] in status.lives
+            ]
+        else:
+            names = [status.victim]
+        found = [await self._api.get("Pod", place, name) for name in names]
+        return [pod for pod in found if pod is not None and pod["metadata"]["uid"] in status.lives]
+
+    # --- the blow -------------------------------------------------------------------------------------------------------------------
+
+    async def strike(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> Blow:
+        """Once: it is tried by nobody again, since it may have struck. An answer that was lost is no refusal."""
+        fault, victim = spec.fault, status.victim
         self._check()
         log.warning("drill strikes", extra={"target": fault.target, "victim": victim, "action": fault.action})
         try:
-            if fault.target in ("worker", "daemon"):
-                pause = [str(float(fault.pause_for))] if fault.action == "pause" else []
-                how = "pause" if fault.action == "pause" else "kill"
-                said = await self._api.execute(
-                    namespace, victim, "executor", ["python3", "-m", "flamestream_operator.strike", fault.target, how, *pause]
-                )
-                log.warning("struck", extra={"victim": victim, "said": said.strip()})
-                return "" if said.strip().isdigit() else f"the strike in pod {victim} failed: {said.strip()[:200]}"
-            if fault.target in ("network", "node"):
-                await self._at_once(namespace, spec, victim)
-                return ""
-            where = self._me[0] if fault.target == "operator" else (fault.target_namespace or namespace)
-            await self._api.delete("Pod", where, victim, grace=0 if fault.action == "kill" else None)
+            pods = await self._struck(namespace, spec, status)
+            if len(pods) < len(status.lives):
+                return Blow(refused=f"{victim} was gone before it was struck")
+            sights = [await self._one(spec, status, pod) for pod in pods]
         except ApiProblem as problem:
             log.warning("the strike failed", extra={"victim": victim, "problem": str(problem)})
-            hint = f"; {_RIGHTS}" if fault.action == "cut" and problem.status == 403 else ""
-            return f"the strike at {victim} failed: {problem}{hint}"
-        return ""
+            if problem.passing:
+                return Blow()
+            hint = f"; {_CUT_RIGHTS}" if fault.action == "cut" and problem.status == 403 else ""
+            return Blow(refused=f"the strike at {victim} failed: {problem}{hint}")
+        refused = "; ".join(blow.refused for blow in sights if blow.refused)
+        return Blow(refused=refused) if refused else sights[0]
 
-    async def _at_once(self, namespace: str, spec: DrillSpec, victim: str) -> None:
-        """Several pods of the job."""
-        for pod in self._struck(namespace, spec, victim):
-            name = pod["metadata"]["name"]
-            if spec.fault.action == "cut":
-                await self._api.attach(namespace, name, build_cutter(pod, float(spec.fault.pause_for)))
-            else:
-                await self._api.delete("Pod", namespace, name, grace=0)
+    async def _one(self, spec: DrillSpec, status: DrillStatus, pod: Object) -> Blow:
+        """One pod."""
+        fault, meta = spec.fault, pod["metadata"]
+        if fault.action == "cut":
+            await self._api.attach(meta["namespace"], meta["name"], self._cutter(spec, status, pod))
+            return Blow()
+        if fault.action == "pause" or fault.target in ("worker", "daemon"):
+            return await self._inside(spec, pod)
+        grace = 0 if fault.action == "kill" else None
+        await self._api.delete("Pod", meta["namespace"], meta["name"], grace=grace)
+        return Blow()
 
-    def _struck(self, namespace: str, spec: DrillSpec, victim: str) -> list[Object]:
-        pods = self._pods(namespace, spec)
-        if spec.fault.target == "node":
-            return [pod for pod in pods if pod["spec"].get("nodeName") == victim and phase_of(pod) == "Running"]
-        return [pod for pod in pods if pod["metadata"]["name"] == victim]
+    def _cutter(self, spec: DrillSpec, status: DrillStatus, pod: Object) -> Object:
+        container, seconds, name = pod["spec"]["containers"][0], float(spec.fault.pause_for), cutter_name(status.struck_at)
+        if spec.fault.target in ELSEWHERE:  # a stranger's image has no tools of ours
+            return build_cutter(name, self._site.image, self._site.pull_policy, seconds)
+        return build_cutter(name, container["image"], container.get("imagePullPolicy", "IfNotPresent"), seconds)
 
-    async def problem(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> str:
-        """Why a cut that was announced was not made: its container says so after the strike."""
-        if spec.fault.action != "cut":
-            return ""
-        for pod in self._struck(namespace, spec, status.victim):
-            fresh = await self._api.get("Pod", namespace, pod["metadata"]["name"])
-            for container in (fresh or {}).get("status", {}).get("ephemeralContainerStatuses") or ():
-                if container["name"].startswith(CUTTER) and (said := _failed(container)):
-                    return f"the network of {pod['metadata']['name']} was not cut: {said}"[:1000]
-        return ""
+    async def _inside(self, spec: DrillSpec, pod: Object) -> Blow:
+        """By a process in the pod, which says what it saw."""
+        fault, meta = spec.fault, pod["metadata"]
+        role = fault.target if fault.target in ("worker", "daemon") else "pod"
+        words = ["pause", str(float(fault.pause_for))] if fault.action == "pause" else ["kill"]
+        container = str(pod["spec"]["containers"][0]["name"])
+        command = ["python3", "-m", "flamestream_operator.strike", role, *words]
+        said = (await self._api.execute(meta["namespace"], meta["name"], container, command)).strip()
+        log.warning("struck", extra={"victim": meta["name"], "said": said[:500]})
+        return _answer(str(meta["name"]), said)
+
+    # --- what is seen of it ---------------------------------------------------------------------------------------------------------
+
+    async def look(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> Blow:
+        """Of a fault that was announced and not seen yet, or of a cut that goes on."""
+        if spec.fault.action == "cut":
+            return await self._cut(namespace, spec, status)
+        if status.seen or spec.fault.action == "pause" or spec.fault.target in ("worker", "daemon"):
+            return Blow()  # the process inside has said, or nobody knows
+        pods = await self._struck(namespace, spec, status)
+        if not pods:
+            return Blow("gone")
+        return Blow("going" if spec.fault.action == "delete" and all(is_going(pod) for pod in pods) else "")
+
+    async def _cut(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> Blow:
+        pods = await self._struck(namespace, spec, status)
+        name, sights = cutter_name(status.struck_at), []
+        for pod in pods:
+            for container in pod.get("status", {}).get("ephemeralContainerStatuses") or ():
+                if container["name"] == name:
+                    if why := _failed(container):
+                        return Blow(refused=f"the network of {pod['metadata']['name']} was not cut: {why}"[:1000])
+                    sights.append(bool(status.seen) or await self._has_cut(pod, container))
+        return Blow("cut" if sights and len(sights) >= len(status.lives) and all(sights) else "")
+
+    async def _has_cut(self, pod: Object, container: Object) -> bool:
+        """It says so when the kernel has."""
+        if _ended(container).get("exitCode") == 0:
+            return True
+        if not {"running", "terminated"} & set(container.get("state") or {}):
+            return False
+        try:
+            said = await self._api.log(pod["metadata"]["namespace"], pod["metadata"]["name"], container["name"])
+        except ApiProblem as problem:
+            if problem.passing or problem.status in (400, 404):
+                return False
+            raise
+        return any(line.split()[:1] == [CUT] for line in said.splitlines())
+
+    async def is_replaced(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> bool:
+        """As many pods must be ready as there were, or another operator lead: else the drill would be over before it began."""
+        if spec.fault.target == "operator":
+            return status.victim != self._me[1]
+        if spec.fault.target not in ELSEWHERE:
+            return True
+        pods = await self._elsewhere(namespace, spec)
+        there = [pod for pod in pods if _is_ready(pod) and not is_going(pod)]
+        if spec.fault.action in ("kill", "delete"):
+            there = [pod for pod in there if pod["metadata"]["uid"] not in status.lives]
+        return len(there) >= status.peers
+
+
+def _group(target: str, pod: Object) -> str:
+    """What of a node's or an application's it belongs to."""
+    return str(pod["spec"].get("nodeName") or "") if target == "node" else str(pod["metadata"]["labels"].get(APPLICATION) or "")
+
+
+def _each(pods: list[Object]) -> dict[str, tuple[str, ...]]:
+    return {str(pod["metadata"]["name"]): _lives([pod]) for pod in pods}
+
+
+def _lives(pods: list[Object]) -> tuple[str, ...]:
+    return tuple(sorted(str(pod["metadata"]["uid"]) for pod in pods))
+
+
+def _answer(pod: str, said: str) -> Blow:
+    """What the process in the pod printed."""
+    last = said.splitlines()[-1] if said else ""
+    try:
+        told = json.loads(last)
+    except ValueError:
+        return Blow(refused=f"the strike in pod {pod} failed: {said[-300:] or 'it said nothing'}")
+    if told.get("seen") in ("gone", "paused"):
+        return Blow(told["seen"])
+    return Blow(refused=f"the strike in pod {pod} failed: {told.get('problem', last)}")
 
 
 def _is_ready(pod: Object) -> bool:
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in pod.get("status", {}).get("conditions") or ())
 
 
+def _ended(container: Object) -> Object:
+    return dict((container.get("state") or {}).get("terminated") or {})
+
+
 def _failed(container: Object) -> str:
-    state = container.get("state") or {}
-    ended, waits = state.get("terminated") or {}, state.get("waiting") or {}
-    if ended and ended.get("exitCode") not in (0, 137, 143):
+    """Why it has not cut, or not to the end; "": it does, or its pod went while it did."""
+    ended, waits = _ended(container), (container.get("state") or {}).get("waiting") or {}
+    if ended and ended.get("exitCode") not in (0, *_KILLED):
         return str(ended.get("message") or ended.get("reason") or f"exit code {ended['exitCode']}")
-    if waits.get("reason") in ("CreateContainerConfigError", "CreateContainerError", "ErrImagePull", "ImagePullBackOff"):
-        return f"{waits['reason']}: {waits.get('message', '')}"
-    return ""
+    return f"{waits['reason']}: {waits.get('message', '')}" if waits.get("reason") in _CANNOT_START else ""

@@ -13,12 +13,12 @@ from typing import Any, Literal, TypeVar
 
 from flamestream.adapters.control import ControlServer
 from flamestream.adapters.deletions import Deletions
-from flamestream.adapters.gaps import Gaps
 from flamestream.adapters.lane import Background, Lane
 from flamestream.adapters.manifests import read_manifest, write_manifest
 from flamestream.adapters.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.core import coordination as co
 from flamestream.core.coordinator import Coordinator
+from flamestream.core.gaps import Gaps
 from flamestream.core.latency import Recent, quantile
 from flamestream.core.messages import Announce, Hello, Progress, ToCoordinator
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable
@@ -125,8 +125,8 @@ class CoordinatorHost:
                 delivered, released = self._recent.setdefault(worker, (Recent(), Recent()))
                 delivered.take(self._reactor.instant(), message.latency)
                 released.take(self._reactor.instant(), message.release)
-            if message.first_out:
-                self._gaps.gave(message.first_out, message.last_out)
+            for first, last in message.given:
+                self._gaps.gave(first, last)
             self._changed()
         else:
             log.info("worker says", extra={"worker": worker, "said": type(message).__name__})

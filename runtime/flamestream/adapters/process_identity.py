@@ -27,7 +27,7 @@ class ProcessIdentity(msgspec.Struct, frozen=True):
     @classmethod
     def of_this_process(cls) -> Self:
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        return cls(socket.gethostname(), os.getpid(), now, _place(), _start_ticks(os.getpid()))
+        return cls(socket.gethostname(), os.getpid(), now, _place(), start_ticks(os.getpid()))
 
     @property
     def here(self) -> bool:
@@ -37,7 +37,7 @@ class ProcessIdentity(msgspec.Struct, frozen=True):
     @property
     def alive(self) -> bool:
         """Whether it still runs. Only to be asked of a process that is `here`."""
-        return _start_ticks(self.pid) == self.ticks
+        return start_ticks(self.pid) == self.ticks
 
 
 def _place() -> str:
@@ -46,7 +46,7 @@ def _place() -> str:
     return f"{boot} {os.readlink('/proc/self/ns/pid')}"
 
 
-def _start_ticks(pid: int) -> int:
+def start_ticks(pid: int) -> int:
     """When the process started, in clock ticks since boot; 0 if there is none, or only its remains that nobody waited for."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

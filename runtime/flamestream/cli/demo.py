@@ -8,13 +8,13 @@ Does not: need anything that `make` has not set up, or leave anything but the fo
 """
 
 import os
-import random
 import shutil
 import sys
 import sysconfig
 import threading
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -23,16 +23,19 @@ import yaml
 
 from flamestream.adapters import sinks
 from flamestream.cli.audit import audited_here, sentence
-from flamestream.cli.drill import Fault, Role, sink_folders, strike, told
+from flamestream.cli.drill import BACK_WITHIN
+from flamestream.cli.drill_report import fault_told, verdict_told
 from flamestream.cli.exit_codes import ExitCode, code_of
+from flamestream.cli.local_drill import LocalPlace, Role, drilled
 from flamestream.cli.manifest import API_VERSION
 from flamestream.cli.output import errors, say, say_error
-from flamestream.cli.output_watch import OutputWatch
 from flamestream.cli.progress import figures_of, status_of
 from flamestream.cli.run import run
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.validation import CheckedJob, checked
 from flamestream.model.errors import FlameStreamError, UserError
+from flamestream.testing.drill import DrillPlan, DrillSeen
+from flamestream.testing.drill_status import DrillStatus
 
 KINDS: Final = (".py", ".txt", ".rst", ".md", ".html")
 LARGEST: Final = 200_000
@@ -64,53 +67,65 @@ def demo(word: str, count: int, folder: Path) -> ExitCode:
     say(f"{len(found):,} source and documentation files of Python {sys.version.split()[0]} in {folder / 'docs'}")
     job = checked(folder / "job.yaml")
     say("starting ZooKeeper, the coordinator and Spark with 2 workers and 1 standby; killing a worker half-way")
-    started = time.monotonic()
-    with OutputWatch(sink_folders(job.job)) as watch:
-        killer = _Killer(RunFolder(folder / "run"), len(found), watch)
-        killer.start()
-        code = run(job, RunFolder(folder / "run"))
-        killer.join()
+    started, run_folder = time.monotonic(), RunFolder(folder / "run")
+    killer = _Killer(job, run_folder, len(found))
+    killer.start()
+    code = run(job, run_folder)
+    killer.join()
     if code != ExitCode.OK:
         return code
     say(f"ran for {time.monotonic() - started:.1f} s; auditing against the reference interpreter")
-    return _concluded(job, RunFolder(folder / "run"), killer.fault, word)
+    return _concluded(job, run_folder, killer.status, word)
 
 
-def _concluded(job: CheckedJob, folder: RunFolder, fault: Fault | None, word: str) -> ExitCode:
+def _concluded(job: CheckedJob, folder: RunFolder, drill: DrillStatus, word: str) -> ExitCode:
+    """The drill's own audit would be of a part: all of it counts here."""
     report = audited_here(job, folder)
+    gap = drill.faults[0].output_gap_ms if drill.faults else None
     say(sentence(report, "documents", "change records"))
-    if fault is not None and fault.gap_ms is not None:
-        say(f"output gap around the kill: {fault.gap_ms:.0f} ms")
+    say("" if gap is None else f"output gap {gap:.0f} ms")
     _show(job, word)
-    if fault is None:
-        say("the job was over before a worker could be killed: ask for more --documents")
-    return ExitCode.OK if report.clean and report.complete and fault is not None else ExitCode.DIFFERENCE
+    if not (report.clean and report.complete) or drill.phase == "Failed":
+        say(verdict_told(drill))
+        return ExitCode.DIFFERENCE
+    if not drill.done:
+        say(f"no worker was killed: {drill.message}. Ask for more --documents")
+        return ExitCode.UNPROVEN
+    return ExitCode.OK
 
 
 class _Killer(threading.Thread):
     """Kills a worker once, when half of the documents have been read. Says what happens meanwhile."""
 
-    def __init__(self, folder: RunFolder, documents: int, watch: OutputWatch) -> None:
+    def __init__(self, job: CheckedJob, folder: RunFolder, documents: int) -> None:
         super().__init__(name="killer", daemon=True)
-        self._folder, self._documents, self._watch = folder, documents, watch
-        self.fault: Fault | None = None
+        self._job, self._folder, self._documents = job, folder, documents
+        self.status = DrillStatus()
 
     def run(self) -> None:
-        quarters = 0
-        while True:
-            status = status_of(self._folder)
-            if status is not None and status.outcome:
-                return
-            figures = figures_of(status) if status is not None else None
-            if status is not None and figures is not None and figures.items_in * 4 // self._documents > quarters:
-                quarters, read = figures.items_in * 4 // self._documents, f"{figures.items_in:,} of {self._documents:,} documents read"
-                say(f"  {read}, {figures.items_out:,} change records, epoch {status.epoch}")
-            if quarters >= HALF:
-                break
+        while status_of(self._folder) is None and threading.main_thread().is_alive():
             time.sleep(POLL)
-        self.fault = strike(self._folder, Role.WORKER, random.Random(os.getpid()), 0, self._watch)
-        if self.fault is not None:
-            say(f"  {told(self.fault)}")
+        plan = DrillPlan(job=self._job.job.name, target=Role.WORKER.value, after=0, seed=os.getpid(), timeout=BACK_WITHIN, audit=False)
+        with _HalfWay(self._job, self._folder, self._documents) as place:
+            self.status = drilled(place, plan, lambda fault: say(f"  {fault_told(fault)}"))
+
+
+class _HalfWay(LocalPlace):
+    """Nobody is killed before half of the documents are read."""
+
+    def __init__(self, job: CheckedJob, folder: RunFolder, documents: int) -> None:
+        super().__init__(job, folder, Role.WORKER)
+        self._documents, self._quarters = documents, 0
+
+    def look(self, plan: DrillPlan, status: DrillStatus) -> DrillSeen:
+        """Says each quarter."""
+        seen = super().look(plan, status)
+        if seen.told is not None:
+            figures, quarters = figures_of(seen.told), figures_of(seen.told).items_in * 4 // self._documents
+            if quarters > self._quarters and not status.done:
+                self._quarters, read = quarters, f"{figures.items_in:,} of {self._documents:,} documents read"
+                say(f"  {read}, {figures.items_out:,} change records, epoch {seen.told.epoch}")
+        return replace(seen, hold=self._quarters < HALF)
 
 
 def _documents(count: int) -> list[Path]:

@@ -21,6 +21,8 @@ class ExitCode(enum.IntEnum):
     """The store, the cluster state or the job does not answer: the same command may succeed later."""
     CORRUPT = 6
     """A durable part is missing, damaged or foreign."""
+    UNPROVEN = 7
+    """A drill proved nothing: no input, no fault, no audit. Its reason says what to change."""
     BUG = 70
     """An error of FlameStream itself: please report it."""
 

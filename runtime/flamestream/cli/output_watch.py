@@ -3,32 +3,28 @@
 Does not: read what is written, or know when output was due: a gap of a job without input says nothing.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterable
-from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from flamestream.core.gaps import Gaps
+
 LOOK: Final = 0.004
-MAX_KEPT: Final = 200_000
 
 
 class OutputWatch:
-    """A thread that notes when the sinks' folders grew. `gap_ms` answers about the past."""
+    """A thread that notes when the sinks' folders grew."""
 
     def __init__(self, folders: Iterable[Path]) -> None:
         self._folders = list(folders)
-        self._grown: list[float] = []
+        self.gaps = Gaps()
+        """By the clock of this machine, in microseconds."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="output-watch", daemon=True)
-
-    def gap_ms(self, since: float, until: float) -> float | None:
-        """The longest time without growth that ended between two moments of the monotonic clock; None if there was no growth."""
-        moments = [moment for moment in self._grown if moment <= until]
-        gaps = [after - before for before, after in pairwise(moments) if after > since]
-        return max(gaps) * 1000 if gaps else None
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -39,9 +35,19 @@ class OutputWatch:
         self._thread.join()
 
     def _watch(self) -> None:
-        size = -1
+        size = self._size()
         while not self._stop.wait(LOOK):
-            now = sum(file.stat().st_size for folder in self._folders for file in folder.rglob("*.log"))
-            if now != size and len(self._grown) < MAX_KEPT:
-                self._grown.append(time.monotonic())
+            now = self._size()
+            if now > size:
+                moment = int(time.time() * 1e6)
+                self.gaps.gave(moment, moment)
             size = now
+
+    def _size(self) -> int:
+        return sum(_size(file) for folder in self._folders for file in folder.rglob("*.log"))
+
+
+def _size(file: Path) -> int:
+    with contextlib.suppress(FileNotFoundError):  # it was tidied away meanwhile
+        return file.stat().st_size
+    return 0

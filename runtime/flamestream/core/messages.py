@@ -245,10 +245,9 @@ class Progress(_Message, frozen=True):
     """Items of journalled runs that have entered here once more, since I began."""
     invalidated: int = 0
     """Results that were taken back here before their release, since I began."""
-    first_out: int = 0
-    """When a consumer has acknowledged something to me for the first time since my last report; 0: nothing."""
-    last_out: int = 0
-    """The same, for the last time."""
+    given: list[tuple[int, int]] = []
+    """Stretches (first, last), in microseconds, in which consumers have acknowledged something to me since my last report to this
+    coordinator; in the first one to it: lately."""
     warm: bool = False
     """A committed snapshot is at hand, so that a takeover need not read it; told by my host."""
     drained: bool = False

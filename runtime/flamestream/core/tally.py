@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Set
 from typing import Any
 
+from flamestream.core.gaps import Gaps
 from flamestream.core.latency import Latency
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_of, timestamp_of
 
@@ -25,7 +26,9 @@ class Tally:
         self._waiting: deque[Time] = deque()
         self._released_to = START
         self._release, self._acknowledgment = Latency(), Latency()
-        self._first_out = self._last_out = Timestamp(0)
+        self._gave = Gaps()
+        self._told_to = 0
+        """Microseconds up to which the coordinator knows when something was given."""
 
     def begin(self, replayed: int, invalidated: int) -> None:
         """An attempt is over, with so many."""
@@ -52,17 +55,22 @@ class Tally:
         """A call of so many bundles, with results of that time and later."""
         self.bundles += bundles
         if bundles:
-            self._first_out, self._last_out = self._first_out or now, now
+            self._gave.gave(now, now)
         if stamped != END and front_of(stamped) in self._clocked:
             self._acknowledgment.observe(now - timestamp_of(stamped))
 
+    def tell_anew(self) -> None:
+        """The next report goes to a coordinator that may know nothing of this worker."""
+        self._told_to = 0
+
     def report(self, replayed: int, invalidated: int) -> dict[str, Any]:
-        """Fields of a Progress. What has come out is said once."""
-        first, self._first_out = self._first_out, Timestamp(0)
+        """Fields of a Progress. When something was given is said once to each coordinator."""
+        known, self._told_to = self._told_to, self._gave.last
+        given = [(max(first, known), last) for first, last in self._gave.recent() if last > known]
         return {
             "items_in": self.items_in, "items_out": self.items_out, "runs": self.runs, "bundles": self.bundles,
             "latency": list(self._acknowledgment.counts), "latency_us": self._acknowledgment.total,
             "release": list(self._release.counts), "release_us": self._release.total,
             "replayed": self.replayed + replayed, "invalidated": self.invalidated + invalidated,
-            "first_out": first, "last_out": self._last_out if first else 0,
+            "given": given,
         }  # fmt: skip

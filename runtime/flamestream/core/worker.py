@@ -68,7 +68,8 @@ class Worker:
         self._begin(Layout(LayoutVersion(0), (me,) * settings.slots, (), me), START, {})
 
     def hello(self, address: str) -> msg.Hello:
-        """What to say first on a connection to the coordinator."""
+        """What to say first on a connection to the coordinator, which may be a new one."""
+        self._tally.tell_anew()
         ready = self._rejoin.running and not (self._halted or self._fronts.drained or self._broken)
         return msg.Hello(self.me, address, self.fence, ready, self._settings.python, self._graph.identity)
 

@@ -46,11 +46,14 @@ def test_a_source_with_times_of_its_own_is_not_timed() -> None:
     assert (sum(told["release"]), sum(told["latency"])) == (0, 0)
 
 
-def test_what_came_out_is_said_once() -> None:
+def test_when_something_was_given_is_said_once_to_each_coordinator() -> None:
     tally = Tally(frozenset())
     tally.acknowledged(at(1), 1, clock(5))
-    tally.acknowledged(at(2), 0, clock(6))
-    tally.acknowledged(at(3), 2, clock(7))
+    tally.acknowledged(at(2), 0, clock(50))
+    tally.acknowledged(at(3), 2, clock(107))
     first, second = tally.report(0, 0), tally.report(0, 0)
-    assert (first["first_out"], first["last_out"], first["bundles"]) == (5000, 7000, 3)
-    assert (second["first_out"], second["last_out"]) == (0, 0)
+    assert (first["given"], first["bundles"], second["given"]) == ([(5000, 5000), (107_000, 107_000)], 3, [])
+    tally.acknowledged(at(4), 1, clock(110))
+    assert tally.report(0, 0)["given"] == [(107_000, 110_000)]
+    tally.tell_anew()
+    assert tally.report(0, 0)["given"] == [(5000, 5000), (107_000, 110_000)]

@@ -7,7 +7,6 @@ Does not: talk to the API server by itself (cluster.py calls kubectl).
 
 import heapq
 import json
-import subprocess
 import sys
 import threading
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ import typer
 
 from flamestream.cli import frame
 from flamestream.cli.exit_codes import ExitCode
+from flamestream.cli.kubectl import drill
 from flamestream.cli.kubectl.beside import beside, exit_code
 from flamestream.cli.kubectl.cluster import Cluster, Object, condition
 from flamestream.cli.kubectl.screen import lines, row, table
@@ -136,71 +136,7 @@ def savepoint(
     say(f"{taken}: {found.get('phase', 'Pending')}" + (f", epoch {found['epoch']}, {found['size']:,} bytes" if found.get("epoch") else ""))
 
 
-@app.command()
-def drill(
-    job: JobName,
-    kill: Annotated[str, typer.Option(help="worker (default), daemon, executor, driver, operator, or node (all of the job on one).")] = "",
-    cut: Annotated[str, typer.Option(help="network (of a worker) or node: nothing passes for ten seconds. Instead of --kill.")] = "",
-    times: Annotated[int, typer.Option(min=1, max=1000)] = 1,
-    namespace: Namespace = "",
-    context: Context = "",
-    json: Json = False,
-) -> None:
-    """Kill a part of a running job, or cut it off, and audit everything it delivered. Exit code 3 if a difference is found.
-
-    Example: [bold]kubectl flamestream drill inverted-index --kill executor --times 3[/bold]
-    """
-    if kill and cut:
-        raise ManifestError("give either --kill or --cut: a drill makes one kind of fault")
-    cluster = Cluster(namespace, context)
-    fault = {"target": cut, "action": "cut"} if cut else {"target": kill or "worker"}
-    spec = {"job": job, "fault": fault, "times": times}
-    meta = {"generateName": f"{job[:40]}-{fault['target']}-"}
-    made = cluster.create({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamDrill", "metadata": meta, "spec": spec})
-    name = made["metadata"]["name"]
-    found = _followed(cluster, name, quiet=json)
-    if json:
-        as_json(found)
-    if found.get("phase") != "Passed":
-        raise typer.Exit(ExitCode.DIFFERENCE if found.get("phase") == "Failed" else ExitCode.UNAVAILABLE)
-
-
-def _followed(cluster: Cluster, drill: str, *, quiet: bool) -> dict[str, Any]:
-    """Its status at the end; every fault is said as it happens."""
-    told = 0
-    command = cluster.arguments("get", "flamestreamdrills.flamestream.dev", drill, "--watch", "-o", "json", "--output-watch-events=false")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None, "a pipe"
-        found: dict[str, Any] = {}
-        for thing in _documents(process.stdout):
-            found = thing.get("status") or {}
-            for fault in (found.get("faults") or [])[told:] if not quiet else ():
-                say(_told(fault))
-                told += 1
-            if found.get("phase") in ("Passed", "Failed", "Error"):
-                break
-        process.terminate()
-    if not quiet:
-        say(f"{found.get('phase', 'unknown')}: {found.get('message', '')}")
-    return found
-
-
-def _told(fault: dict[str, Any]) -> str:
-    gap = fault.get("outputGapMs")
-    output = "output gap unknown" if gap is None else f"{gap:.0f} ms without output"
-    return f"struck {fault['victim']}: whole again after {fault['recoveredMs']:.0f} ms (recovery {fault['recoveryMs']:.0f} ms), {output}"
-
-
-def _documents(stream: Any) -> Any:
-    """JSON documents one after the other, as kubectl prints them."""
-    text = ""
-    decoder = json.JSONDecoder()
-    for line in stream:
-        text += line
-        if line.rstrip() == "}":
-            thing, end = decoder.raw_decode(text.lstrip())
-            text = text.lstrip()[end:]
-            yield thing
+app.command("drill")(drill.command)
 
 
 @app.command()

@@ -1,0 +1,46 @@
+"""Moments as Kubernetes writes them.
+
+>>> written(0)
+'1970-01-01T00:00:00Z'
+>>> moment("1970-01-01T00:01:00Z")
+60.0
+
+Does not: read a clock.
+"""
+
+from datetime import UTC, datetime
+from typing import Final
+
+CLOCKS_DIFFER: Final = 60.0
+"""Seconds by which another node's clock, or this one before it was set, may be ahead."""
+
+
+def written(seconds: float) -> str:
+    """Whole seconds, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def moment(text: str) -> float:
+    """Seconds since 1970; "" is 0."""
+    return datetime.fromisoformat(text).timestamp() if text else 0.0
+
+
+def passed(now: float, stamp: str, seconds: float) -> bool:
+    """Whether `seconds` have passed since a stamp in an object, which outlives processes and so is wall time.
+
+    One that is far in the future says that a clock was set back since: nobody waits until it comes round again.
+
+    >>> passed(100.0, written(40), 60), passed(100.0, written(41), 60), passed(100.0, written(4000), 60)
+    (True, False, True)
+    """
+    since = now - moment(stamp)
+    return since >= seconds or since < -CLOCKS_DIFFER
+
+
+def precise(seconds: float) -> str:
+    """To the millisecond.
+
+    >>> precise(1.5)
+    '1970-01-01T00:00:01.500Z'
+    """
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,142 @@
+"""What is known of a drill: how far it is, each fault with what was seen of it, and the verdict with its reason.
+
+A FlameStreamDrill's status is this, and `flamestream drill --json` prints it.
+
+Does not: decide anything (drill.py).
+"""
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct, field
+
+Phase = Literal["Pending", "Running", "Auditing", "Passed", "Failed", "Inconclusive"]
+OVER: Final[tuple[Phase, ...]] = ("Passed", "Failed", "Inconclusive")
+Reason = Literal[
+    "", "Clean",
+    "NotClean", "OutputStopped", "NotWhole", "NotSaved", "JobFailed",
+    "Completed", "FewerFaults", "Idle", "Refused", "NotStruck", "NotAudited", "AuditTimedOut", "JobNotFound", "JobDeleted", "NotRunning",
+    "Expired", "Unreadable", "DrillsOff", "DrillDeleted", "Stalled",
+]  # fmt: skip
+Sight = Literal["", "gone", "going", "paused", "cut"]
+MOST_FAULTS: Final = 50
+
+
+class _Part(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A mapping of the status. Fields that a newer version has written are no error."""
+
+
+class FaultResult(_Part, frozen=True):
+    """One fault, and what it cost."""
+
+    victim: str
+    """What was broken."""
+    time: str
+    """When."""
+    recovered_ms: float
+    """Until the job was whole again."""
+    seen: Sight = ""
+    """What was seen of the fault itself: the victim gone, going (a deletion with grace), paused, or cut off."""
+    recovery_ms: float = 0
+    """The coordinator's own figure: from the cause to the replay."""
+    output_gap_ms: float | None = None
+    """The longest time in which no consumer was given anything, between the fault and results of the job that is whole again. Left out: not
+    known, because the input had ended, or nobody who was there before the fault can tell."""
+    gap_resolution_ms: float | None = None
+    """So much the gap may be too long: from how often it was looked, or workers reported."""
+    then: Literal["output", "ended"] = "output"
+    """What came after it: results, or the input had ended."""
+
+
+class AuditResult(_Part, frozen=True):
+    """What the reference interpreter says."""
+
+    clean: bool
+    """Whether all output is right, as far as the audit's bounds go."""
+    records: int = 0
+    """Input."""
+    delivered: int = 0
+    """Output."""
+    lost: int = 0
+    """Results that are missing."""
+    doubled: int = 0
+    """Results that are there twice."""
+    reordered: int = 0
+    """Results out of order."""
+    foreign: int = 0
+    """Results that the reference does not have."""
+    misplaced: int = 0
+    """Results in a slot that is not theirs."""
+    not_due: int = 0
+    """Results that need not be there yet."""
+    missing_input: int = 0
+    """Records that have entered, and are not recorded or not there any more."""
+    unexpected_input: int = 0
+    """Records that are recorded twice, or that the source did not have."""
+    complete: bool = False
+    """All results had to be there."""
+    epoch: int = 0
+    """Else those up to this committed epoch."""
+    bounds: Annotated[str, Meta(max_length=1024)] = ""
+    """How far the verdict goes, in words."""
+    first_difference: Annotated[str, Meta(max_length=1024)] = ""
+    """The first item that differs."""
+
+
+class DrillStatus(_Part, frozen=True):
+    """How far a drill is, and its verdict."""
+
+    phase: Phase = "Pending"
+    """Passed: every fault took place, output went on after each, and the audit is clean. Failed: the job has broken a promise.
+    Inconclusive: the drill has proved nothing."""
+    reason: Reason = ""
+    """The verdict in a word. Passed: Clean. Failed: NotClean, OutputStopped, NotWhole, NotSaved, JobFailed. Inconclusive: Completed,
+    FewerFaults, Idle, Refused, NotStruck, NotAudited, AuditTimedOut, JobNotFound, JobDeleted, NotRunning, Expired, Unreadable; the
+    command line also says DrillsOff, DrillDeleted and Stalled."""
+    message: Annotated[str, Meta(max_length=1024)] = ""
+    """In one sentence, with what to do if that is on you."""
+    asked: int = 0
+    """Faults that were asked for."""
+    done: int = 0
+    """Faults that took place, and that the job came back from."""
+    faults: Annotated[list[FaultResult], Meta(max_length=MOST_FAULTS)] = field(default_factory=list)
+    """The newest 50."""
+    longest_recovery_ms: float = 0
+    """Of all faults."""
+    longest_output_gap_ms: float = 0
+    """Of all faults whose gap is known."""
+    audit: AuditResult | None = None
+    """The verdict on the output."""
+    job_uid: str = ""
+    """Of the job, as the drill began: one that was deleted and made again is another."""
+    since: str = ""
+    """When the wait began that is under way; every wait has its bound."""
+    struck_at: str = ""
+    """When the fault that is under way was made; written before it."""
+    seen: Sight = ""
+    """What was seen of it so far."""
+    whole_at: str = ""
+    """When the job was whole, and results were waited for."""
+    next_at: str = ""
+    """When the next fault is due."""
+    victim: str = ""
+    """Of the fault that is under way."""
+    lives: Annotated[list[str], Meta(max_length=1000)] = field(default_factory=list)
+    """What stands behind its name: uids of pods, or processes. A successor of the same name is another."""
+    peers: int = 0
+    """So many could have been struck."""
+    attempt: int = 0
+    """The job's attempt before the fault that is under way."""
+    whole_attempt: int = 0
+    """Its attempt when results were waited for."""
+    bundles: int = 0
+    """Bundles that consumers had acknowledged when results were waited for."""
+    entered: int = 0
+    """Items that had entered then."""
+    epoch: int = 0
+    """The epoch that was committed when the job was whole after the newest fault; of an audit: the one that it must reach."""
+    mark: int = 0
+    """Minimal time then: an epoch whose cut is not below it holds what came after the fault."""
+    started_at: str = ""
+    """When it began."""
+    finished_at: str = ""
+    """When it ended."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from flamestream.cli.exit_codes import ExitCode
+from flamestream.testing.consumer import ConsumerServer
 from support.eventually import eventually
 from support.processes import alive, kill, suspend
 
@@ -207,7 +208,7 @@ def test_a_drill_of_a_job_that_has_completed_or_stopped_or_never_ran_proves_noth
     assert (code, answer["phase"], answer["reason"], answer["done"]) == (ExitCode.UNPROVEN, "Inconclusive", "Completed", 0)
 
 
-def test_a_drill_of_an_idle_job_kills_nobody(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drill_of_an_idle_job_kills_nobody(site: Site) -> None:
     """Its source waits for files that do not come."""
     (site.path / "lines").mkdir()
     site.write("{}")
@@ -224,9 +225,11 @@ def test_a_drill_of_an_idle_job_kills_nobody(site: Site, monkeypatch: pytest.Mon
 
 
 def test_a_drill_of_output_that_cannot_be_read_back_is_refused_first_or_measures_the_gap(site: Site) -> None:
-    with SocketConsumer() as consumer:
+    with ConsumerServer() as consumer:
         site.write("{rate: 500}")
-        text = (site.path / "job.yaml").read_text().replace("files: {path: out, fsync: false}", f"socket: {{address: '{consumer.address}'}}")
+        text = (
+            (site.path / "job.yaml").read_text().replace("files: {path: out, fsync: false}", f"socket: {{address: '{consumer.address}'}}")
+        )
         (site.path / "job.yaml").write_text(text)
         run = site.start()
         before = site.running()

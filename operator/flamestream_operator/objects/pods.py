@@ -276,16 +276,18 @@ def _aside(container: Object) -> Object:
     return {**kept, "volumeMounts": [mount for mount in container["volumeMounts"] if mount["name"] != "secret"]}
 
 
-def build_audit_pod(launch: Launch, drill: Object, name: str, *, complete: bool) -> Object:
-    """A pod beside the job that reads what the job has read and written, with the driver's eyes."""
+def build_audit_pod(launch: Launch, drill: Object, name: str) -> Object:
+    """A pod beside the job that reads what the job has read and written, as a driver would. Its ConfigMap has its own name: no driver is
+    needed, which a job that has completed does not have any more."""
     pod = build_driver_pod(launch)
     meta = metadata(launch.job, name, {**labels(launch.name), ROLE: "audit"})
     container = _aside(pod["spec"]["containers"][0])
     container |= {
         "name": "audit",
-        "args": ["python3", "-m", "flamestream_operator.audit_main", *(["--complete"] if complete else [])],
+        "args": ["python3", "-m", "flamestream_operator.audit_main"],
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
     }
-    volumes = [volume for volume in pod["spec"]["volumes"] if volume["name"] != "secret"]
+    volumes = [volume for volume in pod["spec"]["volumes"] if volume["name"] not in ("secret", "config")]
+    volumes.append({"name": "config", "configMap": {"name": name}})
     spec = {**pod["spec"], "containers": [container], "volumes": volumes, "automountServiceAccountToken": False}
     return {**pod, "metadata": {**meta, "ownerReferences": [owner(drill)]}, "spec": spec}

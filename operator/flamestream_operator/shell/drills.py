@@ -21,12 +21,13 @@ from flamestream_operator.core.clock import moment, written
 from flamestream_operator.core.conditions import condition
 from flamestream_operator.core.decide import status_of
 from flamestream_operator.core.drill import cannot_audit, plan_of
-from flamestream_operator.core.launching import launch_of
+from flamestream_operator.core.launching import files_of, launch_of
 from flamestream_operator.core.seen import Seen, Site, phase_of
 from flamestream_operator.core.wanted import wanted
 from flamestream_operator.objects import names
-from flamestream_operator.objects.meta import Object
+from flamestream_operator.objects.meta import Object, owner
 from flamestream_operator.objects.pods import build_audit_pod
+from flamestream_operator.objects.small import build_config
 from flamestream_operator.shell.api import ApiProblem
 from flamestream_operator.shell.cache import Key
 from flamestream_operator.shell.events import EventSender
@@ -106,22 +107,29 @@ class DrillReconciler:
     # --- audit ----------------------------------------------------------------------------------------------------------------------
 
     async def _begin_audit(self, key: Key, drill: Object, seen: DrillSeen) -> None:
+        """Its own ConfigMap and pod, both the drill's: the job may have no driver any more."""
         name = names.audit(key[1])
         if await self._api.get("Pod", key[0], name) is not None:
             return
-        job = self._cluster.jobs.get((key[0], seen.plan.job))
+        job = await self._job((key[0], seen.plan.job))
         memory = self._jobs.memory_of((key[0], seen.plan.job))
-        if job is None or memory is None:
+        if job is None or memory is None:  # an operator that has just begun to lead looks at the job soon
             return
         status = status_of(job)
         look = Seen(now=seen.now, job=job, site=self._site, app_digest=memory.app_digest)
         want = wanted(look, status)
-        if want.plan is None or not status.drivers:
+        if want.plan is None:
             return
-        driver = status.drivers[-1]
-        launch = launch_of(look, status, want, want.plan, application=driver.application, number=driver.launch, tasks=driver.tasks)
+        launch = launch_of(look, status, want, want.plan, application="a", number=status.launches, tasks=seen.workers)
+        config = build_config(job, name, files_of(look, launch, want))
+        config["metadata"]["ownerReferences"] = [owner(drill)]
         self._check()
-        await self._api.create(build_audit_pod(launch, drill, name, complete=seen.job_phase == "Completed"))
+        try:
+            await self._api.create(config)
+        except ApiProblem as problem:
+            if not problem.exists:
+                raise
+        await self._api.create(build_audit_pod(launch, drill, name))
 
     async def _audit_of(self, key: Key) -> tuple[AuditResult | None, str]:
         """Its verdict, or why there is none."""

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from flamestream.adapters.moments import precise
 from flamestream.adapters.status_file import JobStatus, WorkerFigures
 from flamestream.testing.drill_status import OVER
 from flamestream_operator.api.drill import DrillSpec, DrillStatus, Fault
@@ -409,3 +410,36 @@ def test_a_plan_takes_what_the_spec_says() -> None:
     assert (plan.seed, plan.timeout, plan.audit, plan.saves) == (5, 300.0, False, False)
     assert plan_of(DrillSpec(job="j", fault=Fault(target="store", action="delete"))).lasting == 0.0
     assert not plan_of(DrillSpec(job="j", fault=Fault(target="operator"))).hits
+
+
+def test_an_audit_has_a_pod_and_a_configuration_of_its_own_also_when_the_job_has_no_driver_any_more() -> None:
+    """By the reconciler of jobs that it has in an operator, over a job that has completed."""
+    from support.operator_world import World as Whole
+
+    whole = Whole()
+
+    async def play() -> None:
+        whole.apply()
+        await whole.calm(12)
+        whole.fleet.records["default.job"].completed = True
+        await whole.calm(6)
+
+    asyncio.run(play())
+    operator = whole.operators[0]
+    status = operator.cluster.jobs.get(("default", "job"))["status"]  # type: ignore[index]
+    assert (status["phase"], status.get("drivers", [])) == ("Completed", [])
+    meta = {"name": "d", "namespace": "default", "creationTimestamp": "1970-01-12T13:46:40Z"}
+    auditing = {"phase": "Auditing", "done": 1, "jobUid": operator.cluster.jobs.get(("default", "job"))["metadata"]["uid"]}  # type: ignore[index]
+    spec = {"job": "job", "fault": {"target": "worker"}}
+    made = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamDrill", "metadata": meta, "spec": spec}
+    drill = whole.kubernetes.make({**made, "status": {**auditing, "since": precise(whole.now)}})
+    operator.cluster.drills.put(drill)
+    tools = Tools(
+        api=whole.kubernetes, cluster=operator.cluster, hosting=operator.hosting, check=lambda: None, again=lambda _: None,
+        clock=lambda: whole.now,
+    )  # fmt: skip
+    asyncio.run(DrillReconciler(operator.jobs, SITE, tools, whole.kubernetes, ("system", "one")).reconcile(("default", "d")))  # type: ignore[arg-type]
+    pod, config = (whole.kubernetes.things[(kind, "default", "d-audit")] for kind in ("Pod", "ConfigMap"))
+    assert {"name": "config", "configMap": {"name": "d-audit"}} in pod["spec"]["volumes"]
+    assert set(config["data"]) == {"job.json", "driver-a.json", "executor.json"}
+    assert {each["metadata"]["ownerReferences"][0]["uid"] for each in (pod, config)} == {drill["metadata"]["uid"]}

@@ -60,7 +60,7 @@ def a_launch(**spec: Any) -> Launch:
 
 def all_pods(launch: Launch) -> list[dict[str, Any]]:
     drill = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamDrill", "metadata": {"name": "d", "uid": "v"}}
-    audit = build_audit_pod(launch, drill, "d-audit", complete=True)
+    audit = build_audit_pod(launch, drill, "d-audit")
     return [build_driver_pod(launch), build_executor_template(launch), build_trial_pod(launch), audit]
 
 

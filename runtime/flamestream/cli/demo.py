@@ -83,7 +83,8 @@ def _concluded(job: CheckedJob, folder: RunFolder, drill: DrillStatus, word: str
     report = audited_here(job, folder)
     gap = drill.faults[0].output_gap_ms if drill.faults else None
     say(sentence(report, "documents", "change records"))
-    say("" if gap is None else f"output gap {gap:.0f} ms")
+    if gap is not None:
+        say(f"output gap around the kill: {gap:.0f} ms")
     _show(job, word)
     if not (report.clean and report.complete) or drill.phase == "Failed":
         say(verdict_told(drill))

@@ -21,6 +21,8 @@ from flamestream.model.errors import FlameStreamError
 
 MESSAGE: Final = Path("/dev/termination-log")
 LONGEST: Final = 4000
+"""Bytes; Kubernetes keeps 4096."""
+SHORT: Final = 100
 
 
 def verdict() -> dict[str, object]:
@@ -36,13 +38,20 @@ def verdict() -> dict[str, object]:
     return {**msgspec.to_builtins(result_of(report)), "empty": report.empty}
 
 
+def message(said: dict[str, object]) -> str:
+    """As JSON that fits: words are cut, never the document, which nobody could read then."""
+    for key in ("firstDifference", "input", "bounds", "error"):
+        if len(json.dumps(said, ensure_ascii=False).encode()) > LONGEST and key in said:
+            said = {**said, key: str(said[key])[:SHORT]}
+    return json.dumps(said, ensure_ascii=False)
+
+
 def main() -> int:
     """Exit code 3 if a difference was found."""
     said = verdict()
-    text = json.dumps(said)
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(json.dumps(said) + "\n")
     if MESSAGE.exists():
-        MESSAGE.write_text(text[:LONGEST])
+        MESSAGE.write_text(message(said))
     return 0 if said.get("clean") else 3
 
 

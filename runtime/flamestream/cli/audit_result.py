@@ -3,10 +3,13 @@
 Does not: audit (audit.py).
 """
 
-from flamestream.cli.audit import Report, bounds_in_words
+from typing import Final
+
+from flamestream.cli.audit import Report, bounds_in_words, input_in_words
 from flamestream.testing.drill_status import AuditResult
 
-LONGEST = 1000
+LONGEST: Final = 1000
+IN_WORDS: Final = 500
 
 
 def result_of(report: Report) -> AuditResult:
@@ -16,6 +19,6 @@ def result_of(report: Report) -> AuditResult:
         clean=report.kept, records=report.records, delivered=found.delivered, lost=found.lost, doubled=found.doubled,
         reordered=found.reordered, foreign=found.foreign, misplaced=found.misplaced, not_due=found.not_due,
         missing_input=sum(each.missing for each in report.input), unexpected_input=sum(each.unexpected for each in report.input),
-        complete=report.complete, epoch=report.bounds.epoch, bounds=bounds_in_words(report.bounds)[:LONGEST],
-        first_difference=report.first_difference[:LONGEST],
+        complete=report.complete, epoch=report.bounds.epoch, bounds=bounds_in_words(report.bounds)[:IN_WORDS],
+        input=input_in_words(report.input)[:IN_WORDS], first_difference=report.first_difference[:LONGEST],
     )  # fmt: skip

@@ -352,7 +352,8 @@ def counted(found: AuditResult) -> str:
     words = [f"{count:,} {what}" for what, count in always.items()]
     words += [f"{count:,} {what}" for what, count in other.items() if count]
     text = f"{found.delivered:,} results of {found.records:,} records: {', '.join(words)}"
-    return f"{text} ({found.bounds})" if found.bounds else text
+    limits = "; ".join(filter(None, (found.bounds, found.input)))
+    return f"{text} ({limits})" if limits else text
 
 
 def _count(seen: DrillSeen) -> str:

@@ -78,6 +78,8 @@ class AuditResult(_Part, frozen=True):
     """Else those up to this committed epoch."""
     bounds: Annotated[str, Meta(max_length=1024)] = ""
     """How far the verdict goes, in words."""
+    input: Annotated[str, Meta(max_length=1024)] = ""
+    """What the records of the input were checked against, in words."""
     first_difference: Annotated[str, Meta(max_length=1024)] = ""
     """The first item that differs."""
 

@@ -10,7 +10,7 @@ import pytest
 
 from flamestream.adapters.moments import precise
 from flamestream.adapters.status_file import JobStatus, WorkerFigures
-from flamestream.testing.drill_status import OVER
+from flamestream.testing.drill_status import OVER, AuditResult
 from flamestream_operator.api.drill import DrillSpec, DrillStatus, Fault
 from flamestream_operator.core.drill import ACTIONS, ELSEWHERE, REFUSALS, cannot_audit
 from flamestream_operator.core.seen import Member, Site
@@ -443,3 +443,16 @@ def test_an_audit_has_a_pod_and_a_configuration_of_its_own_also_when_the_job_has
     assert {"name": "config", "configMap": {"name": "d-audit"}} in pod["spec"]["volumes"]
     assert set(config["data"]) == {"job.json", "driver-a.json", "executor.json"}
     assert {each["metadata"]["ownerReferences"][0]["uid"] for each in (pod, config)} == {drill["metadata"]["uid"]}
+
+
+@pytest.mark.parametrize("letter", ["a", "\u00e4", "\U0001f600", '"'])
+def test_a_long_verdict_is_cut_in_its_words_and_can_still_be_read(letter: str) -> None:
+    """Kubernetes cuts a termination message, and half a document is none."""
+    from flamestream_operator.audit_main import message
+
+    words = {"firstDifference": letter * 1000, "bounds": letter * 500, "input": letter * 500}
+    text = message({**CLEAN, "clean": False, "lost": 3, **words})
+    assert len(text.encode()) <= 4096
+    found = msgspec.convert(json.loads(text), AuditResult)
+    assert (found.clean, found.lost, found.first_difference[:50]) == (False, 3, letter * 50)
+    assert len(message({"error": letter * 4000, "category": "user"}).encode()) <= 4096

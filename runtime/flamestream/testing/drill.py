@@ -137,8 +137,6 @@ def _begun(seen: DrillSeen) -> Step:
         return _proves_nothing(seen, "Expired", text)
     if not seen.job_phase:
         return _proves_nothing(seen, "JobNotFound", f"there is no job {seen.plan.job!r}: {_RUNS}")
-    if seen.out_of_reach:
-        return _proves_nothing(seen, "Refused", seen.out_of_reach)
     if seen.plan.audit and seen.cannot_audit:
         text = f"nothing was broken, for the output could not be audited: {seen.cannot_audit}. A drill without audit measures the gap only"
         return _proves_nothing(seen, "NotAudited", text)
@@ -179,7 +177,7 @@ def _between(seen: DrillSeen) -> Step:
 def _flows(seen: DrillSeen) -> Step | None:
     """None: the job has given results while it was watched. Who breaks an idle job learns nothing."""
     status = seen.status
-    if not status.whole_at or _attempt(seen) != status.whole_attempt:
+    if _attempt(seen) != status.whole_attempt:
         return Step(_watched(seen), look_again=0.2)
     if _bundles(seen) > status.bundles:
         return None

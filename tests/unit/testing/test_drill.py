@@ -190,6 +190,17 @@ def test_what_is_not_due_yet_is_said_with_the_pass() -> None:
     assert status.phase == "Passed" and "3 not due yet" in status.message
 
 
+def test_a_job_that_is_suspended_while_it_is_audited_is_audited() -> None:
+    assert auditing().over(job_phase="Suspended").phase == "Passed"
+
+
+def test_a_job_that_fails_after_a_fault_says_why_or_where_to_look() -> None:
+    for why, words in (("damaged snapshot", "p1: damaged snapshot"), ("", "look at its conditions")):
+        world = announced()
+        world.status = replace(world.status, victim="p1")
+        assert words in world.over(job_phase="Failed", told=None, job_message=why).message
+
+
 def test_a_drill_without_audit_is_no_verdict_on_the_output() -> None:
     world = World(DrillPlan(job="j", target="worker", times=2, audit=False), cannot_audit="a socket sink")
     status = world.over()
@@ -266,6 +277,14 @@ def test_only_a_job_that_gives_results_is_struck() -> None:
     assert not world.struck
     world.until(struck=True)
     assert moment(world.status.struck_at) < START + RESULTS_WITHIN
+
+
+def test_counters_of_another_attempt_are_no_results_before_a_fault_either() -> None:
+    world = World()
+    world.step()
+    for attempt, bundles, due in ((1, 5, False), (2, 900, False), (2, 900, False), (2, 901, True)):
+        world.step(told=told(attempt, bundles=bundles))
+        assert bool(world.status.next_at) is due
 
 
 def test_counters_of_another_attempt_are_no_results() -> None:

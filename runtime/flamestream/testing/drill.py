@@ -25,7 +25,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from flamestream.adapters.moments import moment, precise, written
+from flamestream.adapters.moments import CLOCKS_DIFFER, moment, passed, precise, written
 from flamestream.adapters.status_file import JobStatus
 from flamestream.testing.drill_status import MOST_FAULTS, OVER, AuditResult, DrillStatus, FaultResult, Phase, Reason, Sight
 
@@ -181,7 +181,7 @@ def _flows(seen: DrillSeen) -> Step | None:
         return Step(_watched(seen), look_again=0.2)
     if _bundles(seen) > status.bundles:
         return None
-    if seen.now - moment(status.whole_at) <= RESULTS_WITHIN:
+    if not passed(seen.now, status.whole_at, RESULTS_WITHIN):
         return Step(status, look_again=0.2)
     return _idle(seen, "nothing was broken")
 
@@ -194,8 +194,9 @@ def _due(seen: DrillSeen) -> Step:
         return Step(replace(status, next_at=precise(seen.now + pause)), look_again=pause)
     if seen.hold:
         return Step(status, look_again=0.05)
-    if seen.now < moment(status.next_at):
-        return Step(status, look_again=max(0.05, moment(status.next_at) - seen.now))
+    left = moment(status.next_at) - seen.now
+    if 0 < left <= pause + CLOCKS_DIFFER:  # else the clock was set back since
+        return Step(status, look_again=max(0.05, left))
     if not seen.victims:
         return _proves_nothing(seen, "Refused", f"there is no {plan.target} that could be struck")
     victim, now = rng.choice(sorted(seen.victims)), precise(seen.now)
@@ -219,7 +220,7 @@ def _struck(seen: DrillSeen) -> Step:
     if seen.job_phase == "Completed":
         counts = seen.attempt > status.attempt or not plan.hits  # else it had ended before anybody missed the victim
         return Step(_with_fault(seen, None, "ended") if counts else _without_fault(status), look_again=0.05)
-    if seen.now - moment(status.struck_at) < plan.lasting:
+    if not passed(seen.now, status.struck_at, plan.lasting):
         return Step(status)  # it is over when the zombie has come back, and changed nothing
     if not _recovered(seen):
         return _in_time(seen, status.struck_at, plan.timeout + plan.lasting, f"after the fault at {status.victim}")
@@ -241,7 +242,7 @@ def _sighted(seen: DrillSeen) -> Step:
         return Step(replace(status, seen=seen.sight), look_again=0.05)
     if seen.job_phase == "Completed":
         return Step(_without_fault(status), look_again=0.05)
-    if seen.now - moment(status.struck_at) > seen.plan.lasting + SEEN_WITHIN:
+    if passed(seen.now, status.struck_at, seen.plan.lasting + SEEN_WITHIN):
         text = f"the fault at {status.victim} was announced, and nobody saw that it took place; {_count(seen)} took place before"
         return _proves_nothing(seen, "NotStruck", text)
     return Step(status, look_again=0.2)
@@ -257,22 +258,21 @@ def _silent(seen: DrillSeen) -> Step:
     """No results since the job is whole again: none are due, or it does not give them."""
     status, told = seen.status, seen.told
     assert told is not None, "a whole job has a coordinator"
-    quiet = seen.now - moment(status.whole_at)
     waiting = sum(worker.in_flight for worker in told.workers)
-    if waiting and quiet > seen.plan.timeout:
+    if waiting and passed(seen.now, status.whole_at, seen.plan.timeout):
         text = f"no result came within {seen.plan.timeout:g} s after the fault at {status.victim}"
         return _failed(seen, "OutputStopped", f"{text}, and {waiting} items that have entered wait for theirs")
-    if not waiting and quiet > RESULTS_WITHIN:
+    if not waiting and passed(seen.now, status.whole_at, RESULTS_WITHIN):
         return _idle(seen, f"{_count(seen)} took place before the one at {status.victim}")
     return Step(status, look_again=0.2)
 
 
 def _with_fault(seen: DrillSeen, gap: float | None, then: Literal["output", "ended"]) -> DrillStatus:
     status, told = seen.status, seen.told
-    whole = moment(status.whole_at) if status.whole_at else seen.now
+    whole, struck = moment(status.whole_at) if status.whole_at else seen.now, moment(status.struck_at)
     last = told.last_recovery if told is not None and told.attempt > status.attempt else None
     fault = FaultResult(
-        victim=status.victim, time=status.struck_at, seen=status.seen, recovered_ms=round((whole - moment(status.struck_at)) * 1000, 1),
+        victim=status.victim, time=status.struck_at, seen=status.seen, recovered_ms=round(max(0.0, whole - struck) * 1000, 1),
         recovery_ms=round(last.duration_ms, 1) if last is not None else 0.0, output_gap_ms=gap, then=then,
         gap_resolution_ms=seen.gap_resolution_ms if gap is not None else None,
     )  # fmt: skip
@@ -308,7 +308,7 @@ def _saved(seen: DrillSeen) -> Step:
     if held or not plan.saves or seen.job_phase == "Completed":
         epoch = told.epoch if held and plan.saves and told is not None else 0
         return Step(replace(status, phase="Auditing", epoch=epoch, since=precise(seen.now), message=""), look_again=0.05)
-    if seen.now - moment(status.since) > plan.timeout:
+    if passed(seen.now, status.since, plan.timeout):
         return _failed(
             seen, "NotSaved", f"no epoch was committed within {plan.timeout:g} s after the last fault: look at the job's conditions"
         )
@@ -320,7 +320,7 @@ def _audited(seen: DrillSeen) -> Step:
     if seen.audit_problem:
         return _proves_nothing(seen, "NotAudited", f"the output could not be audited: {seen.audit_problem}")
     if found is None:
-        if seen.now - moment(status.since) > AUDIT_WITHIN:
+        if passed(seen.now, status.since, AUDIT_WITHIN):
             return _proves_nothing(seen, "AuditTimedOut", f"the audit did not end within {AUDIT_WITHIN:.0f} s: look at its pod")
         return Step(status, "audit", 1.0)
     return _concluded(dataclasses.replace(seen, status=replace(status, audit=found)), found)
@@ -371,7 +371,7 @@ def _idle(seen: DrillSeen, before: str) -> Step:
 
 
 def _in_time(seen: DrillSeen, since: str, within: float, when: str) -> Step:
-    if seen.now - moment(since) <= within:
+    if not passed(seen.now, since, within):
         return Step(seen.status)
     text = f"the job was not whole within {within:g} s {when}: look at its conditions"
     if not seen.status.done and not seen.status.struck_at:

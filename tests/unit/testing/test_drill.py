@@ -259,6 +259,21 @@ def test_a_fault_is_announced_before_it_is_made_and_made_once() -> None:
     assert world.effects.count("strike") == 2
 
 
+def test_no_fault_is_made_before_its_moment_or_while_somebody_holds_it() -> None:
+    world = World(DrillPlan(job="j", target="worker", after=5.0))
+    while not world.status.next_at:
+        world.step()
+    due = moment(world.status.next_at)
+    world.now = due - 0.01
+    world.step()
+    assert not world.struck
+    world.now = due + 10
+    world.step(hold=True)
+    assert not world.struck
+    world.step()
+    assert world.struck
+
+
 def test_an_operator_that_finds_a_fault_announced_does_not_make_it_again() -> None:
     world = announced()
     world.struck.clear()
@@ -391,6 +406,22 @@ def test_every_wait_ends() -> None:
             status = world.over(most=5000)
             assert status.reason
             assert world.now - START < PLAN.timeout * 4 + SEEN_WITHIN + RESULTS_WITHIN + AUDIT_WITHIN
+
+
+def test_a_clock_that_is_set_back_makes_nobody_wait_until_it_comes_round_again() -> None:
+    for until in ({"struck": True}, {}):
+        world = World(PAUSE)
+        world.until("Auditing", **until)
+        world.now -= 86_400
+        before = world.now
+        world.over(sight="", audit=None)
+        assert world.now - before < PLAN.timeout + AUDIT_WITHIN
+    waiting = World()
+    while not waiting.status.next_at:
+        waiting.step()
+    waiting.now -= 86_400
+    waiting.step()
+    assert waiting.struck
 
 
 def test_what_is_over_stays_over() -> None:

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Final, Protocol
 
 import httpx2
+from httpx2.websockets import HTTPXWSException, WebSocketUpgradeError
 from lightkube import AsyncClient, KubeConfig
 from lightkube.core.exceptions import ApiError
 from lightkube.generic_resource import create_global_resource, create_namespaced_resource
@@ -202,5 +203,8 @@ class _asking:  # reads as a sentence
             raise ApiProblem(int(status.code or 0), str(status.reason or ""), str(status.message or error)) from error
         if isinstance(error, httpx2.HTTPStatusError):
             raise ApiProblem(error.response.status_code, "", str(error)) from error
-        if isinstance(error, httpx2.HTTPError):
+        if isinstance(error, WebSocketUpgradeError):  # a command in a pod is refused so, whatever the reason
+            said = error.response
+            raise ApiProblem(said.status_code, said.reason_phrase, f"{self._verb} {self._kind}: {said.reason_phrase}") from error
+        if isinstance(error, httpx2.HTTPError | HTTPXWSException | TimeoutError):
             raise ApiProblem(0, type(error).__name__, f"{self._verb} {self._kind}: {error}") from error

@@ -22,9 +22,10 @@ from flamestream_operator.shell.api import Api, ApiProblem
 from flamestream_operator.shell.cache import Key
 from flamestream_operator.shell.tools import Tools
 
+_RIGHTS: Final = "; the chart's operator.drills gives the operator the right"
 _CUT_RIGHTS: Final = (
-    "a cut runs a container with NET_ADMIN in the pod: the namespace's Pod Security must be `privileged` while it is made, and the chart's "
-    "operator.drills gives the operator the right"
+    "; a cut runs a container with NET_ADMIN in the pod: the namespace's Pod Security must be `privileged` while it is made, and the "
+    "chart's operator.drills gives the operator the right"
 )
 _CANNOT_START: Final = (
     "CreateContainerConfigError", "CreateContainerError", "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName",
@@ -145,7 +146,7 @@ class Strikes:
             log.warning("the strike failed", extra={"victim": victim, "problem": str(problem)})
             if problem.passing:
                 return Blow()
-            hint = f"; {_CUT_RIGHTS}" if fault.action == "cut" and problem.status == 403 else ""
+            hint = (_CUT_RIGHTS if fault.action == "cut" else _RIGHTS) if problem.status == 403 else ""
             return Blow(refused=f"the strike at {victim} failed: {problem}{hint}")
         refused = "; ".join(blow.refused for blow in sights if blow.refused)
         return Blow(refused=refused) if refused else sights[0]

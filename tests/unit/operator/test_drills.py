@@ -2,18 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
 from flamestream.adapters.moments import precise
-from flamestream.adapters.status_file import JobStatus, WorkerFigures
 from flamestream.testing.drill_status import OVER, AuditResult
 from flamestream_operator.api.drill import DrillSpec, DrillStatus, Fault
 from flamestream_operator.core.drill import ACTIONS, ELSEWHERE, REFUSALS, cannot_audit
-from flamestream_operator.core.seen import Member, Site
+from flamestream_operator.core.seen import Site
 from flamestream_operator.crd import definitions
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object, pod_labels
@@ -22,6 +20,7 @@ from flamestream_operator.shell.cache import Cluster
 from flamestream_operator.shell.drills import DrillReconciler
 from flamestream_operator.shell.tools import Tools
 from support.fake_kubernetes import FakeKubernetes
+from support.whole_job import Coordinators
 
 KEY = ("n", "d")
 SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", image="flamestream:1", pull_policy="Never")
@@ -84,30 +83,6 @@ class Pods:
             await self.fake.delete(kind, namespace, name, grace=grace)
             if self.comes_back:  # as a StatefulSet's: another life of the same name
                 self.make({**gone, "metadata": {**gone["metadata"], "resourceVersion": ""}})
-
-
-class Coordinators:
-    """Of one job that is whole, and gives results while `flows`."""
-
-    def __init__(self) -> None:
-        self.attempt = self.count = 1
-        self.flows = True
-
-    def status(self, job: str) -> JobStatus:
-        self.count += self.flows
-        workers = [WorkerFigures(worker=f"w{number}", connected=True, memory=1, bundles=self.count) for number in range(2)]
-        return JobStatus(
-            job=job, pid=1, updated=0, phase="running", attempt=self.attempt, workers=workers, epoch=self.count, cut_time=self.count
-        )
-
-    def members(self, job: str) -> Sequence[Member]:
-        return [_member("10.0.0.1"), _member("10.0.0.2")]
-
-
-def _member(ip: str) -> Any:
-    from flamestream_operator.hosted import Member as Hosted
-
-    return Hosted(f"w-{ip}", f"{ip}:1", 1e9, False, True)
 
 
 class World:

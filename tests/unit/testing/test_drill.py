@@ -241,6 +241,12 @@ def test_input_that_ended_after_the_last_fault_passes_and_is_said() -> None:
     assert "until the input ended" in status.message and status.faults[0].output_gap_ms is None
 
 
+def test_the_end_of_the_input_counts_the_loss_of_what_holds_no_slots() -> None:
+    world = World(DrillPlan(job="j", target="zookeeper", hits=False))
+    world.until(struck=True)
+    assert world.over(job_phase="Completed", told=None, attempt=1).phase == "Passed"
+
+
 def test_a_job_that_ends_early_is_audited_and_a_difference_counts_more() -> None:
     world = announced()
     status = world.over(job_phase="Completed", told=None, audit=DAMAGED["lost"][0]["audit"])

@@ -53,7 +53,9 @@ class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
 
     def settings_with(self, hello: Hello) -> co.Settings:
         """The coordinator's, once there is a worker."""
-        return replace(self.settings, graph=self.settings.graph or hello.graph, python=self.settings.python or hello.python)
+        told = self.settings
+        # an edited application was tried, and the stream stopped for it, before any worker could load it
+        return replace(told, graph=told.graph or hello.graph, python=told.python or hello.python, code=hello.code, code_changed=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,9 +171,9 @@ class Bench:
         return self.record.layout.workers
 
     def hello(
-        self, worker: str, fence: Fence = NO_FENCE, *, ready: bool = False, graph: str = "g", python: str = "3.11"
+        self, worker: str, fence: Fence = NO_FENCE, *, ready: bool = False, graph: str = "g", python: str = "3.11", code: str = ""
     ) -> WorkerConnected:
-        return WorkerConnected(msg.Hello(WorkerId(worker), f"{worker}:1", fence, ready, python, graph))
+        return WorkerConnected(msg.Hello(WorkerId(worker), f"{worker}:1", fence, ready, python, graph, code))
 
     def connect(self, *workers: str, ready: Fence | None = None) -> "Bench":
         for worker in workers:

@@ -14,6 +14,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ import msgspec
 
 from flamestream.adapters import journals, process_shell, sinks, sources
 from flamestream.adapters.acceptor import address_of, listen
-from flamestream.adapters.application import load
+from flamestream.adapters.application import folders_of, load, located
+from flamestream.adapters.application_code import code_of
 from flamestream.adapters.control import ControlClient
 from flamestream.adapters.host import OnDemand, Ports, WorkerHost
 from flamestream.adapters.known_names import lookup
@@ -85,7 +87,8 @@ def run(config: WorkerProcessConfig) -> int:
         keep_to(config.processors)
     try:
         graph = load(Path(config.application), config.graph, config.py_files)
-        process = _WorkerProcess(config, Worker(config.worker, graph, config.settings, FASTEST))
+        code = code_of(located(Path(config.application), folders_of(config.py_files)), config.py_files)
+        process = _WorkerProcess(config, Worker(config.worker, graph, replace(config.settings, code=code), FASTEST))
     except FlameStreamError as error:
         return process_shell.ended_by(error)
     return process.run()

@@ -19,6 +19,7 @@ from flamestream.adapters.places import Look
 from flamestream.cli.audit_places import PlaceVerdict, first_of, has_deliveries, in_words, judged, looks_at, with_places
 from flamestream.cli.bootstrap import Begun, begun, history_of
 from flamestream.cli.cat import JobPlace
+from flamestream.cli.changed_code import by_this_code
 from flamestream.cli.committed import LastCommit, Savepoint, cluster_state_of, committed_here
 from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.manifest import DeadLetter
@@ -56,6 +57,8 @@ class Bounds:
     """How the job has ended; "": it may run."""
     begins: str
     """What came before the first result that is looked at; "": nothing."""
+    changed: str = ""
+    """That the application's code was edited, and what that means for what was looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +103,13 @@ class Report:
 def command(
     job: JobPlace,
     spark: Annotated[bool, typer.Option("--spark", help="As a Spark job, for histories that one process cannot hold.")] = False,
+    changed: Annotated[bool, typer.Option("--changed", help="Interpret all of it with the application as it is now.")] = False,
     json: Json = False,
 ) -> None:
     """Compare everything that was delivered with what a sequential interpreter makes of the recorded input.
+
+    Where the application's code was edited, what lies behind the edit is left out, and code that did not begin the job is refused: with
+    --changed the code of now stands for all of it, and a difference may be the edit's.
 
     With --spark the expectation is the batch runner's, computed and compared in parallel without collecting.
 
@@ -116,7 +123,7 @@ def command(
 
         clean = audit_with_spark(checked, folder, is_complete(folder), begun(folder), json=json)
         raise typer.Exit(ExitCode.OK if clean else ExitCode.DIFFERENCE)
-    report = audited_here(checked, folder)
+    report = audited_here(checked, folder, changed=changed)
     if json:
         as_json(asdict(report))
     else:
@@ -154,7 +161,7 @@ def bounds_in_words(bounds: Bounds, outputs: str = "results") -> str:
         if bounds.held:
             text += f", but for {bounds.held:,} that it holds"
         text += f"; {_ENDED.get(bounds.outcome, 'the job has not ended')}"
-    return text + (f"; {bounds.begins}" if bounds.begins else "")
+    return "; ".join(filter(None, [text, bounds.begins, bounds.changed]))
 
 
 def input_in_words(found: Sequence[InputVerdict]) -> str:
@@ -168,19 +175,23 @@ def is_complete(folder: RunFolder) -> bool:
     return (folder.status() or {}).get("outcome") == "completed"
 
 
-def audited_here(checked: CheckedJob, folder: RunFolder) -> Report:
+def audited_here(checked: CheckedJob, folder: RunFolder, *, changed: bool = False) -> Report:
     """The audit of a job of this machine, whether it runs or not. Raises as `audited` does."""
     with cluster_state_of(folder) as zookeeper:
         last = committed_here(folder, zookeeper, checked.job.name, checked.job.store)
-        return audited(checked, last, zookeeper=zookeeper, began=begun(folder))
+        return audited(checked, last, zookeeper=zookeeper, began=begun(folder), changed=changed)
 
 
-def audited(checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: str = "", began: Begun | None = None) -> Report:
+def audited(
+    checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: str = "", began: Begun | None = None, *, changed: bool = False
+) -> Report:
     """The audit of a job's whole output. Raises UserError for a sink that cannot be read back, Corrupt for input that cannot be read again.
 
     `last` was read before this is called: what it says to be delivered is there. `job` and `zookeeper`: in a cluster. `began`: the history
-    before it, whose results were not delivered.
+    before it, whose results were not delivered. `changed`: the application as it is now stands for all versions that there were.
     """
+    spans = () if last.manifest is None else last.manifest.code
+    until, edits = by_this_code(spans, checked.code, all_of_it=changed) if spans else (END, "")
     looks = looks_at(checked, job or checked.job.name)  # all sinks before the journals, which have what they follow from
     known = [name for name in checked.sinks if name not in looks or has_deliveries(checked, name)]
     delivered = {name: [*_read(checked, name, job)] for name in known}
@@ -188,18 +199,19 @@ def audited(checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: str
     savepoint = recorded.savepoint
     if savepoint is not None and savepoint.manifest.job == (job or checked.job.name):  # restored under its old name: its sinks go on
         delivered = {name: [item for item in items if item.meta >= floor(savepoint.cut)] for name, items in delivered.items()}
+    if until < END:
+        delivered = {name: [item for item in items if item.meta < floor(until)] for name, items in delivered.items()}
     fronts = recorded.read(END if last.completed else _entered(delivered, looks, last.cut))
     cut = savepoint.cut if savepoint is not None else START if began is None else began.time
-    runs = sorted((run for front in fronts for run in front.runs if run[0] >= cut), key=lambda run: run[0])
+    runs = sorted((run for front in fronts for run in front.runs if cut <= run[0] < until), key=lambda run: run[0])
     history = [] if began is None else _history(checked, began)
     results = _results(checked, [*history, *runs], None if savepoint is None else savepoint.state(checked.graph))
     expected = {name: [*_expected(checked, name, items, last, cut)] for name, items in results.items()}
     before = LEAST if savepoint is None else floor(cut)
-    places = [
-        judged(name, look, expected[name], delivered.get(name), ended=bool(last.outcome), before=before) for name, look in looks.items()
-    ]
+    judges = looks.items() if until == END else ()  # where users look, results of all code stand together
+    places = [judged(name, look, expected[name], delivered.get(name), ended=bool(last.outcome), before=before) for name, look in judges]
     verdict = with_places(audit({name: expected[name] for name in known}, delivered), places)
-    return _report(checked, last, verdict, places, fronts, _beginning(savepoint, began))
+    return _report(checked, last, verdict, places, fronts, _beginning(savepoint, began), edits)
 
 
 def _entered(delivered: Mapping[str, Sequence[Delivered]], looks: Mapping[str, Look], cut: Time) -> Time:
@@ -262,10 +274,16 @@ def _slot(checked: CheckedJob, sink: str, value: Any) -> Slot:
 
 
 def _report(
-    checked: CheckedJob, last: LastCommit, verdict: Verdict, places: list[PlaceVerdict], fronts: Sequence[FrontInput], begins: str
+    checked: CheckedJob,
+    last: LastCommit,
+    verdict: Verdict,
+    places: list[PlaceVerdict],
+    fronts: Sequence[FrontInput],
+    begins: str,
+    edits: str,
 ) -> Report:
     found = [_input_of(name, [front for front in fronts if front.source == name]) for name in checked.sources]
-    bounds = Bounds(last.completed, last.epoch, last.cut, len(last.held), last.outcome, begins)
+    bounds = Bounds(last.completed, last.epoch, last.cut, len(last.held), last.outcome, begins, edits)
     whole, count = not any(each.problems for each in found), sum(each.records for each in found)
     problems = [f"input of {each.source!r}: {problem}" for each in found for problem in each.problems]
     found_out: list[Verdict | PlaceVerdict] = [verdict, *places]

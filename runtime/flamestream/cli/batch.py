@@ -13,10 +13,10 @@ from flamestream.spark.frames.raised import raised_in_tasks
 from flamestream.spark.frames.stages import stages_of
 
 
-def run(checked: CheckedJob, folder: RunFolder, *, json: bool) -> ExitCode:
+def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: bool) -> ExitCode:
     """Run it to its end; how it ended is said and returned."""
     stages_of(checked.graph)  # a graph that cannot be done is refused before Spark starts
-    with spark_for(checked, folder.made()) as driver, attempt_of(checked, folder) as records:
+    with spark_for(checked, folder.made()) as driver, attempt_of(checked, folder, changed=changed) as records:
         attempt = records.record.attempt
         folder.status_file.unlink(missing_ok=True)
         if errors.is_terminal and not json:

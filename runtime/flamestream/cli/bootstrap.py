@@ -1,5 +1,6 @@
 """`flamestream bootstrap`: gives a job that never ran the state of a history, before its stream begins."""
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -12,7 +13,7 @@ from flamestream.cli.run import RunFolderOption
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.validate import ManifestFile
 from flamestream.cli.validation import CheckedJob, checked
-from flamestream.model.errors import ManifestError
+from flamestream.model.errors import ClusterStateUnavailable, ManifestError
 
 __all__ = ["Begun", "begun", "command", "history_of"]
 
@@ -62,14 +63,15 @@ def _bootstrapped(job: CheckedJob, folder: RunFolder, paths: dict[str, Path]) ->
     texts = {name: str(path) for name, path in paths.items()}
     history = [Input(vertices[source.front.source], source, bounded=True) for source in history_of(job, texts)]
     frames = replace(frames, inputs=tuple(history))
-    with spark_for(job, folder.made()) as driver, attempt_of(job, folder) as records, raised_in_tasks():
+    with spark_for(job, folder.made()) as driver, attempt_of(job, folder, changed=True) as records, raised_in_tasks():
         committed = Committed(
             records.record, records.write, job.job.store, job=job.job.name, graph=job.graph.identity, python=PYTHON,
-            slots=job.job.spec.workers.slots,
+            slots=job.job.spec.workers.slots, code=records.record.code,
         )  # fmt: skip
         refuse_state(job.job.name, committed)
         folder.write(MARK, Begun(texts, end_of(history)))
         try:
             return bootstrap(session(driver), frames, committed, history, len(job.graph.sources))
         finally:
-            settle(folder, records.read())
+            with suppress(ClusterStateUnavailable):  # then the next start settles it
+                settle(folder, records.read())

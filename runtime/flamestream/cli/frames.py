@@ -25,6 +25,7 @@ from flamestream.cli.exit_codes import AlreadyRunning
 from flamestream.cli.manifest import EXACT, DeadLetter
 from flamestream.cli.recorded import recorded_sources
 from flamestream.cli.run_folder import RunFolder, RunInfo
+from flamestream.cli.starting import may_start
 from flamestream.cli.validation import CheckedJob
 from flamestream.core.job_record import JobRecord
 from flamestream.model.errors import ClusterStateUnavailable, UserError
@@ -94,9 +95,8 @@ def spark_for(checked: CheckedJob, folder: RunFolder) -> Iterator[SparkDriver]:
 
 
 @contextmanager
-def attempt_of(checked: CheckedJob, folder: RunFolder) -> Iterator[Records]:
-    """The job claimed, and its record with the next attempt. Raises AlreadyRunning."""
-    lineage.claim(store_from(checked.job.store, create=True), folder, checked.job.store)
+def attempt_of(checked: CheckedJob, folder: RunFolder, *, changed: bool) -> Iterator[Records]:
+    """The job claimed, and its record with the next attempt. Raises AlreadyRunning, UserError if it may not start so (starting.py)."""
     with EmbeddedZooKeeper(folder.zookeeper) as zookeeper, ClusterState(zookeeper.address) as state:
         claim = SingleInstance(state, checked.job.name)
         try:
@@ -111,8 +111,11 @@ def attempt_of(checked: CheckedJob, folder: RunFolder) -> Iterator[Records]:
             token="",
             zookeeper=zookeeper.pid,
         )
+        records = ZooKeeperJobRecords(state, checked.job.name)
+        may_start(checked, folder, records, changed=changed)
+        lineage.claim(store_from(checked.job.store, create=True), folder, checked.job.store)
         folder.write("run.json", info)
-        yield _next_attempt(ZooKeeperJobRecords(state, checked.job.name), checked)
+        yield _next_attempt(records, checked)
         with suppress(ClusterStateUnavailable):  # then it ends with its session
             claim.release()
 
@@ -125,12 +128,12 @@ def _next_attempt(records: ZooKeeperJobRecords, checked: CheckedJob) -> Records:
     if found is None:
         record = JobRecord(
             attempt=Attempt(1), layout=layout, announced=Epoch(0), committed=Epoch(0), cut=START, manifest="", manifest_hash="",
-            job=checked.job.name,
+            job=checked.job.name, code=checked.code,
         )  # fmt: skip
         version = None
     else:
         before, version = found
-        record = msgspec.structs.replace(before, attempt=Attempt(before.attempt + 1), layout=layout, outcome="")
+        record = msgspec.structs.replace(before, attempt=Attempt(before.attempt + 1), layout=layout, code=checked.code, outcome="")
     written = records.compare_and_set(record, version)
     if written is None:
         raise AlreadyRunning(f"job {checked.job.name!r}: another runner has taken it at this moment")

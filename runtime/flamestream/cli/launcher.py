@@ -28,12 +28,13 @@ from flamestream.adapters.process_identity import ProcessIdentity
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.status_file import JobStatus
 from flamestream.adapters.stores import store_from
-from flamestream.adapters.zookeeper import ClusterState, SingleInstance
+from flamestream.adapters.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.cli import lineage
 from flamestream.cli.exit_codes import AlreadyRunning
 from flamestream.cli.run_folder import RunFolder, RunInfo
 from flamestream.cli.settings_of import local_coordinator, worker_config
+from flamestream.cli.starting import may_start
 from flamestream.cli.validation import CheckedJob
 from flamestream.cli.workers import PlainWorkers, SparkWorkers, Workers, watch_process
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, StoreUnavailable, UserError
@@ -60,12 +61,17 @@ class Outcome:
 
 
 class Launcher:
-    """One run of a job. `look` is called every LOOK seconds, for progress; `say` gets what people should know. Only in the main thread."""
+    """One run of a job. `look` is called every LOOK seconds, for progress; `say` gets what people should know. Only in the main thread.
+
+    `changed`: the application may be another than that of the last run.
+    """
 
     def __init__(
-        self, checked: CheckedJob, folder: RunFolder, *, say: Callable[[str], None], look: Callable[[], None], spark: bool = True
-    ) -> None:
+        self, checked: CheckedJob, folder: RunFolder, *, say: Callable[[str], None], look: Callable[[], None], spark: bool = True,
+        changed: bool = False,
+    ) -> None:  # fmt: skip
         self._checked, self._folder, self._spark, self._look, self._say = checked, folder.made(), spark, look, say
+        self._changed = changed
         self._reactor = EpollReactor()
         self._token = secrets.token_hex(32)
         self._listener = listen("127.0.0.1")
@@ -79,11 +85,12 @@ class Launcher:
         """What run.json has of pids that change without our doing: ZooKeeper's and Spark's."""
 
     def run(self) -> Outcome:
-        """Until the job ends. Raises AlreadyRunning, or ClusterStateUnavailable if ZooKeeper does not start."""
+        """Until the job ends. Raises AlreadyRunning, UserError if it may not start, ClusterStateUnavailable without ZooKeeper."""
         with EmbeddedZooKeeper(self._folder.zookeeper) as zookeeper, ClusterState(zookeeper.address) as state:
             claim = _claimed(state, self._checked.job.name)
             self._zookeeper = zookeeper
             try:
+                may_start(self._checked, self._folder, ZooKeeperJobRecords(state, self._checked.job.name), changed=self._changed)
                 self._begin()
                 self._reactor.run(lambda: None)
             finally:
@@ -137,7 +144,7 @@ class Launcher:
 
     def _start_coordinator(self) -> None:
         config = CoordinatorProcessConfig(
-            settings=local_coordinator(self._checked),
+            settings=local_coordinator(self._checked, changed=self._changed),
             token=self._token,
             records=f"zookeeper://{self._zookeeper.address}",
             store=self._checked.job.store,

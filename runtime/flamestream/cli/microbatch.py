@@ -17,14 +17,15 @@ from flamestream.spark.frames.stages import stages_of
 from flamestream.spark.microbatch import MicroBatches, Totals
 
 
-def run(checked: CheckedJob, folder: RunFolder, *, json: bool) -> ExitCode:
+def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: bool) -> ExitCode:
     """Run it; how it ended is said and returned."""
     stages_of(checked.graph)  # a graph that cannot be done is refused before Spark starts
     job, spec = checked.job, checked.job.spec
-    with spark_for(checked, folder.made()) as driver, attempt_of(checked, folder) as records:
+    with spark_for(checked, folder.made()) as driver, attempt_of(checked, folder, changed=changed) as records:
         committed = Committed(
-            records.record, records.write, job.store, job=job.name, graph=checked.graph.identity, python=PYTHON, slots=spec.workers.slots
-        )
+            records.record, records.write, job.store, job=job.name, graph=checked.graph.identity, python=PYTHON, slots=spec.workers.slots,
+            code=records.record.code,
+        )  # fmt: skip
 
         def status(outcome: str = "", message: str = "") -> None:
             write_status(folder, job.name, records.record.attempt, outcome, message, committed.record.committed)

@@ -29,11 +29,14 @@ def command(
         typer.Option("--runner", help="Default: streaming, or micro-batch if that is the guarantee.", show_default=False),
     ] = None,
     no_spark: Annotated[bool, typer.Option("--no-spark", hidden=True, help="Workers as plain processes, for tests.")] = False,
+    changed: Annotated[bool, typer.Option("--changed", help="Go on though the application's code was edited.")] = False,
     json: Json = False,
 ) -> None:
     """Run a job until its input ends, it fails, or Ctrl-C. A second start goes on where the first one stopped.
 
     With --runner batch it reads all there is as one Spark batch; the results are the same bytes (docs/runners.md).
+
+    A start whose application was edited since the last one is refused unless --changed says that this is meant.
 
     Example: [bold]flamestream run job.yaml[/bold]. Exit codes: 1 the job failed, 2 its manifest is wrong, 4 it runs already.
     """
@@ -46,12 +49,12 @@ def command(
     if runner == "batch":
         from flamestream.cli import batch  # lazily: PySpark takes a while to import
 
-        raise typer.Exit(batch.run(job, folder, json=json))
+        raise typer.Exit(batch.run(job, folder, changed=changed, json=json))
     if runner == "micro-batch":
         from flamestream.cli import microbatch  # lazily: the same
 
-        raise typer.Exit(microbatch.run(job, folder, json=json))
-    raise typer.Exit(run(job, folder, drain=drain, spark=not no_spark, json=json))
+        raise typer.Exit(microbatch.run(job, folder, changed=changed, json=json))
+    raise typer.Exit(run(job, folder, drain=drain, spark=not no_spark, changed=changed, json=json))
 
 
 def _refuse(runner: str, options: dict[str, bool]) -> None:
@@ -60,13 +63,16 @@ def _refuse(runner: str, options: dict[str, bool]) -> None:
         raise ManifestError(f"{option} is of the streaming runner, and this is {runner}: leave it out, or choose --runner streaming")
 
 
-def run(job: CheckedJob, folder: RunFolder, *, drain: bool = False, spark: bool = True, json: bool = False) -> ExitCode:
+def run(
+    job: CheckedJob, folder: RunFolder, *, drain: bool = False, spark: bool = True, changed: bool = False, json: bool = False
+) -> ExitCode:
     """Run it, obeying signals; how it ended is said and returned."""
     from flamestream.cli.launcher import Launcher  # lazily: it brings kazoo and more
 
     logging.basicConfig(level=logging.WARNING, format=_LOG_LINE, filename=folder.made().logs / "launcher.log")
     with ProgressLine(folder, shown=errors.is_terminal and not json) as progress:
-        launcher = Launcher(job, folder, spark=spark, look=progress.look, say=lambda text: errors.print(text, markup=False))
+        say_aside = lambda text: errors.print(text, markup=False)  # noqa: E731
+        launcher = Launcher(job, folder, spark=spark, changed=changed, look=progress.look, say=say_aside)
         before = {number: signal.signal(number, lambda *_: launcher.request("drain" if drain else "stop")) for number in _SIGNALS}
         try:
             outcome = launcher.run()

@@ -73,16 +73,16 @@ def worker_config(checked: CheckedJob, *, coordinator: str, token: str, job: str
     )
 
 
-def local_coordinator(checked: CheckedJob) -> Settings:
-    """What the launcher's coordinator is told."""
+def local_coordinator(checked: CheckedJob, *, changed: bool = False) -> Settings:
+    """What the launcher's coordinator is told. `changed`: the application may be another than that of the last run."""
     settings = coordinator_settings(checked.job.spec, checked.job.name, checked.sources.values())
-    return replace(settings, graph=checked.graph.identity, python=PYTHON)
+    return replace(settings, graph=checked.graph.identity, python=PYTHON, code=checked.code, code_changed=changed)
 
 
 def coordinator_settings(spec: Spec, job: str, sources: Iterable[SourceTraits]) -> Settings:
     """For core.coordinator, on one machine and in a cluster. `job` is the job's identity.
 
-    Graph and Python are still to be said: a cluster's coordinator loads no application, and hears of them from the first worker.
+    Graph, Python and code are still to be said: a cluster's coordinator loads no application, and hears of them from the first worker.
     """
     return Settings(
         job=job,

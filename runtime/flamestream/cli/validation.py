@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from flamestream.adapters import py_files, sinks, sources
 from flamestream.adapters.application import folders_of, load, located
+from flamestream.adapters.application_code import code_of
 from flamestream.adapters.py_files import PyFile
 from flamestream.adapters.sinks import SinkTraits
 from flamestream.adapters.sources import SourceTraits
@@ -40,6 +41,11 @@ class CheckedJob:
     def application(self) -> Path:
         """Its file, where it is: perhaps in one of `py_files`."""
         return located(self.job.path(self.job.spec.application.file), folders_of(self.py_files))
+
+    @property
+    def code(self) -> str:
+        """Digest of the application's files as they are now. Raises UserError."""
+        return code_of(self.application, self.py_files)
 
 
 def checked(manifest: Path, debug: bool = False) -> CheckedJob:

@@ -36,6 +36,10 @@ class Settings:
     """`Graph.identity`: workers and manifests must have the same."""
     python: str
     """"3.11": workers and manifests must have the same."""
+    code: str = ""
+    """Digest of the application's files: workers must have loaded the same. "" asks nobody."""
+    code_changed: bool = False
+    """The application may be another than that of the attempt before: somebody has said that it is meant to be."""
     workers: int
     """As many take part as soon as they are there; more are standbys."""
     fronts: int

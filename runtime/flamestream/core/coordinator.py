@@ -47,7 +47,7 @@ from flamestream.core.ending import Endings
 from flamestream.core.epochs import Epochs
 from flamestream.core.gathering import Gathering
 from flamestream.core.healing import Healing
-from flamestream.core.job_record import JobRecord
+from flamestream.core.job_record import JobRecord, check_code
 from flamestream.core.messages import (
     Abort,
     Accepted,
@@ -68,6 +68,11 @@ from flamestream.core.stuck import Stuck
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import WorkerId
 from flamestream.model.time import END, Instant
+
+EDITED = (
+    "the application's files were edited while the job runs, and it has loaded other code: put them back, or stop the job and go on with "
+    "`flamestream run --changed`"
+)
 
 
 class Coordinator:
@@ -135,9 +140,11 @@ class Coordinator:
         settings = self._desk.settings
         for what, theirs, ours in (("Python", hello.python, settings.python), ("graph", hello.graph, settings.graph)):
             if theirs != ours:
-                self._refused = f"worker {hello.worker} was refused: its {what} is {theirs!r}, the job's is {ours!r}; start it with that"
-                self._desk.instructions.add(Disconnect(hello.worker, self._refused))
+                self._refuse(hello, f"its {what} is {theirs!r}, the job's is {ours!r}; start it with that")
                 return
+        if settings.code and hello.code and hello.code != settings.code:
+            self._refuse(hello, EDITED)
+            return
         self._desk.members.connect(hello, self._desk.time.now)
         record = self._desk.keeper.record
         if record and hello.fence > record.fence:
@@ -146,6 +153,10 @@ class Coordinator:
             self._member_is_back(hello, record)
         elif record:
             self._desk.warm([hello.worker])
+
+    def _refuse(self, hello: Hello, reason: str) -> None:
+        self._refused = f"worker {hello.worker} was refused: {reason}"
+        self._desk.instructions.add(Disconnect(hello.worker, self._refused))
 
     def _member_is_back(self, hello: Hello, record: JobRecord) -> None:
         """What was said meanwhile is lost. A worker that runs on can be told again; a recovery can't be resumed half-way."""
@@ -238,6 +249,8 @@ class Coordinator:
             self._desk.stop_all(record.outcome, finish)
         elif record and (other := _other_slots(record, self._desk.settings)):
             self._desk.finish(Finish("failed", "user", other))  # the stream runs on: a coordinator with its slots can adopt it
+        elif record:
+            check_code(record, self._desk.settings.code, changed=self._desk.settings.code_changed)
 
     def _requested(self, what: str) -> None:
         if what == "stop" or not (self._desk.running or self._healing.recovery):

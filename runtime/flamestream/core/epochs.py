@@ -25,10 +25,10 @@ from flamestream.core.compaction import to_compact
 from flamestream.core.coordination import DeleteObjects, ManifestFailed, ManifestWritten, Settings, WriteManifest
 from flamestream.core.desk import Desk
 from flamestream.core.job_record import JobRecord
-from flamestream.core.messages import Abort, Accepted, Announce, Committed, CutTaken, Manifest, SegmentRef
+from flamestream.core.messages import Abort, Accepted, Announce, CodeSpan, Committed, CutTaken, Manifest, SegmentRef
 from flamestream.model.errors import Bug
 from flamestream.model.ids import Epoch, Fence, WorkerId
-from flamestream.model.time import Instant, Time
+from flamestream.model.time import START, Instant, Time
 
 FIRST_PAUSE_US = 100_000
 LONGEST_PAUSE_US = 5_000_000
@@ -81,8 +81,16 @@ def next_manifest(previous: Manifest | None, epoch: PendingEpoch, settings: Sett
         job=settings.job, graph=settings.graph, python=settings.python, slots=settings.slots, epoch=epoch.number, fence=epoch.fence,
         cut=epoch.cut, segments=(*old, *(segment for answer in answers for segment in answer.segments)),
         fronts=tuple(fronts[front] for front in sorted(fronts)), outputs=tuple(outputs[key] for key in sorted(outputs)),
-        held=tuple(segment for answer in answers for segment in answer.held),
+        held=tuple(segment for answer in answers for segment in answer.held), code=spans_of(previous, settings.code),
     )  # fmt: skip
+
+
+def spans_of(previous: Manifest | None, code: str) -> tuple[CodeSpan, ...]:
+    """Which application made what, when the one with digest `code` has gone on from the snapshot before."""
+    spans = previous.code if previous else ()
+    if not code or (spans and spans[-1].digest == code):
+        return spans
+    return (*spans, CodeSpan(previous.cut if previous else START, code))
 
 
 def superseded(previous: Manifest | None, name: str, new: Manifest) -> list[str]:

@@ -196,10 +196,11 @@ class Healing:
         settings, old = self._desk.settings, self._desk.keeper.record
         layout = next_layout(old.layout if old else None, chosen, settings.slots, settings.fronts)
         if old:
-            return msgspec.structs.replace(old, attempt=self._next_attempt(old), layout=layout, writer=self._desk.nonce)
+            attempt = self._next_attempt(old)
+            return msgspec.structs.replace(old, attempt=attempt, layout=layout, code=settings.code, writer=self._desk.nonce)
         return JobRecord(
             attempt=Attempt(1), layout=layout, announced=NO_EPOCH, committed=NO_EPOCH, cut=START, manifest="", manifest_hash="",
-            job=settings.job, writer=self._desk.nonce,
+            job=settings.job, code=settings.code, writer=self._desk.nonce,
         )  # fmt: skip
 
     def _next_attempt(self, record: JobRecord) -> Attempt:

@@ -8,6 +8,7 @@ Does not: store itself (ports.JobRecords and its adapters).
 
 import msgspec
 
+from flamestream.model.errors import UserError
 from flamestream.model.ids import Attempt, Epoch, Fence
 from flamestream.model.layout import Layout
 from flamestream.model.time import Time
@@ -28,6 +29,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     job: str = ""
     outcome: str = ""
     """"" while the job may run; "completed", or why it must not go on."""
+    code: str = ""
+    """Digest of the application that this attempt runs; "" if nobody said."""
     writer: str = ""
     """Nonce of the coordinator that wrote it last."""
 
@@ -35,3 +38,20 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     def fence(self) -> Fence:
         """What every message and write of this attempt carries."""
         return Fence(self.attempt, self.layout.version)
+
+
+def check_code(record: JobRecord, code: str, *, changed: bool) -> None:
+    """Raise UserError if the job's last attempt ran another application than that with digest `code`, unless that is meant (`changed`).
+
+    State up to the committed cut was made by the code of then. Results above it that were delivered already must come out the same again,
+    or the recovery stops with a determinism error.
+    """
+    if changed or not record.code or not code or record.code == code:
+        return
+    state = f"its state up to epoch {record.committed} was made by the code before" if record.committed else "nothing was committed yet"
+    raise UserError(
+        f"the application's code is not that which job {record.job!r} ran with last: {state}. Put the files back, or go on with "
+        "`flamestream run --changed`: the new code takes over behind that epoch, and an audit can only vouch for what lies below. What the "
+        "old code delivered behind it must come out the same; to be sure of that, stop with a drain before an edit (`flamestream run "
+        "--drain`, then Ctrl-C), or begin anew with `flamestream reset`"
+    )

@@ -126,6 +126,13 @@ class SlotOutput(msgspec.Struct, frozen=True):
     t_last: bytes
 
 
+class CodeSpan(msgspec.Struct, frozen=True):
+    """From the cut `since` on, until the next span's, items went through the application with this digest."""
+
+    since: Time
+    digest: str
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """A committed snapshot: everything that a restore needs, by name and checksum."""
 
@@ -142,6 +149,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     outputs: tuple[SlotOutput, ...]
     held: tuple[SegmentRef, ...] = ()
     """Output below the cut that may leave now that it is committed, and that no consumer surely has (`exactly-once-2pc`)."""
+    code: tuple[CodeSpan, ...] = ()
+    """The application's versions that made the snapshot and what was delivered below it, oldest first; empty if nobody said."""
 
 
 # --- worker to coordinator ----------------------------------------------------------------------------------------------------------
@@ -157,6 +166,8 @@ class Hello(_Message, frozen=True):
     ready: bool
     python: str
     graph: str
+    code: str = ""
+    """Digest of the application's files that I have loaded; "" if nobody said."""
 
 
 class Opened(_Message, frozen=True):

@@ -31,6 +31,8 @@ class WorkerSettings:
     slots: int
     fronts: tuple[FrontSettings, ...]
     python: str = ""
+    code: str = ""
+    """Digest of the application's files that were loaded."""
     exactly_once: bool = True
     """False (`at-least-once`, `none`): no filter by `t_last`, no comparison of a replay with what was delivered."""
     two_phase: bool = False

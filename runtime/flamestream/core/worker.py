@@ -71,7 +71,7 @@ class Worker:
         """What to say first on a connection to the coordinator, which may be a new one."""
         self._tally.tell_anew()
         ready = self._rejoin.running and not (self._halted or self._fronts.drained or self._broken)
-        return msg.Hello(self.me, address, self.fence, ready, self._settings.python, self._graph.identity)
+        return msg.Hello(self.me, address, self.fence, ready, self._settings.python, self._graph.identity, self._settings.code)
 
     # --- one pass -------------------------------------------------------------------------------------------------------------------
 

@@ -367,3 +367,22 @@ def test_a_standby_is_told_what_is_committed_when_it_is_and_when_the_standby_com
     bench.clear().connect("d")
     assert bench.last(msg.Warm, "d") is not None
     assert bench.last(msg.Warm, "a") is None, "who has slots has their state"
+
+
+def test_a_worker_that_has_loaded_edited_code_is_refused() -> None:
+    bench = Bench(workers=1, code="old").say(Bench().hello("a", code="new"))
+    assert bench.outside.record is None
+    assert "put them back" in bench.status.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("now", "meant", "refused"), [("old", False, False), ("new", False, True), ("new", True, False), ("", False, False)]
+)
+def test_a_start_with_other_code_than_the_last_has_to_be_meant(now: str, meant: bool, refused: bool) -> None:
+    earlier = Bench(workers=1, code="old")
+    earlier.say().say(earlier.hello("a", code="old"))
+    assert earlier.record.code == "old"
+    bench = Bench(earlier.outside, "n2", workers=1, code=now, code_changed=meant).say()
+    assert (bench.finish is not None) == refused
+    if refused:
+        assert bench.finish.category == "user" and "--changed" in bench.finish.message

@@ -4,9 +4,9 @@ import pytest
 
 from flamestream.core import messages as msg
 from flamestream.core.coordination import ManifestFailed, ReadRecord, RecordUnknown, WriteManifest, WriteRecord
-from flamestream.core.epochs import Epochs
+from flamestream.core.epochs import Epochs, spans_of
 from flamestream.model.ids import Offset, Partition, SinkName, Slot, WorkerId
-from flamestream.model.time import FrontId, Time
+from flamestream.model.time import START, FrontId, Time
 from support.coordinating import MS, SECOND, Bench, running
 
 
@@ -308,3 +308,13 @@ def test_nothing_is_committed_into_a_record_that_is_being_read() -> None:
     bench.held.clear()
     bench.say(bench.carry_out(bench.pending.pop(), force=True)).epoch(9)
     assert (bench.record.committed, bench.record.cut) == (2, 9)
+
+
+def test_each_manifest_says_which_code_made_what() -> None:
+    old = running("a", "b", code="old").epoch(5)
+    assert old.outside.objects[old.record.manifest].code == (msg.CodeSpan(START, "old"),)
+    old.epoch(7)
+    assert old.outside.objects[old.record.manifest].code == (msg.CodeSpan(START, "old"),)
+    before = old.outside.objects[old.record.manifest]
+    assert spans_of(before, "new") == (msg.CodeSpan(START, "old"), msg.CodeSpan(Time(7), "new"))
+    assert spans_of(before, "") == before.code

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from flamestream.adapters.manifests import delete_objects, read_manifest, write_manifest
+from flamestream.core.epochs import spans_of
 from flamestream.core.job_record import JobRecord
 from flamestream.core.manifests import holds_output
 from flamestream.core.messages import FrontPosition, Manifest, SlotOutput
@@ -28,9 +29,11 @@ Write = Callable[[JobRecord], None]
 class Committed:
     """The job's committed state, and how it moves on."""
 
-    def __init__(self, record: JobRecord, write: Write, store: str, *, job: str, graph: str, python: str, slots: int) -> None:
+    def __init__(
+        self, record: JobRecord, write: Write, store: str, *, job: str, graph: str, python: str, slots: int, code: str = ""
+    ) -> None:
         self.record, self._write, self._url = record, write, store
-        self._job, self._graph, self._python, self._slots = job, graph, python, slots
+        self._job, self._graph, self._python, self._slots, self._code = job, graph, python, slots, code
         self.manifest: Manifest | None = None
         if record.manifest:
             self.manifest = read_manifest(store_at(store), record.manifest, record.manifest_hash)
@@ -50,6 +53,7 @@ class Committed:
             job=self._job, graph=self._graph, python=self._python, slots=self._slots, epoch=Epoch(epoch), fence=self.record.fence, cut=cut,
             segments=(*kept, *(decoded_ref(bytes(line.payload)) for line in said if line.to == SEGMENT)),
             fronts=tuple(fronts), outputs=_outputs(before, said, sinks),
+            code=spans_of(before, self._code),
         )  # fmt: skip
         store = store_at(self._url)
         name = f"manifests/{epoch:012d}-{self.record.attempt}-{secrets.token_hex(4)}"

@@ -1,0 +1,37 @@
+"""Which results the application's files, as they are now, can be held responsible for: those below the first cut at which its code changed.
+
+A manifest says which application made what (`Manifest.code`). State behind a change was begun by the code before it, which is not
+there any more, so nobody can compute what should stand there.
+
+Keeps: results of other code are never called lost or foreign. Does not: interpret anything (audit.py).
+"""
+
+from collections.abc import Sequence
+
+from flamestream.core.messages import CodeSpan
+from flamestream.model.errors import UserError
+from flamestream.model.time import END, Time, timestamp_of
+
+
+def by_this_code(spans: Sequence[CodeSpan], code: str, *, all_of_it: bool = False) -> tuple[Time, str]:
+    """Until which time the application with digest `code` made what was delivered, and in words what it did not make ("" if nothing).
+
+    `all_of_it`: the user lets this code stand for all the others. Raises UserError if it made nothing.
+    """
+    if not spans or all(span.digest == code for span in spans):
+        return END, ""
+    if all_of_it:
+        return END, "the application's code was edited; all was interpreted with the code of now"
+    changes = ", ".join(f"{_place(span.since)} ({span.digest[:12]})" for span in spans[1:])
+    if spans[0].digest != code:
+        raise UserError(
+            f"the application's code is {code[:12]}, but the job began with {spans[0].digest[:12]}"
+            + (f" and changed at {changes}" if changes else "")
+            + ": what other code has delivered cannot be interpreted. Put the files of then back, or audit with --changed: the code of now "
+            "then stands for all of it"
+        )
+    return spans[1].since, f"the application's code changed at {changes}: what was delivered from there on is not looked at"
+
+
+def _place(since: Time) -> str:
+    return f"time {timestamp_of(since)} us"

@@ -1,0 +1,29 @@
+"""The note of what a job began with counts only if that was committed."""
+
+from pathlib import Path
+
+import pytest
+
+from flamestream.cli.begun import MARK, Begun, begun, settle
+from flamestream.cli.run_folder import RunFolder
+from flamestream.core.job_record import JobRecord
+from flamestream.model.ids import Attempt, Epoch, LayoutVersion, Slot, WorkerId
+from flamestream.model.layout import Layout
+from flamestream.model.time import START
+
+W = WorkerId("w")
+
+
+def record(committed: int) -> JobRecord:
+    layout = Layout(version=LayoutVersion(1), owners=(W,) * Slot(1), fronts=(W,), acker=W)
+    epoch = Epoch(committed)
+    return JobRecord(attempt=Attempt(1), layout=layout, announced=epoch, committed=epoch, cut=START, manifest="", manifest_hash="")
+
+
+@pytest.mark.parametrize(("found", "stays"), [(None, False), (record(0), False), (record(1), True), (record(9), True)])
+def test_a_start_that_finds_no_epoch_forgets_the_history(tmp_path: Path, found: JobRecord | None, stays: bool) -> None:
+    folder = RunFolder(tmp_path).made()
+    noted = Begun({"docs": "history"}, 7)
+    folder.write(MARK, noted)
+    settle(folder, found)
+    assert begun(folder) == (noted if stays else None)

@@ -73,7 +73,8 @@ pub struct Answer<'py> {
 
 /// Why an item has no results.
 pub enum Fault {
-    Raised(PyErr),
+    /// For this payload.
+    Raised(PyErr, Py<PyAny>),
     /// What its function gave is an error value.
     Error(Py<PyAny>),
 }
@@ -94,9 +95,10 @@ impl<'py> Answer<'py> {
         Ok(Answer { ends, faults: HashMap::new(), made })
     }
 
-    pub fn failed(py: Python<'py>, items: usize, error: &PyErr) -> Self {
-        let faults = (0..items).map(|item| (item, Fault::Raised(error.clone_ref(py)))).collect();
-        Answer { ends: vec![0; items + 1], faults, made: Items::Payloads(Vec::new()) }
+    pub fn failed(py: Python<'py>, items: &Items<'py>, error: &PyErr) -> PyResult<Self> {
+        let objects = items.objects()?.into_iter();
+        let faults = objects.map(|payload| Fault::Raised(error.clone_ref(py), payload.unbind())).enumerate().collect();
+        Ok(Answer { ends: vec![0; items.len() + 1], faults, made: Items::Payloads(Vec::new()) })
     }
 
     pub fn joined(mut self, behind: Self) -> PyResult<Self> {

@@ -78,6 +78,8 @@ pub struct Flow {
     pub(crate) states: HashMap<usize, State>,
     pub(crate) tools: Tools,
     error_type: Py<PyAny>,
+    /// `Output.located(vertex, meta, error, at_door) -> error`.
+    located: Py<PyAny>,
     pub(crate) slots: u64,
     pub(crate) errors: usize,
     /// Error items go to the slot of a sink.
@@ -114,9 +116,9 @@ fn floor_of(cut: &[u8]) -> PyResult<Floor> {
 impl Flow {
     /// `vertices`: dicts, as core/native.py makes them.
     #[new]
-    #[pyo3(signature = (vertices, *, slots, me, dead_letter, make_error, error_type, on_error))]
+    #[pyo3(signature = (vertices, *, slots, me, dead_letter, make_error, error_type, located, on_error))]
     fn new(
-        vertices: &Bound<'_, PyList>, slots: u64, me: u16, dead_letter: bool, make_error: Py<PyAny>, error_type: Py<PyAny>, on_error: Py<PyAny>,
+        vertices: &Bound<'_, PyList>, slots: u64, me: u16, dead_letter: bool, make_error: Py<PyAny>, error_type: Py<PyAny>, located: Py<PyAny>, on_error: Py<PyAny>,
     ) -> PyResult<Self> {
         let mut made = Vec::new();
         let mut states = HashMap::new();
@@ -142,6 +144,7 @@ impl Flow {
             states,
             tools: Tools { make_error },
             error_type,
+            located,
             slots,
             dead_letter,
             on_error,
@@ -490,7 +493,7 @@ impl Flow {
         match self.place(vertex, &payload)? {
             Ok((key, slot)) => self.at_home(vertex, &key, slot, meta, payload, tombstone),
             Err(error) if vertex == self.errors => self.told(&meta, error, tombstone),
-            Err(error) => self.failed(vertex, &meta, error, tombstone),
+            Err(error) => self.failed_at_door(vertex, &meta, error, tombstone),
         }
     }
 
@@ -509,7 +512,7 @@ impl Flow {
         }
         match self.place(vertex, &payload)? {
             Err(error) if vertex == self.errors => self.told(&meta, error, tombstone),
-            Err(error) => self.failed(vertex, &meta, error, tombstone),
+            Err(error) => self.failed_at_door(vertex, &meta, error, tombstone),
             Ok((key, slot)) if self.rows.is_some() => self.at_door(vertex, &key, slot, meta, payload),
             Ok((key, slot)) => {
                 let owner = self.owners[slot as usize];
@@ -538,17 +541,17 @@ impl Flow {
             None => payload.clone(),
             Some(function) => match function.bind(py).call1((payload,)) {
                 Ok(key) => key,
-                Err(error) => return Ok(Err(self.tools.error_of(&vertex.users_key, error, py)?)),
+                Err(error) => return Ok(Err(self.tools.error_of(&vertex.users_key, error, payload)?)),
             },
         };
         let encoded = match reference::encoded(&key) {
             Ok(encoded) => encoded,
-            Err(error) => return Ok(Err(self.tools.error_of(&vertex.users_key, error, py)?)),
+            Err(error) => return Ok(Err(self.tools.error_of(&vertex.users_key, error, payload)?)),
         };
         let slot = match (&vertex.balance, &vertex.users_balance) {
             (Some(balance), Some(users)) => match balance.bind(py).call1((&key,)).and_then(|value| value.extract::<i64>()) {
                 Ok(value) => ((value - i32::MIN as i64) as u64 * self.slots >> 32) as u16,
-                Err(error) => return Ok(Err(self.tools.error_of(users, error, py)?)),
+                Err(error) => return Ok(Err(self.tools.error_of(users, error, payload)?)),
             },
             _ => self.slot_of(&encoded),
         };
@@ -636,8 +639,7 @@ impl Flow {
     }
 
     fn applied(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
-        let py = payload.py();
-        match self.outcome(vertex, payload) {
+        match self.outcome(vertex, payload.clone()) {
             Outcome::One(made) => self.forward(vertex, meta, made, tombstone),
             Outcome::Nothing => Ok(()),
             Outcome::Several(all) => {
@@ -647,7 +649,7 @@ impl Flow {
                 Ok(())
             }
             Outcome::Error(error) => self.failed(vertex, &meta, error, tombstone),
-            Outcome::Raised(error) => self.raised(vertex, &meta, error, tombstone, py),
+            Outcome::Raised(error) => self.raised(vertex, &meta, error, &payload, tombstone),
         }
     }
 
@@ -667,15 +669,26 @@ impl Flow {
         outcome.unwrap_or_else(Outcome::Raised)
     }
 
-    pub fn raised(&mut self, vertex: usize, meta: &Meta, error: PyErr, tombstone: bool, py: Python<'_>) -> PyResult<()> {
+    pub fn raised(&mut self, vertex: usize, meta: &Meta, error: PyErr, payload: &Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
         let users = self.vertices[vertex].users.as_ref().expect("the graph's builder gives every operation its functions");
-        let error = self.tools.error_of(users, error, py)?;
+        let error = self.tools.error_of(users, error, payload)?;
         self.failed(vertex, meta, error, tombstone)
     }
 
     // --- errors -----------------------------------------------------------------------------------------------------------------
 
     pub fn failed(&mut self, vertex: usize, meta: &Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        self.failed_where(vertex, meta, error, tombstone, false)
+    }
+
+    /// Finding an item's place failed.
+    pub fn failed_at_door(&mut self, vertex: usize, meta: &Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        self.failed_where(vertex, meta, error, tombstone, true)
+    }
+
+    fn failed_where(&mut self, vertex: usize, meta: &Meta, error: Bound<'_, PyAny>, tombstone: bool, at_door: bool) -> PyResult<()> {
+        let py = error.py();
+        let error = self.located.bind(py).call1((vertex, PyBytes::new(py, meta), error, at_door))?;
         self.error_item(child(meta, vertex), error, tombstone)
     }
 

@@ -114,7 +114,7 @@ impl Flow {
     pub fn row_at_door(&mut self, py: Python<'_>, vertex: usize, meta: Meta, bytes: &[u8]) -> PyResult<()> {
         let (key, slot) = match self.row_place(py, vertex, bytes)? {
             Ok(place) => place,
-            Err(error) => return self.failed(vertex, &meta, error, false),
+            Err(error) => return self.failed_at_door(vertex, &meta, error, false),
         };
         let key: &[u8] = match self.vertices[vertex].kind {
             Kind::Grouping | Kind::Reduce | Kind::Folded => &key,

@@ -59,7 +59,7 @@ impl Flow {
         }
         let (key, slot) = match self.row_place(py, vertex, bytes)? {
             Ok(place) => place,
-            Err(error) => return self.failed(vertex, &meta, error, tombstone),
+            Err(error) => return self.failed_at_door(vertex, &meta, error, tombstone),
         };
         let owner = self.owners[slot as usize];
         let owned = || owned.cloned().unwrap_or_else(|| Row::copied(bytes));
@@ -82,7 +82,7 @@ impl Flow {
         }
         match self.row_place(py, vertex, row.bytes())? {
             Ok((key, slot)) => self.row_at_home(py, vertex, &key, slot, meta, row, tombstone),
-            Err(error) => self.failed(vertex, &meta, error, tombstone),
+            Err(error) => self.failed_at_door(vertex, &meta, error, tombstone),
         }
     }
 

@@ -102,25 +102,25 @@ impl Fold {
             Some(before) if !self.is_nothing(&before) => (before.clone(), before),
             _ => match self.initial.bind(py).call0() {
                 Ok(made) => (made, nothing.clone()),
-                Err(error) => return Ok((nothing.clone(), tools.error_of(&self.users_initial, error, py)?)),
+                Err(error) => return Ok((nothing.clone(), tools.error_of(&self.users_initial, error, payload)?)),
             },
         };
         let after = match self.combine.bind(py).call1((before, payload)) {
             Ok(after) => after,
-            Err(error) => return Ok((kept, tools.error_of(&self.users_combine, error, py)?)),
+            Err(error) => return Ok((kept, tools.error_of(&self.users_combine, error, payload)?)),
         };
         if !self.self_checked.contains(&(after.get_type().as_ptr() as usize)) {
             if let Err(error) = tools.check(&after) {
-                return Ok((kept, tools.error_of(&self.users_combine, error, py)?));
+                return Ok((kept, tools.error_of(&self.users_combine, error, payload)?));
             }
         }
         let (Some(emit), Some(users_emit)) = (&self.emit, &self.users_emit) else { return Ok((after.clone(), after)) };
         let result = match emit.bind(py).call1((&after, payload)) {
             Ok(result) => match tools.check(&result) {
                 Ok(()) => result,
-                Err(error) => tools.error_of(users_emit, error, py)?,
+                Err(error) => tools.error_of(users_emit, error, payload)?,
             },
-            Err(error) => tools.error_of(users_emit, error, py)?,
+            Err(error) => tools.error_of(users_emit, error, payload)?,
         };
         Ok((after, result))
     }

@@ -92,7 +92,7 @@ pub fn unmatched(py: Python<'_>, place: &str, meta: &[u8]) -> PyErr {
 
 /// How errors of user code become items.
 pub struct Tools {
-    /// `user_code.error_of(function, exception) -> ErrorValue`.
+    /// `failure.failure(function, exception, payload) -> ErrorValue`.
     pub make_error: Py<PyAny>,
 }
 
@@ -102,11 +102,12 @@ impl Tools {
     }
 
     /// The error item's payload; the exception itself where it says nothing about the record.
-    pub fn error_of<'py>(&self, function: &Py<PyAny>, error: PyErr, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn error_of<'py>(&self, function: &Py<PyAny>, error: PyErr, payload: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = payload.py();
         let fatal = error.is_instance_of::<PyMemoryError>(py) || error.is_instance_of::<PyRecursionError>(py);
         if fatal || !error.is_instance_of::<PyException>(py) {
             return Err(error);
         }
-        self.make_error.bind(py).call1((function, error.value(py)))
+        self.make_error.bind(py).call1((function, error.into_value(py), payload)) // with its traceback
     }
 }

@@ -124,7 +124,7 @@ impl Flow {
         match function.call1((items.given(py)?,)).and_then(|said| Answer::of(&said, items)) {
             Ok(answer) => Ok(answer),
             Err(error) if !error.is_instance_of::<PyException>(py) => Err(error),
-            Err(error) if items.len() == 1 || error.value(py).hasattr("of_all")? => Ok(Answer::failed(py, items.len(), &error)),
+            Err(error) if items.len() == 1 || error.value(py).hasattr("of_all")? => Answer::failed(py, items, &error),
             Err(_) => {
                 let half = items.len() / 2;
                 self.ask(py, vertex, &items.part(0, half)?)?.joined(self.ask(py, vertex, &items.part(half, items.len() - half)?)?)
@@ -136,12 +136,12 @@ impl Flow {
     fn one_by_one<'py>(&self, vertex: usize, items: &Items<'py>) -> PyResult<Answer<'py>> {
         let (mut ends, mut faults, mut made) = (vec![0], HashMap::new(), Vec::new());
         for (number, payload) in items.objects()?.into_iter().enumerate() {
-            match self.outcome(vertex, payload) {
+            match self.outcome(vertex, payload.clone()) {
                 Outcome::One(result) => made.push(result),
                 Outcome::Nothing => {}
                 Outcome::Several(mut results) => made.append(&mut results),
                 Outcome::Error(error) => _ = faults.insert(number, Fault::Error(error.unbind())),
-                Outcome::Raised(error) => _ = faults.insert(number, Fault::Raised(error)),
+                Outcome::Raised(error) => _ = faults.insert(number, Fault::Raised(error, payload.unbind())),
             }
             ends.push(made.len());
         }
@@ -170,7 +170,7 @@ impl Flow {
     /// What was made of item `at` goes on.
     fn found(&mut self, py: Python<'_>, stage: &Stage, at: usize, meta: &Meta, tombstone: bool) -> PyResult<()> {
         match stage.faults.get(&at) {
-            Some(Fault::Raised(error)) => return self.raised(stage.vertex, meta, error.clone_ref(py), tombstone, py),
+            Some(Fault::Raised(error, payload)) => return self.raised(stage.vertex, meta, error.clone_ref(py), payload.bind(py), tombstone),
             Some(Fault::Error(error)) => return self.failed(stage.vertex, meta, error.bind(py).clone(), tombstone),
             None => {}
         }

@@ -27,8 +27,12 @@ from flamestream.adapters.sources.documents import Documents
 from flamestream.adapters.sources.listing import LocalFiles, Place
 from flamestream.adapters.status_file import JobStatus
 from flamestream.cli.exit_codes import ExitCode
+from flamestream.core.events import Entry
+from flamestream.core.front import RunRecords
+from flamestream.model.failure import located
+from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue
-from flamestream.model.time import FrontId, Timestamp, time_of
+from flamestream.model.time import FrontId, Time, Timestamp, time_of
 from flamestream.testing.reference import ERRORS, interpret
 from support.cli_job import ENVIRONMENT, REPOSITORY, CliJob, canonical, explained
 from support.documents import Folder
@@ -86,8 +90,13 @@ def written(folder: Path, application: str, body: str) -> Path:
 
 def reference(application: Path, records: Sequence[Any]) -> dict[str, list[bytes]]:
     """What each sink must hold, and what the errors are."""
-    runs = [(time_of(Timestamp(1 + number), FrontId(0)), [record]) for number, record in enumerate(records)]
+    runs = [run_of(number, record) for number, record in enumerate(records)]
     return {sink: canonical([payload for _, payload in items]) for sink, items in interpret(load(application, "graph"), runs).items()}
+
+
+def run_of(number: int, record: Any) -> tuple[Time, RunRecords]:
+    time = time_of(Timestamp(1 + number), FrontId(0))
+    return time, RunRecords([record], Entry(time, Partition(""), Offset(number), 1))
 
 
 def check(job: CliJob, outcome: str = "completed", code: ExitCode = ExitCode.OK) -> str:
@@ -110,7 +119,7 @@ def test_documents_that_are_not_utf8_go_to_the_dead_letters_and_the_rest_is_inde
     job.start()
     check(job)
     wanted = reference(INDEX, records)
-    assert job.delivered("bad") == [records[7], records[31]]
+    assert job.delivered("bad") == [located(records[number], "docs", ("", number)) for number in (7, 31)]
     assert canonical(job.delivered("index")) == wanted["index"]
     assert job.audit()["clean"]
 
@@ -167,10 +176,10 @@ def test_a_function_that_raises_stops_the_job_at_an_epoch_and_a_corrected_one_go
     assert len(job.delivered("out")) == 2000 // RUN * RUN, "all below the run of the record is delivered, and nothing of it"
     corrected = numbers(tmp_path, "return n")
     application.write_text(corrected.read_text())
-    job.start()
+    job.start("--changed")
     check(job)
     assert canonical(job.delivered("out")) == reference(corrected, range(5000))["out"]
-    assert job.audit()["clean"]
+    assert job.audit("--changed")["clean"]
 
 
 def test_what_a_function_raises_is_dead_lettered_the_same_whoever_dies(make: Make, tmp_path: Path) -> None:

@@ -125,9 +125,9 @@ class CliJob:
         done = subprocess.run(command, cwd=self.path, text=True, capture_output=True, timeout=300, check=False, env=ENVIRONMENT)
         return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
 
-    def audit(self) -> dict[str, Any]:
+    def audit(self, *options: str) -> dict[str, Any]:
         """By the command, in a process of its own."""
-        _, answer = self.ask("audit", str(self.run_folder.path))
+        _, answer = self.ask("audit", str(self.run_folder.path), *options)
         assert isinstance(answer, dict) and "clean" in answer, f"no verdict: {answer}"
         return answer
 

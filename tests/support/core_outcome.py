@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flamestream.core import events as ev
+from flamestream.core.front import RunRecords
 from flamestream.core.settings import WorkerSettings
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
-from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
+from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition, SinkName, Slot, WorkerId
 from flamestream.model.meta import time_of_meta
 from flamestream.model.slot import slot_of
 from flamestream.model.time import START, FrontId, Time, next_time
@@ -54,16 +55,18 @@ class Outcome:
 
     def runs(self) -> list[tuple[Time, list[Any]]]:
         """What has entered: by the journals, and for timed fronts by their input alone."""
-        runs = []
+        runs: list[tuple[Time, list[Any]]] = []
         for front in self.settings.fronts:
             records = self.sources[front.front].records
             if front.timed:
                 time, rest = START, 0 if self.sources[front.front].ended else len(records) % front.run_length
                 for first in range(0, len(records) - rest, front.run_length):
                     time = next_time(time, front.front)
-                    runs.append((time, records[first : first + front.run_length]))
+                    run = records[first : first + front.run_length]
+                    runs.append((time, RunRecords(run, ev.Entry(time, Partition(""), Offset(first), len(run)))))
             else:
-                runs += [(entry.time, records[entry.first : entry.first + entry.count]) for entry in self.journals[front.front]]
+                entries = self.journals[front.front]
+                runs += [(each.time, RunRecords(records[each.first : each.first + each.count], each)) for each in entries]
         return sorted(runs, key=lambda run: run[0])
 
     def expected(self) -> dict[SinkName, dict[Slot, list[Item]]]:

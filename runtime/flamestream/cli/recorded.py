@@ -16,6 +16,7 @@ from flamestream.cli.journal_of import journal_of
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
 from flamestream.core.events import Entry
+from flamestream.core.front import RunRecords
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import END, START, FrontId, Time, last_below
 from flamestream.testing.input_audit import Finding, Skip, committed_position, contiguity, records, recounted
@@ -127,6 +128,6 @@ def _first(count: int, runs: Sequence[Run]) -> list[Run]:
     kept: list[Run] = []
     for time, some in runs:
         if count > 0:
-            kept.append((time, some[:count]))
+            kept.append((time, RunRecords(some[:count], some.run) if isinstance(some, RunRecords) else some[:count]))
         count -= len(some)
     return kept

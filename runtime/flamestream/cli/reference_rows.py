@@ -22,9 +22,10 @@ from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph, Kind
 from flamestream.model.meta import Meta, meta_of
 from flamestream.model.slot import slot_of
+from flamestream.model.time import FrontId
 from flamestream.spark.frames.job_graph import JobGraph
 from flamestream.spark.frames.rows import HALT
-from flamestream.testing.reference import End, Walk, slot_at
+from flamestream.testing.reference import End, Walk, place_of, slot_at
 
 STATEFUL: Final = frozenset({Kind.GROUPING, Kind.REDUCE})
 FLUSH: Final = 8192
@@ -45,6 +46,8 @@ class ReferenceJob:
     graph: JobGraph
     slots: int
     fail: bool
+    sources: tuple[tuple[FrontId, str], ...] = ()
+    """Which source a front stamps for; without it, front `i` for the graph's source number `i`."""
 
 
 def rows_of(spark: Any, job: ReferenceJob, pieces: Sequence[tuple[int, Piece]], *, partitions: int) -> Any:
@@ -89,7 +92,7 @@ class _Task:
 
     def __init__(self, job: ReferenceJob) -> None:
         self.graph = job.graph.get()
-        self.walk = Walk(self.graph, doors=frozenset(levels_of(self.graph)))
+        self.walk = Walk(self.graph, doors=frozenset(levels_of(self.graph)), fronts=dict(job.sources) or None)
         self._job = job
         self._rows: list[tuple[int, int, bytes, bytes, int, bytes]] = []
 
@@ -133,7 +136,8 @@ class _Read:
             vertex, piece = self.pieces[number]
             for time, first, records in piece.runs():
                 for position, record in enumerate(records, first):
-                    task.add(task.walk.enter(task.graph.vertices[vertex], meta_of(time, position), record))
+                    place = place_of(records, position) if isinstance(records, Sequence) else None
+                    task.add(task.walk.enter(task.graph.vertices[vertex], meta_of(time, position), record, place))
                 yield from task.batches(FLUSH)
         yield from task.batches()
 

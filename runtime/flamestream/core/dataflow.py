@@ -56,6 +56,9 @@ class Output(Protocol):
     def send_gathered(self, owner: WorkerId, cause: Time, items: Gathered) -> None:
         """To another worker, several items at once."""
 
+    def located(self, vertex: int, meta: Meta, error: ErrorValue, at_door: bool) -> ErrorValue:
+        """With where the item at `meta` came from that failed in `vertex`, or at the door to it. The same for its tombstone."""
+
     def error(self, meta: Meta, error: ErrorValue, tombstone: bool) -> None:
         """An error item."""
 
@@ -186,10 +189,10 @@ class Dataflow:
     def _entrance(self, vertex: Vertex) -> Enter:
         """Into `vertex`, wherever its slot lives."""
         if vertex.kind in KEYED:
-            return self._routed(vertex.id, self._place(vertex), self._keyed_handler(vertex), self._failed(vertex))
+            return self._routed(vertex.id, self._place(vertex), self._keyed_handler(vertex), self._failed(vertex, at_door=True))
         if vertex.balance is not None:
             handle = self._handlers[vertex.id]
-            return self._routed(vertex.id, self._place(vertex), lambda _key, _slot, *item: handle(*item), self._failed(vertex))
+            return self._routed(vertex.id, self._place(vertex), lambda _key, _slot, *item: handle(*item), self._failed(vertex, True))
         return self._handlers[vertex.id]
 
     def _routed(self, vertex: int, place: Place, handle: Handle, fail: Fail) -> Enter:
@@ -226,7 +229,7 @@ class Dataflow:
             case Kind.LOOP:
                 return self._loop(vertex)
             case Kind.GROUPING | Kind.REDUCE | Kind.SINK:
-                return self._arrived(self._place(vertex), self._keyed_handler(vertex), self._failed(vertex))
+                return self._arrived(self._place(vertex), self._keyed_handler(vertex), self._failed(vertex, at_door=True))
 
     def _arrived(self, place: Place, handle: Handle, fail: Fail) -> Enter:
         """An item that another worker has routed here: find its key and slot again."""
@@ -318,9 +321,14 @@ class Dataflow:
 
     # --- error items ----------------------------------------------------------------------------------------------------------------
 
-    def _failed(self, vertex: Vertex) -> Fail:
+    def _failed(self, vertex: Vertex, at_door: bool = False) -> Fail:
         """The error items of `vertex`: their trace ends with its id, so errors of several vertices for one item do not tie."""
-        return lambda meta, error, tombstone: self._error(child(meta, vertex.id), error, tombstone)
+        located = self._output.located
+
+        def fail(meta: Meta, error: ErrorValue, tombstone: bool) -> None:
+            self._error(child(meta, vertex.id), located(vertex.id, meta, error, at_door), tombstone)
+
+        return fail
 
     def bad_record(self, cause: Time, meta: Meta, error: ErrorValue) -> None:
         """A record that its source could not read: it enters as an error item."""

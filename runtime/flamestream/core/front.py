@@ -21,12 +21,33 @@ Source: EDBT 2018, section 3.1; journalled fronts are the design's "Time and ord
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from flamestream.core.events import Entry
 from flamestream.core.messages import FrontPosition
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, next_time, time_of
+
+
+def offset_in(first: Offset, count: int, end: Offset, index: int) -> int:
+    """Of the `index`-th of `count` records from `first` to before `end`; -1 if offsets were skipped and it may be any."""
+    if end - first == count:
+        return first + index
+    return end - 1 if index == count - 1 else -1
+
+
+class RunRecords(list[Any]):
+    """The records of a run that is interpreted again, and where they stand."""
+
+    def __init__(self, records: Iterable[Any], run: Entry) -> None:
+        super().__init__(records)
+        self.run = run
+
+    def record(self, index: int) -> tuple[Partition, int]:
+        """Partition and offset (-1: not known) of one of them."""
+        run = self.run
+        return run.partition, offset_in(run.first, run.count, run.next, index)
 
 
 class Positions:
@@ -36,20 +57,24 @@ class Positions:
         self._front = front
         self._last = last
         self._offsets = dict(offsets)
-        self._runs: deque[tuple[Time, Partition, Offset, Offset]] = deque()
+        self._runs: deque[tuple[Time, Partition, Offset, int, Offset]] = deque()
 
-    def add(self, time: Time, partition: Partition, first: Offset, end: Offset) -> None:
-        """The run at `time` had the records of `partition` from `first` to before `end`."""
-        self._runs.append((time, partition, first, end))
+    def add(self, run: Entry) -> None:
+        """It has entered."""
+        self._runs.append((run.time, run.partition, run.first, run.count, run.next))
 
-    def find(self, time: Time) -> tuple[Partition, Offset] | None:
-        """Partition and first offset of the run at `time`, if it is above the committed cut."""
-        return next(((partition, first) for at, partition, first, _ in self._runs if at == time), None)
+    def record(self, time: Time, index: int) -> tuple[Partition, int] | None:
+        """Partition and offset of a record of the run at `time`, if that is above the committed cut. The offset is -1 where it is not
+        known: of a run whose offsets have gaps only the last one's is."""
+        for at, partition, first, count, end in reversed(self._runs):
+            if at == time:
+                return partition, offset_in(first, count, end, index)
+        return None
 
     def at(self, cut: Time) -> FrontPosition:
         """The last stamp below `cut`, and each partition's first offset not below it."""
         last, offsets = self._last, dict(self._offsets)
-        for time, partition, _, end in self._runs:
+        for time, partition, _, _, end in self._runs:
             if time >= cut:
                 break
             last, offsets[partition] = time, end
@@ -58,7 +83,7 @@ class Positions:
     def forget(self, cut: Time) -> None:
         """No cut below `cut` will be asked for."""
         while self._runs and self._runs[0][0] < cut:
-            self._last, partition, _, end = self._runs.popleft()
+            self._last, partition, _, _, end = self._runs.popleft()
             self._offsets[partition] = end
 
 
@@ -97,8 +122,9 @@ class TimedFront:
         payloads, self._waiting = self._waiting[:length], self._waiting[length:]
         first, self._next = self._next, Offset(self._next + length)
         self.last = next_time(self.last, self.id)
-        self.positions.add(self.last, self._partition, first, self._next)
-        return Entry(self.last, self._partition, first, length), payloads
+        entry = Entry(self.last, self._partition, first, length)
+        self.positions.add(entry)
+        return entry, payloads
 
     @property
     def ended(self) -> bool:
@@ -141,7 +167,7 @@ class JournalledFront:
         entry = self.replay.popleft()
         assert entry.time > self.last, f"front {self.id} replays {entry.time} after {self.last}"
         self.last = entry.time
-        self.positions.add(entry.time, entry.partition, entry.first, entry.next)
+        self.positions.add(entry)
         return entry
 
     def stamp(self, clock: Timestamp, partition: Partition, first: Offset, count: int, end: Offset | None = None) -> Entry:
@@ -154,7 +180,7 @@ class JournalledFront:
         entry = Entry(self.last, partition, first, count, end=end)
         self.offsets[partition] = entry.next
         self._undurable.append(self.last)
-        self.positions.add(self.last, partition, first, entry.next)
+        self.positions.add(entry)
         return entry
 
     def durable(self, time: Time) -> None:

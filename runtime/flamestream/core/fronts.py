@@ -21,7 +21,7 @@ from flamestream.core.front import Front, JournalledFront, TimedFront
 from flamestream.core.messages import FrontPosition, Promise
 from flamestream.core.settings import FrontSettings, WorkerSettings
 from flamestream.model import payload as codec
-from flamestream.model.ids import Fence, Offset, SourceName
+from flamestream.model.ids import Fence, Offset, Partition, SourceName
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_of
 
 Enter = Callable[[SourceName, Entry, Sequence[object]], None]
@@ -282,11 +282,15 @@ class Fronts:
 
     def place_of(self, time: Time, index: int) -> str:
         """Where the `index`-th record of the run at `time` is, for people: its offset if the front is here, else its place in the run."""
+        found = self.record(time, index)
+        if found is None or found[1] < 0:
+            return f"record {index} of the run at time {time}" + (f" of partition {found[0]!r}" if found and found[0] else "")
+        return f"record {found[1]}" + (f" of partition {found[0]!r}" if found[0] else "")
+
+    def record(self, time: Time, index: int) -> tuple[Partition, int] | None:
+        """Partition and offset (-1: not known) of the `index`-th record of the run at `time`, if its front is here."""
         front = self._fronts.get(front_of(time))
-        found = front.positions.find(time) if front is not None else None
-        if found is None:
-            return f"record {index} of the run at time {time}"
-        return f"record {found[1] + index}" + (f" of partition {found[0]!r}" if found[0] else "")
+        return front.positions.record(time, index) if front is not None else None
 
     def committed(self, cut: Time) -> None:
         """Nothing below `cut` is ever replayed again."""

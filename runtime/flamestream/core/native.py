@@ -25,6 +25,7 @@ from flamestream.core.settings import ERRORS, WorkerSettings
 from flamestream.model import payload as codec
 from flamestream.model import ready
 from flamestream.model import state as states
+from flamestream.model.failure import failure
 from flamestream.model.graph import Graph, Kind, Vertex
 from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.kernel import kernel
@@ -49,8 +50,9 @@ class NativeFlow:
             slots=settings.slots,
             me=0,
             dead_letter=settings.dead_letter is not None,
-            make_error=user_code.error_of,
+            make_error=failure,
             error_type=ErrorValue,
+            located=output.located,
             on_error=output.error,
         )
         keyed = [vertex for vertex in graph.vertices if vertex.kind in (Kind.GROUPING, Kind.REDUCE)]

@@ -10,6 +10,7 @@ from zlib import crc32
 
 from flamestream.core import user_code
 from flamestream.model import payload as codec
+from flamestream.model.failure import failure
 from flamestream.model.graph import Vertex
 from flamestream.model.ids import Slot
 from flamestream.model.slot import slot_of_hash
@@ -41,7 +42,7 @@ def place_of(vertex: Vertex, slots: int, debug: bool) -> Place:
         except user_code.FATAL:
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
-            return user_code.error_of(called or itself, error), Slot(0)
+            return failure(called or itself, error, payload), Slot(0)
         if type(key) is str:
             if len(known) >= KEYS_CACHED:
                 known.clear()

@@ -15,6 +15,7 @@ from typing import Any
 from flamestream.model import payload as codec
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.errors import PayloadError, UserError
+from flamestream.model.failure import failure
 from flamestream.model.graph import Function, Vertex, name_of
 from flamestream.model.payload import ErrorValue
 from flamestream.model.slot import INT32_MAX, INT32_MIN
@@ -25,11 +26,6 @@ Fold = Callable[[Any, Any, bool], tuple[Any, Any]]
 SELF_CHECKED = (Vector, Map, Set)
 """Collections check what is put into them."""
 FATAL = (MemoryError, RecursionError)
-
-
-def error_of(function: Function, error: Exception) -> ErrorValue:
-    """What a failed call of `function` becomes."""
-    return ErrorValue(name_of(function), type(error).__name__, str(error))
 
 
 def mapped(vertex: Vertex, debug: bool) -> Callable[[Any], Any]:
@@ -44,7 +40,7 @@ def mapped(vertex: Vertex, debug: bool) -> Callable[[Any], Any]:
         except FATAL:
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
-            return error_of(users, error)
+            return failure(users, error, payload)
         return result
 
     return call
@@ -61,7 +57,7 @@ def flat_mapped(vertex: Vertex, debug: bool) -> Callable[[Any], list[Any] | Erro
         except FATAL:
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
-            return error_of(users, error)
+            return failure(users, error, payload)
 
     return call
 
@@ -86,7 +82,7 @@ def filtered(vertex: Vertex, debug: bool) -> Callable[[Any], bool | ErrorValue]:
         except FATAL:
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
-            return error_of(users, error)
+            return failure(users, error, payload)
 
     return call
 
@@ -107,7 +103,7 @@ def folded(vertex: Vertex, debug: bool) -> Fold:
             except FATAL:
                 raise
             except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
-                return kept, error_of(users_initial, error)
+                return kept, failure(users_initial, error, payload)
         after = missing
         try:
             after = combine(before, payload)
@@ -121,8 +117,8 @@ def folded(vertex: Vertex, debug: bool) -> Fold:
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
             if after is missing or not codec.is_payload(after):
-                return kept, error_of(users_combine, error)
-            return after, error_of(_of(vertex.emit), error)
+                return kept, failure(users_combine, error, payload)
+            return after, failure(_of(vertex.emit), error, payload)
         return after, result
 
     return call

@@ -22,6 +22,7 @@ from flamestream.core.acker_role import Acker
 from flamestream.core.actions import Action, Exit, Prefetch, ToldCoordinator, Wake
 from flamestream.core.dataflow import Work
 from flamestream.core.epoch_work import EpochWork
+from flamestream.core.front import offset_in
 from flamestream.core.fronts import Fronts
 from flamestream.core.held_outputs import HeldOutputs
 from flamestream.core.live_cuts import LiveCuts
@@ -32,6 +33,7 @@ from flamestream.core.rejoin import Rejoin
 from flamestream.core.settings import ERRORS, WorkerSettings
 from flamestream.core.tally import Tally
 from flamestream.model.errors import FlameStreamError
+from flamestream.model.failure import located, told
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, SourceName, WorkerId
 from flamestream.model.layout import Layout
@@ -49,6 +51,7 @@ class Worker:
         self.fence: Fence = NO_FENCE
         self.cuts = LiveCuts(START)
         self._graph = graph
+        self._near = graph.near
         self._settings = settings
         self.flow = parts.dataflow(graph, settings, me, self.cuts, self)
         self._sources = {vertex.name: vertex.id for vertex in graph.sources}
@@ -285,7 +288,8 @@ class Worker:
         for position, payload in enumerate(payloads):
             meta = meta_of(entry.time, position)
             if type(payload) is ErrorValue:
-                self.flow.bad_record(entry.time, meta, payload)
+                place = (entry.partition, offset_in(entry.first, entry.count, entry.next, position))
+                self.flow.bad_record(entry.time, meta, located(payload, source, place))
             else:
                 self._runs.append((meta, entry.time, number, payload, False))
 
@@ -321,12 +325,19 @@ class Worker:
         """Items for another worker, in one message (dataflow.Output)."""
         self._outbox.send_gathered(owner, cause, items)
 
+    def located(self, vertex: int, meta: Meta, error: ErrorValue, at_door: bool) -> ErrorValue:
+        """With where the item came from (dataflow.Output). A record's place is told only where every run of the job would know it."""
+        time = time_of_meta(meta)
+        known = vertex in self._near and (at_door or not self._graph.vertices[vertex].routed)
+        place = self._fronts.record(time, first_component(meta)) if known else None
+        return located(error, self._settings.fronts[front_of(time)].source, place, vertex)
+
     def error(self, meta: Meta, error: ErrorValue, tombstone: bool) -> None:
         """An error item under `onError: fail`: minimal time must not pass its run while it lives (dataflow.Output)."""
         time = time_of_meta(meta)
         source = self._settings.fronts[front_of(time)].source
         where = f"{self._fronts.place_of(time, first_component(meta))} of source {source!r}"
-        self._tell_acker(msg.Hold(time, -1 if tombstone else 1, f"{error.function} raised {error.error}: {error.message} ({where})"))
+        self._tell_acker(msg.Hold(time, -1 if tombstone else 1, told(error, where, self._graph)))
 
     # --- time -----------------------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ Source: EDBT 2018, sections 2 and 3; `reduce` is its Fig. 5 in one vertex.
 """
 
 import enum
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -63,13 +64,23 @@ class Vertex:
     max_iterations: int = 0
     closed: bool = False
     """LOOP: its back edge is there."""
+    place: str = ""
+    """`file.py:line` where it was added, for messages."""
+
+    @property
+    def routed(self) -> bool:
+        """Whether its input goes to the worker of its slot."""
+        return self.kind in (Kind.GROUPING, Kind.REDUCE, Kind.SINK) or self.balance is not None
 
 
 def name_of(function: Function) -> str:
-    """How messages call a user's function: module.qualname. A partial is called like its function, any other callable like its class.
+    """How messages call a user's function: module.qualname. A partial is called like its function, a ready-made one as it is
+    written, any other callable like its class.
 
     It is part of error items, so it must be the same in every process: never a repr with an address in it.
     """
+    if (written := getattr(function, "written", None)) is not None:
+        return str(written)  # a ready-made function
     if not hasattr(function, "__qualname__"):
         return name_of(getattr(function, "func", type(function)))
     return f"{getattr(function, '__module__', '?')}.{function.__qualname__}"
@@ -190,7 +201,7 @@ class Graph:
 
     def add(self, kind: Kind, name: str, **fields: Any) -> int:
         """Append a vertex and return its id."""
-        self.vertices.append(Vertex(len(self.vertices), kind, name, **fields))
+        self.vertices.append(Vertex(len(self.vertices), kind, name, place=_place(), **fields))
         return len(self.vertices) - 1
 
     def connect(self, start: int, end: int) -> None:
@@ -205,6 +216,16 @@ class Graph:
     @property
     def sinks(self) -> Sequence[Vertex]:
         return [v for v in self.vertices if v.kind is Kind.SINK]
+
+    @property
+    def near(self) -> frozenset[int]:
+        """Ids of the vertices that items come to from sources alone: no grouping, reduce or `balance` on any way, so on the worker that
+        read the record and in the pass in which it entered."""
+        near = {v.id for v in self.vertices}
+        for vertex in self.vertices:
+            if vertex.routed:
+                near -= self.reachable(vertex.id)
+        return frozenset(near)
 
     @property
     def max_trace(self) -> int:
@@ -236,6 +257,15 @@ class Graph:
                 seen.add(vertex)
                 todo.extend(self.vertices[vertex].outputs)
         return seen
+
+
+def _place() -> str:
+    """Where the user's code calls us."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "flamestream":
+        frame = frame.f_back
+    assert frame is not None, "Python has frames"
+    return f"{str(frame.f_globals.get('__name__')).replace('.', '/')}.py:{frame.f_lineno}"
 
 
 def _check_ends(graph: Graph) -> None:

@@ -15,6 +15,7 @@ payload_class.py (users' classes), collections/ (growing state). Importing it re
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from flamestream.model import collections as _collections  # registers Vector, Map and Set  # noqa: F401
 from flamestream.model.codec import check, decode, decode_items, decode_many, encode, encode_item, encode_items, encode_many
@@ -45,16 +46,30 @@ __all__ = [
 @payload_type
 @dataclass(frozen=True, slots=True)
 class ErrorValue:
-    """What a user function raised: an error is an item, it travels, and can be invalidated."""
+    """What a user function raised, or what a source could not read: an error is an item, it travels, and can be invalidated."""
+
+    ADDED_FIELDS: ClassVar[int] = 4
+    """Behind `offset`: error values of earlier releases have no more than that."""
 
     function: str
+    """As messages call it: module.name, or what is in the graph, like fs.field("shop"); of a record that was not read, its source."""
     error: str
     """The exception's type."""
     message: str
     source: str = ""
-    position: int = -1
+    """Of the record that led to it."""
+    offset: int = -1
+    """That record's; -1: not known, because the operation stands behind a grouping, a reduce or a `balance`, or the offsets have gaps."""
+    partition: str = ""
+    """Of the source, where it has several."""
+    operation: int = -1
+    """The vertex of the graph; -1: none, the record could not be read."""
+    payload: str = ""
+    """What the function was given, shortened."""
+    traceback: tuple[str, ...] = ()
+    """`module.py:line in function` of the user's calls, the innermost last."""
 
     def __post_init__(self) -> None:
-        for name in ("function", "error", "message", "source"):  # a message may quote what is not encodable, a file name for instance
+        for name in ("function", "error", "message", "source", "partition", "payload"):  # they may quote what is not encodable
             text = getattr(self, name)
             object.__setattr__(self, name, text.encode("utf-8", "backslashreplace").decode())

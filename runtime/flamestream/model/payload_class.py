@@ -37,7 +37,7 @@ def payload_type(cls: C) -> C:
     """Class decorator, the outermost one. Returns `cls` itself."""
     fields = _fields_of(cls)
     tag, name = tag_of(name_of_type(cls)), name_of_type(cls)
-    members = _getter(fields)
+    members, added = _getter(fields), _added(cls)
     build = _struct_builder(cls, fields) if issubclass(cls, msgspec.Struct) else _dataclass_builder(cls, fields)
 
     def to_wire(value: Any, room: int) -> list[Wire]:
@@ -46,9 +46,10 @@ def payload_type(cls: C) -> C:
         return fill_wires([tag, *members(value)], room)
 
     def from_wire(wire: list[Wire], room: int) -> Any:
-        if len(wire) != 1 + len(fields):
+        missing = 1 + len(fields) - len(wire)
+        if missing and not 0 < missing <= len(added):
             raise Corrupt(f"a {name} has {len(fields)} fields ({', '.join(fields)}), but {len(wire) - 1} are stored: another version of it")
-        return build(take_values(wire, room))
+        return build([*take_values(wire, room), *added[len(added) - missing :]])
 
     def height(value: Any, room: int) -> int:
         return height_of_members(members(value), room)
@@ -79,6 +80,12 @@ def _fields_of(cls: type) -> tuple[str, ...]:
 
 def _root_of(cls: type) -> str:
     return next(root.__name__ for root in _ROOTS if issubclass(cls, root))
+
+
+def _added(cls: type) -> list[Any]:
+    """Defaults of the last fields, which earlier versions of one of our own classes did not store: a class says how many."""
+    count = getattr(cls, "ADDED_FIELDS", 0) if cls.__module__.startswith("flamestream.") else 0
+    return [field.default for field in dataclasses.fields(cls)[-count:]] if count else []
 
 
 def _getter(fields: tuple[str, ...]) -> Members:

@@ -40,6 +40,11 @@ class Field:
 
     name: str
 
+    @property
+    def written(self) -> str:
+        """As it stands in a graph, for messages."""
+        return f'fs.field("{self.name}")'
+
     def __call__(self, payload: Any) -> Any:
         return getattr(payload, self.name)
 
@@ -55,6 +60,11 @@ class Append:
 
     names: tuple[str, ...]
 
+    @property
+    def written(self) -> str:
+        """As it stands in a graph, for messages."""
+        return f"fs.append({', '.join(map(_quoted, self.names))})"
+
     def initial(self) -> "Vector[Any]":
         return Vector()
 
@@ -66,6 +76,11 @@ class Append:
 @dataclass(frozen=True, slots=True)
 class Count:
     """(count, payload) -> one more."""
+
+    @property
+    def written(self) -> str:
+        """As it stands in a graph, for messages."""
+        return "fs.count()"
 
     def initial(self) -> int:
         return 0
@@ -80,6 +95,11 @@ class Total:
 
     name: str
 
+    @property
+    def written(self) -> str:
+        """As it stands in a graph, for messages."""
+        return f'fs.total("{self.name}")'
+
     def initial(self) -> int:
         return 0
 
@@ -91,6 +111,11 @@ class Total:
 class Size:
     """(accumulator, payload) -> how many values the accumulator has."""
 
+    @property
+    def written(self) -> str:
+        """As it stands in a graph, for messages."""
+        return "fs.size"
+
     def __call__(self, accumulator: Any, payload: Any) -> int:
         return len(accumulator)
 
@@ -98,6 +123,11 @@ class Size:
 @dataclass(frozen=True, slots=True)
 class State:
     """(accumulator, payload) -> the accumulator."""
+
+    @property
+    def written(self) -> str:
+        """As it stands in a graph, for messages."""
+        return "fs.state"
 
     def __call__(self, accumulator: Any, payload: Any) -> Any:
         return accumulator
@@ -114,10 +144,19 @@ class Record:
     cls: type
     parts: tuple[Part, ...]
 
+    @property
+    def written(self) -> str:
+        """As it stands in a graph, for messages."""
+        return f"fs.record({self.cls.__name__})"
+
     def __call__(self, accumulator: Any, payload: Any) -> Any:
         build = PLANS[self.cls].build
         assert build is not None, "`record` takes classes with fields"
         return build([getattr(payload, p.name) if type(p) is Field else p(accumulator, payload) for p in self.parts])  # type: ignore[call-arg]
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
 
 
 def field(name: str) -> Field:

@@ -14,6 +14,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from flamestream.core.events import Entry
+from flamestream.core.front import RunRecords
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Offset, Partition, SinkName, Slot
@@ -155,7 +156,8 @@ class Oracle:
         return slot_of(encoded if key is None else codec.encode(key(payload)), self._slot_count)
 
     def _records(self, front: FrontId, partition: Partition, first: Offset, count: int) -> list[object]:
-        return [record.payload for record in self._sites[front].partitions[partition][first : first + count]]
+        records = self._sites[front].partitions[partition][first : first + count]
+        return RunRecords((record.payload for record in records), Entry(START, partition, first, count))
 
 
 def timed_runs(site: SourceSite) -> Iterator[tuple[Time, FrontId, Partition, Offset, int]]:

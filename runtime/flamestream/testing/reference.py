@@ -19,9 +19,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 from flamestream.model import payload_codec as payloads
 from flamestream.model.errors import UserError
+from flamestream.model.failure import failure, located
 from flamestream.model.graph import Function, Graph, Kind, Vertex, name_of
 from flamestream.model.ids import Slot
-from flamestream.model.meta import Meta, child, meta_of
+from flamestream.model.meta import Meta, child, meta_of, time_of_meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.slot import slot_of, slot_of_hash
 from flamestream.model.time import FrontId, Time, front_of
@@ -51,7 +52,7 @@ def interpret(
     """
     sources = {vertex.name: vertex for vertex in graph.validated().sources}
     names = fronts or {FrontId(index): name for index, name in enumerate(sources)}
-    walk = Walk(graph, state)
+    walk = Walk(graph, state, fronts=names)
     results: Results = {name: [] for name in (*(vertex.name for vertex in graph.sinks), ERRORS)}
     for time, records in sorted(runs, key=itemgetter(0)):
         reached = walk.run(sources[names[front_of(time)]], time, records)
@@ -70,7 +71,13 @@ def slot_at(sink: Vertex, payload: Any, slots: int) -> Slot:
 
 
 class _UserFunctionFailed(Exception):
-    """Says which function raised; `__cause__` says what."""
+    """Which function raised what."""
+
+    def __init__(self, function: Function, cause: Exception) -> None:
+        super().__init__(name_of(function))
+        self.function, self.cause = function, cause
+        self.at_door = False
+        """While the item's place was looked for."""
 
 
 class End(NamedTuple):
@@ -90,19 +97,27 @@ class Walk:
     `doors`: vertices that an item only enters by `follow`; what comes to one ends there.
     """
 
-    def __init__(self, graph: Graph, state: State | None = None, doors: Collection[int] = ()) -> None:
-        self._graph, self._doors = graph, doors
+    def __init__(
+        self, graph: Graph, state: State | None = None, doors: Collection[int] = (), fronts: Mapping[FrontId, str] | None = None
+    ) -> None:
+        self._graph, self._doors, self._near = graph, doors, graph.near
+        self._fronts = fronts or {FrontId(index): vertex.name for index, vertex in enumerate(graph.sources)}
+        self._place: tuple[str, int] | None = None
+        """Partition and offset of the record that is entering."""
         self.state: dict[tuple[int, bytes], Any] = dict(state or {})
 
     def run(self, source: Vertex, time: Time, records: Sequence[Any]) -> list[tuple[str, Meta, Any]]:
         """What reaches a sink, with the sink's name, in order."""
-        ends = [end for position, record in enumerate(records) for end in self.enter(source, meta_of(time, position), record)]
+        ends: list[End] = []
+        for position, record in enumerate(records):
+            ends += self.enter(source, meta_of(time, position), record, place_of(records, position))
         return [(ERRORS if end.vertex is None else self._graph.vertices[end.vertex].name, end.meta, end.payload) for end in ends]
 
-    def enter(self, source: Vertex, meta: Meta, record: Any) -> list[End]:
-        """Where a record comes to."""
+    def enter(self, source: Vertex, meta: Meta, record: Any, place: tuple[str, int] | None = None) -> list[End]:
+        """Where a record comes to. `place`: its partition and offset, if they are known."""
+        self._place = place
         if isinstance(record, ErrorValue):  # bad input: the source could not read it
-            return [End(None, meta, 1, record)]
+            return [End(None, meta, 1, located(record, source.name, place))]
         return self.follow(source, meta, 1, record)
 
     def follow(self, start: Vertex, meta: Meta, depth: int, payload: Any) -> list[End]:
@@ -112,22 +127,28 @@ class Walk:
         while todo:
             vertex, meta, depth, payload = todo.pop()
             if vertex.id in self._doors:
-                ends.append(End(vertex.id, meta, depth, payload))
+                error = self._refused(vertex, meta, payload)
+                ends.append(End(vertex.id, meta, depth, payload) if error is None else End(None, child(meta, vertex.id), depth, error))
             else:
                 todo += self._step(vertex, meta, depth, payload, ends)
         return ends
 
     def key_at(self, door: Vertex, payload: Any) -> bytes:
-        """Canonical; b"" if its function fails, of which `follow` makes the error."""
-        try:
-            key: bytes = _call(door.key, payload, then=payloads.encode)
-        except _UserFunctionFailed:
-            return b""
+        """Canonical, of an item that has come to a door."""
+        key: bytes = _call(door.key, payload, then=payloads.encode)
         return key
+
+    def _refused(self, door: Vertex, meta: Meta, payload: Any) -> ErrorValue | None:
+        """The error of an item whose place cannot be found."""
+        try:
+            self._find_place(door, payload)
+        except _UserFunctionFailed as failed:
+            return self._error(failed, door, meta, payload)
+        return None
 
     def _step(self, vertex: Vertex, meta: Meta, depth: int, payload: Any, ends: list[End]) -> list[tuple[Vertex, Meta, int, Any]]:
         """What an item comes to in one vertex, the last one first; `ends` gets it if that is the end."""
-        results, error = self._results(vertex, depth, payload)
+        results, error = self._results(vertex, meta, depth, payload)
         if error is not None:
             ends.append(End(None, child(meta, vertex.id), depth, error))
             return []
@@ -147,20 +168,26 @@ class Walk:
                 sent.append((self._graph.vertices[target], of_edge, depth + fans_out + has_ways, result))
         return sent
 
-    def _results(self, vertex: Vertex, depth: int, payload: Any) -> tuple[list[Any], ErrorValue | None]:
+    def _results(self, vertex: Vertex, meta: Meta, depth: int, payload: Any) -> tuple[list[Any], ErrorValue | None]:
         """The results of one operation on one item: all of them, or the error in their place."""
         if vertex.kind is Kind.LOOP and depth > self._graph.max_trace:
-            return [], ErrorValue("loop", "LoopLimit", f"loop {vertex.name!r} goes round more than {vertex.max_iterations} times")
+            error = ErrorValue("loop", "LoopLimit", f"loop {vertex.name!r} goes round more than {vertex.max_iterations} times")
+            return [], self._located(error, vertex, meta, at_door=False)
         try:
             return self._applied(vertex, payload), None
         except _UserFunctionFailed as failed:
-            cause = failed.__cause__
-            return [], ErrorValue(str(failed), type(cause).__name__, str(cause))
+            return [], self._error(failed, vertex, meta, payload)
+
+    def _error(self, failed: _UserFunctionFailed, vertex: Vertex, meta: Meta, payload: Any) -> ErrorValue:
+        return self._located(failure(failed.function, failed.cause, payload), vertex, meta, at_door=failed.at_door)
+
+    def _located(self, error: ErrorValue, vertex: Vertex, meta: Meta, at_door: bool) -> ErrorValue:
+        """With its source, and with its record's place where no door is between."""
+        known = vertex.id in self._near and (at_door or not vertex.routed)
+        return located(error, self._fronts.get(front_of(time_of_meta(meta)), ""), self._place if known else None, vertex.id)
 
     def _applied(self, vertex: Vertex, payload: Any) -> list[Any]:
-        if vertex.balance is not None:
-            placed_by = payload if vertex.key is None else _call(vertex.key, payload)
-            _call(vertex.balance, placed_by, then=_int32(vertex.balance))  # places the item; only whether it fails matters here
+        self._find_place(vertex, payload)
         if vertex.kind is Kind.MAP:
             return [_call(vertex.function, payload)]
         if vertex.kind is Kind.FLAT_MAP:
@@ -171,9 +198,17 @@ class Walk:
             return [self._window(vertex, payload)]
         if vertex.kind is Kind.REDUCE:
             return [self._reduced(vertex, payload)]
-        if vertex.kind is Kind.SINK and vertex.balance is None and vertex.key is not None:
-            _call(vertex.key, payload)
         return [payload]
+
+    def _find_place(self, vertex: Vertex, payload: Any) -> None:
+        """Only whether that fails matters here."""
+        try:
+            key = payload if vertex.key is None else _call(vertex.key, payload, then=_encodable)
+            if vertex.balance is not None:
+                _call(vertex.balance, key, then=_int32(vertex.balance))
+        except _UserFunctionFailed as failed:
+            failed.at_door = True
+            raise
 
     def _window(self, vertex: Vertex, payload: Any) -> Any:
         bucket = (vertex.id, _call(vertex.key, payload, then=payloads.encode))
@@ -185,6 +220,17 @@ class Walk:
         before = self.state[bucket] if bucket in self.state else _call(vertex.initial, then=_any)
         self.state[bucket] = after = _call(vertex.combine, before, payload)
         return after if vertex.emit is None else _call(vertex.emit, after, payload)
+
+
+def place_of(records: Sequence[Any], position: int) -> tuple[str, int] | None:
+    """Partition and offset of a record of a run, where whoever gave the run says so (`core.front.RunRecords`)."""
+    record = getattr(records, "record", None)
+    return None if record is None else record(position)
+
+
+def _encodable(value: Any) -> Any:
+    payloads.encode(value)
+    return value
 
 
 def _checked(value: Any) -> Any:
@@ -217,4 +263,4 @@ def _call(function: Function | None, *arguments: Any, then: Function = _checked)
     except (MemoryError, RecursionError):  # failures of the machine, not of the record
         raise
     except Exception as error:
-        raise _UserFunctionFailed(name_of(function)) from error
+        raise _UserFunctionFailed(function, error) from error

@@ -244,10 +244,10 @@ class _WatchedWorker(WorkerNode):
             self._entered = self.core.fence, {}
         last = self._entered[1]
         for number, front in self.core._fronts._fronts.items():
-            for time, partition, first, end in front.positions._runs if isinstance(front, JournalledFront) else ():
+            for time, partition, first, count, _ in front.positions._runs if isinstance(front, JournalledFront) else ():
                 if time > last.get(number, START):
                     last[number] = time
-                    yield number, Entry(time, partition, first, end - first)
+                    yield number, Entry(time, partition, first, count)
 
     def step(self, events: Sequence[Event]) -> Sequence[a.Action]:
         """One pass, watched."""

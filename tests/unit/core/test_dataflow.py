@@ -10,6 +10,7 @@ from flamestream.core.dataflow import Dataflow
 from flamestream.core.live_cuts import LiveCuts
 from flamestream.core.settings import WorkerSettings
 from flamestream.model import payload as codec
+from flamestream.model.failure import located
 from flamestream.model.graph import Graph, Stream, name_of
 from flamestream.model.ids import SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta, child, components, meta_of
@@ -36,6 +37,9 @@ class Seen:
 
     def send_gathered(self, *message: Any) -> None:
         raise AssertionError("the reference sends item by item")
+
+    def located(self, vertex: int, meta: Meta, error: ErrorValue, at_door: bool) -> ErrorValue:
+        return located(error, "in", None, vertex)
 
     def error(self, *item: Any) -> None:
         self.errors.append(item)
@@ -211,7 +215,8 @@ def test_a_key_that_fails_is_the_key_s_fault_even_if_there_is_a_balancing_functi
     flow, seen = _flow(lambda s: s.balance(lambda k: 0).group(2, key=key))
     _run(flow, _item("x"))
     ((meta, error, _),) = seen.errors
-    assert error == ErrorValue(name_of(key), "KeyError", "'none'") and meta == child(AT, 1)
+    assert (error.function, error.error, error.message, error.operation) == (name_of(key), "KeyError", "'none'", 1) and meta == child(AT, 1)
+    assert error.payload == "'x'" and error.traceback[-1].endswith("in " + key.__qualname__)
 
 
 def test_an_error_s_tombstone_is_an_error_too() -> None:

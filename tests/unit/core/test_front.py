@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flamestream.core.events import Entry
-from flamestream.core.front import JournalledFront, TimedFront
+from flamestream.core.front import JournalledFront, Positions, RunRecords, TimedFront
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, next_time, timestamp_of
 
@@ -130,3 +131,17 @@ def test_positions_at_a_cut_are_those_of_the_runs_below_it() -> None:
     assert position.offsets == {Partition("p"): 1, Partition("q"): 1}
     front.positions.forget(runs[2].time)
     assert front.positions.at(runs[2].time) == position
+
+
+@pytest.mark.parametrize(
+    ("first", "count", "end", "offsets"),
+    [(5, 3, 8, [5, 6, 7]), (5, 1, 9, [8]), (5, 3, 9, [-1, -1, 8])],
+    ids=["without gaps", "one record behind a gap", "gaps between"],
+)
+def test_a_record_s_offset_is_told_only_where_it_is_certain(first: int, count: int, end: int, offsets: list[int]) -> None:
+    run = Entry(Time(4096), Partition("p"), Offset(first), count, end=Offset(end))
+    assert [RunRecords([None] * count, run).record(index) for index in range(count)] == [("p", offset) for offset in offsets]
+    positions = Positions(FrontId(0), START, {})
+    positions.add(run)
+    assert [positions.record(Time(4096), index) for index in range(count)] == [("p", offset) for offset in offsets]
+    assert positions.record(Time(8192), 0) is None

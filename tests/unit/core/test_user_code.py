@@ -1,6 +1,7 @@
 """The edge to user code: what a failing function becomes, and what debug mode finds."""
 
 import functools
+import inspect
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -44,18 +45,25 @@ def _halves(payload: Any) -> Any:
     yield 1 // payload
 
 
+def _check_division(error: ErrorValue, function: Any) -> None:
+    assert (error.function, error.error) == (name_of(function), "ZeroDivisionError")
+    assert (error.message, error.payload) == ("integer division or modulo by zero", "0")
+    line = inspect.getsourcelines(function)[1] + len(inspect.getsourcelines(function)[0]) - 1
+    assert error.traceback == (f"{__name__.replace('.', '/')}.py:{line} in {function.__name__}",)
+
+
 MODES = pytest.mark.parametrize("debug", [False, True])
 
 
 @MODES
 @pytest.mark.parametrize("wrap", [_mapped, _filtered])
 def test_an_exception_becomes_an_error_item_that_names_the_function(wrap: Any, debug: bool) -> None:
-    assert wrap(_divide, debug)(0) == ErrorValue(name_of(_divide), "ZeroDivisionError", "integer division or modulo by zero")
+    _check_division(wrap(_divide, debug)(0), _divide)
 
 
 @MODES
 def test_a_generator_that_raises_half_way_gives_nothing_but_the_error(debug: bool) -> None:
-    assert _flat_mapped(_halves, debug)(0) == ErrorValue(name_of(_halves), "ZeroDivisionError", "integer division or modulo by zero")
+    _check_division(_flat_mapped(_halves, debug)(0), _halves)
     assert _flat_mapped(_halves, debug)(1) == [1, 1]
 
 

@@ -83,7 +83,9 @@ def test_the_encoding_is_fixed() -> None:
     assert payload.encode(Set([2, 1])) == bytes.fromhex("93030102")
     tag = hashlib.blake2b(b"flamestream.model.payload:ErrorValue", digest_size=4).digest()
     in_range = bytes([tag[0] | 0x80]) + tag[1:]
-    assert payload.encode(ErrorValue("f", "E", "m")) == b"\x96\xce" + in_range + bytes.fromhex("a166a145a16da0ff")
+    start = b"\xce" + in_range + bytes.fromhex("a166a145a16da0ff")
+    assert payload.encode(ErrorValue("f", "E", "m")) == b"\x9a" + start + bytes.fromhex("a0ffa09100")
+    assert payload.decode(b"\x96" + start) == ErrorValue("f", "E", "m"), "as earlier releases stored it"
 
 
 def test_the_hash_is_the_same_in_every_process() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from flamestream.model.collections import Vector
+from flamestream.model.failure import located
 from flamestream.model.graph import Graph
 from flamestream.model.meta import Meta, child, meta_of
 from flamestream.model.payload import ErrorValue
@@ -200,7 +201,7 @@ def test_bad_input_goes_to_the_errors_with_its_own_meta() -> None:
     graph = Graph("g")
     graph.source("in").map(failing).sink("out")
     bad = ErrorValue(function="source in", error="UnicodeDecodeError", message="byte 3")
-    assert interpret(graph, [(ONE, [bad])])[ERRORS] == [(meta_of(ONE, 0), bad)]
+    assert interpret(graph, [(ONE, [bad])])[ERRORS] == [(meta_of(ONE, 0), located(bad, "in", None))]
 
 
 def test_on_error_fail_stops_before_the_run_that_has_the_error() -> None:

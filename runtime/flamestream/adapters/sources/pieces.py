@@ -20,7 +20,10 @@ from flamestream.adapters.sources.formats import Mark
 from flamestream.adapters.sources.generator import payload_of
 from flamestream.adapters.sources.lines import Lines as LinesFormat
 from flamestream.adapters.sources.listing import LocalFiles
+from flamestream.core.events import Entry
+from flamestream.core.front import RunRecords
 from flamestream.model.errors import UserError
+from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import START, FrontId, Time, next_time
 
 PIECE_BYTES: Final = 16 << 20
@@ -59,7 +62,9 @@ class Stamps:
         left = iter(records)
         number = first
         while chunk := list(islice(left, self.run_length - number % self.run_length)):
-            yield self.time(number // self.run_length), number % self.run_length, chunk
+            run = number // self.run_length
+            whole = Entry(self.time(run), Partition(""), Offset(run * self.run_length), self.run_length)
+            yield whole.time, number % self.run_length, RunRecords(chunk, whole)
             number += len(chunk)
 
 

@@ -14,6 +14,7 @@ from flamestream.adapters import journals, sources
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.actions import Follow, Pull, ReadRun
 from flamestream.core.events import Entry, Event, RecordsArrived, RunRead, SourceEnded, SourceFailed
+from flamestream.core.front import RunRecords
 from flamestream.core.settings import FrontSettings
 from flamestream.model.errors import Bug, Corrupt, UserError
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, Offset, Partition
@@ -87,7 +88,7 @@ class _Recorded:
             self._reactor.close()
 
     def _timed(self, end: Time) -> Iterator[tuple[Time, list[Any]]]:
-        last, waiting = self._source.behind, list[Any]()
+        last, waiting, first = self._source.behind, list[Any](), 0
         front, length = self._front.front, self._front.run_length
         for event in self._followed({}):
             waiting += event.payloads if isinstance(event, RecordsArrived) else ()
@@ -96,7 +97,8 @@ class _Recorded:
                 last = next_time(last, front)
                 if last >= end:
                     return
-                yield last, waiting[:length]
+                yield last, RunRecords(waiting[:length], Entry(last, Partition(""), Offset(first), len(waiting[:length])))
+                first += len(waiting[:length])
                 del waiting[:length]
 
     def _followed(self, offsets: Mapping[Partition, Offset]) -> Iterator[Event]:
@@ -117,7 +119,7 @@ class _Recorded:
     def _journalled(self, end: Time, known: Sequence[Entry] | None) -> Iterator[tuple[Time, list[Any]]]:
         entries = [entry for entry in (_journal_of(self._source) if known is None else known) if entry.time < end]
         if not self._front.replayable:
-            yield from ((entry.time, decode_many(entry.payloads)) for entry in entries)
+            yield from ((entry.time, RunRecords(decode_many(entry.payloads), entry)) for entry in entries)
             return
         producer = self._producer()
         try:
@@ -134,7 +136,7 @@ class _Recorded:
             self._reactor.turn()
             for event in self._taken():
                 assert isinstance(event, RunRead), f"a producer that was asked for runs said {event}"
-                yield event.entry.time, list(event.payloads)
+                yield event.entry.time, RunRecords(event.payloads, event.entry)
                 missing -= 1
 
     def _taken(self) -> list[Event]:

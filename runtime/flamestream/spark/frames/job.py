@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from flamestream.model.failure import told
 from flamestream.model.meta import Meta, first_component, time_of_meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import Time, front_of
@@ -31,7 +32,8 @@ class FrameJob:
 
     def meaning(self, *, keep_state: bool = False) -> Meaning:
         """What every task has to know."""
-        return Meaning(self.graph, self.slots, self.dead_letter is None, self.debug, keep_state)
+        sources = tuple((each.source.front.front, each.name) for each in self.inputs)
+        return Meaning(self.graph, self.slots, self.dead_letter is None, self.debug, keep_state, sources)
 
     def sink_places(self) -> dict[int, SinkPlace]:
         """By vertex number, that of error items included."""
@@ -45,7 +47,7 @@ class FrameJob:
         """An error item that ends the job, as the streaming runner tells it."""
         time = time_of_meta(meta)
         source = next(each for each in self.inputs if each.source.front.front == front_of(time))
-        return f"{error.function} raised {error.error}: {error.message} ({_place(source, time, meta)} of source {source.name!r})"
+        return told(error, f"{_place(source, time, meta)} of source {source.name!r}", self.graph.get())
 
 
 def _place(source: Input, time: Time, meta: Meta) -> str:

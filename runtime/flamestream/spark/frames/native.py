@@ -12,13 +12,15 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flamestream.core import user_code
 from flamestream.core.native import described
 from flamestream.core.settings import ERRORS
 from flamestream.model.errors import Bug
+from flamestream.model.failure import failure
 from flamestream.model.graph import Graph, Kind, Vertex
 from flamestream.model.kernel import kernel
+from flamestream.model.meta import Meta, child
 from flamestream.model.payload import ErrorValue
+from flamestream.spark.frames.origins import Origins
 from flamestream.spark.frames.rows import SCHEMA, halts
 
 THERE: Final = kernel is not None
@@ -27,24 +29,31 @@ THERE: Final = kernel is not None
 class NativeWalk:
     """The graph in one task."""
 
-    def __init__(self, graph: Graph, slots: int, *, fail: bool, debug: bool) -> None:
+    def __init__(self, graph: Graph, slots: int, origins: Origins, *, fail: bool, debug: bool) -> None:
         if kernel is None:
             raise Bug("the kernel is not there")
         vertices = [*graph.vertices, Vertex(len(graph.vertices), Kind.SINK, ERRORS)]
-        self._slots, self._fail = slots, fail
+        self._slots, self._fail, self._origins = slots, fail, origins
         self._flow = kernel.Flow(
             [described(vertex, graph, debug, rows=False) for vertex in vertices],
             slots=slots,
             me=0,
             dead_letter=True,  # error items are rows here
-            make_error=user_code.error_of,
+            make_error=failure,
             error_type=ErrorValue,
+            located=origins.located,
             on_error=_never,
         )
         self._flow.collect_rows()
 
     def enter(self, vertex: int, start: bytes, first: int, records: list[Any]) -> Iterator[Any]:
         """Records of one run; batches of rows whenever there are enough."""
+        self._origins.run = records
+        if any(type(record) is ErrorValue for record in records):  # bad input: the source could not read it
+            records = [
+                self._origins.unreadable(child(Meta(start), index), record) if type(record) is ErrorValue else record
+                for index, record in enumerate(records, first)
+            ]
         at = 0
         while (at := self._flow.enter_records(vertex, start, first, records, at)) < len(records):
             yield from self.take()

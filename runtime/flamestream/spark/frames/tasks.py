@@ -13,10 +13,12 @@ from flamestream.model.errors import Bug
 from flamestream.model.graph import Graph
 from flamestream.model.meta import COMPONENTS, Meta, child, floor
 from flamestream.model.payload import ErrorValue
+from flamestream.model.time import FrontId
 from flamestream.spark.frames import native
 from flamestream.spark.frames.job_graph import JobGraph
 from flamestream.spark.frames.kept_state import EarlierState, StatePlace
 from flamestream.spark.frames.keyed import KeyedLevel
+from flamestream.spark.frames.origins import Origins
 from flamestream.spark.frames.stages import Stages, stages_of
 from flamestream.spark.frames.walk import Walk
 
@@ -32,15 +34,18 @@ class Meaning:
     debug: bool = False
     keep_state: bool = False
     """Every key that was touched ends with a row of its state."""
+    sources: tuple[tuple[FrontId, str], ...] = ()
+    """Which source a front stamps for; without it, front `i` for the graph's source number `i`."""
 
     def walk(self) -> tuple[Graph, Walk]:
         """The graph, and a walk of it for one task."""
         graph = self.graph.get()
-        return graph, Walk(graph, self.slots, fail=self.fail, debug=self.debug)
+        return graph, Walk(graph, self.slots, Origins(graph, dict(self.sources)), fail=self.fail, debug=self.debug)
 
     def native(self) -> native.NativeWalk:
         """The same in the kernel."""
-        return native.NativeWalk(self.graph.get(), self.slots, fail=self.fail, debug=self.debug)
+        graph = self.graph.get()
+        return native.NativeWalk(graph, self.slots, Origins(graph, dict(self.sources)), fail=self.fail, debug=self.debug)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +79,18 @@ def _walked_natively(meaning: Meaning, pieces: Iterable[tuple[int, Piece]]) -> I
     walk = meaning.native()
     for vertex, piece in pieces:
         for time, first, records in piece.runs():
-            yield from walk.enter(vertex, floor(time), first, list(records))
+            yield from walk.enter(vertex, floor(time), first, records if isinstance(records, list) else list(records))
     yield from walk.end()
 
 
 def _entered(walk: Walk, vertex: int, piece: Piece) -> Iterator[None]:
     enter, settle = walk.entrance(vertex), walk.settle
     for time, first, records in piece.runs():
-        start = floor(time)
+        start, walk.origins.run = floor(time), records if isinstance(records, list) else ()
         for index, record in enumerate(records, first):
             meta = Meta(start + COMPONENTS[index]) if index < 4096 else child(start, index)
             if type(record) is ErrorValue:  # bad input: the source could not read it
-                walk.error(meta, record)
+                walk.error(meta, walk.origins.unreadable(meta, record))
             else:
                 enter(meta, record)
                 settle()

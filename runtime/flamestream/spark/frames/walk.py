@@ -17,6 +17,7 @@ from flamestream.model import payload as codec
 from flamestream.model.graph import Graph, Kind, Vertex
 from flamestream.model.meta import COMPONENTS, Meta, child, components
 from flamestream.model.payload import ErrorValue
+from flamestream.spark.frames.origins import Origins
 from flamestream.spark.frames.rows import Outbox, halts
 from flamestream.spark.frames.stages import KEYED
 
@@ -32,8 +33,9 @@ class Returns(Protocol):
 class Walk:
     """The graph in one task."""
 
-    def __init__(self, graph: Graph, slots: int, *, fail: bool, debug: bool = False) -> None:
+    def __init__(self, graph: Graph, slots: int, origins: Origins, *, fail: bool, debug: bool = False) -> None:
         self.out = Outbox()
+        self.origins = origins
         self.errors = len(graph.vertices)
         """The vertex number of error items."""
         self.least_error: tuple[Meta, bytes] | None = None
@@ -73,9 +75,10 @@ class Walk:
         if self._fail and self.least_error is not None:
             yield halts(self._slots, *self.least_error)
 
-    def failed(self, vertex: Vertex) -> Callable[[Meta, ErrorValue], None]:
+    def failed(self, vertex: Vertex, at_door: bool = False) -> Callable[[Meta, ErrorValue], None]:
         """Error items of `vertex`: their trace ends with its id, so errors of several vertices for one item do not tie."""
-        return lambda meta, error: self.error(child(meta, vertex.id), error)
+        located = self.origins.located
+        return lambda meta, error: self.error(child(meta, vertex.id), located(vertex.id, meta, error, at_door))
 
     def forward(self, vertex: Vertex) -> Enter:
         """All edges out of `vertex`."""
@@ -172,7 +175,7 @@ class Walk:
     # --- doors ----------------------------------------------------------------------------------------------------------------------
 
     def _door(self, vertex: Vertex) -> Enter:
-        place, fail, number, encode = place_of(vertex, self._slots, self._debug), self.failed(vertex), vertex.id, codec.encode
+        place, fail, number, encode = place_of(vertex, self._slots, self._debug), self.failed(vertex, at_door=True), vertex.id, codec.encode
         returns, add = self._returns, self.out.add
 
         def enter(meta: Meta, payload: Any) -> None:
@@ -187,7 +190,7 @@ class Walk:
         return enter
 
     def _sink(self, vertex: Vertex) -> Enter:
-        place, fail, number, encode = place_of(vertex, self._slots, self._debug), self.failed(vertex), vertex.id, codec.encode
+        place, fail, number, encode = place_of(vertex, self._slots, self._debug), self.failed(vertex, at_door=True), vertex.id, codec.encode
         add, by_payload = self.out.add, vertex.key is None
 
         def enter(meta: Meta, payload: Any) -> None:
@@ -201,7 +204,7 @@ class Walk:
 
     def _balanced(self, vertex: Vertex, inner: Enter) -> Enter:
         """Where the work is done does not matter here; whether the balancing function fails does."""
-        place, fail = place_of(vertex, self._slots, self._debug), self.failed(vertex)
+        place, fail = place_of(vertex, self._slots, self._debug), self.failed(vertex, at_door=True)
 
         def enter(meta: Meta, payload: Any) -> None:
             key, _ = place(payload)

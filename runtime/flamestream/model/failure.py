@@ -1,0 +1,83 @@
+"""Failures: what a user's function raised, as the error value that an item becomes.
+
+It must be the same bytes wherever the call is made again (another worker, a replay, the reference interpreter), so it names modules and
+lines but no folder, and leaves out whoever called the function.
+
+>>> def halved(n): return n // 0
+>>> try: halved(7)
+... except ZeroDivisionError as error: made = failure(halved, error, 7)
+>>> made.error, made.payload, made.traceback[-1].partition(" in ")[2]
+('ZeroDivisionError', '7', 'halved')
+
+Does not: know where the item came from (`located` adds that).
+"""
+
+import traceback
+from dataclasses import replace
+from typing import Any, Final
+
+from flamestream.model.graph import Function, Graph, name_of
+from flamestream.model.payload import ErrorValue
+from flamestream.model.payload_registry import PLANS
+
+SHOWN: Final = 200
+"""Characters of a payload."""
+FRAMES: Final = 8
+"""The innermost calls of a traceback."""
+WAY_OUT: Final = "Mend the function or the input; or set onError: {deadLetter: SINK}, and such items go to that sink"
+
+
+def failure(function: Function, error: BaseException, payload: Any) -> ErrorValue:
+    """What a failed call of `function` for `payload` becomes."""
+    return ErrorValue(name_of(function), type(error).__name__, str(error), payload=shortened(payload), traceback=_frames(error))
+
+
+def located(error: ErrorValue, source: str, place: tuple[str, int] | None, operation: int = -1) -> ErrorValue:
+    """With where its item came from: `place` is partition and offset of its record, if that is known."""
+    partition, offset = place or ("", -1)
+    return replace(error, source=source, partition=partition, offset=offset, operation=operation)
+
+
+def told(error: ErrorValue, where: str, graph: Graph) -> str:
+    """For people, when it ends a job. `where`: which record it was."""
+    text = f"{error.function} raised {error.error}: {error.message} ({where})"
+    if error.operation >= 0:
+        vertex = graph.vertices[error.operation]
+        text += f"\n  operation {error.operation}, {vertex.kind.value} of {vertex.place}, was given {error.payload or 'nothing'}"
+    return "\n".join([text, *(f"  {frame}" for frame in error.traceback), WAY_OUT])
+
+
+def shortened(value: Any, room: int = SHOWN) -> str:
+    """A payload in at most about `room` characters, whatever its size."""
+    text = _text(value, room)
+    return text if len(text) <= room + 30 else f"{text[:room]}..."
+
+
+def _text(value: Any, room: int) -> str:
+    if isinstance(value, str | bytes):
+        more = f"... ({len(value):,} {'characters' if isinstance(value, str) else 'bytes'})" if len(value) > room else ""
+        return f"{value[:room]!r}{more}"
+    plan = PLANS.get(type(value))
+    if plan is None or plan.members is None or (plan.labels is None and type(value) is not tuple):
+        return repr(value)
+    shown, left = list[str](), room
+    for number, member in enumerate(plan.members(value)):
+        if left <= 0:
+            shown.append("...")
+            break
+        part = shortened(member, left)
+        shown.append(part if plan.labels is None else f"{plan.labels[number]}={part}")
+        left -= len(part)
+    if plan.labels is not None:
+        return f"{type(value).__name__}({', '.join(shown)})"
+    return f"({', '.join(shown)}{',' if len(shown) == 1 else ''})"
+
+
+def _frames(error: BaseException) -> tuple[str, ...]:
+    """`module.py:line in function` of the calls in the user's code and beyond, the innermost last; our own are left out."""
+    found = []
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        module = str(frame.f_globals.get("__name__", "?"))
+        if module.partition(".")[0] != "flamestream":
+            found.append(f"{module.replace('.', '/')}.py:{line} in {frame.f_code.co_qualname}")
+    return tuple(found[-FRAMES:])

@@ -41,6 +41,8 @@ def command(
     Example: [bold]flamestream run job.yaml[/bold]. Exit codes: 1 the job failed, 2 its manifest is wrong, 4 it runs already.
     """
     job = checked(manifest, debug=debug)
+    for warning in job.warnings:
+        errors.print(f"warning: {warning}", markup=False)
     folder = RunFolder.of(job.job.name, run_folder)
     if runner is None:
         runner = "micro-batch" if job.job.spec.guarantee == "micro-batch" else "streaming"

@@ -13,15 +13,27 @@ ManifestFile = Annotated[Path, typer.Argument(help="The job's manifest, a YAML f
 
 
 def command(manifest: ManifestFile, json: Json = False) -> None:
-    """Check a manifest and its graph, without starting anything.
+    """Check a manifest, its graph and its input, without starting anything.
+
+    The first 20 records of files and generators go through the graph, and each function is called twice: one that depends on clock or
+    chance, or changes its input, is named.
 
     Example: [bold]flamestream validate job.yaml[/bold]. Exit code 2 if it cannot run.
     """
+    from flamestream.cli.trial import tried  # here: it brings the interpreter
+
     job = checked(manifest)
+    trial = tried(job)
+    warnings = [*job.warnings, *(text for text in trial.warnings if text not in job.warnings)]
     if json:
-        as_json({"valid": True, **summary_of(job)})
-    else:
-        say(f"{manifest}: job {job.job.name!r} can run: {_sentence(job)}")
+        as_json({"valid": True, **summary_of(job), "warnings": warnings, "tried": trial.tried})
+        return
+    say(f"{manifest}: job {job.job.name!r} can run: {_sentence(job)}")
+    for name in job.sources:
+        said = f"{trial.tried[name]} records went through" if name in trial.tried else "not asked, since it is a server or a class"
+        say(f"source {name!r}: {said}")
+    for warning in warnings:
+        say(f"warning: {warning}")
 
 
 def summary_of(job: CheckedJob) -> dict[str, object]:

@@ -18,6 +18,9 @@ from flamestream.adapters.application_code import code_of
 from flamestream.adapters.py_files import PyFile
 from flamestream.adapters.sinks import SinkTraits
 from flamestream.adapters.sources import SourceTraits
+from flamestream.adapters.sources.history import class_of_records
+from flamestream.adapters.sources.rows import row_class
+from flamestream.cli.field_types import check_fields
 from flamestream.cli.journal_of import journal_of
 from flamestream.cli.manifest import EXACT, DeadLetter, Job, read
 from flamestream.model.errors import ManifestError
@@ -36,6 +39,8 @@ class CheckedJob:
     sinks: dict[str, SinkTraits]
     py_files: tuple[PyFile, ...] = ()
     """As they were found: by their content."""
+    warnings: tuple[str, ...] = ()
+    """What can run, and may not be what was meant."""
 
     @property
     def application(self) -> Path:
@@ -67,7 +72,8 @@ def checked_job(job: Job) -> CheckedJob:
             _described(job, part, name, job.source(name) if part == "sources" else job.sink(name), check)
     _guarantee_holds(job, of_sources, of_sinks)
     journal_of(job)
-    return CheckedJob(job, graph, of_sources, of_sinks, files)
+    classes = {name: row_class(class_of_records(job.source(name)), f"spec.sources.{name}") for name in job.spec.sources}
+    return CheckedJob(job, graph, of_sources, of_sinks, files, tuple(check_fields(graph, classes)))
 
 
 def loaded(job: Job) -> tuple[tuple[PyFile, ...], Graph]:

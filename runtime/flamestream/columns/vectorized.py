@@ -76,6 +76,8 @@ class ForVertex:
     def __init__(self, function: OverArrays, takes: Shape, makes: Shape, kind: Kind) -> None:
         functools.update_wrapper(self, function)
         self._function, self._takes, self._makes, self._kind = function, takes, makes, kind
+        self.makes_class: type | None = None if makes.plan is None or kind is Kind.FILTER else makes.plan.cls
+        """Of its results, where they are instances of one."""
         array(takes, [])  # pyarrow imports what it needs now, not in the middle of the first record
 
     def __call__(self, payload: Any) -> Any:

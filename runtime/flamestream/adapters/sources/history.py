@@ -41,8 +41,13 @@ def _like(kind: str, given: Mapping[str, Any], path: str) -> dict[str, Any]:
     return {**saved_at(path), **({"columns": columns} if columns else {})}
 
 
+def class_of_records(source: Mapping[str, Any]) -> str | None:
+    """The class of what a source gives, as manifests name it; None if that is no class or not known."""
+    ((kind, settings),) = source.items()
+    return _class(kind, settings if isinstance(settings, dict) else {})
+
+
 def _class(kind: str, given: Mapping[str, Any]) -> str | None:
-    """Of the records, as manifests name it."""
     if kind == "kafka" and given.get("record") == "full":
         return name_of_type(KafkaRecord)
     if kind != "files":

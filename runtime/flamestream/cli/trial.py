@@ -1,0 +1,139 @@
+"""A trial: the first records of a job's files and generators go through its graph, and every function is called twice for each of them.
+
+So a function that depends on clock or chance, or changes its input, is named before anything runs: results would differ at the first
+recovery, hours later. Nothing is delivered, and nothing is kept.
+
+Keeps: nothing outside is written. Does not: ask servers (a topic, a table, a bucket), or call connectors.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from flamestream.adapters import sources
+from flamestream.adapters.sources.files_spec import FilesSpec, place_of
+from flamestream.adapters.sources.recorded import RecordedSource
+from flamestream.adapters.spec import convert
+from flamestream.cli.field_types import FLOAT_KEY, said
+from flamestream.cli.settings_of import fronts_of
+from flamestream.cli.validation import CheckedJob
+from flamestream.core import user_code
+from flamestream.core.front import RunRecords
+from flamestream.model.errors import GraphError, UserError
+from flamestream.model.failure import told
+from flamestream.model.graph import Function, Graph, Kind, Vertex
+from flamestream.model.payload import ErrorValue
+from flamestream.model.time import END
+from flamestream.testing.reference import ERRORS, Run, interpret
+
+RECORDS: Final = 20
+"""Of each source."""
+MOST_WARNINGS: Final = 10
+
+
+@dataclass(slots=True)
+class Trial:
+    """What came of it."""
+
+    tried: dict[str, int] = field(default_factory=dict)
+    """Records, by source; a source that was not asked is not in it."""
+    warnings: list[str] = field(default_factory=list)
+
+
+def tried(checked: CheckedJob) -> Trial:
+    """Raises UserError for a function that is at fault for every run: one that is not pure, or asks for a field that is not there."""
+    trial = Trial()
+    runs: list[Run] = []
+    for front in fronts_of(checked):
+        name = str(front.source)
+        spec = readable(checked, name)
+        if spec is None or sources.share_of(fronts_of(checked), front.front):
+            continue
+        traits = sources.describe(spec, f"spec.sources.{name}")
+        read = replace(front, timed=True, run_length=traits.run_length, replayable=True)
+        found = list(_first(RecordedSource(checked.job.name, read, spec).below(END)))
+        trial.tried[name] = sum(len(records) for _, records in found)
+        if not trial.tried[name]:
+            trial.warnings.append(f"spec.sources.{name}: there are no records in it now")
+        runs += found
+    floats: dict[int, str] = {}
+    results = interpret(_twice(checked.graph, floats), runs, fronts={front.front: front.source for front in fronts_of(checked)})
+    trial.warnings += floats.values()
+    _judge(checked.graph, [error for _, error in results[ERRORS]], trial, fails=checked.job.spec.on_error == "fail")
+    return trial
+
+
+def readable(checked: CheckedJob, name: str) -> dict[str, Any] | None:
+    """The source as one that ends and can be read at once; None if a server would have to be asked. Raises ManifestError without input."""
+    ((kind, settings),) = checked.job.source(name).items()
+    if kind == "generator":
+        return {"generator": {**settings, "count": min(settings.get("count") or RECORDS, RECORDS)}}
+    if kind != "files":
+        return None
+    spec = convert(FilesSpec, settings, f"spec.sources.{name}.files")
+    if spec.in_s3:
+        return None
+    for path in spec.paths or [spec.path or ""]:
+        if not Path(path).exists():
+            place = ("spec", "sources", name, "files", "path" if spec.path else "paths")
+            raise checked.job.error(place, f"{path}: there is no such file or folder on this machine; create it, or correct the path")
+    try:
+        place_of(spec, f"spec.sources.{name}").listing(settled_only=True)
+    except UserError as error:
+        raise checked.job.error(("spec", "sources", name, "files"), str(error)) from error
+    return {"files": {**settings, "follow": False}}
+
+
+def _first(runs: Iterator[Run]) -> Iterator[Run]:
+    left = RECORDS
+    for time, records in runs:
+        yield time, RunRecords(records[:left], records.run) if isinstance(records, RunRecords) else records[:left]
+        left -= len(records)
+        if left <= 0:
+            return
+
+
+def _twice(graph: Graph, floats: dict[int, str]) -> Graph:
+    """The same, each function called twice and compared; keys that are floats are noted in `floats`."""
+    copy = Graph(graph.name)
+    copy.vertices = [_vertex_twice(vertex, floats) for vertex in graph.vertices]
+    return copy
+
+
+def _vertex_twice(vertex: Vertex, floats: dict[int, str]) -> Vertex:
+    settle: Any = {Kind.FLAT_MAP: user_code.listed, Kind.FILTER: bool}.get(vertex.kind, user_code.as_it_is)
+    twice: dict[str, Any] = {}
+    for name in ("balance", "initial", "combine", "emit"):
+        if (function := getattr(vertex, name)) is not None:
+            twice[name] = _named(function, user_code.observed(function, True))
+    if vertex.function is not None:
+        twice["function"] = _named(vertex.function, user_code.observed(vertex.function, True, settle))
+    if vertex.key is not None:
+        twice["key"] = _named(vertex.key, partial(_key, user_code.observed(vertex.key, True), vertex, floats))
+    return replace(vertex, **twice)
+
+
+def _key(key: Function, vertex: Vertex, floats: dict[int, str], payload: Any) -> Any:
+    found = key(payload)
+    if type(found) is float or (type(found) is tuple and float in map(type, found)):
+        floats.setdefault(vertex.id, FLOAT_KEY.format(where=said(vertex), key=f"the key {found!r}"))
+    return found
+
+
+def _named(users: Function, function: Function) -> Function:
+    """Called as the user's is, in messages."""
+    call = partial(function)
+    call.written = user_code.name_of(users)  # type: ignore[attr-defined]
+    return call
+
+
+def _judge(graph: Graph, errors: Sequence[ErrorValue], trial: Trial, *, fails: bool) -> None:
+    for error in errors:
+        where = f"record {error.offset} of source {error.source!r}" if error.offset >= 0 else f"a record of source {error.source!r}"
+        wrong_field = fails and error.function.startswith("fs.") and error.error == AttributeError.__name__
+        if wrong_field or error.error == UserError.__name__:
+            raise GraphError(told(error, where, graph).rpartition("\n")[0])
+        if len(trial.warnings) < MOST_WARNINGS:
+            trial.warnings.append(told(error, where, graph))

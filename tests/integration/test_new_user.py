@@ -60,3 +60,18 @@ def test_dead_letters_say_where_they_came_from(scratch: Scratch) -> None:
         "source": "lines", "partition": "", "offset": 2, "operation": 1, "payload": "'west'", "traceback": ["app.py:11 in parsed"],
     }  # fmt: skip
     assert json.loads(scratch.type("audit", "job.yaml", "--json").text)["clean"]
+
+
+def test_input_that_comes_behind_a_job_s_end_is_not_passed_over_in_silence(scratch: Scratch) -> None:
+    scratch.write("in.txt", "north,1\nsouth,2\n")
+    scratch.job(SHOP, SOURCE, "sinks: {out: {files: {path: out, fsync: false}}}", *SMALL)
+    assert scratch.type("run", "job.yaml", "--no-spark").code == ExitCode.OK
+    assert scratch.type("run", "job.yaml", "--no-spark").code == ExitCode.OK
+    status = scratch.type("status", "job.yaml")
+    assert status.code == ExitCode.OK and "it completed" in status.text
+    assert "started (" in status.text and "no recovery since" in status.text and "  2 in  2 out" in status.text
+    scratch.write("in.txt", "north,1\nsouth,2\n" + "west,3\n" * 100)
+    again = scratch.type("run", "job.yaml", "--no-spark")
+    assert again.code == ExitCode.JOB_FAILED
+    assert "completed: it had completed; 100 new records of source 'lines' not read. Set `follow: true`" in again.text
+    assert "0 lost" in scratch.type("audit", "job.yaml").text

@@ -49,6 +49,8 @@ class CoordinatorHost:
         self._status = co.Status(phase="starting")
         self._layout = LayoutVersion(0)
         self._figures: dict[WorkerId, Progress] = {}
+        self._left: dict[WorkerId, Progress] = {}
+        """What workers had said last that are not connected now. One that comes back counts on."""
         self._recent: dict[WorkerId, tuple[Recent, Recent]] = {}
         """Of acknowledgments and releases."""
         self._gaps = Gaps()
@@ -108,7 +110,7 @@ class CoordinatorHost:
     def disconnected(self, worker: WorkerId, reason: str) -> None:
         """Its control link has ended."""
         log.info("worker disconnected", extra={"worker": worker, "reason": reason})
-        self._figures.pop(worker, None)
+        self._forget(worker)
         self._recent.pop(worker, None)
         self._inbox.append(co.WorkerDisconnected(worker))
 
@@ -120,6 +122,7 @@ class CoordinatorHost:
         """Anything but a Hello."""
         if isinstance(message, Progress):
             self._figures[worker] = message
+            self._left.pop(worker, None)
             self._note_unsaved()
             if message.latency:
                 delivered, released = self._recent.setdefault(worker, (Recent(), Recent()))
@@ -139,8 +142,12 @@ class CoordinatorHost:
 
     def _disconnect(self, action: co.Disconnect) -> None:
         log.warning("worker refused", extra={"worker": action.worker, "reason": action.reason})
-        self._figures.pop(action.worker, None)
+        self._forget(action.worker)
         self.server.disconnect(action.worker)
+
+    def _forget(self, worker: WorkerId) -> None:
+        if (told := self._figures.pop(worker, None)) is not None:
+            self._left[worker] = told
 
     # --- the job record -------------------------------------------------------------------------------------------------------------
 
@@ -247,12 +254,14 @@ class CoordinatorHost:
         status, finish = self._status, self.finish or co.Finish("completed")
         recovery = _recovery(status) if status.cause else None
         latency, release = self._latencies()
+        everybody = [*self._figures.values(), *self._left.values()]
         return JobStatus(
             job=self._settings.job, pid=os.getpid(), began=self._began, updated=self._reactor.now(), phase=status.phase,
             graph=self._settings.graph, attempt=status.attempt, layout=self._layout,
             epoch=status.epoch, cut=status.cut, cut_time=timestamp_of(status.cut),
             unsaved_since=self._unsaved_since, workers=[self._figures_of(worker) for worker in status.workers],
-            standbys=list(status.standbys),
+            standbys=list(status.standbys), items_in=sum(told.items_in - told.replayed for told in everybody),
+            items_out=sum(told.items_out for told in everybody),
             recoveries=status.recoveries, last_recovery=recovery, problems=list(status.problems),
             dropped_connections=self.server.acceptor.dropped, outcome=finish.outcome if self.finish else "",
             category=finish.category, message=finish.message, snapshot_size=status.snapshot_size, latency=latency, release=release,

@@ -96,6 +96,10 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Microseconds since 1970: when something happened that no epoch has saved yet; 0: an idle stream, everything is saved."""
     workers: list[WorkerFigures] = []
     standbys: list[str] = []
+    items_in: int = 0
+    """Of all workers that this coordinator has heard of, also of those that are gone; what a recovery reads again counts once."""
+    items_out: int = 0
+    """The same of results; what is computed again counts again."""
     recoveries: int = 0
     last_recovery: LastRecovery | None = None
     snapshot_size: int = 0

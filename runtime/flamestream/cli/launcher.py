@@ -32,6 +32,7 @@ from flamestream.adapters.zookeeper import ClusterState, SingleInstance, ZooKeep
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.cli import lineage
 from flamestream.cli.exit_codes import AlreadyRunning
+from flamestream.cli.had_completed import unread
 from flamestream.cli.run_folder import RunFolder, RunInfo
 from flamestream.cli.settings_of import local_coordinator, worker_config
 from flamestream.cli.starting import may_start
@@ -90,9 +91,14 @@ class Launcher:
             claim = _claimed(state, self._checked.job.name)
             self._zookeeper = zookeeper
             try:
-                may_start(self._checked, self._folder, ZooKeeperJobRecords(state, self._checked.job.name), changed=self._changed)
-                self._begin()
-                self._reactor.run(lambda: None)
+                records = ZooKeeperJobRecords(state, self._checked.job.name)
+                record = may_start(self._checked, self._folder, records, changed=self._changed)
+                if record is not None and record.outcome == "completed":
+                    message = unread(self._checked, record)
+                    self._outcome = Outcome("completed", "user" if message else "", message)
+                else:
+                    self._begin()
+                    self._reactor.run(lambda: None)
             finally:
                 self._end()
             _release(claim)

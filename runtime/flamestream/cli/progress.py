@@ -6,7 +6,7 @@ Does not: ask anybody. What the coordinator has not written is not shown.
 import time
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 import msgspec
 from rich.status import Status as Spinner
@@ -17,9 +17,6 @@ from flamestream.cli.output import errors
 from flamestream.cli.run_folder import RunFolder
 from flamestream.model.time import END, timestamp_of
 
-_IS_A_CLOCK: Final = 1_000_000_000_000_000
-"""Microseconds since 1970 are above it; the stamps of timed sources count runs and are below."""
-
 
 @dataclass(frozen=True, slots=True)
 class Figures:
@@ -27,8 +24,6 @@ class Figures:
 
     items_in: int
     items_out: int
-    lag_ms: float | None
-    """How far the oldest unsettled time lies behind the clock; None for timed sources, which have none."""
 
 
 def status_of(folder: RunFolder) -> JobStatus | None:
@@ -40,10 +35,8 @@ def status_of(folder: RunFolder) -> JobStatus | None:
 
 
 def figures_of(status: JobStatus) -> Figures:
-    """Sums over the workers."""
-    settled = [worker.settled for worker in status.workers if worker.settled > _IS_A_CLOCK]
-    lag = (status.updated - min(settled)) / 1000 if settled and min(settled) < status.updated else None
-    return Figures(sum(worker.items_in for worker in status.workers), sum(worker.items_out for worker in status.workers), lag)
+    """Sums over all workers that there were."""
+    return Figures(status.items_in, status.items_out)
 
 
 def line(status: JobStatus, per_second: float | None) -> str:
@@ -52,8 +45,8 @@ def line(status: JobStatus, per_second: float | None) -> str:
     parts = [status.phase, f"attempt {status.attempt}", f"epoch {status.epoch}", f"{figures.items_in:,} in", f"{figures.items_out:,} out"]
     if per_second is not None:
         parts.append(f"{per_second:,.0f} items/s")
-    if figures.lag_ms is not None:
-        parts.append(f"latency {figures.lag_ms:.0f} ms")
+    if status.latency is not None and status.latency.calls:
+        parts.append(f"latency {status.latency.p50_ms:.0f} ms (p99 {status.latency.p99_ms:.0f}) of the last minute")
     return "  ".join([*parts, *status.problems])
 
 

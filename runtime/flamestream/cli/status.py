@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 import typer
 
-from flamestream.adapters.status_file import JobStatus
+from flamestream.adapters.status_file import JobStatus, LastRecovery
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.output import Json, as_json, console, say
@@ -24,7 +24,7 @@ STALE: Final = 2.0
 def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = False) -> None:
     """Show a job's phase, attempt, epoch, workers and problems.
 
-    Example: [bold]flamestream status job.yaml[/bold]. Exit code 5 if the job does not run.
+    Example: [bold]flamestream status job.yaml[/bold]. Exit code 1 if the job has failed, 5 if it neither runs nor has completed.
     """
     _, folder = find(job, run_folder)
     info, status = folder.info(), status_of(folder)
@@ -36,10 +36,23 @@ def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = Fals
         if status is not None:
             say(line(status, None))
             if status.last_recovery is not None:
-                say(f"last recovery: {status.last_recovery.cause} ({status.last_recovery.duration_ms:.0f} ms), {status.recoveries} in all")
+                say(_recovery(status.last_recovery))
             console.print(table(status, pids_of(folder, status)))
-    if info is None or not info.running:
-        raise typer.Exit(ExitCode.UNAVAILABLE)
+    raise typer.Exit(_code(info, status))
+
+
+def _code(info: RunInfo | None, status: JobStatus | None) -> ExitCode:
+    if info is not None and info.running:
+        return ExitCode.OK
+    outcome = "" if info is None or status is None else status.outcome
+    return {"completed": ExitCode.OK, "failed": ExitCode.JOB_FAILED}.get(outcome, ExitCode.UNAVAILABLE)
+
+
+def _recovery(last: LastRecovery) -> str:
+    took = f"{last.duration_ms:.0f} ms" if last.duration_ms else "under way"
+    if last.kind == "start":
+        return f"started ({took}), no recovery since"
+    return f"last recovery: {last.cause} ({took})"
 
 
 def state_of(info: RunInfo | None, status: JobStatus | None) -> str:

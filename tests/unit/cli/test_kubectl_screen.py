@@ -40,7 +40,7 @@ def test_status_has_graph_stream_recovery_and_pods_on_one_screen() -> None:
 
 
 def test_live_figures_win_over_the_status() -> None:
-    live = {"phase": "running", "attempt": 4, "epoch": 9, "workers": [{"items_in": 1000, "items_out": 5}], "standbys": [], "problems": []}
+    live = {"phase": "running", "attempt": 4, "epoch": 9, "workers": [{}], "items_in": 1000, "items_out": 5, "standbys": [], "problems": []}
     assert "stream     running, attempt 4, epoch 9, 1,000 items in, 5 out" in list(lines(JOB, [], live, NOW))
 
 

@@ -59,7 +59,7 @@ def lines(job: Object, pods: Sequence[Object], live: dict[str, Any] | None, now:
 def _figures(status: Object, live: dict[str, Any] | None, now: datetime) -> Iterator[str]:
     workers, epoch, recovery = status.get("workers") or {}, status.get("epoch"), status.get("recovery")
     if live is not None:
-        entered, left = (sum(worker[name] for worker in live["workers"]) for name in ("items_in", "items_out"))
+        entered, left = live["items_in"], live["items_out"]
         yield f"stream     {live['phase']}, attempt {live['attempt']}, epoch {live['epoch']}, {entered:,} items in, {left:,} out"
         yield f"workers    {len(live['workers'])}/{workers.get('desired', 0)}, {len(live['standbys'])} standby"
     else:

@@ -92,17 +92,23 @@ class Campaign:
         folder.mkdir(parents=True, exist_ok=True)
         self._log = folder / "chunks.jsonl"
         lines = self._log.read_text().splitlines(keepends=True) if self._log.exists() else []
-        self.done = [Chunk(**json.loads(line)) for line in lines if line.endswith("\n")]  # the last one may be torn
-        self._log.write_text("".join(line for line in lines if line.endswith("\n")))
+        whole = [line for line in lines if line.endswith("\n")]  # the last one may be torn
+        self._log.write_text("".join(whole))
+        self._done = {chunk.name: chunk for chunk in (Chunk(**json.loads(line)) for line in whole)}
+
+    @property
+    def done(self) -> list[Chunk]:
+        """What has been run."""
+        return list(self._done.values())
 
     def left(self, first: int, seeds: int) -> list[Chunk]:
         """Chunks that are still to be run."""
-        done = {chunk.name for chunk in self.done if chunk.count == CHUNK}
-        return [chunk for chunk in chunks(first, seeds) if chunk.name not in done]
+        done = self._done
+        return [chunk for chunk in chunks(first, seeds) if chunk.name not in done or done[chunk.name].count < chunk.count]
 
     def add(self, chunk: Chunk) -> None:
-        """It has been run."""
-        self.done.append(chunk)
+        """It has been run; it takes the place of a shorter one that began there."""
+        self._done[chunk.name] = chunk
         with self._log.open("a") as log:
             log.write(json.dumps(asdict(chunk)) + "\n")
 
@@ -147,7 +153,7 @@ def identity() -> str:
 def carry_on(campaign: Campaign, first: int, seeds: int, processes: int) -> None:
     """Run what is left; the report is written again and again."""
     left = campaign.left(first, seeds)
-    sys.stdout.write(f"{len(left) * CHUNK:,} of {seeds:,} seeds are left; {campaign.folder}/report.md\n")
+    sys.stdout.write(f"{sum(chunk.count for chunk in left):,} of {seeds:,} seeds are left; {campaign.folder}/report.md\n")
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         for number, future in enumerate(as_completed([pool.submit(run, chunk) for chunk in left]), 1):
             campaign.add(future.result())

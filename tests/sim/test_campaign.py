@@ -29,6 +29,15 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert "| exactly-once | 12 | 100 | 112 |" in Campaign(tmp_path).report()
 
 
+@pytest.mark.usefixtures("short")
+def test_a_seed_that_was_run_in_a_shorter_chunk_is_not_counted_twice(tmp_path: Path) -> None:
+    longer = Campaign(tmp_path)
+    for chunk in [*longer.left(0, 2), *longer.left(0, 4)]:
+        longer.add(run(chunk))
+    assert [chunk.count for chunk in Campaign(tmp_path).done] == [4]
+    assert Campaign(tmp_path).left(0, 3) == []
+
+
 def test_every_guarantee_has_its_turn_and_every_seed_is_run_once() -> None:
     all_of_it = list(chunks(10, 1010))
     assert {chunk.guarantee for chunk in all_of_it} == {"exactly-once", "exactly-once-2pc", "at-least-once", "none"}

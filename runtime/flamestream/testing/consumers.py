@@ -204,7 +204,9 @@ class ConsumerPort:
         return SinkFenced(action.fence, action.sink) if last is None else SinkOpened(action.fence, action.sink, last)
 
     def _deliver(self, action: Deliver) -> Event:
-        if lost := self._site.lacks(action.bundles):
+        site = self._site
+        fenced = any(site.refuses(action.fence, bundle.slot) for bundle in action.bundles)
+        if not fenced and (lost := site.lacks(action.bundles)):
             return SinkFailed(action.fence, action.sink, "corrupt", lost)
         taken = self._site.deliver(action.fence, action.bundles)
         return BundlesAcknowledged(action.fence, action.sink, action.number) if taken else SinkFenced(action.fence, action.sink)

@@ -322,3 +322,13 @@ def test_items_of_two_logs_are_merged_in_the_total_order(tmp_path: Path) -> None
     metas = [meta for meta, *_ in reading.rows(store, "w")]
     assert metas == sorted(metas)
     assert len(metas) == 6
+
+
+def test_a_bundle_that_is_missing_below_the_last_of_its_slot_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    Process(store, 1).deliver(3)
+    held = reading.look(store)
+    left = [[numbered for numbered in segments if numbered[0] != 2] for segments in held.segments]
+    monkeypatch.setattr(reading, "look", lambda _: reading.Held(held.parts, left))
+    with pytest.raises(Corrupt, match="bundle 2 of slot 0 is not there, and 3 is"):
+        list(reading.rows(store, "w"))

@@ -154,5 +154,12 @@ def _weakness(spec: Spec) -> str:
 
 
 def _fingerprint(parts: Any) -> str:
-    encoded = msgspec.json.encode(parts, enc_hook=str, order="deterministic")
+    """Of what is said. What is left out has none, so a field that a new version brings restarts no job."""
+    encoded = msgspec.json.encode(_said(msgspec.to_builtins(parts, enc_hook=str)), order="deterministic")
     return hashlib.sha256(encoded).hexdigest()[:16]
+
+
+def _said(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: inner for key, each in value.items() if (inner := _said(each)) not in (None, {}, [])}
+    return [_said(each) for each in value] if isinstance(value, list) else value

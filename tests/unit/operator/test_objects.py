@@ -160,3 +160,15 @@ def test_names_of_two_jobs_differ(one: str, other: str) -> None:
     if one != other:
         for make in NAMES:
             assert make(one) != make(other)
+
+
+def test_what_is_left_out_has_no_part_in_a_fingerprint() -> None:
+    """So a field that a new version brings neither restarts a job nor replaces its pods."""
+    said, silent = (planned(JOB, {**SPEC, **more}, SITE, "digest") for more in ({"image": None, "upgrade": None, "onError": "fail"}, {}))
+    assert (said.code, said.revision) == (silent.code, silent.revision)
+    empty = planned(
+        JOB, {**SPEC, "pods": {**SPEC["pods"], "annotations": {}}, "application": {**SPEC["application"], "pyFiles": []}}, SITE, "digest"
+    )
+    assert (empty.code, empty.revision) == (silent.code, silent.revision)
+    other = planned(JOB, {**SPEC, "pods": {**SPEC["pods"], "annotations": {"a": ""}}}, SITE, "digest")
+    assert other.revision != silent.revision

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from flamestream.cli.local_drill import LocalPlace
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.validation import CheckedJob
+from flamestream.testing.drill import DrillPlan
 
 Main = Callable[[list[str]], None]
 
@@ -63,6 +65,10 @@ def _plain(value: Any) -> Any:
         return value.path
     if isinstance(value, CheckedJob):
         return value.job.name
+    if isinstance(value, LocalPlace):
+        return value._folder.path, value._role
+    if isinstance(value, DrillPlan):
+        return repr(value)
     return value if isinstance(value, str | int | float | bool | Path | None | list | dict | tuple) else type(value).__name__
 
 

@@ -47,7 +47,7 @@ def answer(words: list[str], given: str) -> str:
     if kind.startswith("flamestreamjobs"):
         return json.dumps(JOB if name == "j" else {"items": [JOB]})
     if kind.startswith("flamestreamdrills"):
-        status = {"phase": "Passed", "message": "3 results", "faults": [FAULT], "audit": VERDICT}
+        status = {"phase": "Passed", "reason": "Clean", "message": "3 results", "faults": [FAULT], "audit": VERDICT}
         return json.dumps({"metadata": {"name": name}, "status": status}, indent=1)
     if kind.startswith("flamestreamsnapshots"):
         return json.dumps({"metadata": {"name": name}, "status": {"phase": "Completed", "epoch": 7, "size": 10}})

@@ -23,12 +23,17 @@ class Fault(Part, frozen=True):
     action: Literal["kill", "pause", "delete", "cut"] = "kill"
     """kill: SIGKILL, for a pod deletion without grace. pause: SIGSTOP for pauseFor, then SIGCONT. delete: a pod's deletion with grace.
     cut: nothing comes in or goes out for pauseFor, and nobody is told."""
-    pause_for: Seconds = Seconds(10)
-    """How long a pause or a cut is."""
+    pause_for: Seconds | None = None
+    """How long a pause or a cut is; left out, 10s."""
     target_selector: Annotated[dict[str, str], Meta(max_length=8)] = field(default_factory=dict)
     """Labels of the pods, for zookeeper, store and pod."""
     target_namespace: ObjectName | None = None
     """Their namespace; left out, the drill's."""
+
+    @property
+    def lasts(self) -> float:
+        """Seconds that it goes on: 0 of what happens at once."""
+        return float(self.pause_for or Seconds(10)) if self.action in ("pause", "cut") else 0.0
 
 
 class DrillSpec(Part, frozen=True):

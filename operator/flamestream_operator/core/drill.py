@@ -47,7 +47,7 @@ def plan_of(spec: DrillSpec, guarantee: str = "exactly-once") -> DrillPlan:
     fault = spec.fault
     return DrillPlan(
         job=spec.job, target=fault.target, times=spec.times, hits=fault.target in HITS_WORKERS,
-        lasting=float(fault.pause_for) if fault.action in ("pause", "cut") else 0.0,
+        lasting=fault.lasts,
         after=float(spec.after) if spec.after is not None else None,
         seed=spec.seed, timeout=float(spec.timeout), audit=spec.audit, saves=guarantee != "none",
     )  # fmt: skip

@@ -165,6 +165,11 @@ def drill() -> Schema:
             f"self.target in {[*ELSEWHERE]} || (!has(self.targetSelector) && !has(self.targetNamespace))",
             "targetSelector and targetNamespace are for zookeeper, store and pod: other targets are the job's own, or the operator's",
         ),
+        _rule(
+            "!has(self.pauseFor) || self.action in ['pause', 'cut']",
+            "pauseFor is of a pause or a cut: what is killed or deleted is gone at once",
+            ".pauseFor",
+        ),
         *(
             _rule(f"self.target != '{target}' || self.action in {sorted(ACTIONS[target])}", reason, ".action")
             for target, reason in REFUSALS.items()

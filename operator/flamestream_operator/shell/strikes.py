@@ -164,7 +164,7 @@ class Strikes:
         return Blow()
 
     def _cutter(self, spec: DrillSpec, status: DrillStatus, pod: Object) -> Object:
-        container, seconds, name = pod["spec"]["containers"][0], float(spec.fault.pause_for), cutter_name(status.struck_at)
+        container, seconds, name = pod["spec"]["containers"][0], spec.fault.lasts, cutter_name(status.struck_at)
         if spec.fault.target in ELSEWHERE:  # a stranger's image has no tools of ours
             return build_cutter(name, self._site.image, self._site.pull_policy, seconds)
         return build_cutter(name, container["image"], container.get("imagePullPolicy", "IfNotPresent"), seconds)
@@ -173,7 +173,7 @@ class Strikes:
         """By a process in the pod, which says what it saw."""
         fault, meta = spec.fault, pod["metadata"]
         role = fault.target if fault.target in ("worker", "daemon") else "pod"
-        words = ["pause", str(float(fault.pause_for))] if fault.action == "pause" else ["kill"]
+        words = ["pause", str(fault.lasts)] if fault.action == "pause" else ["kill"]
         container = str(pod["spec"]["containers"][0]["name"])
         command = ["python3", "-m", "flamestream_operator.strike", role, *words]
         said = (await self._api.execute(meta["namespace"], meta["name"], container, command)).strip()

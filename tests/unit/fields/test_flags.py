@@ -13,6 +13,7 @@ from flamestream.cli import bootstrap, drill
 from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.main import app, main
 from flamestream.model.errors import Bug
+from flamestream.testing.drill_status import DrillStatus
 from support.cli_job import ENVIRONMENT
 from support.command_lines import Said, StandInLauncher, Terminal, without
 from support.fields import parameters
@@ -75,6 +76,8 @@ LINES = [
     Line("drill --times", "drill job.yaml", "drill job.yaml --times 2", "calls"),
     Line("drill --after", "drill job.yaml", "drill job.yaml --after 2.5", "calls"),
     Line("drill --seed", "drill job.yaml", "drill job.yaml --seed 7", "calls"),
+    Line("drill --timeout", "drill job.yaml", "drill job.yaml --timeout 7", "calls"),
+    Line("drill --audit", "drill job.yaml", "drill job.yaml --no-audit", "calls"),
     Line("drill --run-folder", "drill job.yaml", "drill job.yaml --run-folder elsewhere", "calls"),
     Line("simulate --seed", "simulate --seed 3 --json", "simulate --seed 4 --json"),
     Line("simulate --seeds", "simulate --seeds 0:2 --json", "simulate --seeds 0:3 --json"),
@@ -141,8 +144,7 @@ def terminal(site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     for module, name in (("batch", "run"), ("microbatch", "run"), ("audit_spark", "audit_with_spark")):
         without(f"flamestream.cli.{module}", monkeypatch, **{name: made.noted(module, 0)})
     monkeypatch.setattr(bootstrap, "_bootstrapped", made.noted("bootstrap", 5))
-    fault = drill.Fault("worker", 1, "w", 1.0, None)
-    monkeypatch.setattr(drill, "strike", made.noted("strike", fault))
+    monkeypatch.setattr(drill, "drilled", made.noted("drill", DrillStatus(phase="Passed", reason="Clean", message="clean")))
     path, modules = list(sys.path), set(sys.modules)
     yield made
     sys.path[:] = path

@@ -39,7 +39,7 @@ def command(  # noqa: PLR0913, PLR0917  # a command's parameters are its options
     delete: Annotated[str, typer.Option(help="A pod of the target, with grace.")] = "",
     pause: Annotated[str, typer.Option(help="SIGSTOP, and SIGCONT after --for.")] = "",
     cut: Annotated[str, typer.Option(help="Nothing passes, and nobody is told, for --for.")] = "",
-    lasting: Annotated[str, typer.Option("--for", help="Of a pause or a cut.")] = "10s",
+    lasting: Annotated[str, typer.Option("--for", help="Of a pause or a cut; 10s if left out.")] = "",
     selector: Annotated[list[str] | None, typer.Option(help="LABEL=VALUE of the pods, for zookeeper, store and pod.")] = None,
     where: Annotated[str, typer.Option("--in", help="Their namespace.", show_default=False)] = "",
     times: Annotated[int, typer.Option(min=1, max=1000)] = 1,
@@ -59,7 +59,9 @@ def command(  # noqa: PLR0913, PLR0917  # a command's parameters are its options
     if len(chosen) > 1:
         raise ManifestError(f"one drill does one thing: choose one of --{', --'.join(chosen)}")
     action, target = next(iter(chosen.items()), ("kill", "worker"))
-    fault: Object = {"target": target, "action": action} | ({"pauseFor": lasting} if action in ("pause", "cut") else {})
+    if lasting and action not in ("pause", "cut"):
+        raise ManifestError(f"--for is of --pause and --cut: what you {action} is gone at once")
+    fault: Object = {"target": target, "action": action} | ({"pauseFor": lasting} if lasting else {})
     fault |= {"targetSelector": _labels(selector)} if selector else {}
     fault |= {"targetNamespace": where} if where else {}
     spec = {"job": job, "fault": fault, "times": times, "timeout": timeout, "audit": audit}

@@ -1,4 +1,4 @@
-"""Run in a pod beside a job: prints what one of its sinks was given. `python3 -m flamestream_operator.cat_main SINK LIMIT`.
+"""Run in a pod beside a job: prints what one of its sinks was given. `python3 -m flamestream_operator.cat_main SINK LIMIT [--json]`.
 
 Does not: know Kubernetes.
 """
@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
         if sink not in job.spec.sinks:
             raise ManifestError(f"there is no sink {sink!r}; it has {', '.join(job.spec.sinks)}")
         for item in islice(sinks.read(job.sink(sink), f"spec.sinks.{sink}", identity), limit or None):
-            sys.stdout.write(line(item, places=False) + "\n")
+            sys.stdout.write(line(item, places="--json" in arguments) + "\n")
     except FlameStreamError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1

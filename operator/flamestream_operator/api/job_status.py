@@ -16,7 +16,7 @@ Phase = Literal[
 
 
 class EpochStatus(Part, frozen=True):
-    """The committed epoch."""
+    """The committed epoch as this status was written: with a change of something else, or two minutes after the last time."""
 
     number: int
     """Its number."""

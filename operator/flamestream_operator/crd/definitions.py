@@ -83,9 +83,8 @@ def job() -> Schema:
         _column("Phase", "string", ".status.phase"),
         _column("Guarantee", "string", ".spec.guarantee"),
         _column("Workers", "string", ".status.workers.summary"),
-        _column("Epoch", "integer", ".status.epoch.number"),
-        _column("Epoch age", "date", ".status.epoch.time"),
         _column("Attempt", "integer", ".status.attempt"),
+        _column("Epochs", "string", ".status.conditions[?(@.type=='Checkpointing')].reason"),  # a number would be old: it is written seldom
         _column("Age", "date", ".metadata.creationTimestamp"),
         _column("Message", "string", ".status.message", priority=1),
     ]

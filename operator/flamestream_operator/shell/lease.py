@@ -17,11 +17,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from flamestream_operator.objects.meta import Object
+from flamestream_operator.objects.meta import MANAGED, Object
 from flamestream_operator.shell import metrics
 from flamestream_operator.shell.api import Api, ApiProblem
 
 _LEASE: Final = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+LABELS: Final = {**MANAGED, "app.kubernetes.io/component": "operator"}
+"""How `kubectl flamestream` finds who leads, whatever the release is called."""
 RENEW: Final = 1.0
 RETRY: Final = 0.5
 LEAST: Final = 0.05
@@ -134,7 +136,7 @@ class Leadership:
             "leaseTransitions": int(before.get("leaseTransitions") or 0) + (1 if took and lease else 0),
         }  # fmt: skip
         meta = lease.get("metadata") or {"name": self._name, "namespace": self._namespace}
-        return {**_LEASE, "metadata": meta, "spec": spec}
+        return {**_LEASE, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **LABELS}}, "spec": spec}
 
 
 def end_process(why: str) -> None:

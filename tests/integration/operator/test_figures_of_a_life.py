@@ -270,8 +270,9 @@ async def _all_out(cluster: PlainCluster, source: Input) -> None:
         told = cluster.told
         return (
             cluster.runs() and told is not None and len(cluster.delivered()) == source.lines and not told.unsaved_since
-            and len(told.standbys) == 1 and told.epoch > 0 and len(told.workers) == 2
-            and sum(worker.in_flight for worker in told.workers) == 0 and sum(worker.items_out for worker in told.workers) > 0 and bool(told.snapshot_size)
+            and len(told.standbys) == 1 and told.epoch > 0
+            and sum(worker.in_flight for worker in told.workers) == 0 and len(told.workers) == 2
+            and sum(worker.items_out for worker in told.workers) > 0 and bool(told.snapshot_size)
         )  # fmt: skip
 
     await cluster.until(settled, f"all {source.lines} lines are through")

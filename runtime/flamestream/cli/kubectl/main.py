@@ -5,6 +5,7 @@ The same words, exit codes and `--json` as `flamestream`; a job is named, not it
 Does not: talk to the API server by itself (cluster.py calls kubectl).
 """
 
+import contextlib
 import heapq
 import json
 import sys
@@ -29,7 +30,8 @@ JobName = Annotated[str, typer.Argument(help="Name of the FlameStreamJob.", show
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Default: the context's.", show_default=False)]
 Context = Annotated[str, typer.Option("--context", help="Default: kubectl's.", show_default=False)]
 Wait = Annotated[bool, typer.Option(help="Return when it is done.")]
-LEASE: Final = "flamestream-operator"
+LEASES: Final = "app.kubernetes.io/managed-by=flamestream,app.kubernetes.io/component=operator"
+"""What every operator's Lease is labelled with, whatever its release is called."""
 _KIND: Final = "flamestreamjobs.flamestream.dev"
 
 
@@ -76,20 +78,20 @@ def status(job: JobName, namespace: Namespace = "", context: Context = "", json:
 def _live(cluster: Cluster, job: Object) -> dict[str, Any] | None:
     """The coordinator's word, from the operator that leads; None if we may not ask it."""
     try:
-        leases = Cluster(context=cluster.context).get("leases", "-A", "--field-selector", f"metadata.name={LEASE}")["items"]
-        if not leases:
-            return None
-        meta = leases[0]["metadata"]
-        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{leases[0]['spec']['holderIdentity']}:8080/proxy"
-        identity = f"{job['metadata']['namespace']}/{job['metadata']['name']}"
-        found: dict[str, Any] = json.loads(cluster.run("get", "--raw", f"{path}/jobs/{identity}"))
+        leases = Cluster(context=cluster.context).get("leases", "-A", "-l", LEASES)["items"]
     except (UserError, Retryable):
         return None
-    return found
+    for lease in leases:  # several operators may share a cluster: the one that coordinates this job answers
+        pod = f"{lease['metadata']['namespace']}/pods/{lease['spec'].get('holderIdentity', '')}"
+        identity = f"{job['metadata']['namespace']}/{job['metadata']['name']}"
+        with contextlib.suppress(UserError, Retryable):
+            found: dict[str, Any] = json.loads(cluster.run("get", "--raw", f"/api/v1/namespaces/{pod}:8080/proxy/jobs/{identity}"))
+            return found
+    return None
 
 
 @app.command()
-def suspend(job: JobName, namespace: Namespace = "", context: Context = "", wait: Wait = True) -> None:
+def suspend(job: JobName, namespace: Namespace = "", context: Context = "", wait: Wait = True, json: Json = False) -> None:
     """Stop a job at a committed epoch. Its status says at which.
 
     Example: [bold]kubectl flamestream suspend inverted-index[/bold]
@@ -98,11 +100,21 @@ def suspend(job: JobName, namespace: Namespace = "", context: Context = "", wait
     cluster.patch(_KIND, job, {"spec": {"suspend": True}})
     if wait:
         cluster.run("wait", "--for=condition=Suspended", f"{_KIND}/{job}", "--timeout=55s")
-        say(condition(cluster.job(job), "Suspended").get("message", "suspended"))
+    found = cluster.job(job) if wait or json else {}
+    if json:
+        as_json(_standing(found))
+    elif wait:
+        say(condition(found, "Suspended").get("message", "suspended"))
+
+
+def _standing(job: Object) -> dict[str, Any]:
+    """Where a job stands, for `--json`."""
+    status = job.get("status") or {}
+    return {"job": job["metadata"]["name"], "phase": status.get("phase", "Pending"), "suspension": status.get("suspension")}
 
 
 @app.command()
-def resume(job: JobName, namespace: Namespace = "", context: Context = "", wait: Wait = False) -> None:
+def resume(job: JobName, namespace: Namespace = "", context: Context = "", wait: Wait = False, json: Json = False) -> None:
     """Let a suspended job go on from its epoch.
 
     Example: [bold]kubectl flamestream resume inverted-index[/bold]
@@ -111,7 +123,10 @@ def resume(job: JobName, namespace: Namespace = "", context: Context = "", wait:
     cluster.patch(_KIND, job, {"spec": {"suspend": False}})
     if wait:
         cluster.run("wait", "--for=condition=Ready", f"{_KIND}/{job}", "--timeout=55s")
-    say(f"{job} resumes")
+    if json:
+        as_json(_standing(cluster.job(job)))
+    else:
+        say(f"{job} resumes")
 
 
 @app.command()
@@ -121,6 +136,7 @@ def savepoint(
     namespace: Namespace = "",
     context: Context = "",
     wait: Wait = True,
+    json: Json = False,
 ) -> None:
     """Take a savepoint: a FlameStreamSnapshot that another job can start from (spec.restoreFrom).
 
@@ -133,7 +149,11 @@ def savepoint(
     if wait:
         cluster.run("wait", "--for=condition=Completed", f"flamestreamsnapshots.flamestream.dev/{taken}", "--timeout=55s")
     found = cluster.get("flamestreamsnapshots.flamestream.dev", taken).get("status") or {}
-    say(f"{taken}: {found.get('phase', 'Pending')}" + (f", epoch {found['epoch']}, {found['size']:,} bytes" if found.get("epoch") else ""))
+    if json:
+        as_json({"name": taken, "status": found})
+    else:
+        size = f", epoch {found['epoch']}, {found['size']:,} bytes" if found.get("epoch") else ""
+        say(f"{taken}: {found.get('phase', 'Pending')}{size}")
 
 
 app.command("drill")(drill.command)
@@ -174,8 +194,9 @@ def cat(
     limit: Annotated[int, typer.Option(min=0, help="Stop after so many items; 0: all.")] = 0,
     namespace: Namespace = "",
     context: Context = "",
+    json: Json = False,
 ) -> None:
-    """Print what a sink was given, in the total order, one JSON document a line.
+    """Print what a sink was given, in the total order, one JSON document a line: payloads, or with --json also their places.
 
     Example: [bold]kubectl flamestream cat index inverted-index | tail -1[/bold]
     """
@@ -183,7 +204,7 @@ def cat(
     sinks = cluster.job(job)["spec"]["sinks"]
     if sink not in sinks:
         raise ManifestError(f"job {job!r} has no sink {sink!r}; it has {', '.join(sinks)}")
-    with beside(cluster, job, ["python3", "-m", "flamestream_operator.cat_main", sink, str(limit)]) as pod:
+    with beside(cluster, job, ["python3", "-m", "flamestream_operator.cat_main", sink, str(limit), *(["--json"] if json else [])]) as pod:
         before = ""
         for line in cluster.follow("logs", "-f", pod):
             if before:
@@ -201,8 +222,9 @@ def logs(
     context: Context = "",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
     tail: Annotated[int, typer.Option(help="Lines of each pod; -1: all.")] = 200,
+    json: Json = False,
 ) -> None:
-    """Lines of the driver and all workers, merged in time.
+    """Lines of the driver and all workers, merged in time. With --json a document a line: pod, time and what it says.
 
     Example: [bold]kubectl flamestream logs inverted-index -f[/bold]
     """
@@ -214,12 +236,20 @@ def logs(
     if not follow:
         streams = [[(line, name) for line in cluster.run(*command).splitlines()] for name, command in zip(names, commands, strict=True)]
         for line, name in heapq.merge(*streams):
-            say(f"{name}  {line}")
+            _show(name, line, json)
         return
-    _follow(cluster, names, commands)
+    _follow(cluster, names, commands, json)
 
 
-def _follow(cluster: Cluster, names: Sequence[str], commands: Sequence[list[str]]) -> None:
+def _show(pod: str, line: str, json: bool) -> None:
+    time, _, text = line.partition(" ")
+    if json:
+        as_json({"pod": pod, "time": time, "line": text})
+    else:
+        say(f"{pod}  {line}")
+
+
+def _follow(cluster: Cluster, names: Sequence[str], commands: Sequence[list[str]], json: bool) -> None:
     """Each pod in a thread, until all have ended."""
     arrived: Queue[tuple[str, str] | None] = Queue(maxsize=10_000)
 
@@ -236,7 +266,7 @@ def _follow(cluster: Cluster, names: Sequence[str], commands: Sequence[list[str]
         if item is None:
             left -= 1
         else:
-            say(f"{item[0]}  {item[1]}")
+            _show(*item, json)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -15,7 +15,6 @@ MARKS = {"Ready": "ready", "Running": "running", "Checkpointing": "checkpointing
 def row(job: Object) -> dict[str, str]:
     """A job in `list`."""
     status = job.get("status") or {}
-    epoch = status.get("epoch") or {}
     return {
         "namespace": job["metadata"]["namespace"],
         "job": job["metadata"]["name"],
@@ -23,8 +22,8 @@ def row(job: Object) -> dict[str, str]:
         "ready": condition(job, "Ready").get("status", "Unknown"),
         "guarantee": job["spec"].get("guarantee", ""),
         "workers": (status.get("workers") or {}).get("summary", ""),
-        "epoch": str(epoch.get("number", "")),
         "attempt": str(status.get("attempt", "")),
+        "epochs": condition(job, "Checkpointing").get("reason", ""),
         "message": status.get("message", ""),
     }
 

@@ -1,0 +1,120 @@
+"""`kubectl flamestream` through a `kubectl` that answers from a table and notes what it was asked."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flamestream.cli.kubectl import main as plugin
+
+KUBECTL = """#!{python}
+import json, os, sys
+words = [word for word in sys.argv[1:]]
+table = json.load(open(os.environ["ANSWERS"]))
+with open(os.environ["ANSWERS"] + ".asked", "a") as asked:
+    asked.write(" ".join(words) + "\\n")
+if "create" in words:
+    sys.stdin.read()
+for key, answer in table.items():
+    if key in " ".join(words):
+        print(answer if isinstance(answer, str) else json.dumps(answer))
+        break
+else:
+    sys.exit("Error from server (NotFound)")
+"""
+JOB: dict[str, Any] = {
+    "metadata": {"name": "j", "namespace": "n", "uid": "u"}, "apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob",
+    "spec": {"sinks": {"index": {"files": {}}}, "sources": {"docs": {"files": {}}}, "application": {"file": "j.py", "graph": "g"}},
+    "status": {"phase": "Running", "suspension": {"epoch": 7, "cut": "1", "outputs": 2},
+               "conditions": [{"type": "Running", "status": "True"}, {"type": "Checkpointing", "status": "True", "reason": "InTime"}]},
+}  # fmt: skip
+LABELS = {"flamestream.dev/role": "driver", "flamestream.dev/job": "j"}
+POD = {
+    "metadata": {"name": "j-driver-a-1", "labels": LABELS, "namespace": "n"}, "status": {"phase": "Running"},
+    "spec": {"containers": [{"name": "driver", "image": "i", "env": [], "volumeMounts": []}], "volumes": []},
+}  # fmt: skip
+ENDED = {"phase": "Succeeded", "containerStatuses": [{"state": {"terminated": {"exitCode": 0}}}]}
+VERDICT = {
+    **dict.fromkeys(("lost", "doubled", "reordered", "foreign", "misplaced", "notDue", "records", "delivered"), 0),
+    "clean": True, "bounds": "", "input": "", "firstDifference": "",
+}  # fmt: skip
+SNAPSHOT = {"metadata": {"name": "s"}, "status": {"phase": "Completed", "epoch": 7, "size": 9}}
+DRILL = {"metadata": {"name": "d"}, "status": {"phase": "Passed", "message": "", "faults": []}}
+
+
+class Kubectl:
+    """What it answers is changed by tests; what it was asked, a line a call."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "answers"
+        program = folder / "kubectl"
+        program.write_text(KUBECTL.format(python=sys.executable))
+        program.chmod(0o755)
+
+    def answers(self, **table: Any) -> None:
+        """By a part of the command line; the first that fits counts."""
+        self._file.write_text(json.dumps({key.replace("__", " "): value for key, value in table.items()}))
+
+    @property
+    def asked(self) -> list[str]:
+        return Path(f"{self._file}.asked").read_text().splitlines()
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("ANSWERS", str(tmp_path / "answers"))
+    return Kubectl(tmp_path)
+
+
+def typed(*words: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        plugin.main(words)
+    assert ended.value.code == 0
+
+
+COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "list": ([], {"flamestreamjobs": {"items": [JOB]}}),
+    "status": (["j"], {"pods": {"items": [POD]}, "leases": {"items": []}, "flamestreamjobs": JOB}),
+    "suspend": (["j"], {"patch": "ok", "wait": "ok", "flamestreamjobs": JOB}),
+    "resume": (["j"], {"patch": "ok", "flamestreamjobs": JOB}),
+    "savepoint": (["j"], {"create": SNAPSHOT, "wait": "ok", "flamestreamsnapshots": SNAPSHOT}),
+    "drill": (["j"], {"create": DRILL, "flamestreamdrills": json.dumps(DRILL, indent=1)}),
+    "logs": (["j"], {"logs": "2026-01-01T00:00:00Z a line", "pods": {"items": [POD]}}),
+    "audit": (["j"], {"create": POD, "flamestreamjobs": JOB, "logs": json.dumps(VERDICT), "get pods": {"items": [POD]},
+                      "get pod": {**POD, "status": ENDED}, "delete": "ok"}),
+    "cat": (["index", "j"], {"create": POD, "flamestreamjobs": JOB, "logs": '{"payload": 1}', "get pods": {"items": [POD]},
+                             "get pod": {**POD, "status": ENDED}, "delete": "ok"}),
+}  # fmt: skip
+
+
+def test_every_command_is_in_the_table() -> None:
+    assert {command.name or command.callback.__name__ for command in plugin.app.registered_commands if command.callback} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_answers_with_json_and_nothing_else(kubectl: Kubectl, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    words, answers = COMMANDS[name]
+    kubectl.answers(**answers)
+    typed(name, *words, "--json")
+    said = capsys.readouterr().out.splitlines()
+    assert said
+    for line in said:
+        json.loads(line)
+
+
+def test_the_operator_that_leads_is_found_whatever_its_release_is_called(kubectl: Kubectl, capsys: pytest.CaptureFixture[str]) -> None:
+    leases = [
+        {"metadata": {"name": "other-operator", "namespace": "a"}, "spec": {"holderIdentity": "elsewhere-1"}},
+        {"metadata": {"name": "mine-operator", "namespace": "b"}, "spec": {"holderIdentity": "mine-2"}},
+    ]
+    live = {"phase": "running", "attempt": 4, "epoch": 9, "workers": [], "standbys": [], "problems": []}
+    kubectl.answers(**{
+        "leases -A -l app.kubernetes.io/managed-by=flamestream,app.kubernetes.io/component=operator": {"items": leases},
+        "/namespaces/b/pods/mine-2:8080/proxy/jobs/n/j": live, "pods -l": {"items": []}, "flamestreamjobs": JOB,
+    })  # fmt: skip
+    typed("status", "j")
+    assert "stream     running, attempt 4, epoch 9" in capsys.readouterr().out

@@ -186,7 +186,7 @@ FAULTS: list[tuple[list[str], dict[str, Any]]] = [
     (["--pause", "node", "--for", "5s"], {"target": "node", "action": "pause", "pauseFor": "5s"}),
     (
         ["--cut", "store", "--selector", "app=s3", "--in", "system"],
-        {"target": "store", "action": "cut", "pauseFor": "10s", "targetSelector": {"app": "s3"}, "targetNamespace": "system"},
+        {"target": "store", "action": "cut", "targetSelector": {"app": "s3"}, "targetNamespace": "system"},
     ),
 ]
 
@@ -199,7 +199,14 @@ def test_every_fault_can_be_asked_for(kubectl: Path, words: list[str], fault: di
     assert made["spec"] == {"job": "j", "fault": fault, "times": 3, "timeout": "1m", "audit": False}
 
 
-@pytest.mark.parametrize(("words", "said"), [(["--kill", "worker", "--cut", "node"], "one of"), (["--selector", "app"], "LABEL=VALUE")])
+MEANINGLESS = [
+    (["--kill", "worker", "--cut", "node"], "one of"),
+    (["--selector", "app"], "LABEL=VALUE"),
+    (["--kill", "worker", "--for", "5s"], "for good"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), MEANINGLESS)
 def test_a_command_line_that_means_nothing_is_refused(
     kubectl: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
 ) -> None:  # fmt: skip

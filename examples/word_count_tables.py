@@ -19,10 +19,16 @@ spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "fals
 spark.sparkContext.setLogLevel("ERROR")
 register(spark)
 manifest = Path(__file__).with_name("word_count.yaml")
-job = spark.read.format("flamestream").option("manifest", str(manifest))
+
+
+def job():
+    """A reader keeps the options that it was given, so each look has one of its own."""
+    return spark.read.format("flamestream").option("manifest", str(manifest))
+
+
 
 # %% what was delivered: a row for each result, in the total order
-totals = job.option("sink", "counts").option("columns", "true").load()
+totals = job().option("sink", "counts").option("columns", "true").load()
 totals.orderBy("meta").select("slot", "sequence", "word", "count").show(5)
 
 # %% the newest total of each word: an ordinary query
@@ -30,9 +36,9 @@ newest = totals.groupBy("word").agg(F.max("count").alias("count"))
 newest.orderBy(F.desc("count"), "word").show(5)
 
 # %% only some slots: the bundles of others are not decoded
-some = job.option("slots", "0-63").load()
+some = job().option("sink", "counts").option("slots", "0-63").load()
 print(f"{some.count()} of {totals.count()} results are in the first quarter of the slots")
 
 # %% the committed state: what the next run would begin with
-state = spark.read.format("flamestream").option("manifest", str(manifest)).load()
+state = job().load()
 state.select("name", "slot", "key", "state").orderBy("key").show(5, truncate=60)

@@ -1,11 +1,13 @@
 """What somebody meets who writes a first job, mistypes things and comes back: by the commands alone."""
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
 from flamestream.cli.exit_codes import ExitCode
+from support.eventually import eventually
 from support.scratch import SMALL, Scratch
 
 SHOP = """\
@@ -75,3 +77,47 @@ def test_input_that_comes_behind_a_job_s_end_is_not_passed_over_in_silence(scrat
     assert again.code == ExitCode.JOB_FAILED
     assert "completed: it had completed; 100 new records of source 'lines' not read. Set `follow: true`" in again.text
     assert "0 lost" in scratch.type("audit", "job.yaml").text
+
+
+def test_a_start_that_is_refused_claims_nothing(scratch: Scratch) -> None:
+    """Whatever it names next is free."""
+    scratch.write("in.txt", "north,1\n")
+    out = "sinks: {out: {files: {path: out, fsync: false}}}"
+    scratch.job(SHOP, SOURCE, out, *SMALL)
+    assert scratch.type("run", "job.yaml", "--no-spark").code == ExitCode.OK
+
+    scratch.job(SHOP, SOURCE, out, *SMALL, name="other", file="other.yaml")
+    store = scratch.type("run", "other.yaml", "--no-spark")
+    assert store.code == ExitCode.JOB_FAILED and "belongs to job 'job'" in store.text and "--run-folder" not in store.text
+    scratch.job(SHOP, SOURCE, out, *(line.replace("store: snapshots", "store: others") for line in SMALL), name="other", file="other.yaml")
+    sink = scratch.type("run", "other.yaml", "--no-spark")
+    assert sink.code == ExitCode.USAGE and "spec.sinks.out: " in sink.text and "holds the output of job 'job', sink 'out'" in sink.text
+    assert not (scratch.path / "others").exists()
+
+    scratch.job(SHOP, "sources: {lines: {files: {path: missing.txt, records: lines}}}", out.replace("out,", "new,"),
+                *(line.replace("store: snapshots", "store: others") for line in SMALL), name="third", file="third.yaml")  # fmt: skip
+    assert scratch.type("run", "third.yaml", "--no-spark").code != ExitCode.OK
+    assert not (scratch.path / "others" / "lineage.json").exists(), "a first run that has saved nothing leaves no claim"
+
+
+def test_reset_makes_a_job_one_that_never_ran_and_touches_nothing_else(scratch: Scratch) -> None:
+    scratch.write("in.txt", "north,1\n")
+    follow = "sources: {lines: {files: {path: in.txt, records: lines, follow: true}}}"
+    scratch.job(SHOP, follow, "sinks: {out: {files: {path: out, fsync: false}}}", "journal: {folder: journal}", *SMALL)
+    run = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
+    eventually(lambda: list(scratch.path.glob("snapshots/manifests/*")), "it has committed", within=60)
+    running = scratch.type("reset", "job.yaml", "--yes")
+    assert running.code == ExitCode.ALREADY_RUNNING and "stop it first" in running.text
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=60)
+    assert run.returncode == 0
+    mine = [scratch.write(f"{place}/mine.txt", "") for place in ("out", "journal", "snapshots", ".flamestream/job")]
+    before = sorted(scratch.path.rglob("*"))
+    asked = scratch.type("reset", "job.yaml")
+    assert asked.code != ExitCode.OK and "goes: the journal: " in asked.text and sorted(scratch.path.rglob("*")) == before
+    removed = json.loads(scratch.type("reset", "job.yaml", "--yes", "--json").text)
+    assert len(removed["removed"]) == 4 and removed["left"] == []
+    left = {path for path in scratch.path.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    assert left == {*mine, scratch.path / "in.txt", scratch.path / "app.py", scratch.path / "job.yaml"}
+    again = scratch.type("reset", "job.yaml", "--yes")
+    assert again.code == ExitCode.OK, again.text

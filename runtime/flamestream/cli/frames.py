@@ -113,7 +113,7 @@ def attempt_of(checked: CheckedJob, folder: RunFolder, *, changed: bool) -> Iter
         )
         records = ZooKeeperJobRecords(state, checked.job.name)
         may_start(checked, folder, records, changed=changed)
-        lineage.claim(store_from(checked.job.store, create=True), folder, checked.job.store)
+        lineage.claim(store_from(checked.job.store, create=True), folder, checked.job.name, checked.job.store)
         folder.write("run.json", info)
         yield _next_attempt(records, checked)
         with suppress(ClusterStateUnavailable):  # then it ends with its session

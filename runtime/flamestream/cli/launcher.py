@@ -72,7 +72,7 @@ class Launcher:
         changed: bool = False,
     ) -> None:  # fmt: skip
         self._checked, self._folder, self._spark, self._look, self._say = checked, folder.made(), spark, look, say
-        self._changed = changed
+        self._changed, self._claimed_store = changed, False
         self._reactor = EpollReactor()
         self._token = secrets.token_hex(32)
         self._listener = listen("127.0.0.1")
@@ -101,6 +101,7 @@ class Launcher:
                     self._reactor.run(lambda: None)
             finally:
                 self._end()
+            self._let_go_of_the_store(records)
             _release(claim)
         assert self._outcome is not None, "the loop ends with an outcome"
         return self._outcome
@@ -246,9 +247,18 @@ class Launcher:
         A store that is away now may come back: the stream goes on without epochs until then.
         """
         try:
-            lineage.claim(store_from(url, create=True), self._folder, url)
+            self._claimed_store = lineage.claim(store_from(url, create=True), self._folder, self._checked.job.name, url)
         except StoreUnavailable as error:
             self._say(f"no epochs for now: {error}")
+
+    def _let_go_of_the_store(self, records: ZooKeeperJobRecords) -> None:
+        """A first run that failed before it had saved anything leaves no claim behind: its author may choose another name or store."""
+        assert self._outcome is not None, "asked at the end"
+        if self._claimed_store and self._outcome.outcome == "failed":
+            with suppress(StoreUnavailable, ClusterStateUnavailable):
+                found = records.read()
+                if found is None or not found[0].committed:
+                    store_from(self._checked.job.store).delete(lineage.NAME)
 
 
 def _claimed(state: ClusterState, job: str) -> SingleInstance:

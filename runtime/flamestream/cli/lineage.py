@@ -15,7 +15,7 @@ import msgspec
 
 from flamestream.cli.exit_codes import AlreadyRunning
 from flamestream.cli.run_folder import RunFolder
-from flamestream.model.errors import Corrupt
+from flamestream.model.errors import Corrupt, UserError
 from flamestream.ports import ObjectStore
 
 NAME: Final = "lineage.json"
@@ -27,29 +27,61 @@ class Lineage(msgspec.Struct, frozen=True):
     id: str
     run_folder: str
     """Where it was, for messages."""
+    job: str = ""
+    """Whose it is; "" in those of earlier releases."""
 
 
-def claim(store: ObjectStore, folder: RunFolder, url: str) -> None:
-    """Make the store this run folder's, or see that it is. Raises AlreadyRunning that names the other run folder."""
-    mine = _of(folder)
-    if store.put_new(NAME, msgspec.json.encode(mine)):
-        return
+def look(store: ObjectStore, folder: RunFolder, job: str, url: str) -> None:
+    """See that the store is this run folder's, or nobody's, without claiming it. Raises AlreadyRunning or UserError: whose it is."""
+    theirs = of_store(store, url)
+    if theirs is not None and theirs.id != of_folder(folder):
+        raise _refusal(theirs, job, url)
+
+
+def claim(store: ObjectStore, folder: RunFolder, job: str, url: str) -> bool:
+    """Make the store this run folder's, or see that it is; whether it was nobody's. Raises as `look` does."""
+    if store.put_new(NAME, msgspec.json.encode(_made(folder, job))):
+        return True
+    look(store, folder, job, url)
+    return False
+
+
+def of_store(store: ObjectStore, url: str) -> Lineage | None:
+    """Whose it is; None: nobody's."""
+    if NAME not in store.names(NAME):
+        return None
     try:
-        theirs = msgspec.json.decode(store.get(NAME), type=Lineage)
+        return msgspec.json.decode(store.get(NAME), type=Lineage)
     except msgspec.DecodeError as error:
         raise Corrupt(f"{url}: its {NAME} is damaged ({error}): is it a store of FlameStream's?") from error
-    if theirs.id != mine.id:
-        raise AlreadyRunning(
-            f"the checkpoint store {url} belongs to a run whose folder is {theirs.run_folder}: "
-            f"go on with it by --run-folder {theirs.run_folder}; to begin anew, "
-            "choose another store and other sink folders, or remove the old ones"
+
+
+def of_folder(folder: RunFolder) -> str:
+    """Its identity; "" if it has none yet."""
+    file = folder.path / NAME
+    return _read(file).id if file.exists() else ""
+
+
+def _refusal(theirs: Lineage, job: str, url: str) -> UserError:
+    if theirs.job and theirs.job != job:
+        return UserError(
+            f"the checkpoint store {url} belongs to job {theirs.job!r} (run folder {theirs.run_folder}): give job {job!r} a store of its "
+            f"own in spec.checkpoint.store, or remove the other job's with `flamestream reset {theirs.run_folder}`"
         )
+    return AlreadyRunning(
+        f"the checkpoint store {url} belongs to a run whose folder is {theirs.run_folder}: go on with it by --run-folder "
+        f"{theirs.run_folder}; to begin anew, `flamestream reset {theirs.run_folder}` removes what it has left"
+    )
 
 
-def _of(folder: RunFolder) -> Lineage:
-    file = folder.path / "lineage.json"
+def _made(folder: RunFolder, job: str) -> Lineage:
+    file = folder.path / NAME
     if not file.exists():
-        folder.write(file.name, Lineage(secrets.token_hex(16), str(Path(folder.path))))
+        folder.write(file.name, Lineage(secrets.token_hex(16), str(Path(folder.path)), job))
+    return _read(file)
+
+
+def _read(file: Path) -> Lineage:
     try:
         return msgspec.json.decode(file.read_bytes(), type=Lineage)
     except msgspec.DecodeError as error:

@@ -1,12 +1,19 @@
-"""What a start looks at before it changes anything outside its run folder: the job record of the runs before.
+"""What a start looks at before it changes anything outside its run folder: the job record of the runs before, and whose the places are.
 
-Keeps: a start that is refused here has claimed neither store nor sinks. Does not: look into store or sinks (who opens them does).
+Keeps: a start that is refused here has claimed neither store nor sinks. Does not: ask servers whose a table or a topic is (their sinks do).
 """
 
+from contextlib import suppress
+
+from flamestream.adapters.sinks.ownership import owned
+from flamestream.adapters.stores import store_from
+from flamestream.cli import lineage
 from flamestream.cli.begun import settle
+from flamestream.cli.manifest import Job
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.validation import CheckedJob
 from flamestream.core.job_record import JobRecord, check_code
+from flamestream.model.errors import StoreUnavailable
 from flamestream.ports import JobRecords
 
 
@@ -15,6 +22,22 @@ def may_start(checked: CheckedJob, folder: RunFolder, records: JobRecords, *, ch
     found = records.read()
     record = None if found is None else found[0]
     settle(folder, record)
-    if record is not None and record.outcome != "completed":
+    if record is not None and record.outcome == "completed":
+        return record
+    if record is not None:
         check_code(record, checked.code, changed=changed)
+    _look_at_places(checked.job, folder)
     return record
+
+
+def _look_at_places(job: Job, folder: RunFolder) -> None:
+    with suppress(StoreUnavailable):  # not made yet, or away: whoever claims it looks again
+        lineage.look(store_from(job.store), folder, job.name, job.store)
+    for name in job.spec.sinks:
+        there = owned(job.sink(name))
+        if there is not None and (there.job, there.sink) != (job.name, name):
+            raise job.error(
+                ("spec", "sinks", name),
+                f"{there.place} holds the output of job {there.job!r}, sink {there.sink!r}: give it a place of its own, or "
+                "remove that output with its job (`flamestream reset`)",
+            )

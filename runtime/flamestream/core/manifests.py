@@ -96,7 +96,8 @@ def _check_manifest(manifest: Manifest, record: JobRecord, settings: Settings) -
         if theirs != ours:
             raise UserError(
                 f"manifest {name} was written by another {what}: it has {theirs!r}, this job has {ours!r}. Start with the {what} of the"
-                f" snapshot, or give the job another name (and so a new store and record)"
+                " snapshot; or begin anew: `flamestream reset` removes what a job of one machine has left, upgrade.strategy: Fresh drops a"
+                " cluster's"
             )
 
 

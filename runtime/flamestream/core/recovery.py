@@ -80,5 +80,5 @@ class Recovery:
                 raise Corrupt(
                     f"sink {expected.sink!r} has lost data: slot {expected.slot} had bundle {expected.sequence} when epoch"
                     f" {self._manifest.epoch if self._manifest else 0} was committed, and now ends at bundle"
-                    f" {found.sequence if found else 0}. Restore the sink, or start the job under another name with an empty one"
+                    f" {found.sequence if found else 0}. Restore the sink; or begin anew (`flamestream reset`) with an empty one"
                 )

@@ -80,7 +80,7 @@ class KafkaTopic:
             if known.startswith(_MARK) and known != self._mark:
                 raise Corrupt(
                     f"{self._where} was deleted and created again (its id was {known.removeprefix(_MARK)}, now {self._id}): the offsets "
-                    "read so far mean nothing in it. Restore the old topic, or start the job under another name"
+                    "read so far mean nothing in it. Restore the old topic, or begin anew (`flamestream reset`)"
                 )
             if not known.startswith(_MARK) and self.number(known) not in numbers:
                 raise Corrupt(
@@ -117,7 +117,7 @@ class KafkaTopic:
         if (seen := self._identity.seen()) is None:
             return {}
         if seen.id != self._id:
-            raise Corrupt(f"{self._where} was deleted and created again while it was read; start the job under another name")
+            raise Corrupt(f"{self._where} was deleted and created again while it was read; begin anew (`flamestream reset`)")
         return {number: _beginning(self.partition(number), 0) for number in self._own(seen) if number not in known}
 
     def _own(self, described: Described) -> list[int]:
@@ -129,7 +129,7 @@ def checked_offset(where: str, number: int, offset: int, low: int, high: int) ->
     if offset < low:
         raise Corrupt(
             f"{where}, partition {number}: the next record is at offset {offset}, but the broker has deleted everything below {low}: "
-            f"{low - offset} offsets are lost to retention. Restore them, or start the job under another name; and raise retention.ms"
+            f"{low - offset} offsets are lost to retention. Restore them, or begin anew (`flamestream reset`); and raise retention.ms"
         )
     if offset > high:
         raise Corrupt(

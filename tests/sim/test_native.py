@@ -1,4 +1,4 @@
-"""The native parts run the same protocol as the reference parts: one seed, one trace, whatever a worker is made of."""
+"""The native parts run the same protocol as the reference parts: one seed, one trace, whatever a worker is made of (invariant 10)."""
 
 from random import Random
 
@@ -8,24 +8,28 @@ from flamestream.core.native import native
 from flamestream.core.parts import REFERENCE
 from flamestream.model.kernel import kernel
 from flamestream.testing import simulate
+from flamestream.testing.graphs import SimJob
 from flamestream.testing.ready_jobs import ready_job
+from flamestream.testing.settings import GUARANTEES, Adjust, promising
+
+pytestmark = pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
 
 
-@pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
-@pytest.mark.parametrize("first", range(0, 200, 20))
-def test_a_seed_has_one_trace_for_both(first: int) -> None:
+def same(seed: int, adjust: Adjust | None = None, job: SimJob | None = None) -> None:
     assert kernel is not None
+    reference, other = (simulate(seed, adjust=adjust, job=job, parts=parts) for parts in (REFERENCE, native(kernel)))
+    assert (seed, other.trace_hash, other.outcome) == (seed, reference.trace_hash, reference.outcome)
+
+
+@pytest.mark.parametrize("first", range(0, 100, 20))
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_a_seed_has_one_trace_for_both(guarantee: str, first: int) -> None:
     for seed in range(first, first + 20):
-        reference, other = simulate(seed, parts=REFERENCE), simulate(seed, parts=native(kernel))
-        assert (seed, other.trace_hash, other.outcome) == (seed, reference.trace_hash, reference.outcome)
+        same(seed, promising(guarantee))
 
 
-@pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
 @pytest.mark.parametrize("first", range(0, 200, 20))
-def test_so_has_one_of_ready_made_and_vectorised_functions(first: int) -> None:
+def test_so_it_has_with_ready_made_and_vectorised_functions(first: int) -> None:
     """The kernel makes no objects for them, and asks about several items at once; the reference calls them one by one."""
-    assert kernel is not None
     for seed in range(first, first + 20):
-        reference = simulate(seed, job=ready_job(Random(seed)), parts=REFERENCE)
-        other = simulate(seed, job=ready_job(Random(seed)), parts=native(kernel))
-        assert (seed, other.trace_hash, other.outcome) == (seed, reference.trace_hash, reference.outcome)
+        same(seed, job=ready_job(Random(seed)))

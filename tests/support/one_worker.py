@@ -19,9 +19,10 @@ ME, FRONT, FENCE = WorkerId("w"), FrontId(0), Fence(Attempt(1), LayoutVersion(1)
 class OneWorker:
     """One worker alone, whose outside answers at once; what it did is written down."""
 
-    def __init__(self, graph: fs.Graph, parts: Parts, debug: bool) -> None:
+    def __init__(self, graph: fs.Graph, parts: Parts, debug: bool, **changes: Any) -> None:
         fronts = (FrontSettings(FRONT, SourceName("docs"), timed=False),)
-        self.worker = Worker(ME, graph.validated(), WorkerSettings("j", 16, fronts, dead_letter=SinkName("dead"), debug=debug), parts)
+        settings = WorkerSettings("j", 16, fronts, dead_letter=SinkName("dead"), debug=debug, **changes)
+        self.worker = Worker(ME, graph.validated(), settings, parts)
         self.done: list[actions.Action] = []
         self.rows: list[Row] = []
         self._answers: list[events.Event] = []
@@ -35,13 +36,18 @@ class OneWorker:
         self.run([events.FromCoordinator(message)])
 
     def run(self, todo: list[events.Event]) -> None:
-        while todo:
-            self._now += 1
-            did = self.worker.step(Timestamp(self._now), Instant(self._now), todo)
-            self.done += did
-            for action in did:
-                self._answer(action)
-            todo, self._answers = self._answers, []
+        self.turn(*todo)
+        while self._answers:
+            self.turn()
+
+    def turn(self, *more: events.Event) -> None:
+        """One pass over what was answered and what comes besides."""
+        todo, self._answers = [*self._answers, *more], []
+        self._now += 1
+        did = self.worker.step(Timestamp(self._now), Instant(self._now), todo)
+        self.done += did
+        for action in did:
+            self._answer(action)
 
     def records(self, first: int, records: list[Any]) -> None:
         """These are at hand together."""

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 import flamestream as fs
-from flamestream.core import messages
+from flamestream.core import events, messages
 from flamestream.core.chain import chains_of
 from flamestream.core.native import native
 from flamestream.core.parts import REFERENCE, Parts
 from flamestream.model.errors import UserError
-from flamestream.model.ids import Epoch
+from flamestream.model.ids import Epoch, Offset, Partition
 from flamestream.model.kernel import kernel
 from flamestream.model.meta import meta_of
 from flamestream.model.time import Time
-from support.one_worker import FENCE, OneWorker
+from support.one_worker import FENCE, FRONT, OneWorker
 
 pytestmark = pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
 
@@ -89,6 +89,25 @@ def test_action_by_action(name: str, debug: bool) -> None:
     assert len(reference.done) == len(other.done)
     for ours, theirs in zip(other.done, reference.done, strict=True):
         assert ours == theirs
+
+
+@pytest.mark.parametrize("name", ["vectors", "windows", "lists", "sums"])
+def test_action_by_action_with_items_between_the_slices_of_chores(name: str) -> None:
+    """What a chore has visited when an item comes decides where its key stands among those that changed, and so the order of rows."""
+    assert kernel is not None
+    lives = []
+    for parts in (REFERENCE, native(kernel)):
+        life, rng = OneWorker(graphs()[name], parts, False, slice_size=1, credit_runs=100_000), Random(3)
+        for number in range(600):
+            record = (rng.choice("abcdefghij") + str(rng.randrange(4)), number)
+            more: list[events.Event] = [events.RecordsArrived(FENCE, FRONT, Partition(""), Offset(number), [record], 1)]
+            if number % 60 == 59:
+                more.append(events.FromCoordinator(messages.Announce(FENCE, Epoch(number // 60 + 1), [])))
+            life.turn(*more)
+        lives.append(life)
+    assert len(lives[0].rows) > 100
+    assert lives[1].rows == lives[0].rows
+    assert lives[1].done == lives[0].done
 
 
 @pytest.mark.parametrize(("name", "vertex"), [("vectors", 1), ("lists", 2), ("sums", 2), ("impossible", 2)])

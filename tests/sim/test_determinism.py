@@ -3,11 +3,16 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from flamestream.testing import simulate
+from flamestream.testing.faults import FaultPlan
+from flamestream.testing.settings import Plan
 
 SEEDS = range(40, 60)
 RUNTIME = Path(__file__).parents[2] / "runtime"
@@ -22,6 +27,16 @@ def test_a_seed_is_one_run(seed: int) -> None:
 
 def test_keeping_the_lines_changes_nothing() -> None:
     assert simulate(41, trace=True).trace_hash == simulate(41).trace_hash
+
+
+def test_parquet_files_and_packed_rows_are_one_run() -> None:
+    """By the product's code and by the core's own: so they have the same chains, whatever is merged or at hand."""
+    of_both = [[simulate(seed, adjust=partial(_segments, kind)).trace_hash for seed in SEEDS] for kind in (True, False)]
+    assert of_both[0] == of_both[1]
+
+
+def _segments(parquet: bool, rng: Random, plan: Plan, faults: FaultPlan) -> tuple[Plan, FaultPlan]:
+    return replace(plan, parquet=parquet), faults
 
 
 def test_a_process_with_another_hash_seed_runs_the_same() -> None:

@@ -8,7 +8,7 @@ Does not: fail to notice damage; a damaged segment is an error with its name, wh
 """
 
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -116,8 +116,7 @@ class SnapshotPort:
         if isinstance(rows, StoreError):
             self._load_failed(action, rows)
             return
-        slots = set(action.slots)
-        chains = chains_of(row for row in rows if row.slot in slots)
+        chains = self._chains(rows, set(action.slots))
         self._read(action.held, lambda held: self._loaded(action, chains, held))
 
     def _loaded(self, action: Load, chains: Sequence[Chain], held: list[Row] | StoreError) -> None:
@@ -196,7 +195,13 @@ class SnapshotPort:
     def _read_now(self, refs: Iterable[SegmentRef], after: int) -> list[Chain]:
         """As a helper thread reads for the prefetch: chains of the rows of epochs above `after`."""
         rows = [row for ref in refs for row in checked_rows(self._store.get_now(ref.name), ref)]
-        return chains_of(row for row in rows if row.epoch > after)
+        return self._chains(rows, None, after)
+
+    def _chains(self, rows: Sequence[Row], slots: Collection[Slot] | None, after: int = -1) -> list[Chain]:
+        """Of these slots and of epochs above `after`; where there are Parquet files, by the product's code."""
+        if self._store.parquet:
+            return segment.chains_in([segment.part_of(segment.table_of(rows), slots, after)])
+        return chains_of(row for row in rows if (slots is None or row.slot in slots) and row.epoch > after)
 
     def _in_background(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
         if not self._alive:

@@ -77,8 +77,8 @@ class StandInLauncher:
 
     calls: list[Any]
 
-    def __init__(self, checked: Any, folder: Any, *, spark: bool = True, **_: Any) -> None:
-        self.calls.append(("launch", checked.job.name, checked.job.spec.debug, str(folder.path), spark))
+    def __init__(self, checked: Any, folder: Any, *, spark: bool = True, changed: bool = False, **_: Any) -> None:
+        self.calls.append(("launch", checked.job.name, checked.job.spec.debug, str(folder.path), spark, changed))
 
     def run(self) -> Any:
         from flamestream.cli.launcher import Outcome

@@ -42,7 +42,7 @@ VERDICT = {
     "clean": True, "bounds": "", "input": "", "firstDifference": "",
 }  # fmt: skip
 SNAPSHOT = {"metadata": {"name": "s"}, "status": {"phase": "Completed", "epoch": 7, "size": 9}}
-DRILL = {"metadata": {"name": "d"}, "status": {"phase": "Passed", "message": "", "faults": []}}
+DRILL = {"metadata": {"name": "d"}, "status": {"phase": "Passed", "reason": "Clean", "message": "", "faults": []}}
 
 
 class Kubectl:
@@ -82,7 +82,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "suspend": (["j"], {"patch": "ok", "wait": "ok", "flamestreamjobs": JOB}),
     "resume": (["j"], {"patch": "ok", "flamestreamjobs": JOB}),
     "savepoint": (["j"], {"create": SNAPSHOT, "wait": "ok", "flamestreamsnapshots": SNAPSHOT}),
-    "drill": (["j"], {"create": DRILL, "flamestreamdrills": json.dumps(DRILL, indent=1)}),
+    "drill": (["j"], {"create": DRILL, "flamestreamjobs": JOB, "flamestreamdrills": json.dumps(DRILL, indent=1)}),
     "logs": (["j"], {"logs": "2026-01-01T00:00:00Z a line", "pods": {"items": [POD]}}),
     "audit": (["j"], {"create": POD, "flamestreamjobs": JOB, "logs": json.dumps(VERDICT), "get pods": {"items": [POD]},
                       "get pod": {**POD, "status": ENDED}, "delete": "ok"}),
@@ -111,7 +111,7 @@ def test_the_operator_that_leads_is_found_whatever_its_release_is_called(kubectl
         {"metadata": {"name": "other-operator", "namespace": "a"}, "spec": {"holderIdentity": "elsewhere-1"}},
         {"metadata": {"name": "mine-operator", "namespace": "b"}, "spec": {"holderIdentity": "mine-2"}},
     ]
-    live = {"phase": "running", "attempt": 4, "epoch": 9, "workers": [], "standbys": [], "problems": []}
+    live = {"phase": "running", "attempt": 4, "epoch": 9, "items_in": 5, "items_out": 4, "workers": [], "standbys": [], "problems": []}
     kubectl.answers(**{
         "leases -A -l app.kubernetes.io/managed-by=flamestream,app.kubernetes.io/component=operator": {"items": leases},
         "/namespaces/b/pods/mine-2:8080/proxy/jobs/n/j": live, "pods -l": {"items": []}, "flamestreamjobs": JOB,

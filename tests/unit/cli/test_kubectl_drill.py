@@ -202,7 +202,7 @@ def test_every_fault_can_be_asked_for(kubectl: Path, words: list[str], fault: di
 MEANINGLESS = [
     (["--kill", "worker", "--cut", "node"], "one of"),
     (["--selector", "app"], "LABEL=VALUE"),
-    (["--kill", "worker", "--for", "5s"], "for good"),
+    (["--kill", "worker", "--for", "5s"], "gone at once"),
 ]
 
 

@@ -53,12 +53,17 @@ LINES = [
     Line("run --drain", "", "run job.yaml --drain --runner batch", refused="--drain is of the streaming runner, and this is batch"),
     Line("run --drain", "", "run micro.yaml --drain", refused="--drain is of the streaming runner, and this is micro-batch"),
     Line("run --run-folder", "run job.yaml", "run job.yaml --run-folder elsewhere", "calls"),
+    Line("run --changed", "run job.yaml", "run job.yaml --changed", "calls"),
     Line("run --debug", "run job.yaml", "run job.yaml --debug", "calls"),
     Line("run --runner", "run job.yaml", "run job.yaml --runner batch", "calls"),
     Line("run --runner", "run job.yaml", "run job.yaml --runner micro-batch", "calls"),
     Line("run --runner", "run micro.yaml", "run micro.yaml --runner streaming", "calls"),
     Line("run --no-spark", "run job.yaml", "run job.yaml --no-spark", "calls"),
     Line("run --no-spark", "", "run job.yaml --no-spark --runner batch", refused="--no-spark is of the streaming runner"),
+    Line("reset JOB", "reset other.yaml --yes", "reset micro.yaml --yes"),
+    Line("reset --run-folder", "reset other.yaml --yes", "reset other.yaml --yes --run-folder nowhere"),
+    Line("reset --yes", "reset other.yaml", "reset other.yaml --yes"),
+    Line("reset --yes", "", "reset other.yaml --json", refused="say --yes too"),
     Line("validate MANIFEST", "validate job.yaml", "validate other.yaml"),
     Line("plan MANIFEST", "plan job.yaml", "plan other.yaml"),
     Line("plan --format", "plan job.yaml", "plan job.yaml --format mermaid"),
@@ -70,6 +75,7 @@ LINES = [
     Line("cat JOB", "cat shouts job.yaml", "cat shouts other.yaml"),
     Line("cat --limit", "cat shouts job.yaml", "cat shouts job.yaml --limit 1"),
     Line("audit JOB", "audit job.yaml", "audit other.yaml"),
+    Line("audit --changed", "audit edited.yaml", "audit edited.yaml --changed"),
     Line("audit --spark", "audit job.yaml", "audit job.yaml --spark", "calls"),
     Line("drill JOB", "drill job.yaml", "drill other.yaml", "calls"),
     Line("drill --kill", "drill job.yaml", "drill job.yaml --kill driver", "calls"),
@@ -104,6 +110,7 @@ JSON = {
     "drill": "drill job.yaml",
     "simulate": "simulate --seed 3",
     "bootstrap": "bootstrap job.yaml lines=in",
+    "reset": "reset other.yaml --yes",
     "snapshots list": "snapshots list job.yaml",
     "snapshots show": "snapshots show job.yaml",
     "snapshots verify": "snapshots verify job.yaml",
@@ -113,7 +120,7 @@ JSON = {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a job that has completed, and with two that never ran."""
+    """A folder with a job that has completed, the same with other code, and two that never ran."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "flags_application.py").write_text(APPLICATION)
     (folder / "lines.txt").write_text("a\nb\nc\n")
@@ -126,6 +133,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{file}.yaml").write_text(f"{HEAD}metadata: {{name: {name}}}\nspec:\n{application}{spec}")
     (folder / "other.yaml").write_text((folder / "other.yaml").read_text().replace("flags_application", "flags_other"))
     (folder / "flags_other.py").write_text(APPLICATION.replace(".map(str.upper)", ""))
+    (folder / "edited.yaml").write_text((folder / "job.yaml").read_text().replace("flags_application", "flags_edited"))
+    (folder / "flags_edited.py").write_text(f"# edited\n{APPLICATION}")
     for name in ("elsewhere", "others", "none.txt"):
         (folder / name).mkdir() if "." not in name else (folder / name).write_text("")
     command = [sys.executable, "-m", "flamestream.cli.main", "run", "job.yaml", "--no-spark", "--json"]
@@ -200,7 +209,9 @@ def test_an_error_is_json_too_wherever_it_is_found(command: str, terminal: Termi
     assert "No such option" in wrong_line.err
     if "simulate" in command:
         return
-    arguments = {"cat": ["shouts", "absent.yaml"], "bootstrap": ["absent.yaml", "lines=in"]}.get(command, ["absent.yaml"])
+    arguments = {"cat": ["shouts", "absent.yaml"], "bootstrap": ["absent.yaml", "lines=in"], "reset": ["absent.yaml", "--yes"]}.get(
+        command, ["absent.yaml"]
+    )
     absent = terminal.run(*command.split(), *arguments, "--json")
     assert absent.code == ExitCode.USAGE
     assert "absent.yaml" in absent.document["error"]["message"]

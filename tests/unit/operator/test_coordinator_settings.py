@@ -45,14 +45,14 @@ def both(tmp_path: Path, change: dict[str, Any]) -> tuple[Settings, Settings]:
     local = local_coordinator(checked_job(parse_job(msgspec.json.encode(described).decode(), str(tmp_path / "job.json"))))
     seen = Seen(now=0, job=job, site=SITE)
     told = with_secrets(settings_of(seen, JobResourceStatus(), planned(job, spec, SITE, "")), Memory("uid"))
-    hello = Hello(WorkerId("w"), "h:1", NO_FENCE, False, local.python, local.graph)
+    hello = Hello(WorkerId("w"), "h:1", NO_FENCE, False, local.python, local.graph, code=local.code)
     return local, told.settings_with(hello)
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_a_hosted_coordinator_is_told_what_a_local_one_is_told(tmp_path: Path, change: dict[str, Any]) -> None:
     local, hosted = both(tmp_path, change)
-    assert hosted == replace(local, job="n.j", heartbeat_us=SILENCE)
+    assert hosted == replace(local, job="n.j", heartbeat_us=SILENCE, code_changed=True)  # a trial has judged new code before it runs
 
 
 def test_the_guarantee_reaches_both(tmp_path: Path) -> None:
@@ -71,4 +71,5 @@ def test_nothing_stands_between_the_core_s_settings_and_the_coordinator() -> Non
     """A new setting cannot be forgotten on the way: what the operator's core says travels whole."""
     settings = Settings(**{each.name: f"a {each.name}" if each.type is str else index for index, each in enumerate(fields(Settings))})
     told = JobToCoordinate(settings=settings, token="t", store="s")
-    assert told.settings_with(Hello(WorkerId("w"), "h:1", NO_FENCE, False, "p", "g")) == settings
+    hello = Hello(WorkerId("w"), "h:1", NO_FENCE, False, "p", "g", code="c")
+    assert told.settings_with(hello) == replace(settings, code="c", code_changed=True)

@@ -85,7 +85,7 @@ class LocalPlace:
     """A job of this machine. To be used as a context: its output is watched meanwhile."""
 
     def __init__(self, checked: CheckedJob, folder: RunFolder, role: Role) -> None:
-        self._checked, self.folder, self._role = checked, folder, role
+        self._checked, self._folder, self._role = checked, folder, role
         folders = sink_folders(checked)
         self._watch = OutputWatch(folders) if len(folders) == len(checked.job.spec.sinks) else None
         self._refused = self._audit_problem = ""
@@ -103,7 +103,7 @@ class LocalPlace:
 
     def look(self, plan: DrillPlan, status: DrillStatus) -> DrillSeen:
         """What is there now."""
-        info, said = self.folder.info(), status_of(self.folder)
+        info, said = self._folder.info(), status_of(self._folder)
         runs = info is not None and info.running
         told = said if runs and info is not None and said is not None and said.pid == info.coordinator else None
         phase = "" if info is None else "Running" if runs and (told is None or not told.outcome) else _ended(said)
@@ -121,7 +121,7 @@ class LocalPlace:
 
     def strike(self, status: DrillStatus) -> None:
         """SIGKILL, if it is still the process that was announced."""
-        self._before = status_of(self.folder)
+        self._before = status_of(self._folder)
         for life in status.lives:
             if not _lives(life):
                 self._refused = f"{status.victim} had ended before it was struck"
@@ -135,7 +135,7 @@ class LocalPlace:
     def audit(self) -> None:
         """Everything that was delivered."""
         try:
-            self._audit = result_of(audited_here(self._checked, self.folder))
+            self._audit = result_of(audited_here(self._checked, self._folder))
         except UserError as error:
             self._audit_problem = str(error)
 
@@ -155,7 +155,7 @@ class LocalPlace:
             pid = info.coordinator if self._role is Role.COORDINATOR else info.driver
             return {self._role.value: (_life(pid),)} if pid else {}
         names = told.standbys if self._role is Role.STANDBY else [worker.worker for worker in told.workers]
-        here = {name: found for name in names if (found := self.folder.worker(name)) is not None and found.here and found.alive}
+        here = {name: found for name in names if (found := self._folder.worker(name)) is not None and found.here and found.alive}
         if self._role is not Role.EXECUTOR:
             return {name: (f"{found.pid}/{found.ticks}",) for name, found in here.items()}
         above = {name: _parent(_parent(found.pid)) for name, found in here.items()} if info.driver else {}

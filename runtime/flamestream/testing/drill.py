@@ -178,7 +178,7 @@ def _flows(seen: DrillSeen) -> Step | None:
     """None: the job has given results while it was watched. Who breaks an idle job learns nothing."""
     status = seen.status
     if _attempt(seen) != status.whole_attempt:
-        return Step(_watched(seen), look_again=0.2)
+        return _again(seen, status.since, _watched(seen), "before the first fault")
     if _bundles(seen) > status.bundles:
         return None
     if not passed(seen.now, status.whole_at, RESULTS_WITHIN):
@@ -230,7 +230,8 @@ def _struck(seen: DrillSeen) -> Step:
         mark = max(worker.minimal for worker in told.workers)
         return Step(replace(_watched(seen), epoch=told.epoch, mark=mark), look_again=0.2)
     if _attempt(seen) != status.whole_attempt:  # somebody else's recovery: counters began anew
-        return Step(replace(_watched(seen), whole_at=status.whole_at), look_again=0.2)
+        counted_anew = replace(_watched(seen), whole_at=status.whole_at)
+        return _again(seen, status.struck_at, counted_anew, f"after the fault at {status.victim}")
     if _bundles(seen) > status.bundles:
         return Step(_with_fault(seen, gap_since(seen.told, moment(status.struck_at)), "output"))
     return _silent(seen)
@@ -377,6 +378,12 @@ def _in_time(seen: DrillSeen, since: str, within: float, when: str) -> Step:
     if not seen.status.done and not seen.status.struck_at:
         return _proves_nothing(seen, "NotRunning", text)
     return _failed(seen, "NotWhole", text)
+
+
+def _again(seen: DrillSeen, since: str, status: DrillStatus, when: str) -> Step:
+    """Results are waited for anew in another attempt; of a job that is whole for a moment only, not for ever."""
+    within = seen.plan.timeout + seen.plan.lasting + RESULTS_WITHIN
+    return _in_time(seen, since, within, when) if passed(seen.now, since, within) else Step(status, look_again=0.2)
 
 
 def _failed(seen: DrillSeen, reason: Reason, message: str) -> Step:

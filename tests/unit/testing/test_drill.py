@@ -319,6 +319,18 @@ def test_counters_of_another_attempt_are_no_results() -> None:
     assert world.status.done == 1
 
 
+@pytest.mark.parametrize(("struck", "verdict"), [(False, ("Inconclusive", "NotRunning")), (True, ("Failed", "NotWhole"))])
+def test_a_job_that_is_whole_for_a_moment_only_is_not_waited_for_for_ever(struck: bool, verdict: tuple[str, str]) -> None:
+    """Each look finds a newer attempt."""
+    world = announced() if struck else World()
+    began, attempt = world.now, 10
+    while world.status.phase not in OVER:
+        attempt += 1
+        world.step(told=told(attempt, bundles=attempt))
+    assert (world.status.phase, world.status.reason) == verdict
+    assert world.now - began < PLAN.timeout + 2 * RESULTS_WITHIN
+
+
 def test_it_is_over_when_all_workers_are_back_in_a_new_attempt_and_give_results() -> None:
     world = announced()
     world.step()

@@ -33,12 +33,11 @@ def deleted(seen: Seen, status: JobResourceStatus, want: Wanted) -> tuple[JobRes
 def _actions(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.Action]:
     if seen.coordinated is not None and not seen.coordinated.status.outcome:
         yield do.End()
-    left = [pod for pod in (*seen.of_role("driver"), *seen.of_role("worker")) if node_of(pod) not in seen.dead_nodes]
     for pod in seen.of_role("driver"):
         if is_owned(pod, seen.job) and (lingers(pod) or node_of(pod) in seen.dead_nodes):
             grace = 0 if node_of(pod) in seen.dead_nodes else AT_ONCE
             yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=grace)
-    if left:
+    if seen.could_write:
         return
     if _deletes(seen) and seen.snapshots:
         for snapshot in seen.snapshots:

@@ -76,7 +76,7 @@ def _operations(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator
     if run.stage == "Restoring" and want.plan is not None and restore is not None and seen.token and may_restore(seen, status):
         arguments = {"snapshot": restore.snapshot, "settings": settings_of(seen, status, want.plan)}
         yield do.Begin(f"restoring/{run.number}", "restore", arguments)
-    if run.stage == "Forgetting" and want.plan is not None and seen.token:
+    if run.stage == "Forgetting" and want.plan is not None and seen.token and not seen.could_write:
         yield do.Begin(f"forgetting/{run.number}", "forget", {"settings": settings_of(seen, status, want.plan)})
 
 
@@ -130,7 +130,7 @@ def _strays(seen: Seen, status: JobResourceStatus) -> Iterator[do.Action]:
         driver = named.get(pod["metadata"]["name"])
         ended = phase_of(pod) in ("Failed", "Succeeded") and driver is None
         lost = node_of(pod) in seen.dead_nodes
-        if lost and driver is None and _fenced(seen, pod):
+        if lost and driver is None:
             yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=0)
         elif (driver is None or ended) and lingers(pod) and not (stopping and _still_stopping(seen, status)):
             yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=AT_ONCE)
@@ -143,7 +143,7 @@ def _still_stopping(seen: Seen, status: JobResourceStatus) -> bool:
 
 
 def _fenced(seen: Seen, pod: Object) -> bool:
-    """No worker of this pod counts any more (a driver has none)."""
+    """The worker of this pod does not count any more."""
     return not any(member.in_layout and member.ip == ip_of(pod) for member in seen.members)
 
 

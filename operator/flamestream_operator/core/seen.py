@@ -143,6 +143,11 @@ class Seen:
     def pod(self, name: str) -> Object | None:
         return next((pod for pod in self.pods if pod["metadata"]["name"] == name), None)
 
+    @property
+    def could_write(self) -> list[Object]:
+        """Drivers and workers that may still run: no state is removed under them. Nobody waits for a node that is gone."""
+        return [pod for pod in (*self.of_role("driver"), *self.of_role("worker")) if node_of(pod) not in self.dead_nodes]
+
     def of_role(self, role: str) -> list[Object]:
         return [pod for pod in self.pods if pod["metadata"].get("labels", {}).get(ROLE) == role]
 

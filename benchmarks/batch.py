@@ -26,8 +26,10 @@ import workload
 from corpus import documents
 
 from flamestream.adapters import sources
+from flamestream.adapters.sinks.chunks import chunks_of
 from flamestream.adapters.sources.pieces import Stamps
 from flamestream.adapters.sources.recorded import RecordedSource
+from flamestream.cli.reference_rows import ReferenceJob, rows_of
 from flamestream.core.actions import Bundle
 from flamestream.core.settings import FrontSettings
 from flamestream.model import payload as codec
@@ -36,13 +38,13 @@ from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber,
 from flamestream.model.meta import Meta, meta_of
 from flamestream.model.slot import slot_of
 from flamestream.model.time import FrontId
-from flamestream.spark.batch import run_batch
+from flamestream.spark.batch import partitions_for, run_batch
 from flamestream.spark.frames.consumer import TaskConsumer
-from flamestream.spark.frames.inputs import Input
+from flamestream.spark.frames.inputs import Input, pieces_of
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.job_graph import ByValue, FromFile
 from flamestream.spark.frames.session import frames_settings, session_of
-from flamestream.spark.history import audit_history
+from flamestream.spark.history import Due, History
 from flamestream.spark.session import SparkDriver
 
 HERE = Path(__file__).parent
@@ -291,7 +293,11 @@ def audit(spark: Any, jvm: int, folder: Path, items: int) -> None:
     job = job_of("counts", ByValue.of(graph), "numbers", {"generator": {"count": items}}, 0, out, "counts")
     began, used, peaks = time.perf_counter(), cpu_of(jvm), Peaks(jvm)
     peaks.start()
-    found = audit_history(spark, job, {"counts": out}, complete=True)
+    sinks = {number: place.name for number, place in job.sink_places().items()}
+    held = History(spark, sinks, [(number, chunk) for number in sinks for chunk in chunks_of(out)])
+    pieces = pieces_of(spark, job.inputs)
+    meaning, count = ReferenceJob(job.graph, job.slots, fail=True), partitions_for(spark, job.slots, len(pieces))
+    found = held.compared(rows_of(spark, meaning, pieces, partitions=count), Due())
     took = time.perf_counter() - began
     size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
     print(json.dumps({

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from flamestream.adapters import sinks
-from flamestream.adapters.places import Look
+from flamestream.adapters.places import Look, Span
 from flamestream.cli.audit_places import PlaceVerdict, first_of, has_deliveries, in_words, judged, looks_at, with_places
 from flamestream.cli.bootstrap import Begun, begun, history_of
 from flamestream.cli.cat import JobPlace
@@ -111,7 +111,7 @@ def command(
     Where the application's code was edited, what lies behind the edit is left out, and code that did not begin the job is refused: with
     --changed the code of now stands for all of it, and a difference may be the edit's.
 
-    With --spark the expectation is the batch runner's, computed and compared in parallel without collecting.
+    With --spark the same interpreter takes the keys of each partition, and the output of `files` sinks is compared without collecting.
 
     Example: [bold]flamestream audit job.yaml[/bold]. Exit code 3 if a byte is lost, doubled, foreign, out of place or out of order, or if
     records of the input are missing. Under at-least-once repeats are counted as doubled, and allowed.
@@ -119,11 +119,11 @@ def command(
     found, folder = find(job, None)
     checked = checked_job(found)
     if spark:
-        from flamestream.cli.audit_spark import audit_with_spark  # lazily: PySpark takes a while to import
+        from flamestream.cli.audit_spark import audited_with_spark  # lazily: PySpark takes a while to import
 
-        clean = audit_with_spark(checked, folder, is_complete(folder), begun(folder), json=json)
-        raise typer.Exit(ExitCode.OK if clean else ExitCode.DIFFERENCE)
-    report = audited_here(checked, folder, changed=changed)
+        report = audited_with_spark(checked, folder, changed=changed)
+    else:
+        report = audited_here(checked, folder, changed=changed)
     if json:
         as_json(asdict(report))
     else:
@@ -170,11 +170,6 @@ def input_in_words(found: Sequence[InputVerdict]) -> str:
     return "input: " + ", ".join(f"{each.source} ({each.records:,}) {words[each.known_from]}" for each in found)
 
 
-def is_complete(folder: RunFolder) -> bool:
-    """Whether the coordinator has said that all input is through."""
-    return (folder.status() or {}).get("outcome") == "completed"
-
-
 def audited_here(checked: CheckedJob, folder: RunFolder, *, changed: bool = False) -> Report:
     """The audit of a job of this machine, whether it runs or not. Raises as `audited` does."""
     with cluster_state_of(folder) as zookeeper:
@@ -208,10 +203,10 @@ def audited(
     results = _results(checked, [*history, *runs], None if savepoint is None else savepoint.state(checked.graph))
     expected = {name: [*_expected(checked, name, items, last, cut)] for name, items in results.items()}
     before = LEAST if savepoint is None else floor(cut)
-    judges = looks.items() if until == END else ()  # where users look, results of all code stand together
-    places = [judged(name, look, expected[name], delivered.get(name), ended=bool(last.outcome), before=before) for name, look in judges]
+    span = Span(before, floor(until) if until < END else None)  # where users look, results of all code stand together
+    places = [judged(name, look, expected[name], delivered.get(name), span, ended=bool(last.outcome)) for name, look in looks.items()]
     verdict = with_places(audit({name: expected[name] for name in known}, delivered), places)
-    return _report(checked, last, verdict, places, fronts, _beginning(savepoint, began), edits)
+    return report_of(checked, last, verdict, places, fronts, beginning(savepoint, began), edits)
 
 
 def _entered(delivered: Mapping[str, Sequence[Delivered]], looks: Mapping[str, Look], cut: Time) -> Time:
@@ -238,7 +233,8 @@ def _history(checked: CheckedJob, began: Begun) -> list[Run]:
     return runs
 
 
-def _beginning(savepoint: Savepoint | None, began: Begun | None) -> str:
+def beginning(savepoint: Savepoint | None, began: Begun | None) -> str:
+    """What came before the first result that is looked at, in words."""
     if savepoint is not None:
         return f"what came before is the state of savepoint {savepoint.name!r} (cut {savepoint.cut}), from which the job was restored"
     return "" if began is None else f"what came before (cut {began.time}) is the history that the job began with"
@@ -273,7 +269,7 @@ def _slot(checked: CheckedJob, sink: str, value: Any) -> Slot:
     return slot_of(payloads.encode(value), slots) if vertex is None else slot_at(vertex, value, slots)
 
 
-def _report(
+def report_of(
     checked: CheckedJob,
     last: LastCommit,
     verdict: Verdict,
@@ -282,6 +278,7 @@ def _report(
     begins: str,
     edits: str,
 ) -> Report:
+    """What was found, together."""
     found = [_input_of(name, [front for front in fronts if front.source == name]) for name in checked.sources]
     bounds = Bounds(last.completed, last.epoch, last.cut, len(last.held), last.outcome, begins, edits)
     whole, count = not any(each.problems for each in found), sum(each.records for each in found)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from flamestream.adapters import sinks
-from flamestream.adapters.places import Findings, Look, Wanted, place_of
+from flamestream.adapters.places import Findings, Look, Span, Wanted, place_of
 from flamestream.cli.validation import CheckedJob
 from flamestream.model.ids import Slot
 from flamestream.model.meta import LEAST, Meta
@@ -64,9 +64,9 @@ def has_deliveries(checked: CheckedJob, sink: str) -> bool:
 
 
 def judged(
-    sink: str, look: Look, results: Sequence[Result], deliveries: Sequence[Delivered] | None, *, ended: bool, before: Meta
+    sink: str, look: Look, results: Sequence[Result], deliveries: Sequence[Delivered] | None, span: Span, *, ended: bool
 ) -> PlaceVerdict:
-    """What stands at a place, against the reference. `deliveries`: None, nobody knows them. `before`: where a restored job began.
+    """What stands at a place, against the reference. `deliveries`: None, nobody knows them. `span`: of what the reference has.
 
     Of a job that has ended everything that was delivered has to stand there, due or not.
     """
@@ -75,7 +75,7 @@ def judged(
     for each in results:
         assert each.slot is not None, "an audit's results say where they belong"
         wanted.append(Wanted(each.meta, each.slot, each.payload, each.due or each.meta <= there.get(each.slot, LEAST)))
-    return _verdict(sink, look.compared(wanted, before), len(wanted), alone=deliveries is None)
+    return _verdict(sink, look.compared(wanted, span), len(wanted), alone=deliveries is None)
 
 
 def _newest(deliveries: Iterable[Delivered]) -> dict[Slot, Meta]:

@@ -1,56 +1,173 @@
 """`flamestream audit --spark`: a large history, audited as a Spark job in the Spark of the manifest.
 
-Does not: compare (spark/history.py).
+The same bounds, the same verdict and the same words as in one process; and the same reference, which here interprets the keys of each
+partition (reference_rows.py). Input and output are read where there are cores, and only counts come back.
+
+Does not: audit other sinks than `files` sinks, graphs whose keys depend on each other, or jobs that began with a savepoint: each is refused
+with what to do.
 """
 
 import tempfile
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, Final
 
-from flamestream.cli.bootstrap import Begun, history_of
+import pyarrow as pa
+
+from flamestream.adapters.sinks.chunks import Chunk, chunks_of
+from flamestream.adapters.sinks.reading import check_owner, owner_of
+from flamestream.adapters.sources.pieces import Piece
+from flamestream.cli.audit import Report, beginning, report_of
+from flamestream.cli.bootstrap import Begun, begun, history_of
+from flamestream.cli.changed_code import by_this_code
+from flamestream.cli.committed import LastCommit, cluster_state_of, committed_here
 from flamestream.cli.frames import frame_job, session, spark_for
-from flamestream.cli.output import as_json, say
+from flamestream.cli.recorded import RecordedInput, recorded_sources
+from flamestream.cli.reference_rows import ReferenceJob, levels_of, rows_of
 from flamestream.cli.run_folder import RunFolder
+from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
 from flamestream.model.errors import UserError
-from flamestream.model.time import START
-from flamestream.spark.frames.inputs import Input
+from flamestream.model.ids import SinkName
+from flamestream.model.meta import Meta, floor, meta_of
+from flamestream.model.time import END, START, FrontId, Time, front_of, next_time, timestamp_of
+from flamestream.spark.batch import partitions_for
+from flamestream.spark.frames.inputs import Input, pieces_of
+from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.raised import raised_in_tasks
-from flamestream.spark.history import Findings, audit_history
+from flamestream.spark.history import Due, History
+from flamestream.testing.audit import Verdict
+
+_COUNT: Final = "front int, records long, below long, last long"
+_COUNT_ARROW: Final = pa.schema([("front", pa.int32()), ("records", pa.int64()), ("below", pa.int64()), ("last", pa.int64())])
+Pieces = list[tuple[int, Piece]]
 
 
-def audit_with_spark(checked: CheckedJob, folder: RunFolder, complete: bool, began: Begun | None, *, json: bool) -> bool:
-    """Say what was found. Whether nothing is wrong. `began`: the history before it."""
-    folders = {name: _folder_of(checked, name) for name in checked.job.spec.sinks}
+def audited_with_spark(checked: CheckedJob, folder: RunFolder, *, changed: bool = False) -> Report:
+    """The audit of a job of this machine. Raises UserError for what can only be audited in one process. `changed`: as for `audited`."""
+    levels_of(checked.graph)  # refuses, before a Spark starts
+    with cluster_state_of(folder) as zookeeper:
+        last = committed_here(folder, zookeeper, checked.job.name, checked.job.store)
     place = tempfile.TemporaryDirectory(dir=folder.made().path, prefix="audit-")  # the job itself may run, with a Spark of its own
     with place as scratch, spark_for(checked, RunFolder(Path(scratch))) as driver, raised_in_tasks():
-        cut = START if began is None else began.time
-        job = frame_job(checked, cut)
-        vertices = {each.name: each.vertex for each in job.inputs}
-        past = [] if began is None else history_of(checked, began.paths)
-        history = [Input(vertices[source.front.source], source, bounded=True) for source in past]
-        found = audit_history(session(driver), job, folders, complete=complete, history=history, cut=cut)
-    repeats = checked.job.spec.guarantee != "at-least-once" and found.doubled
-    clean = not (found.lost or repeats or found.foreign or found.reordered)
-    if json:
-        as_json({"complete": complete, "verdict": asdict(found), "clean": clean})
-    else:
-        say(sentence(found, complete))
-    return clean
+        return audited_in(session(driver), checked, last, begun(folder), changed=changed)
 
 
-def sentence(found: Findings, complete: bool) -> str:
-    """The outcome in a line, and the first difference."""
-    text = f"{found.delivered:,} results, {found.lost:,} lost, {found.doubled:,} doubled, {found.reordered:,} reordered"
-    if found.foreign:
-        text += f", {found.foreign:,} that the batch runner does not have"
-    if not complete:
-        text += " (the job has not ended: input behind each slot's last result is not counted)"
-    return text + (f"\nfirst difference: {found.first_difference}" if found.first_difference else "")
+def audited_in(spark: Any, checked: CheckedJob, last: LastCommit, began: Begun | None = None, *, changed: bool = False) -> Report:
+    """The same in a session. `last` was read before this is called."""
+    spans = () if last.manifest is None else last.manifest.code
+    until, edits = by_this_code(spans, checked.code, all_of_it=changed) if spans else (END, "")
+    cut = START if began is None else began.time
+    job = frame_job(checked, cut)
+    sinks = {number: place.name for number, place in job.sink_places().items()}
+    chunks = [(number, chunk) for number, name in sinks.items() for chunk in _chunks(checked, name)]  # before the journals
+    recorded = RecordedInput(recorded_sources(checked, cut=cut), checked.sources, last)
+    if recorded.savepoint is not None:
+        raise UserError("a job that began with a savepoint is audited in one process, which knows its state: leave out --spark")
+    history = History(spark, sinks, chunks)
+    try:
+        pieces = _pieces(spark, job, END if last.completed else max(history.below, last.cut))
+        past = _past(spark, checked, job, began)
+        counts = _counts(spark, [piece for _, piece in pieces], last.cut)
+        expected = _expected(spark, checked, job, recorded, [*past, *pieces])
+        found = history.compared(expected, _due(last, cut, until))
+    finally:
+        history.close()
+    fronts = recorded.counted({each.source.front.front: counts.get(each.source.front.front, (0, 0)) for each in job.inputs})
+    return report_of(checked, last, Verdict(**asdict(found)), [], fronts, beginning(None, began), edits)
 
 
-def _folder_of(checked: CheckedJob, sink: str) -> Path:
+def _chunks(checked: CheckedJob, sink: str) -> list[Chunk]:
     spec = checked.job.sink(sink)
     if "files" not in spec:
-        raise UserError(f"sink {sink!r} is not a `files` sink: what others got is with whom they delivered to, and cannot be audited here")
-    return Path(spec["files"]["path"])
+        raise UserError(f"sink {sink!r} is not a `files` sink, and `audit --spark` reads no other: leave out --spark")
+    folder = Path(spec["files"]["path"])
+    check_owner(str(folder), (checked.job.name, SinkName(sink)), owner_of(folder))
+    return chunks_of(folder)
+
+
+def _due(last: LastCommit, cut: Time, until: Time) -> Due:
+    begins, end = floor(cut), floor(until) if until < END else None
+    return Due(begins=begins, until=end) if last.completed else Due(floor(last.cut), last.held, begins, end)
+
+
+# --- what is expected ---------------------------------------------------------------------------------------------------------------
+
+
+def _expected(spark: Any, checked: CheckedJob, job: FrameJob, recorded: RecordedInput, pieces: Pieces) -> Any:
+    entered = {each.source.front.front: _first_behind(each, recorded) for each in job.inputs}
+    known = {front: meta for front, meta in entered.items() if meta is not None}
+    sources = tuple((front.front, str(front.source)) for front in fronts_of(checked))
+    meaning = ReferenceJob(job.graph, job.slots, job.dead_letter is None, known, sources)
+    return rows_of(spark, meaning, pieces, partitions=partitions_for(spark, job.slots, len(pieces)))
+
+
+def _first_behind(each: Input, recorded: RecordedInput) -> Meta | None:
+    """The meta of a timed front's first record that had not entered; None if that is not known."""
+    front = each.source.front
+    count = recorded.entered(front.front) if front.timed else None
+    if count is None:
+        return None
+    first = next_time(each.source.behind, front.front)
+    step = next_time(first, front.front) - first
+    return meta_of(Time(first + count // front.run_length * step), count % front.run_length)
+
+
+def _pieces(spark: Any, job: FrameJob, timed_below: Time) -> Pieces:
+    """All that is journalled, and of timed fronts what is below `timed_below`."""
+    timed = [each for each in job.inputs if each.source.front.timed]
+    journalled = [each for each in job.inputs if not each.source.front.timed]
+    return [*pieces_of(spark, journalled), *pieces_of(spark, timed, None if timed_below == END else timed_below)]
+
+
+def _past(spark: Any, checked: CheckedJob, job: FrameJob, began: Begun | None) -> Pieces:
+    """The history that the job began with. Raises UserError if it is another now."""
+    if began is None:
+        return []
+    vertices = {each.name: each.vertex for each in job.inputs}
+    sources = history_of(checked, began.paths)
+    pieces = pieces_of(spark, [Input(vertices[source.front.source], source, bounded=True) for source in sources])
+    last = max((row.last for row in _counted(spark, [piece for _, piece in pieces], END)), default=None)
+    if last is not None and timestamp_of(Time(last)) != timestamp_of(began.time) - 1:
+        raise UserError(
+            "the history that the job began with has another number of rows now: restore its files, or the job cannot be audited"
+        )
+    return pieces
+
+
+def _counts(spark: Any, pieces: Sequence[Piece], cut: Time) -> dict[FrontId, tuple[int, int]]:
+    """Of each front all records, and those below the cut."""
+    found: dict[FrontId, tuple[int, int]] = {}
+    for row in _counted(spark, pieces, cut):
+        records, below = found.get(FrontId(row.front), (0, 0))
+        found[FrontId(row.front)] = records + row.records, below + row.below
+    return found
+
+
+def _counted(spark: Any, pieces: Sequence[Piece], cut: Time) -> list[Any]:
+    """A row for each piece and front."""
+    count = len(pieces)
+    rows: list[Any] = spark.range(0, count, 1, max(1, count)).mapInArrow(_Count(tuple(pieces), cut), _COUNT).collect()
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """Counts the records of the pieces whose numbers arrive."""
+
+    pieces: Sequence[Piece]
+    cut: Time
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        found: dict[int, list[int]] = {}
+        for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+            for time, _, records in self.pieces[number].runs():
+                counts = found.setdefault(front_of(time), [0, 0, 0])
+                counts[0] += len(records)
+                counts[1] += len(records) if time < self.cut else 0
+                counts[2] = max(counts[2], time)
+        rows = [(front, *counts) for front, counts in found.items()]
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(_COUNT_ARROW)
+        arrays = [pa.array(column, each.type) for column, each in zip(columns, _COUNT_ARROW, strict=True)]
+        yield pa.record_batch(arrays, schema=_COUNT_ARROW)

@@ -4,8 +4,8 @@ Keeps: what is missing, or not what had entered, is told with its source and off
 (adapters/sources/recorded.py), say what must follow what (testing/input_audit.py), or interpret the input (testing/reference.py).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from flamestream.adapters import sources
@@ -52,14 +52,12 @@ class FrontInput:
     """What is recorded of one front, and what is wrong with that."""
 
     source: str
-    runs: list[Run]
+    records: int
     known_from: Literal["source", "journal"]
     """What says which records they were: the source, read again, or the journal alone."""
     findings: list[Finding]
-
-    @property
-    def records(self) -> int:
-        return sum(len(records) for _, records in self.runs)
+    runs: Sequence[Run] = ()
+    """Of an input that was read here."""
 
 
 class RecordedInput:
@@ -76,10 +74,27 @@ class RecordedInput:
         """All that is journalled, and of timed fronts what is below `timed_below`, which is known to have entered."""
         return [self._timed(source, timed_below) if source.front.timed else self._journalled(source) for source in self._sources]
 
+    def counted(self, counts: Mapping[FrontId, tuple[int, int]]) -> list[FrontInput]:
+        """The same of an input that is read elsewhere. `counts`: of each timed front all records, and those below the committed cut."""
+        return [
+            self._recounted(source, *counts[source.front.front]) if source.front.timed else self._looked_at(source)
+            for source in self._sources
+        ]
+
+    def entered(self, front: FrontId) -> int | None:
+        """How many records of a timed front had entered when it was through; None if that is not known."""
+        position = self._last.position(front) if self._last.cut == END else None
+        return None if position is None else sum(position.offsets.values())
+
     def _journalled(self, source: RecordedSource) -> FrontInput:
+        runs = list(source.below(END, self._entries[source.front.front]))
+        return replace(self._looked_at(source), records=_count(runs), runs=runs)
+
+    def _looked_at(self, source: RecordedSource) -> FrontInput:
+        """A journal's entries."""
         entries, known_from = self._entries[source.front.front], "source" if source.front.replayable else "journal"
-        runs = list(source.below(END, entries))
-        return FrontInput(source.front.source, runs, known_from, list(self._wrong(source, entries)))  # type: ignore[arg-type]
+        count, wrong = sum(entry.count for entry in entries), list(self._wrong(source, entries))
+        return FrontInput(source.front.source, count, known_from, wrong)  # type: ignore[arg-type]  # one of the two
 
     def _wrong(self, source: RecordedSource, entries: Sequence[Entry]) -> Iterator[Finding]:
         front, traits = source.front.front, self._traits[source.front.source]
@@ -108,13 +123,21 @@ class RecordedInput:
 
     def _timed(self, source: RecordedSource, below: Time) -> FrontInput:
         runs: list[Run] = list(source.below(below))
-        findings: list[Finding] = []
-        if (position := self._last.position(source.front.front)) is not None:
-            count = sum(len(some) for time, some in runs if time < self._last.cut)
-            findings = recounted(count, position)
-            if self._last.cut == END:
-                runs = _first(sum(position.offsets.values()), runs)
-        return FrontInput(source.front.source, runs, "source", findings)
+        found = self._recounted(source, _count(runs), _count(run for run in runs if run[0] < self._last.cut))
+        if (entered := self.entered(source.front.front)) is not None:
+            runs = _first(entered, runs)
+        return replace(found, records=_count(runs), runs=runs)
+
+    def _recounted(self, source: RecordedSource, count: int, below: int) -> FrontInput:
+        """A timed front's records, counted."""
+        position = self._last.position(source.front.front)
+        entered = self.entered(source.front.front)
+        findings = [] if position is None else recounted(below, position)
+        return FrontInput(source.front.source, count if entered is None else min(count, entered), "source", findings)
+
+
+def _count(runs: Iterable[Run]) -> int:
+    return sum(len(records) for _, records in runs)
 
 
 def _beyond(source: RecordedSource, ends: Mapping[Partition, Offset]) -> Iterator[Finding]:

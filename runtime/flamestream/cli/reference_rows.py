@@ -10,8 +10,8 @@ Does not: do graphs in which what comes round a loop enters a door again: no ord
 (spark/history.py).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph, Kind
 from flamestream.model.meta import Meta, meta_of
 from flamestream.model.slot import slot_of
-from flamestream.model.time import FrontId
+from flamestream.model.time import FrontId, front_of
 from flamestream.spark.frames.job_graph import JobGraph
 from flamestream.spark.frames.rows import HALT
 from flamestream.testing.reference import End, Walk, place_of, slot_at
@@ -41,11 +41,14 @@ _ARROW: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class ReferenceJob:
-    """What decides the reference's results. `fail`: `onError: fail`; else error items are results."""
+    """What decides the reference's results."""
 
     graph: JobGraph
     slots: int
     fail: bool
+    """`onError: fail`; else error items are results."""
+    entered: Mapping[FrontId, Meta] = field(default_factory=dict)
+    """Of fronts whose source has more now than had entered: the meta of the first record that had not."""
     sources: tuple[tuple[FrontId, str], ...] = ()
     """Which source a front stamps for; without it, front `i` for the graph's source number `i`."""
 
@@ -135,9 +138,12 @@ class _Read:
         for number in (number for batch in batches for number in batch.column(0).to_pylist()):
             vertex, piece = self.pieces[number]
             for time, first, records in piece.runs():
+                until = self.job.entered.get(front_of(time))
                 for position, record in enumerate(records, first):
-                    place = place_of(records, position) if isinstance(records, Sequence) else None
-                    task.add(task.walk.enter(task.graph.vertices[vertex], meta_of(time, position), record, place))
+                    meta = meta_of(time, position)
+                    if until is None or meta < until:
+                        place = place_of(records, position) if isinstance(records, Sequence) else None
+                        task.add(task.walk.enter(task.graph.vertices[vertex], meta, record, place))
                 yield from task.batches(FLUSH)
         yield from task.batches()
 

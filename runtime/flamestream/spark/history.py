@@ -1,35 +1,34 @@
-"""The audit as a Spark job: every delivered item against what the batch pipeline computes from the recorded input, without collecting.
+"""The audit as a Spark job: every delivered item of files sinks against rows of what was expected, without collecting.
 
-Both sides become rows (sink, slot, meta, MD5 of the canonical payload) with a sign; what does not cancel out is a difference. Bundles are
-looked at beside that: within a slot their numbers must have no gap and their metas must ascend.
+Both sides become rows (sink, slot, meta, MD5 of the canonical payload), and those of an item come together by sink, meta and hash.
+Bundles are looked at beside that: within a slot no number is missing, and where metas do not ascend the slot's items are looked at one by
+one. What is expected, and due, the caller says (cli/audit_spark.py: the reference interpreter in each partition of keys).
 
-The expectation is the batch runner's, which is held to the reference interpreter by tests; `flamestream audit` without --spark is the
-interpreter itself, for histories that fit one process.
-
-Keeps: nothing that grows with the history is in the driver. Does not: read a sink that cannot be read back.
+Keeps: nothing that grows with the history is in the driver; the words and counts are those of `testing.audit.Verdict`, but that what a
+slot lacks before an item that is not the reference's is lost, due or not. Does not: read a sink that is no folder of bundles.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
-from flamestream.adapters.sinks.chunks import Chunk, chunks_of
+from flamestream.adapters.sinks.chunks import Chunk
 from flamestream.model import payload as codec
-from flamestream.model.errors import Bug
-from flamestream.model.meta import Meta, floor, time_of_meta
-from flamestream.model.time import START, Time
-from flamestream.spark.batch import partitions_for
-from flamestream.spark.frames.inputs import Input, pieces_of
-from flamestream.spark.frames.job import FrameJob
-from flamestream.spark.frames.pipeline import results_of
+from flamestream.model.errors import Corrupt
+from flamestream.model.meta import LEAST, Meta, floor, time_of_meta
+from flamestream.model.time import END, START, Time
 from flamestream.spark.frames.rows import HALT
 
-_ITEM: Final = "to int, slot int, meta binary, payload binary"
-_ITEM_ARROW: Final = pa.schema([("to", pa.int32()), ("slot", pa.int32()), ("meta", pa.binary()), ("payload", pa.binary())])
+_ITEM: Final = "to int, slot int, meta binary, payload binary, sequence long, place int"
+_ITEM_ARROW: Final = pa.schema(
+    [
+        ("to", pa.int32()), ("slot", pa.int32()), ("meta", pa.binary()), ("payload", pa.binary()), ("sequence", pa.int64()),
+        ("place", pa.int32()),
+    ]
+)  # fmt: skip
 _BUNDLE: Final = "to int, slot int, sequence long, first binary, last binary, items long, behind long"
 _BUNDLE_ARROW: Final = pa.schema(
     [
@@ -38,107 +37,187 @@ _BUNDLE_ARROW: Final = pa.schema(
     ]
 )  # fmt: skip
 BATCH: Final = 8192
-EXAMPLES: Final = 3
+_DOUBTFUL: Final = "behind > 0 or first <= until"
+"""Of a bundle: its slot's items are not all in their order."""
+_KINDS: Final = ("lost", "doubled", "foreign", "misplaced")
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the audit found; the words are those of `testing.audit.Verdict`."""
+    """What the audit found; fields and words are those of `testing.audit.Verdict`."""
 
+    expected: int
     delivered: int
     lost: int
+    not_due: int
     doubled: int
     foreign: int
+    misplaced: int
     reordered: int
-    """Items behind a later one of their slot, and bundles whose number does not follow."""
     first_difference: str
 
 
-def audit_history(
-    spark: Any, job: FrameJob, folders: Mapping[str, Path], *, complete: bool, history: Sequence[Input] = (), cut: Time = START
-) -> Findings:
-    """Compare. `folders`: of each files sink. Without `complete`, what a slot lacks behind its last item is under way and not lost.
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Which of the expected results have to be there, whatever else is."""
 
-    `history`: input before `cut`, whose results were not delivered.
-    """
+    below: Meta = field(default_factory=lambda: floor(END))
+    """Those below it."""
+    held: frozenset[bytes] = frozenset()
+    """But for these."""
+    begins: Meta = LEAST
+    """Results before it are not looked at: they were not delivered."""
+    until: Meta | None = None
+    """Nor are results from here on: they are of other code."""
+
+
+class History:
+    """What files sinks hold: `chunks` of each, by its number; `sinks` are their names. Raises Corrupt if bundles are missing."""
+
+    def __init__(self, spark: Any, sinks: Mapping[int, str], chunks: Sequence[tuple[int, Chunk]]) -> None:
+        from pyspark.sql import functions as F
+
+        self._spark, self._sinks = spark, sinks
+        shuffled = max(int(spark.sparkContext.defaultParallelism), 2 * len(chunks))  # Spark's own number is for clusters
+        spark.conf.set("spark.sql.shuffle.partitions", str(shuffled))
+        self._items = _read(spark, _ReadItems(tuple(chunks)), len(chunks), _ITEM)
+        self._bundles = _ordered(_read(spark, _ReadBundles(tuple(chunks)), len(chunks), _BUNDLE)).persist()
+        gap = F.min(F.when(F.col("sequence") != F.col("had") + 1, F.struct("to", "slot", "sequence", "had")))
+        sums = [F.sum("items").alias("items"), F.max("last").alias("last"), F.count(F.when(F.expr(_DOUBTFUL), 1)).alias("doubtful")]
+        totals = self._bundles.agg(*sums, gap.alias("gap")).first()
+        if totals.gap is not None:
+            raise Corrupt(
+                f"sink {sinks[totals.gap.to]!r}: bundle {totals.gap.sequence} of slot {totals.gap.slot} follows {totals.gap.had}: "
+                "is a log missing?"
+            )
+        self._delivered, self._in_order = int(totals["items"] or 0), not totals.doubtful
+        self.below = Time(time_of_meta(Meta(bytes(totals["last"]))) + 1) if totals["last"] else START
+        """All that was delivered is of runs below it."""
+
+    def compared(self, expected: Any, due: Due) -> Findings:
+        """With rows `to`, `slot`, `meta`, `payload`; `to` is a sink's number, or HALT: nothing is expected from its run on."""
+        from pyspark.sql import functions as F
+
+        expected, items, delivered = expected.where(F.col("meta") >= F.lit(bytearray(due.begins))), self._items, self._delivered
+        if due.until is not None:
+            expected, items = (rows.where(F.col("meta") < F.lit(bytearray(due.until))) for rows in (expected, items))
+            delivered = int(items.count())
+        together = _together(expected, items)
+        judged = _judged(self._spark, together, self._bundles, due)
+        counted = _counted(judged, LEAST)
+        if counted.halt is not None:
+            counted = _counted(judged, Meta(bytes(counted.halt)[:8]))
+        reordered, late = (0, None) if self._in_order else _reordered(self._bundles, items)
+        first = min(filter(None, (_first(counted.first), late)), default=None)
+        return Findings(
+            expected=int(counted.expected or 0), delivered=delivered, not_due=int(counted.not_due or 0), reordered=reordered,
+            **{kind: int(counted[kind] or 0) for kind in _KINDS}, first_difference=_told(*first, self._sinks) if first else "",
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Let go of what is kept of it."""
+        self._bundles.unpersist()
+
+
+Place = tuple[bytes, int, str, int]
+"""Of a difference: meta, sink, kind, slot. The least is told."""
+
+
+def _first(row: Any) -> Place | None:
+    return None if row is None else (bytes(row.meta), row.to, row.kind, row.slot)
+
+
+def _told(meta: bytes, to: int, kind: str, slot: int, sinks: Mapping[int, str]) -> str:
+    return f"{kind} in sink {sinks[to]!r}: slot {slot} at time {time_of_meta(Meta(meta))} (meta {meta.hex()})"
+
+
+# --- items against what is expected -------------------------------------------------------------------------------------------------
+
+
+def _together(expected: Any, delivered: Any) -> Any:
+    """(to, meta, digest) with how often it is wanted and there, and in which slots."""
     from pyspark.sql import functions as F
 
-    places = {number: place.name for number, place in job.sink_places().items()}
-    chunks = [(number, chunk) for number, name in places.items() for chunk in chunks_of(folders[name])]
-    bundles = _bundles(spark, chunks).persist()
-    totals = bundles.agg(F.sum("items"), F.sum("behind"), F.max("last")).first()
-    delivered, behind = int(totals[0] or 0), int(totals[1] or 0)
-    end = None if complete else Time(time_of_meta(Meta(bytes(totals[2]))) + 1 if totals[2] else 0)
-    expected = _expected(spark, job, places, end, history)
-    if history:
-        expected = expected.where(F.col("meta") >= F.lit(bytearray(floor(cut))))
-    if not complete:
-        last = F.broadcast(bundles.groupBy("to", "slot").agg(F.max("last").alias("newest")))
-        expected = expected.join(last, ["to", "slot"], "left").where(f"to = {HALT} or meta <= newest").drop("newest")
-    differences = _differences(expected, _items(spark, chunks)).persist()
-    lost, doubled, foreign, told = _told(differences, places)
-    gaps = behind + _gaps(bundles)
-    differences.unpersist()
-    bundles.unpersist()
-    return Findings(delivered, lost, doubled, foreign, gaps, told)
+    digest, no_slot = F.md5("payload").alias("digest"), F.lit(None).cast("int")
+    wanted = expected.select("to", "meta", digest, F.lit(1).alias("wanted"), F.lit(0).alias("got"), "slot", no_slot.alias("there"))
+    got = delivered.select(
+        "to", "meta", digest, F.lit(0).alias("wanted"), F.lit(1).alias("got"), no_slot.alias("slot"), F.col("slot").alias("there")
+    )
+    sums = [F.sum("wanted").alias("wanted"), F.sum("got").alias("got"), F.max("slot").alias("slot")]
+    slots = [F.min("there").alias("least"), F.max("there").alias("most")]
+    return wanted.unionAll(got).groupBy("to", "meta", "digest").agg(*sums, *slots)
 
 
-def _expected(spark: Any, job: FrameJob, places: Mapping[int, str], end: Time | None, history: Sequence[Input]) -> Any:
-    pieces = [*pieces_of(spark, history), *pieces_of(spark, job.inputs, end)]
-    rows = results_of(spark, job.meaning(), pieces, partitions=partitions_for(spark, job.slots, len(pieces)))
-    wanted = ",".join(map(str, [HALT, *places]))
-    return rows.where(f"to in ({wanted})").select("to", "slot", "meta", "payload")
-
-
-def _differences(expected: Any, delivered: Any) -> Any:
-    """(to, slot, meta, digest, example, left, expected) of what does not cancel out."""
+def _judged(spark: Any, together: Any, bundles: Any, due: Due) -> Any:
+    """With whether it is due, or below the newest item of its slot."""
     from pyspark.sql import functions as F
 
-    digest = F.md5("payload").alias("digest")
-    sides = [side.select("to", "slot", "meta", digest, F.lit(sign).alias("sign")) for side, sign in ((expected, 1), (delivered, -1))]
-    sums = sides[0].unionAll(sides[1]).groupBy("to", "slot", "meta", "digest")
-    counted = sums.agg(F.sum("sign").alias("left"), F.sum(F.greatest("sign", F.lit(0))).alias("expected"))
-    return counted.where("left != 0")
+    ends = F.broadcast(bundles.groupBy("to", "slot").agg(F.max("last").alias("newest")))
+    joined = together.join(ends, ["to", "slot"], "left")
+    is_due = F.col("meta") < F.lit(bytearray(due.below))
+    if due.held:
+        held = F.broadcast(spark.createDataFrame([(bytearray(meta),) for meta in due.held], "held binary"))
+        joined = joined.join(held, F.col("meta") == F.col("held"), "left")
+        is_due = is_due & F.col("held").isNull()
+    behind = F.coalesce(F.col("meta") < F.col("newest"), F.lit(False))
+    return joined.withColumn("due", is_due | behind)
 
 
-def _told(differences: Any, places: Mapping[int, str]) -> tuple[int, int, int, str]:
-    """lost, doubled, foreign, and the first in words. Under `onError: fail` nothing is expected from the first error's run on."""
+def _counted(judged: Any, halt: Meta) -> Any:
+    """One row of all counts, and of the first difference."""
     from pyspark.sql import functions as F
 
-    halt = differences.where(f"to = {HALT}").agg(F.min("meta")).first()[0]
-    found = differences.where(f"to != {HALT}")
-    if halt is not None:
-        found = found.where(F.col("meta") < F.lit(bytearray(halt[:8])) if halt else F.lit(True))
-    kind = F.when(F.col("left") > 0, "lost").when(F.col("expected") > 0, "doubled").otherwise("foreign")
-    kinds = found.select(kind.alias("kind"), F.abs("left").alias("count"), "to", "slot", "meta")
-    counts = {row.kind: int(row["sum(count)"]) for row in kinds.groupBy("kind").agg(F.sum("count")).collect()}
-    first = kinds.orderBy("meta", "to").limit(1).collect()
-    told = ""
-    if first:
-        meta = Meta(bytes(first[0].meta))
-        told = f"{first[0].kind} in sink {places[first[0].to]!r}: slot {first[0].slot} at time {time_of_meta(meta)} (meta {meta.hex()})"
-    return counts.get("lost", 0), counts.get("doubled", 0), counts.get("foreign", 0), told
+    of_item = F.col("to") != HALT
+    wanted = (F.col("wanted") > 0) & (F.col("meta") < F.lit(bytearray(halt)) if halt else F.lit(True))
+    absent, got = wanted & (F.col("got") == 0), F.col("got")
+    displaced = wanted & (got > 0) & ((F.col("least") != F.col("slot")) | (F.col("most") != F.col("slot")))
+    counts = {
+        "expected": F.when(wanted, 1),
+        "lost": F.when(absent & F.col("due"), 1),
+        "not_due": F.when(absent & ~F.col("due"), 1),
+        "doubled": F.when(wanted & (got > 1), got - 1),
+        "foreign": F.when(~wanted & (got > 0), got),
+        "misplaced": F.when(displaced, F.when(F.col("least") == F.col("most"), got).otherwise(1)),
+    }
+    kind = F.coalesce(*[F.when(counts[name].isNotNull(), F.lit(name)) for name in _KINDS])
+    where = F.coalesce(F.col("least"), F.col("slot")).alias("slot")
+    first = F.min(F.when(of_item & kind.isNotNull(), F.struct("meta", "to", kind.alias("kind"), where)))
+    halted = F.min(F.when(F.col("to") == HALT, F.col("meta")))
+    return judged.agg(
+        *[F.sum(F.when(of_item, value)).alias(name) for name, value in counts.items()], first.alias("first"), halted.alias("halt")
+    ).first()
 
 
-def _gaps(bundles: Any) -> int:
-    """Bundles that do not follow the one before in their slot."""
+# --- the order of a slot ------------------------------------------------------------------------------------------------------------
+
+
+def _ordered(bundles: Any) -> Any:
+    """Each bundle with the number and the last meta of the one before it in its slot."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     order = Window.partitionBy("to", "slot").orderBy("sequence")
-    before = bundles.select("sequence", "first", F.lag("sequence", 1, 0).over(order).alias("had"), F.lag("last").over(order).alias("until"))
-    return int(before.where("sequence != had + 1 or first <= until").count())
+    return bundles.withColumns({"had": F.lag("sequence", 1, 0).over(order), "until": F.lag("last").over(order)})
+
+
+def _reordered(ordered: Any, items: Any) -> tuple[int, Place | None]:
+    """How many items are behind a later one of their slot, exact repeats left out, and the first of them."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    doubtful = ordered.where(_DOUBTFUL).select("to", "slot").distinct()
+    of_them = items.join(F.broadcast(doubtful), ["to", "slot"], "left_semi").withColumn("digest", F.md5("payload")).drop("payload")
+    again = Window.partitionBy("to", "slot", "meta", "digest").orderBy("sequence", "place")
+    once = of_them.withColumn("nth", F.row_number().over(again)).where("nth = 1")
+    before = Window.partitionBy("to", "slot").orderBy("sequence", "place").rowsBetween(Window.unboundedPreceding, -1)
+    late = once.withColumn("newest", F.max("meta").over(before)).where("meta < newest")
+    row = late.agg(
+        F.count("*").alias("count"), F.min(F.struct("meta", "to", F.lit("reordered").alias("kind"), "slot")).alias("first")
+    ).first()
+    return int(row["count"]), _first(row.first)
 
 
 # --- what is delivered, as rows -----------------------------------------------------------------------------------------------------
-
-
-def _items(spark: Any, chunks: list[tuple[int, Chunk]]) -> Any:
-    return _read(spark, _ReadItems(tuple(chunks)), len(chunks), _ITEM)
-
-
-def _bundles(spark: Any, chunks: list[tuple[int, Chunk]]) -> Any:
-    return _read(spark, _ReadBundles(tuple(chunks)), len(chunks), _BUNDLE)
 
 
 def _read(spark: Any, task: Any, count: int, schema: str) -> Any:
@@ -152,23 +231,14 @@ class _ReadItems:
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         for number in (number for batch in batches for number in batch.column(0).to_pylist()):
             to, chunk = self.chunks[number]
-            slots: list[int] = []
-            metas: list[bytes] = []
-            payloads: list[bytes] = []
+            rows: list[tuple[Any, ...]] = []
             for bundle in chunk.bundles():
-                for meta, payload in codec.split_items(bundle.items):
-                    metas.append(meta)
-                    payloads.append(payload)
-                slots += [bundle.slot] * (len(metas) - len(slots))
-                if len(metas) >= BATCH:
-                    yield _item_batch(to, slots, metas, payloads)
-                    slots, metas, payloads = [], [], []
-            yield _item_batch(to, slots, metas, payloads)
-
-
-def _item_batch(to: int, slots: list[int], metas: list[bytes], payloads: list[bytes]) -> Any:
-    columns = [[to] * len(slots), slots, metas, payloads]
-    return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, _ITEM_ARROW, strict=True)], schema=_ITEM_ARROW)
+                split = enumerate(codec.split_items(bundle.items))
+                rows += [(to, bundle.slot, meta, payload, bundle.sequence, place) for place, (meta, payload) in split]
+                if len(rows) >= BATCH:
+                    yield _batch(rows, _ITEM_ARROW)
+                    rows = []
+            yield _batch(rows, _ITEM_ARROW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +249,19 @@ class _ReadBundles:
         for number in (number for batch in batches for number in batch.column(0).to_pylist()):
             to, chunk = self.chunks[number]
             rows = [_bundle_row(to, bundle.slot, bundle.sequence, bundle.t_last, bundle.items) for bundle in chunk.bundles()]
-            columns = list(zip(*rows, strict=True)) if rows else [()] * len(_BUNDLE_ARROW)
-            yield pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, _BUNDLE_ARROW, strict=True)], schema=_BUNDLE_ARROW)
+            yield _batch(rows, _BUNDLE_ARROW)
+
+
+def _batch(rows: list[tuple[Any, ...]], schema: Any) -> Any:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
+    return pa.record_batch([pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)], schema=schema)
 
 
 def _bundle_row(to: int, slot: int, sequence: int, t_last: bytes, items: bytes) -> tuple[Any, ...]:
     metas = [meta for meta, _ in codec.split_items(items)]
     if not metas or metas[-1] != t_last:
-        raise Bug(f"bundle {sequence} of slot {slot} says that its last item is {t_last.hex()}, which it is not")
+        raise Corrupt(
+            f"bundle {sequence} of slot {slot} says that its last item is {t_last.hex()}, which it is not; restore its log from a backup"
+        )
     behind = sum(1 for before, meta in pairwise(metas) if meta <= before)
-    return to, slot, sequence, metas[0], t_last, len(metas), behind
+    return to, slot, sequence, metas[0], max(metas), len(metas), behind

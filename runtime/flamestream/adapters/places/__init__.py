@@ -20,11 +20,11 @@ from typing import Protocol
 
 from flamestream.adapters import sinks
 from flamestream.adapters.places.sources import Wanted
-from flamestream.adapters.places.standing import Findings
+from flamestream.adapters.places.standing import ALL, Findings, Span
 from flamestream.adapters.sinks.kafka_sink import KafkaSinkSpec
-from flamestream.model.meta import LEAST, Meta
+from flamestream.model.meta import Meta
 
-__all__ = ["Findings", "Look", "Place", "Wanted", "place_of"]
+__all__ = ["Findings", "Look", "Place", "Span", "Wanted", "place_of"]
 
 
 class Look(Protocol):
@@ -35,8 +35,8 @@ class Look(Protocol):
         """The greatest meta there; None: what stands there does not say."""
         ...
 
-    def compared(self, wanted: Sequence[Wanted], before: Meta = LEAST) -> Findings:
-        """It, against these. `before`: results of lesser metas may stand there as well, and nobody knows them.
+    def compared(self, wanted: Sequence[Wanted], span: Span = ALL) -> Findings:
+        """It, against these. `span`: what stands there of other metas nobody knows.
 
         Raises UserError if it cannot be compared.
         """

@@ -18,10 +18,9 @@ from typing import Any, Final, NamedTuple
 
 from flamestream.adapters.places.plain import HEX, form, plain, short
 from flamestream.adapters.places.sources import Wanted
-from flamestream.adapters.places.standing import Findings, Line, in_order
+from flamestream.adapters.places.standing import ALL, Findings, Line, Span, in_order
 from flamestream.adapters.sinks import events_sink
 from flamestream.adapters.sinks.tail import Cursor, Tail
-from flamestream.model.meta import LEAST, Meta
 
 RETURNS: Final = 16
 """Ids, evenly spread, behind which a client comes back."""
@@ -70,9 +69,9 @@ class GivenEvents:
     given: Sequence[Event]
     newest: None = None
 
-    def compared(self, wanted: Sequence[Wanted], before: Meta = LEAST) -> Findings:
+    def compared(self, wanted: Sequence[Wanted], span: Span = ALL) -> Findings:
         """All of it, against the reference."""
-        self.findings.earlier = before > LEAST
+        self.findings.span = span
         return received(self.findings, wanted, self.given)
 
 

@@ -27,7 +27,7 @@ from flamestream.adapters.kafka.reading import bounds_of, read_to
 from flamestream.adapters.places.partitions import partition_of
 from flamestream.adapters.places.plain import short
 from flamestream.adapters.places.sources import Wanted, value_of
-from flamestream.adapters.places.standing import Findings
+from flamestream.adapters.places.standing import ALL, Findings, Span
 from flamestream.adapters.places.values import agrees_as
 from flamestream.adapters.spec import function_of
 from flamestream.model.errors import UserError
@@ -117,7 +117,7 @@ class Topic:
         tag = self.place.tag
         return max((Meta(each.item[6]) for each in self.records if each.item and each.item[0] == tag), default=LEAST)
 
-    def compared(self, wanted: Sequence[Wanted], before: Meta = LEAST) -> Findings:
+    def compared(self, wanted: Sequence[Wanted], span: Span = ALL) -> Findings:
         """Raises UserError if the reference's results cannot be records."""
         findings = Findings(f"topic {self.place.topic}", len(self.records))
         for number, first in self.starts.items():
@@ -125,7 +125,7 @@ class Topic:
                 findings.unknown.append(f"partition {number} before offset {first}: it has expired or was deleted")
         comparison = _Comparison(findings, self.place, wanted, len(self.starts))
         for record in self.records:
-            if not (record.item and record.item[0] == self.place.tag and record.item[6] < before):
+            if not (record.item and record.item[0] == self.place.tag and record.item[6] not in span):
                 comparison.add(record)
         comparison.end()
         return findings

@@ -19,11 +19,10 @@ from psycopg import sql
 from flamestream.adapters.places.columns import Column
 from flamestream.adapters.places.plain import short
 from flamestream.adapters.places.sources import BUNDLE, Wanted, value_of
-from flamestream.adapters.places.standing import Findings, Line, Version, in_any_order, replaced
+from flamestream.adapters.places.standing import ALL, Findings, Line, Span, Version, in_any_order, replaced
 from flamestream.adapters.postgres import Connection, Server, ServerAway
 from flamestream.adapters.postgres_tables import Table, find
 from flamestream.model.errors import UserError
-from flamestream.model.meta import LEAST, Meta
 
 PAGE: Final = 2000
 """Rows that are fetched at once."""
@@ -114,10 +113,10 @@ class Rows:
     values: Sequence[Sequence[Any]]
     newest: None = None
 
-    def compared(self, wanted: Sequence[Wanted], before: Meta = LEAST) -> Findings:
+    def compared(self, wanted: Sequence[Wanted], span: Span = ALL) -> Findings:
         """Raises UserError if the reference's results have not the parts that the manifest names."""
         columns, expected = self.place.expected(self.table, wanted)
-        findings = Findings(f"table {self.table.name} of {self.where}", earlier=before > LEAST)
+        findings = Findings(f"table {self.table.name} of {self.where}", span=span)
         if len(columns) < len(self.place.columns):
             findings.unknown.append(f"columns of {BUNDLE}: which results went together is not the reference's to say")
         found = (Row(values, tuple(column.found(value) for column, value in zip(columns, values, strict=True))) for values in self.values)

@@ -16,10 +16,9 @@ from typing import Any, Final, Literal
 
 from flamestream.adapters.places.plain import HEX, form, form_of_text, plain, short
 from flamestream.adapters.places.sources import BUNDLE, Wanted, value_of
-from flamestream.adapters.places.standing import Findings, Line, Version, in_any_order, in_order, replaced
+from flamestream.adapters.places.standing import ALL, Findings, Line, Span, Version, in_any_order, in_order, replaced
 from flamestream.adapters.redis import Server, ServerAway
 from flamestream.model.errors import UserError
-from flamestream.model.meta import LEAST, Meta
 
 PAGE: Final = 1000
 
@@ -63,10 +62,10 @@ class Entries:
     stream: Sequence[tuple[str, Mapping[str, bytes]]]
     newest: None = None
 
-    def compared(self, wanted: Sequence[Wanted], before: Meta = LEAST) -> Findings:
+    def compared(self, wanted: Sequence[Wanted], span: Span = ALL) -> Findings:
         """Raises UserError if the reference's results have not the parts that the manifest names."""
         place = self.place
-        findings = Findings(f"{place.form} {place.key} of {self.where}", earlier=before > LEAST)
+        findings = Findings(f"{place.form} {place.key} of {self.where}", span=span)
         if BUNDLE in (*place.names, *place.fields.values()):
             findings.unknown.append(f"{BUNDLE}: which results went together is not the reference's to say")
         return self._of_hash(findings, wanted) if place.form == "hash" else self._of_stream(findings, wanted)

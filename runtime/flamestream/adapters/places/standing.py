@@ -23,9 +23,24 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from flamestream.model.ids import Slot
+from flamestream.model.meta import LEAST, Meta
 
 EXAMPLES: Final = 20
 Kind = Literal["lost", "changed", "doubled", "foreign", "misplaced", "reordered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The metas of results that the reference has: a restored job begins, and its code may have been edited."""
+
+    begins: Meta = LEAST
+    until: Meta | None = None
+
+    def __contains__(self, meta: Meta) -> bool:
+        return meta >= self.begins and (self.until is None or meta < self.until)
+
+
+ALL: Final = Span()
 
 
 @dataclass(slots=True)
@@ -40,15 +55,15 @@ class Findings:
     examples: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     """What cannot be known there, and why."""
-    earlier: bool = False
-    """Results of before may stand there as well, so what is not the reference's may be theirs."""
+    span: "Span" = field(default_factory=lambda: ALL)
+    """Of the reference's results. What is not theirs may be of others, if there were any."""
     not_due: int = 0
     """Results that are not there, and need not be yet; of a place where values are replaced nobody can tell."""
 
     def add(self, kind: Kind, told: str) -> None:
         """A difference."""
-        if self.earlier and kind in ("foreign", "doubled"):
-            text = "rows, entries or records that the reference does not have: they may be of before the job was restored"
+        if self.span != ALL and kind in ("foreign", "doubled"):
+            text = "whose the others are that stand there: they may be of before the job was restored, or of other code"
             self.unknown += [text] if text not in self.unknown else []
             return
         self.counts[kind] = self.counts.get(kind, 0) + 1
@@ -98,8 +113,8 @@ def replaced(
         now = _newest_due(versions)
         if not versions:
             findings.add("foreign", f"{there.key} ({there.told}) is not the reference's")
-        elif now < 0 and findings.earlier:
-            continue
+        elif findings.span.until is not None or (now < 0 and findings.span != ALL):
+            continue  # it may be of a result that nobody knows
         elif there.form not in {version.form for version in versions[max(now, 0) :]}:
             older = ", an older value" if there.form in {version.form for version in versions} else ""
             findings.add(

@@ -10,14 +10,14 @@ import pytest
 from confluent_kafka import Message, Producer
 
 from flamestream.adapters.kafka import formats
-from flamestream.adapters.places import place_of
+from flamestream.adapters.places import Span, place_of
 from flamestream.adapters.places.partitions import partition_of
 from flamestream.adapters.sinks import kafka_items
 from flamestream.testing.consumer_contract import SINK
 from flamestream.testing.port_driver import PortDriver
 from support.kafka_broker import Broker
 from support.kafka_broker.topics import QUIET
-from support.standing import Outside, differs, results
+from support.standing import JOB, Outside, differs, results
 
 PARTITIONS = 3
 HEADER = "flamestream"
@@ -193,6 +193,17 @@ def test_what_is_not_due_may_be_there_and_need_not(delivered: Counts) -> None:
     assert topic.compared([item._replace(due=number < 5) for number, item in enumerate(wanted)]).clean
     findings = topic.compared([item._replace(due=number < 6) for number, item in enumerate(wanted)])
     assert (findings.counts, findings.not_due) == ({"lost": 1}, len(wanted) - 6)
+
+
+def test_records_of_before_a_savepoint_or_of_other_code_are_passed_over(delivered: Counts) -> None:
+    wanted = results()
+    place = place_of(delivered.spec, SINK, JOB)
+    assert place is not None
+    look = place.look()
+    assert look.newest == wanted[-1].meta
+    assert look.compared(wanted[5:], Span(begins=wanted[5].meta)).clean
+    assert look.compared(wanted[:5], Span(until=wanted[5].meta)).clean
+    assert look.compared(wanted[:5]).counts == {"foreign": len(wanted) - 5}
 
 
 @pytest.mark.parametrize("form", ["transactional", "low-latency"])

@@ -2,16 +2,9 @@
 
 import pytest
 
-from flamestream.adapters.places.standing import (
-    EXAMPLES,
-    Findings,
-    Line,
-    Version,
-    in_any_order,
-    in_order,
-    replaced,
-)
+from flamestream.adapters.places.standing import EXAMPLES, Findings, Line, Span, Version, in_any_order, in_order, replaced
 from flamestream.model.ids import Slot
+from flamestream.model.meta import Meta
 
 
 def lines(*texts: str, due: int = 1000) -> list[Line]:
@@ -110,3 +103,34 @@ def test_at_least_once_allows_repeats_and_nothing_else() -> None:
     assert (findings.keeps("exactly-once"), findings.keeps("at-least-once")) == (False, True)
     findings.add("lost", "x")
     assert not findings.keeps("at-least-once")
+
+
+LATER = Span(Meta(b"\5"))
+EDITED = Span(until=Meta(b"\5"))
+
+
+@pytest.mark.parametrize("span", [LATER, EDITED])
+def test_where_results_of_others_stand_what_is_not_the_references_may_be_theirs(span: Span) -> None:
+    findings = in_order(Findings("a stream", span=span), lines("a0", "b0"), found("x0", "a0", "a0", "b0"))
+    assert (findings.clean, len(findings.unknown)) == (True, 1)
+    assert in_order(Findings("a stream", span=span), lines("a0", "b0"), found("x0", "a0")).counts == {"lost": 1}
+
+
+@pytest.mark.parametrize(
+    ("span", "due", "there", "counts"),
+    [
+        (LATER, 1, "1", {}),
+        (LATER, 1, "9", {"changed": 1}),
+        (LATER, 0, "9", {}),
+        (LATER, 1, None, {"lost": 1}),
+        (EDITED, 1, "9", {}),
+        (EDITED, 1, None, {"lost": 1}),
+    ],
+)
+def test_a_value_may_be_of_a_result_that_nobody_knows(span: Span, due: int, there: str | None, counts: dict[str, int]) -> None:
+    now = [] if there is None else [("key", Version(there, there, True, "row"))]
+    assert replaced(Findings("a table", span=span), {"key": versions("1", due=due)}, now).counts == counts
+
+
+def test_a_span_has_its_begin_and_not_its_end() -> None:
+    assert [Meta(bytes([n])) in Span(Meta(b"\2"), Meta(b"\4")) for n in range(1, 6)] == [False, True, True, False, False]

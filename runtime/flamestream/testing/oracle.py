@@ -58,8 +58,8 @@ class Oracle:
         self._keys = {v.name: v.key for v in graph.sinks}
         self._slot_count = slots
         self.dead_letter = dead_letter
-        self._walk = Walk(graph)
-        self._behind = Walk(graph)
+        self._walk = Walk(graph, fronts=sources)
+        self._behind = Walk(graph, fronts=sources)
         self._behind_runs = 0
         self._waiting: list[tuple[Time, FrontId, Partition, Offset, int]] = []
         self._offsets: dict[tuple[FrontId, Partition], int] = {}

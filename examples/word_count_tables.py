@@ -26,7 +26,6 @@ def job():
     return spark.read.format("flamestream").option("manifest", str(manifest))
 
 
-
 # %% what was delivered: a row for each result, in the total order
 totals = job().option("sink", "counts").option("columns", "true").load()
 totals.orderBy("meta").select("slot", "sequence", "word", "count").show(5)

@@ -295,21 +295,6 @@ def test_a_worker_named_in_no_layout_cannot_accept() -> None:
     assert bench.record.committed == 0
 
 
-def test_nothing_is_committed_into_a_record_that_is_being_read() -> None:
-    """Somebody may have written it: a worker was fenced. The epoch aborts, the next one commits."""
-    bench = running().run_for(SECOND, 5).cut(5).accept("a", 5)
-    bench.held |= {WriteManifest, ReadRecord}
-    bench.accept("b", 5)
-    (manifest,) = bench.pending
-    bench.hear("a", msg.Failed(bench.fence, "fenced", "a sink knows a newer attempt"))
-    bench.held.discard(WriteManifest)
-    bench.say(bench.carry_out(manifest, force=True))
-    assert (bench.record.committed, bench.last(msg.Abort).epoch) == (0, 1)
-    bench.held.clear()
-    bench.say(bench.carry_out(bench.pending.pop(), force=True)).epoch(9)
-    assert (bench.record.committed, bench.record.cut) == (2, 9)
-
-
 def test_each_manifest_says_which_code_made_what() -> None:
     old = running("a", "b", code="old").epoch(5)
     assert old.outside.objects[old.record.manifest].code == (msg.CodeSpan(START, "old"),)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.cli import bootstrap, drill
+from flamestream.cli import audit, bootstrap, drill
 from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.main import app, main
 from flamestream.model.errors import Bug
@@ -60,8 +60,8 @@ LINES = [
     Line("run --runner", "run micro.yaml", "run micro.yaml --runner streaming", "calls"),
     Line("run --no-spark", "run job.yaml", "run job.yaml --no-spark", "calls"),
     Line("run --no-spark", "", "run job.yaml --no-spark --runner batch", refused="--no-spark is of the streaming runner"),
-    Line("reset JOB", "reset other.yaml --yes", "reset micro.yaml --yes"),
-    Line("reset --run-folder", "reset other.yaml --yes", "reset other.yaml --yes --run-folder nowhere"),
+    Line("reset JOB", "reset job.yaml", "reset micro.yaml"),
+    Line("reset --run-folder", "reset job.yaml", "reset job.yaml --run-folder nowhere"),
     Line("reset --yes", "reset other.yaml", "reset other.yaml --yes"),
     Line("reset --yes", "", "reset other.yaml --json", refused="say --yes too"),
     Line("validate MANIFEST", "validate job.yaml", "validate other.yaml"),
@@ -150,8 +150,14 @@ def terminal(site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     made = Terminal(main, capsys)
     launcher = type("Launcher", (StandInLauncher,), {"calls": made.calls})
     monkeypatch.setattr("flamestream.cli.launcher.Launcher", launcher)
-    for module, name in (("batch", "run"), ("microbatch", "run"), ("audit_spark", "audit_with_spark")):
-        without(f"flamestream.cli.{module}", monkeypatch, **{name: made.noted(module, 0)})
+    for module in ("batch", "microbatch"):
+        without(f"flamestream.cli.{module}", monkeypatch, run=made.noted(module, 0))
+
+    def with_spark(*given: Any, **options: Any) -> audit.Report:
+        made.calls.append("audit with Spark")
+        return audit.audited_here(*given, **options)
+
+    without("flamestream.cli.audit_spark", monkeypatch, audited_with_spark=with_spark)
     monkeypatch.setattr(bootstrap, "_bootstrapped", made.noted("bootstrap", 5))
     monkeypatch.setattr(drill, "drilled", made.noted("drill", DrillStatus(phase="Passed", reason="Clean", message="clean")))
     path, modules = list(sys.path), set(sys.modules)

@@ -138,7 +138,8 @@ def _site(rng: Random, job: SimJob, front: FrontId, records: int, heal_at: int) 
 
 def _idle_for_long(rng: Random, records: list[SimRecord], heal_at: int) -> list[SimRecord]:
     """The last few come long after all the others."""
-    idle_from, again = rng.randrange(len(records) + 1), heal_at + rng.randrange(300 * MS)
+    idle_from = rng.randrange(len(records) + 1)
+    again = max(heal_at, *(record.available for record in records), 0) + rng.randrange(300 * MS)
     return [*records[:idle_from], *(replace(record, available=again) for record in records[idle_from:])]
 
 

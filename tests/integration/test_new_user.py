@@ -121,3 +121,18 @@ def test_reset_makes_a_job_one_that_never_ran_and_touches_nothing_else(scratch: 
     assert left == {*mine, scratch.path / "in.txt", scratch.path / "app.py", scratch.path / "job.yaml"}
     again = scratch.type("reset", "job.yaml", "--yes")
     assert again.code == ExitCode.OK, again.text
+
+
+def test_a_difference_that_chance_made_is_laid_at_the_function_s_door(scratch: Scratch) -> None:
+    chance = SHOP.replace("import flamestream", "import random\nimport flamestream").replace(
+        "int(cents))", "int(cents) + random.randrange(99))"
+    )
+    scratch.write("in.txt", "north,1\n" * 50)
+    scratch.job(chance, SOURCE, "sinks: {out: {files: {path: out, fsync: false}}}", *SMALL)
+    named = "app.parsed gave two results for one input"
+    validated = scratch.type("validate", "job.yaml")
+    assert validated.code == ExitCode.USAGE and named in validated.text
+    assert scratch.type("run", "job.yaml", "--no-spark").code == ExitCode.OK
+    audit = scratch.type("audit", "job.yaml")
+    assert audit.code == ExitCode.DIFFERENCE
+    assert "the difference is that of a function: " + named in audit.text and "bug" not in audit.text

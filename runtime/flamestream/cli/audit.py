@@ -129,6 +129,10 @@ def command(
     else:
         say(sentence(report))
     if not report.kept:
+        if not json and report.verdict.first_difference:
+            from flamestream.cli.trial import suspect  # here: most audits are clean
+
+            say(suspect(checked))
         raise typer.Exit(ExitCode.DIFFERENCE)
 
 

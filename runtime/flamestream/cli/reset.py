@@ -78,7 +78,8 @@ def command(
     if json:
         as_json({"job": found.name, "removed": gone, "left": left})
     else:
-        say(f"job {found.name!r} is one that never ran")
+        nothing = "" if gone else f"; it had left nothing (run folder {folder.path})"
+        say(f"job {found.name!r} is one that never ran{nothing}")
 
 
 def parts_of(job: Job, folder: RunFolder) -> Iterator[Part]:

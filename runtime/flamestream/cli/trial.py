@@ -65,6 +65,20 @@ def tried(checked: CheckedJob) -> Trial:
     return trial
 
 
+def suspect(checked: CheckedJob) -> str:
+    """Of a job whose audit found a difference: the function whose fault it is, if the first records show one."""
+    try:
+        tried(checked)
+    except GraphError as error:
+        return f"the difference is that of a function: {error}"
+    except UserError:
+        pass  # the input is gone, which the audit says itself
+    return (
+        "if a function depends on clock, chance or outside state, the difference is its own (the first records of files and generators "
+        "show none); if none does, it is a bug of FlameStream: please report it"
+    )
+
+
 def readable(checked: CheckedJob, name: str) -> dict[str, Any] | None:
     """The source as one that ends and can be read at once; None if a server would have to be asked. Raises ManifestError without input."""
     ((kind, settings),) = checked.job.source(name).items()

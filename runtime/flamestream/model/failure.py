@@ -16,6 +16,7 @@ import traceback
 from dataclasses import replace
 from typing import Any, Final
 
+from flamestream.model.errors import UserError
 from flamestream.model.graph import Function, Graph, name_of
 from flamestream.model.payload import ErrorValue
 from flamestream.model.payload_registry import PLANS
@@ -40,7 +41,8 @@ def located(error: ErrorValue, source: str, place: tuple[str, int] | None, opera
 
 def told(error: ErrorValue, where: str, graph: Graph) -> str:
     """For people, when it ends a job. `where`: which record it was."""
-    text = f"{error.function} raised {error.error}: {error.message} ({where})"
+    ours = error.error == UserError.__name__  # what we say of a function names it already
+    text = f"{error.message} ({where})" if ours else f"{error.function} raised {error.error}: {error.message} ({where})"
     if error.operation >= 0:
         vertex = graph.vertices[error.operation]
         text += f"\n  operation {error.operation}, {vertex.kind.value} of {vertex.place}, was given {error.payload or 'nothing'}"

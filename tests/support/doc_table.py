@@ -26,6 +26,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "benchmarks.md: make bench BENCH_ARGS=workers make bench BENCH_ARGS=\"workers": (LINES, "minutes to hours"),
     "benchmarks.md: python benchmarks/instructions.py # count, beside benchmarks": (LINES, "minutes, and perf's counters"),
     "cli.md: 4,000 records, 3,871 results, 0 lost, 0 doubled, 0 reordered": (SHOWN, "what an audit says"),
+    "cli.md: sink 'index': table postings of PostgreSQL me@localhost:5432": (SHOWN, "what an audit says"),
     "connectors.md: sources: {orders: {connector: {class: sqlite_source:SqliteSo": (PART, ""),
     "connectors.md: class SqliteSink: fences = True # it keeps the last bundle o": (STUB, "examples/sqlite_sink.py"),
     "connectors.md: class SqliteSource: timed, bounded = False, False # order is": (STUB, "examples/sqlite_source.py"),

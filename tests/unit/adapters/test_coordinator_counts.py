@@ -26,15 +26,7 @@ def test_a_lost_worker_s_items_stay_counted_and_what_is_read_again_counts_once(t
         settings = Settings(job="j", graph="g", python="3.11", workers=2, fronts=1)
         server = ControlServer(reactor, listener, "j", "token")
         store, record = LocalStore(tmp_path / "store", create=True), RecordFile(tmp_path / "record")
-        host = CoordinatorHost(
-            settings,
-            "token",
-            reactor,
-            RecordFile(tmp_path / "record"),
-            LocalStore(tmp_path / "store", create=True),
-            server,
-            changed=lambda: None,
-        )
+        host = CoordinatorHost(settings, "token", reactor, record, store, server, changed=lambda: None)
         host.from_worker(A, progress(20, 40))
         host.from_worker(B, progress(5, 10))
         host.disconnected(A, "killed")

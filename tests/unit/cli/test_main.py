@@ -11,7 +11,7 @@ from flamestream.model import errors
 
 from .conftest import JobFolder
 
-COMMANDS = ["run", "validate", "plan", "status", "cat", "audit", "drill", "simulate", "bootstrap"]
+COMMANDS = ["run", "validate", "plan", "status", "cat", "audit", "drill", "simulate", "bootstrap", "reset"]
 
 
 def run(*arguments: object) -> int:

@@ -10,6 +10,7 @@ with what to do.
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from flamestream.adapters.sinks.chunks import Chunk, chunks_of
 from flamestream.adapters.sinks.reading import check_owner, owner_of
-from flamestream.adapters.sources.pieces import Piece
+from flamestream.adapters.sources.pieces import Piece, Runs
 from flamestream.cli.audit import Report, beginning, report_of
 from flamestream.cli.bootstrap import Begun, begun, history_of
 from flamestream.cli.changed_code import by_this_code
@@ -118,7 +119,21 @@ def _pieces(spark: Any, job: FrameJob, timed_below: Time) -> Pieces:
     """All that is journalled, and of timed fronts what is below `timed_below`."""
     timed = [each for each in job.inputs if each.source.front.timed]
     journalled = [each for each in job.inputs if not each.source.front.timed]
-    return [*pieces_of(spark, journalled), *pieces_of(spark, timed, None if timed_below == END else timed_below)]
+    if timed_below == END:
+        return [*pieces_of(spark, journalled), *pieces_of(spark, timed)]
+    entered = [(vertex, Until(piece, timed_below)) for vertex, piece in pieces_of(spark, timed, timed_below)]
+    return [*pieces_of(spark, journalled), *entered]
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """The runs of a piece below a time. Not all kinds of pieces end there by themselves."""
+
+    piece: Piece
+    end: Time
+
+    def runs(self) -> Runs:
+        return takewhile(lambda run: run[0] < self.end, self.piece.runs())
 
 
 def _past(spark: Any, checked: CheckedJob, job: FrameJob, began: Begun | None) -> Pieces:

@@ -4,8 +4,8 @@ Both sides become rows (sink, slot, meta, MD5 of the canonical payload), and tho
 Bundles are looked at beside that: within a slot no number is missing, and where metas do not ascend the slot's items are looked at one by
 one. What is expected, and due, the caller says (cli/audit_spark.py: the reference interpreter in each partition of keys).
 
-Keeps: nothing that grows with the history is in the driver; the words and counts are those of `testing.audit.Verdict`, but that what a
-slot lacks before an item that is not the reference's is lost, due or not. Does not: read a sink that is no folder of bundles.
+Keeps: nothing that grows with the history is in the driver; the words and counts are those of `testing.audit.Verdict`. Does not: read a
+sink that is no folder of bundles.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -103,8 +103,13 @@ class History:
             expected, items = (rows.where(F.col("meta") < F.lit(bytearray(due.until))) for rows in (expected, items))
             delivered = int(items.count())
         together = _together(expected, items)
-        judged = _judged(self._spark, together, self._bundles, due)
+        ends = self._bundles.groupBy("to", "slot").agg(F.max("last").alias("newest"))
+        judged = _judged(self._spark, together, ends, due)
         counted = _counted(judged, LEAST)
+        if counted.foreign:  # a slot may end with what is not the reference's, and what it lacks before that is not lost for it
+            right = together.where("wanted > 0 and got > 0").groupBy("to", "slot").agg(F.max("meta").alias("newest"))
+            judged = _judged(self._spark, together, right, due)
+            counted = _counted(judged, LEAST)
         if counted.halt is not None:
             counted = _counted(judged, Meta(bytes(counted.halt)[:8]))
         reordered, late = (0, None) if self._in_order else _reordered(self._bundles, items)
@@ -148,12 +153,11 @@ def _together(expected: Any, delivered: Any) -> Any:
     return wanted.unionAll(got).groupBy("to", "meta", "digest").agg(*sums, *slots)
 
 
-def _judged(spark: Any, together: Any, bundles: Any, due: Due) -> Any:
+def _judged(spark: Any, together: Any, ends: Any, due: Due) -> Any:
     """With whether it is due, or below the newest item of its slot."""
     from pyspark.sql import functions as F
 
-    ends = F.broadcast(bundles.groupBy("to", "slot").agg(F.max("last").alias("newest")))
-    joined = together.join(ends, ["to", "slot"], "left")
+    joined = together.join(F.broadcast(ends), ["to", "slot"], "left")
     is_due = F.col("meta") < F.lit(bytearray(due.below))
     if due.held:
         held = F.broadcast(spark.createDataFrame([(bytearray(meta),) for meta in due.held], "held binary"))

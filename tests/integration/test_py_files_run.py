@@ -107,7 +107,7 @@ def test_workers_as_processes(tmp_path: Path, files: list[str], jobs: list[CliJo
     check(made(jobs, tmp_path, Path("unused"), spec(tmp_path, *files), spark=False))
 
 
-def test_a_file_that_is_replaced_while_the_job_runs_changes_nothing_until_it_is_started_again(
+def test_a_file_that_is_replaced_while_the_job_runs_changes_nothing_and_is_another_application_at_the_next_start(
     tmp_path: Path, files: list[str], jobs: list[CliJob]
 ) -> None:
     job = made(jobs, tmp_path, Path("unused"), spec(tmp_path, *files), spark=False)
@@ -117,6 +117,8 @@ def test_a_file_that_is_replaced_while_the_job_runs_changes_nothing_until_it_is_
     code, after = job.ask("validate", str(job.manifest))
     assert (code, after["pyFiles"][1]) == (ExitCode.OK, before["pyFiles"][1])
     assert after["pyFiles"][0] != before["pyFiles"][0]
+    _, refused = job.ask("audit", str(job.run_folder.path))
+    assert "but the job began with" in refused["error"]["message"], "other results are not called lost: they are of other code"
 
 
 def test_a_missing_file_is_named_with_its_line(tmp_path: Path, files: list[str], jobs: list[CliJob]) -> None:

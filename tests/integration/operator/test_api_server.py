@@ -113,8 +113,8 @@ REFUSALS: list[tuple[dict[str, Any], str, str]] = [
     ({"guarantee": "micro-batch"}, "spec.guarantee", "a runner of one machine"),
     ({"journal": {"folder": "zookeeper://", "fsync": False}}, "spec.journal", "fsync and shared are of a folder"),
     ({"workers": {"replicas": 1, "resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}}}, "requests", "one amount of"),
-    ({"sources": {"a": {"files": {"path": 5}}}}, "spec.sources[a].files.path", "must be of type string"),
-    ({"sources": {"a": {"socket": {}}}}, "spec.sources[a].socket.address", "Required value"),
+    ({"sources": {"a": {"files": {"path": 5}}}}, "spec.sources.a.files.path", "must be of type string"),
+    ({"sources": {"a": {"socket": {}}}}, "spec.sources.a.socket.address", "Required value"),
     ({"restartPolicy": "Sometimes"}, "spec.restartPolicy", "Unsupported value"),
 ]
 
@@ -139,6 +139,33 @@ EDITS: list[tuple[dict[str, Any], str]] = [
     ({"checkpoint": {"store": "s3://elsewhere/x"}}, "FlameStreamSnapshot"),
     ({"guarantee": "at-least-once"}, "upgrade.strategy"),
 ]
+
+
+DRILLS: list[tuple[dict[str, Any], str]] = [
+    ({"target": "worker", "pauseFor": "3s"}, "pauseFor is of a pause or a cut"),
+    ({"target": "worker", "targetSelector": {"app": "x"}}, "targetSelector and targetNamespace are for zookeeper, store and pod"),
+    ({"target": "pod"}, "say which pods"),
+]
+
+
+@pytest.mark.parametrize(("fault", "words"), DRILLS, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_drill_with_a_field_that_would_do_nothing_is_refused(place: str, fault: dict[str, Any], words: str) -> None:
+    async def play() -> ApiProblem:
+        meta = {"name": "refused", "namespace": place}
+        drill = {
+            "apiVersion": "flamestream.dev/v1alpha1",
+            "kind": "FlameStreamDrill",
+            "metadata": meta,
+            "spec": {"job": "j", "fault": fault},
+        }
+        async with the_api() as api:
+            with pytest.raises(ApiProblem) as caught:
+                await api.create(drill)
+            return caught.value
+
+    problem = asyncio.run(play())
+    assert problem.status == 422
+    assert words in problem.message
 
 
 @pytest.mark.parametrize(("edit", "words"), EDITS, ids=lambda value: value if isinstance(value, str) else "")

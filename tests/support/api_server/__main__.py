@@ -1,12 +1,13 @@
-"""`python -m support.api_server`: build it now, so that no test has to wait for that. One line says where it is, or why it is not."""
+"""`python -m support.api_server`: build it now, and helm, so that no test waits for that. A line each says where it is, or why not."""
 
 import sys
 
 import pytest
 
-from support.api_server import binary
+from support import api_server, helm
 
-try:
-    sys.stdout.write(f"{binary()}\n")
-except pytest.skip.Exception as reason:
-    sys.stdout.write(f"{reason}\n")
+for binary in (api_server.binary, helm.binary):
+    try:
+        sys.stdout.write(f"{binary()}\n")
+    except pytest.skip.Exception as reason:
+        sys.stdout.write(f"{reason}\n")

@@ -34,7 +34,8 @@ def binary() -> Path:
 class S3Server:
     """One server process on a port of its own; objects and users' buckets in `folder`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *flags: str) -> None:
+        self._flags = flags
         self.folder = folder / "objects"
         self._meta = folder / "meta"
         self.folder.mkdir(parents=True)
@@ -51,7 +52,7 @@ class S3Server:
 
     def start(self) -> None:
         """Back when it answers."""
-        command = [str(binary()), "--port", f"127.0.0.1:{self.port}", "--region", "us-east-1", "--quiet"]
+        command = [str(binary()), "--port", f"127.0.0.1:{self.port}", "--region", "us-east-1", "--quiet", *self._flags]
         environment = os.environ | {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
         with open(self.folder.parent / "log", "ab") as log:
             backend = ["posix", *([] if self.atomic else ["--sidecar", str(self._meta)]), str(self.folder)]

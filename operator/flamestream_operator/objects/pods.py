@@ -159,6 +159,7 @@ def _common(launch: Launch, role: str) -> Object:
     common: Object = {
         "securityContext": dict(_POD_SECURITY),
         "enableServiceLinks": False,
+        "dnsConfig": {"options": [{"name": "timeout", "value": "1"}, {"name": "attempts", "value": "4"}]},  # a replica of it may be gone
         "tolerations": [*(dict(each) for each in pods.tolerations), *_tolerations()],
         "affinity": _affinity(launch, role),
         "nodeSelector": dict(pods.node_selector),

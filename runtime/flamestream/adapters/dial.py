@@ -12,7 +12,7 @@ from typing import Final
 
 from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.handshake import Credentials, Dialled, Established, Limits
-from flamestream.adapters.known_names import Found, lookup
+from flamestream.adapters.known_names import Found, ask
 from flamestream.model.errors import Bug
 from flamestream.ports import Reactor, Timer
 
@@ -69,7 +69,7 @@ class Dial:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
         except socket.gaierror:  # a name: ask where asking may take its time
             anew = this % 2 == 0
-            self._reactor.background(lambda: lookup(host, port, anew=anew), lambda result: self._resolved(this, result))
+            ask(self._reactor, host, port, lambda result: self._resolved(this, result), anew=anew)
         else:
             self._connect(found)
 

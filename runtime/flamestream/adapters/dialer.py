@@ -1,7 +1,7 @@
 """A connection that is dialled again whenever it breaks, with a pause that doubles up to two seconds.
 
 Used towards the user's own servers (socket source and sink). A try that has not connected within two seconds counts as failed. Names
-are resolved in a helper thread, so a slow resolver does not hold up the loop.
+are resolved in a thread of their own, so a slow resolver holds up neither the loop nor its helpers.
 
 Keeps: at most one socket open; after `close` nothing is called. Does not: know what is said over the connection.
 """
@@ -9,9 +9,9 @@ Keeps: at most one socket open; after `close` nothing is called. Does not: know 
 import os
 import socket
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from flamestream.adapters.known_names import lookup
+from flamestream.adapters.known_names import Found, ask
 from flamestream.ports import Reactor, Timer
 
 FIRST_PAUSE: Final = 0.02
@@ -70,17 +70,17 @@ class Dialer:
         host, port = self._address
         self._tries += 1
         anew = self._tries % 2 == 0
-        self._reactor.background(lambda: lookup(host, port, anew=anew)[0], lambda found: self._connect(this, found))
+        ask(self._reactor, host, port, lambda found: self._connect(this, found), anew=anew)
 
-    def _connect(self, this: int, found: Any) -> None:
+    def _connect(self, this: int, found: Found | Exception) -> None:
         if this != self._round:
             return
-        if isinstance(found, OSError):
+        if isinstance(found, OSError | UnicodeError):
             self.broken(str(found))
             return
         if isinstance(found, Exception):
             raise found
-        family, kind, protocol, _, address = found
+        family, kind, protocol, _, address = found[0]
         self._socket = socket.socket(family, kind, protocol)
         self._socket.setblocking(False)
         try:

@@ -5,15 +5,23 @@ A name that was found once is dialled where it was then; every other try looks i
 >>> lookup("127.0.0.1", 7001)[0][4]
 ('127.0.0.1', 7001)
 
-Keeps: a moved server is found by the second try. Does not: dial, or choose among several addresses.
+Keeps: a moved server is found by the second try; a name service that does not answer holds up nobody but those who wait for the name.
+Does not: dial, or choose among several addresses.
 """
 
 import socket
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
+from flamestream.ports import Reactor
+
 Found = Sequence[tuple[Any, ...]]
+Done = Callable[[Found | Exception], None]
 MOST: Final = 256
+MOST_WAIT: Final = 256
+"""For one name. Who is not among them tries again by its own clock."""
 _known: Final[dict[tuple[str, int], Found]] = {}
 
 
@@ -31,3 +39,40 @@ def lookup(host: str, port: int, *, anew: bool = True) -> Found:
     if len(_known) < MOST:
         _known[(host, port)] = found
     return found
+
+
+_lock: Final = threading.Lock()
+_waiting: Final[dict[tuple[str, int], list[tuple[Reactor, Done]]]] = {}
+"""Who waits for a name that is being looked up."""
+
+
+def ask(reactor: Reactor, host: str, port: int, done: Done, *, anew: bool = True) -> None:
+    """`done`, in the reactor's loop, gets what `lookup` gives or raises.
+
+    One thread a name, and never one of the reactor's few helpers: a resolver whose server is gone holds on for half a minute, and who
+    dials asks again every two seconds. All helpers would wait for it, and behind them the uploads and reads of a recovery.
+    """
+    before = _known.get((host, port))
+    if before is not None and not anew:
+        reactor.soon(lambda: done(before))
+        return
+    with _lock:
+        waiting = _waiting.setdefault((host, port), [])
+        if len(waiting) < MOST_WAIT:
+            waiting.append((reactor, done))
+        if len(waiting) > 1:
+            return
+    threading.Thread(target=_answer, args=(host, port), name=f"lookup-{host}", daemon=True).start()
+
+
+def _answer(host: str, port: int) -> None:
+    result: Found | Exception
+    try:
+        result = lookup(host, port)
+    except (OSError, UnicodeError) as error:
+        result = error
+    with _lock:
+        waiting = _waiting.pop((host, port))
+    for reactor, done in waiting:
+        with suppress(OSError):  # its loop has ended
+            reactor.soon(lambda done=done: done(result))  # type: ignore[misc]  # a call without arguments

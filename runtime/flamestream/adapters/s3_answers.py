@@ -4,7 +4,7 @@ A client's own retries are off, because they would hide that an earlier try was 
 nobody knows whether the call took effect.
 
 Bounds: `TRIES` tries with random pauses of at most `MAX_PAUSE` seconds, none begun after `DEADLINE` seconds; one try waits at most
-`CONNECT_SECONDS` to connect and `READ_SECONDS` for each part of an answer.
+`CONNECT_SECONDS` to connect and `READ_SECONDS` for each part of an answer; a first try through kept connections `FIRST_SECONDS`.
 
 Keeps: an error says what was called, where, and what to do. Does not: call anything (s3_store.py, s3_calls.py).
 """
@@ -24,6 +24,7 @@ MAX_PAUSE: Final = 3.0
 DEADLINE: Final = 45.0
 CONNECT_SECONDS: Final = 3.0
 READ_SECONDS: Final = 20.0
+FIRST_SECONDS: Final = 4.0
 
 MISSING: Final = {"NoSuchKey", "404", "NotFound"}
 EXISTS: Final = {"PreconditionFailed", "412"}

@@ -8,16 +8,22 @@ Keeps: nothing is overwritten; an acknowledged object is there (S3's promise). D
 apart (some servers cannot; the names in docs/formats.md never do that).
 """
 
+from collections.abc import Callable
+from itertools import chain, repeat
+from typing import TypeVar
+
 import obstore
 import tenacity
 from obstore.exceptions import AlreadyExistsError
 
 from flamestream.adapters.object_names import check_name
-from flamestream.adapters.s3_answers import EXISTS, MISSING, READ_SECONDS, TRIES, AnswerLost, Pause, Refused, tried
+from flamestream.adapters.s3_answers import EXISTS, FIRST_SECONDS, MISSING, READ_SECONDS, TRIES, AnswerLost, Pause, Refused, tried
 from flamestream.adapters.s3_client import Bucket, answer_in, client_of, foreign_errors
 from flamestream.model.errors import Corrupt
 
 __all__ = ["TRIES", "S3Store"]
+
+T = TypeVar("T")
 
 
 class S3Store:
@@ -40,37 +46,43 @@ class S3Store:
         key = self._key(name)
         lost = False
 
-        def put() -> bool:
+        def put(bucket: Bucket) -> bool:
             nonlocal lost
             try:
-                return self._put(key, data)
+                return self._put(bucket, key, data)
             except AnswerLost:
                 lost = True
                 raise
 
-        created = tried("write", name, self._where, put, self._pause)
+        created = self._tried("write", name, put)
         return created or (lost and self.get(name) == data)
 
     def get(self, name: str) -> bytes:
         """Its bytes. Raises Corrupt naming it if there is none."""
         key = self._key(name)
-        return tried("read", name, self._where, lambda: self._get(key), self._pause)
+        return self._tried("read", name, lambda bucket: self._get(bucket, key))
 
     def delete(self, *names: str) -> None:
         """Remove them; absent ones are fine."""
         keys = [self._key(name) for name in names]
         if keys:
             what = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-            tried("delete", what, self._where, lambda: self._delete(keys), self._pause)
+            self._tried("delete", what, lambda bucket: self._delete(bucket, keys))
 
     def names(self, prefix: str) -> list[str]:
         """Names that start with `prefix`, sorted. For people and orphans only."""
-        return tried("list", prefix, self._where, lambda: self._names(self._prefix + prefix), self._pause)
+        return self._tried("list", prefix, lambda bucket: self._names(bucket, self._prefix + prefix))
 
-    def _put(self, key: str, data: bytes | memoryview) -> bool:
+    def _tried(self, verb: str, name: str, call: Callable[[Bucket], T]) -> T:
+        """The first try is short, and the next ones come through connections of their own (!): those at hand may lead to a node that is
+        gone, and such a one says nothing for as long as a slow server may take."""
+        patience = chain([min(FIRST_SECONDS, self._bucket.seconds)], repeat(self._bucket.seconds))
+        return tried(verb, name, self._where, lambda: call(self._bucket._replace(seconds=next(patience))), self._pause)
+
+    def _put(self, bucket: Bucket, key: str, data: bytes | memoryview) -> bool:
         with foreign_errors():
             try:
-                obstore.put(client_of(self._bucket, len(data)), key, data, mode="create", use_multipart=False)
+                obstore.put(client_of(bucket, len(data)), key, data, mode="create", use_multipart=False)
             except AlreadyExistsError as error:
                 answer = answer_in(error)
                 if answer is not None and answer.code in EXISTS:
@@ -78,34 +90,33 @@ class S3Store:
                 raise  # a conflict of two puts under way is no answer yet
         return True
 
-    def _get(self, key: str) -> bytes:
+    def _get(self, bucket: Bucket, key: str) -> bytes:
         with foreign_errors():
             try:
-                return bytes(obstore.get(client_of(self._bucket), key).bytes())
+                return bytes(obstore.get(client_of(bucket), key).bytes())
             except FileNotFoundError as error:
                 answer = answer_in(error)
                 if answer is None or answer.code not in MISSING:
                     raise
         raise Corrupt(f"object {key!r} is missing in {self._where}: restore it from a backup, or choose an older snapshot")
 
-    def _delete(self, keys: list[str]) -> None:
+    def _delete(self, bucket: Bucket, keys: list[str]) -> None:
         try:
-            self._delete_in(self._bucket, keys)
+            self._delete_in(bucket, keys)
         except Refused:
-            if not self._bucket.bulk:
+            if not bucket.bulk:
                 raise
-            one_by_one = self._bucket._replace(bulk=False)
-            self._delete_in(one_by_one, keys)
-            self._bucket = one_by_one  # it was the form that was refused, not who asked
+            self._delete_in(bucket._replace(bulk=False), keys)
+            self._bucket = self._bucket._replace(bulk=False)  # it was the form that was refused, not who asked
 
     def _delete_in(self, bucket: Bucket, keys: list[str]) -> None:
         with foreign_errors():
             obstore.delete(client_of(bucket), keys)
 
-    def _names(self, prefix: str) -> list[str]:
+    def _names(self, bucket: Bucket, prefix: str) -> list[str]:
         folder = prefix.rpartition("/")[0]
         with foreign_errors():
-            pages = obstore.list(client_of(self._bucket), folder or None, chunk_size=1000)
+            pages = obstore.list(client_of(bucket), folder or None, chunk_size=1000)
             found = [entry["path"] for page in pages for entry in page]
         return sorted(key[len(self._prefix) :] for key in found if key.startswith(prefix))
 

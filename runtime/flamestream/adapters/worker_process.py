@@ -13,9 +13,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,7 @@ from flamestream.adapters.application import folders_of, load, located
 from flamestream.adapters.application_code import code_of
 from flamestream.adapters.control import ControlClient
 from flamestream.adapters.host import OnDemand, Ports, WorkerHost
-from flamestream.adapters.known_names import lookup
+from flamestream.adapters.known_names import ask
 from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.processors import keep_to
 from flamestream.adapters.py_files import PyFile
@@ -116,7 +114,7 @@ class _WorkerProcess:
     def run(self) -> int:
         """Until the worker exits."""
         self._reactor.background(self._store.warm, _store_opened)
-        self._reactor.background(partial(_look_up, [*self._config.sources.values(), *self._config.sinks.values()]), lambda _: None)
+        self._look_up([*self._config.sources.values(), *self._config.sinks.values()])
         self._host.start()
         try:
             self._reactor.run(self._host.turn)
@@ -146,6 +144,14 @@ class _WorkerProcess:
         self._links.close()
         self._control.close()
         self._reactor.close()
+
+    def _look_up(self, specs: list[Any]) -> None:
+        """So that a standby can dial at once when it is needed, whatever has become of the name service then."""
+        for spec in specs:
+            address = spec.get("socket", {}).get("address", "") if isinstance(spec, dict) else ""
+            host, _, port = address.rpartition(":")
+            if port.isdigit():
+                ask(self._reactor, host, int(port), lambda _: None)
 
     # --- adapters -------------------------------------------------------------------------------------------------------------------
 
@@ -184,16 +190,6 @@ class _WorkerProcess:
         for sink, consumer in self._consumers.items():
             if problem := getattr(consumer, "problem", ""):
                 yield f"sink {sink}: {problem}"
-
-
-def _look_up(specs: list[Any]) -> None:
-    """So that a standby can dial at once when it is needed, whatever has become of the name service then."""
-    for spec in specs:
-        address = spec.get("socket", {}).get("address", "") if isinstance(spec, dict) else ""
-        host, _, port = address.rpartition(":")
-        if port.isdigit():
-            with suppress(OSError):
-                lookup(host, int(port))
 
 
 def _store_opened(problem: str | Exception) -> None:

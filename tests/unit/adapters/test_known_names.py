@@ -1,12 +1,17 @@
 """Names stay known when the name service is gone, and a moved server is found."""
 
 import socket
+import threading
 from typing import Any
 
 import pytest
 
 from flamestream.adapters import known_names
+from flamestream.adapters.dial import Dial
+from flamestream.adapters.dialer import Dialer
+from flamestream.adapters.handshake import Limits, Purpose
 from flamestream.adapters.known_names import lookup
+from support.loops import reactor, turn_until
 
 
 @pytest.fixture
@@ -47,3 +52,34 @@ def test_a_name_that_was_never_found_is_an_error(answers: list[Any]) -> None:
     answers.append(socket.gaierror("no answer"))
     with pytest.raises(socket.gaierror):
         lookup("name", 1)
+
+
+def test_a_name_service_that_does_not_answer_holds_up_no_helper_and_is_asked_once_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dials ask every two seconds, a resolver whose server is gone holds on for half a minute: all helpers would be with it."""
+    answer, asked = threading.Event(), list[str]()
+
+    def getaddrinfo(host: str, port: int, *_: object, **how: Any) -> Any:
+        if how.get("flags"):
+            raise socket.gaierror("it is a name")
+        asked.append(host)
+        answer.wait(30)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 9))]
+
+    monkeypatch.setattr(known_names, "_known", {})
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    with reactor() as loop:
+        dialers = [Dialer(loop, ("sink", 9), lambda _: None) for _ in range(4)]
+        for dialer in dialers:
+            dialer.dial()
+        dials = [Dial(loop, "peer:9", (Purpose("p", "j", 1, 1, "a", "b"), b"key"), lambda _: None, Limits(1, 1)) for _ in range(4)]
+        turn_until(loop, lambda: set(asked) == {"sink", "peer"}, "both names are asked for")
+        done: list[object] = []
+        loop.background(lambda: "an upload", done.append)
+        turn_until(loop, lambda: done == ["an upload"], "a helper is free")
+        for dialer in dialers:
+            dialer.broken("no connection within 2 s")
+        turn_until(loop, lambda: len(asked) >= 2, "dialled again")
+        assert sorted(asked) == ["peer", "sink"]
+        answer.set()
+        for one in (*dialers, *dials):
+            one.cancel()

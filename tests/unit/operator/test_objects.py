@@ -172,3 +172,10 @@ def test_what_is_left_out_has_no_part_in_a_fingerprint() -> None:
     assert (empty.code, empty.revision) == (silent.code, silent.revision)
     other = planned(JOB, {**SPEC, "pods": {**SPEC["pods"], "annotations": {"a": ""}}}, SITE, "digest")
     assert other.revision != silent.revision
+
+
+def test_pods_ask_a_name_service_that_does_not_answer_again_after_a_second() -> None:
+    """One of its replicas may be on the node that was just lost; by default each question that meets it costs five seconds."""
+    for pod in (build_driver_pod(a_launch()), build_executor_template(a_launch())):
+        options = {option["name"]: option["value"] for option in pod["spec"]["dnsConfig"]["options"]}
+        assert options == {"timeout": "1", "attempts": "4"}

@@ -74,6 +74,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "redis.md: flamestream run job.yaml redis-cli HGET postings be:0 flames": (LINES, "needs a server"),
     "redis.md: sources: {docs: {redis: {url: \"redis://localhost:6379/0\", ke": (PART, ""),
     "reliability.md: flamestream simulate --seeds 0:500 # many flamestream simula": (LINES, "minutes: tests/sim runs them"),
+    "reliability.md: pytest tests/unit/fields": (LINES, "it is part of make test"),
     "runners.md: flamestream run job.yaml # the stream delivers, to the end o": (RUN, ""),
     "runners.md: flamestream run micro.yaml # kill -9 it, and start it again:": (LINES, "test_frames_cli.py kills such a one"),
     "runners.md: flamestream bootstrap job.yaml docs=history/ # a folder of P": (RUN, ""),

@@ -6,8 +6,8 @@ lines but no folder, and leaves out whoever called the function.
 >>> def halved(n): return n // 0
 >>> try: halved(7)
 ... except ZeroDivisionError as error: made = failure(halved, error, 7)
->>> made.error, made.payload, made.traceback[-1].partition(" in ")[2]
-('ZeroDivisionError', '7', 'halved')
+>>> made.function, made.error, made.payload
+('flamestream.model.failure.halved', 'ZeroDivisionError', '7')
 
 Does not: know where the item came from (`located` adds that).
 """

@@ -19,7 +19,7 @@ from flamestream.adapters.places import Look, Span
 from flamestream.cli.audit_places import PlaceVerdict, first_of, has_deliveries, in_words, judged, looks_at, with_places
 from flamestream.cli.bootstrap import Begun, begun, history_of
 from flamestream.cli.cat import JobPlace
-from flamestream.cli.changed_code import by_this_code
+from flamestream.cli.changed_code import behind, by_this_code
 from flamestream.cli.committed import LastCommit, Savepoint, cluster_state_of, committed_here
 from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.manifest import DeadLetter
@@ -189,7 +189,7 @@ def audited(
     `last` was read before this is called: what it says to be delivered is there. `job` and `zookeeper`: in a cluster. `began`: the history
     before it, whose results were not delivered. `changed`: the application as it is now stands for all versions that there were.
     """
-    spans = () if last.manifest is None else last.manifest.code
+    spans = () if last.manifest is None else behind(last.manifest.code, START if last.savepoint is None else last.savepoint.cut)
     until, edits = by_this_code(spans, checked.code, all_of_it=changed) if spans else (END, "")
     looks = looks_at(checked, job or checked.job.name)  # all sinks before the journals, which have what they follow from
     known = [name for name in checked.sinks if name not in looks or has_deliveries(checked, name)]

@@ -13,6 +13,16 @@ from flamestream.model.errors import UserError
 from flamestream.model.time import END, Time, timestamp_of
 
 
+def behind(spans: Sequence[CodeSpan], cut: Time) -> Sequence[CodeSpan]:
+    """Those of which there can be results at or above `cut`: what made the state of a savepoint is the other job's matter.
+
+    >>> behind([CodeSpan(Time(0), "old"), CodeSpan(Time(8), "new")], Time(8))
+    [CodeSpan(since=8, digest='new')]
+    """
+    begun = [place for place, span in enumerate(spans) if span.since <= cut]
+    return spans[begun[-1] :] if begun else spans
+
+
 def by_this_code(spans: Sequence[CodeSpan], code: str, *, all_of_it: bool = False) -> tuple[Time, str]:
     """Until which time the application with digest `code` made what was delivered, and in words what it did not make ("" if nothing).
 

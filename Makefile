@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Overridden for a closer look, e.g. make test PYTEST_ARGS="-n 0 -x tests/unit"
-PYTEST_ARGS ?= -n 2 --dist loadgroup
+PYTEST_ARGS ?= -n 2 --dist loadfile
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 CAMPAIGN_ARGS ?=

@@ -1,10 +1,8 @@
 """Rules for all tests: which may run side by side, and how examples are drawn.
 
-With `-n 2 --dist loadgroup`, everything that starts real servers or Spark is one group, so it has one of the two cores for itself,
-one test after the other, while the pure tests use the other core.
+Tests are dealt out to processes by files (`--dist loadfile`): a file's servers are started once, its seeds are run once, and what its
+tests say together (which figures were looked at) is known to the last of them.
 """
-
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,8 +17,6 @@ settings.load_profile("flamestream")
 # Nor may they depend on which modules are loaded: hypothesis draws constants of their source, also of one that a thread imports meanwhile.
 providers._get_local_constants = lambda: providers._local_constants
 
-INTEGRATION = Path(__file__).parent / "integration"
-
 
 def pytest_configure(config: pytest.Config) -> None:
     skips.register(config)
@@ -28,9 +24,3 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header() -> str:
     return commit_seeds.told()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if INTEGRATION in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("real servers"))

@@ -5,7 +5,6 @@ import pytest
 from flamestream.testing import SwarmResult, swarm
 from flamestream.testing.faults import Fault
 
-pytestmark = pytest.mark.xdist_group("swarm")  # one process has the result; another would run the seeds again
 SEEDS = range(500)
 BRANCHES = """
     said.Accepted, said.Refused, said.PeerLost, said.Failed, heard.Abort, heard.Drain, heard.Committed,

@@ -2,7 +2,10 @@
 
 import json
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from flamestream.cli.exit_codes import ExitCode
 from support.eventually import eventually
@@ -22,6 +25,13 @@ numbers.reduce(key=lambda n: n % 7, initial=int, combine=lambda total, n: total 
 COUNT = 6000
 
 
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Scratch]:
+    made = Scratch(tmp_path)
+    yield made
+    made.close()
+
+
 def begun(scratch: Scratch) -> None:
     """A job that was stopped by a drain in the middle of its input."""
     rate = f"sources: {{numbers: {{generator: {{count: {COUNT}, rate: 1500}}}}}}"
@@ -35,8 +45,7 @@ def begun(scratch: Scratch) -> None:
     assert "drained" in said
 
 
-def test_a_job_does_not_go_on_with_edited_code_unless_that_is_meant(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path)
+def test_a_job_does_not_go_on_with_edited_code_unless_that_is_meant(scratch: Scratch) -> None:
     begun(scratch)
     scratch.write("rates.py", "RATE = 2\n")
     refused = scratch.type("run", "job.yaml", "--no-spark")
@@ -53,8 +62,7 @@ def test_a_job_does_not_go_on_with_edited_code_unless_that_is_meant(tmp_path: Pa
     assert "code changed at" in audit["bounds"]["changed"]
 
 
-def test_code_put_back_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path)
+def test_code_put_back_goes_on_as_if_nothing_had_been(scratch: Scratch) -> None:
     begun(scratch)
     scratch.write("rates.py", "RATE = 2\n")
     scratch.write("rates.py", "RATE = 1\n")

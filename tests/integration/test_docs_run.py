@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,9 +39,15 @@ def commands(text: str) -> list[list[str]]:
 
 
 @pytest.fixture
-def first_job(tmp_path: Path) -> Scratch:
+def scratch(tmp_path: Path) -> Iterator[Scratch]:
+    made = Scratch(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def first_job(scratch: Scratch) -> Scratch:
     """The README's job in a folder of its own."""
-    scratch = Scratch(tmp_path)
     scratch.write("inverted_index.py", (REPOSITORY / "examples" / "inverted_index.py").read_text())
     scratch.write("job.yaml", block("README.md", "# job.yaml"))
     for name, text in (("a.txt", "to be or not to be"), ("b.txt", "let it be")):
@@ -61,9 +68,8 @@ def test_the_first_commands_of_the_readme(first_job: Scratch) -> None:
             assert len(said.text.splitlines()) == 7, "a change record for each word of a document"
 
 
-def test_the_whole_job_of_the_page_about_files(tmp_path: Path) -> None:
+def test_the_whole_job_of_the_page_about_files(scratch: Scratch, tmp_path: Path) -> None:
     """Orders in, totals out as Parquet, and the page's own lines read them."""
-    scratch = Scratch(tmp_path)
     scratch.write("orders.py", block("files.md", "# orders.py"))
     manifest = re.sub(r"s3://shop/(\w+)\?endpoint=[^\"]*", r"\1", block("files.md", "# job.yaml"))
     scratch.write("job.yaml", manifest.replace('path: "totals"', 'path: "out"'))

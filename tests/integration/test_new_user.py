@@ -2,6 +2,7 @@
 
 import json
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,10 +34,11 @@ SOURCE = "sources: {lines: {files: {path: in.txt, records: lines}}}"
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
+def scratch(tmp_path: Path) -> Iterator[Scratch]:
     made = Scratch(tmp_path)
     made.write("in.txt", LINES)
-    return made
+    yield made
+    made.close()
 
 
 def test_a_user_s_error_says_everything_that_mending_it_takes(scratch: Scratch) -> None:

@@ -26,6 +26,14 @@ class Scratch:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._begun: list[subprocess.Popen[str]] = []
+
+    def close(self) -> None:
+        """End what a test has left."""
+        for process in self._begun:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
 
     def write(self, name: str, text: str) -> Path:
         file = self.path / name
@@ -48,9 +56,11 @@ class Scratch:
 
     def begin(self, *command: str) -> "subprocess.Popen[str]":
         """The same, going on."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             arguments(*command), cwd=self.path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=ENVIRONMENT
         )
+        self._begun.append(process)
+        return process
 
 
 def arguments(*command: str) -> list[str]:

@@ -23,6 +23,8 @@ from flamestream_operator.shell.queue import WorkQueue
 from support.plain_cluster import APPLICATION, Places, PlainCluster, play
 from support.real_cluster import the_api
 
+LONG = pytest.mark.slow
+"""The lives take minutes, and one step races on a busy machine: code that fails must do so before the operator takes it for stable."""
 BROKEN = APPLICATION.replace("total + number,", "total + number if number < 0 else 1 // 0,")
 UNLOADABLE = "import nothing_of_this_name\n"
 OTHER = APPLICATION + "# the same in other words\n"
@@ -97,6 +99,7 @@ def spec_of(source: Input) -> dict[str, Any]:
     }
 
 
+@LONG
 def test_a_journalled_job_from_its_start_to_a_suspension(places: Places) -> None:
     source, looked = Input(places.folder / "in"), Looked()
 
@@ -173,6 +176,7 @@ async def _killed(cluster: PlainCluster, source: Input, looked: Looked, lost: in
     await _all_out(cluster, source)
     looked.metric(cluster, "recoveries_total", lost, cause="lost")
     looked.metric(cluster, "attempt", before.attempt + 1)
+    looked.metric(cluster, "epochs_total", between(1, (cluster.told or before).epoch))
     looked.grown()
     looked.field(cluster, "recovery.count", lost)
     looked.field(cluster, "recovery.attempt", before.attempt + 1)
@@ -276,9 +280,11 @@ async def _all_out(cluster: PlainCluster, source: Input) -> None:
         )  # fmt: skip
 
     await cluster.until(settled, f"all {source.lines} lines are through")
-    await cluster.until(lambda: cluster.status.workers.standby == 1, "that is written")
+    written = lambda: cluster.status.workers.standby == 1 and {each.state for each in cluster.status.drivers} == {"Running"}  # noqa: E731
+    await cluster.until(written, "that is written")
 
 
+@LONG
 def test_a_finite_job_to_its_end(places: Places) -> None:
     looked = Looked()
 
@@ -353,6 +359,7 @@ OPERATORS = {"api_requests", "api_conflicts", "reconcile_seconds", "reconcile_er
 """What the test before this compares."""
 
 
+@LONG
 def test_nothing_was_forgotten() -> None:
     if len(ALL) < 2:
         pytest.skip("only behind the lives above, in one process")

@@ -78,7 +78,8 @@ class Producer:
     def serve(self) -> None:
         """Until the engine has everything and hangs up."""
         peer, start, at = None, 0.0, 0
-        selector = selectors.DefaultSelector()
+        # epoll rounds its wait up to whole milliseconds, which would count as the engine's.
+        selector = selectors.SelectSelector()
         selector.register(self._listener, selectors.EVENT_READ)
         ended = False
         while True:

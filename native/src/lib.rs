@@ -9,6 +9,7 @@ mod codec;
 mod columns;
 mod decoding;
 mod describe;
+mod disk;
 mod doors;
 mod encoding;
 mod flow;
@@ -45,6 +46,8 @@ mod _kernel {
     use crate::barrier::{Barrier, Queue, Released};
     #[pymodule_export]
     use crate::codec::{check, decode, decode_items, decode_many, encode, encode_item, encode_items, encode_many, height_of};
+    #[pymodule_export]
+    use crate::disk::Disk;
     #[pymodule_export]
     use crate::flow::Flow;
     #[pymodule_export]

@@ -1,8 +1,9 @@
 """The journal on a local folder: every front's order decisions, in files that only grow.
 
-Entries of one turn of the loop are written with one `write` and reported together. With `fsync` the write and the sync run in a
-helper thread, and what arrives meanwhile makes the next batch; the journal then survives the machine, without it the processes only.
-Without it the write is in the loop, behind the next pass: other workers wait for what that pass does, and nobody for the write.
+Entries of one turn of the loop are written with one `write` and reported together. With `fsync` the write and the sync run beside the
+loop (disk.py; in a helper thread without the kernel, and for the first batch of a file), and what arrives meanwhile makes the next
+batch; the journal then survives the machine, without it the processes only. Without it the write is in the loop, behind the next
+pass: other workers wait for what that pass does, and nobody for the write.
 A full or broken disk fails the batch: the worker is told once, and the batch is tried again until it succeeds, in a new file if a part
 of it was written (files are never shortened; a reader takes the first of two equal entries). What may wait meanwhile is bounded by the
 fronts' credit.
@@ -20,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from flamestream.adapters.disk import Disk
 from flamestream.adapters.journal_file import head, record
 from flamestream.adapters.journal_fronts import AWAY, SealedFronts, pause_after
 from flamestream.adapters.journal_seal import Counted, FrontFolder
@@ -45,6 +47,7 @@ class FolderJournal(SealedFronts["_Log", Counted]):
         self._rotate = rotate
         self._keep = keep
         self._dirty: dict[FrontId, _Log] = {}
+        self._disk = Disk(reactor) if fsync and Disk.here() else None
 
     # --- seal -----------------------------------------------------------------------------------------------------------------------
 
@@ -79,13 +82,15 @@ class FolderJournal(SealedFronts["_Log", Counted]):
         """One batch of a front is under way at a time."""
         if not log.begin():
             return
-        if self._fsync:
+        if not self._fsync:
+            self._written(front, log, _outcome(log.write))
+        elif self._disk is None or log.needs_file:
             self._reactor.background(log.write, partial(self._written, front, log))
-            return
-        try:
-            self._written(front, log, log.write())
-        except (OSError, FlameStreamError) as error:
-            self._written(front, log, error)
+        else:
+            self._disk.write(log.fd, log.bytes_of_batch(), partial(self._synced, front, log))
+
+    def _synced(self, front: FrontId, log: "_Log", error: OSError | None) -> None:
+        self._written(front, log, error or _outcome(log.confirm))
 
     def _written(self, front: FrontId, log: "_Log", result: Time | Exception) -> None:
         if not log.end(failed=isinstance(result, Exception)):
@@ -139,11 +144,10 @@ class _Log:
         self._batch_last = START
         self._busy = False
         self._abandoned = False
-        self._fd = -1
+        self.fd = -1
         self._name = ""
         self._size = 0
-        self._spoiled = False
-        """The file has bytes of a batch that failed. It stays as it is: a sealer may have counted some of them already."""
+        """Of what is durable."""
 
     # --- in the loop ----------------------------------------------------------------------------------------------------------------
 
@@ -190,38 +194,60 @@ class _Log:
             self._older.pop(name, None)
 
     def _close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
 
-    # --- in a helper thread, or in the loop without fsync ---------------------------------------------------------------------------
+    # --- in a helper thread, or in the loop -----------------------------------------------------------------------------------------
 
     def write(self) -> Time:
         """Write the batch. Returns the time up to which everything is durable and will be counted by the next seal."""
-        if self._fd < 0 or self._spoiled or self._size >= self._rotate or os.fstat(self._fd).st_nlink == 0:
+        if self.needs_file:
             self._open_next()
-        data = self._batch if self._size else head(self._last) + self._batch
-        left = memoryview(data)
+        left = memoryview(self.bytes_of_batch())
         while left:
-            left = left[os.write(self._fd, left) :]
-            self._spoiled = True
+            left = left[os.write(self.fd, left) :]
         if self._fsync:
-            os.fsync(self._fd)
+            os.fdatasync(self.fd)
+        return self.confirm()
+
+    @property
+    def needs_file(self) -> bool:
+        """Whether the batch has to begin a new one."""
+        return self.fd < 0 or self._size >= self._rotate or os.fstat(self.fd).st_nlink == 0 or self._spoiled
+
+    @property
+    def _spoiled(self) -> bool:
+        """The file has bytes of a batch that failed. It stays as it is: a sealer may have counted some of them already."""
+        return os.fstat(self.fd).st_size != self._size
+
+    def bytes_of_batch(self) -> bytes:
+        """What is to be written to `fd`."""
+        return self._batch if self._size else head(self._last) + self._batch
+
+    def confirm(self) -> Time:
+        """The batch is written: only an attempt that nobody has fenced since may say so."""
         self.folder.check_fence(self.fence.attempt)
-        self._spoiled = False
-        self._size += len(data)
+        self._size = os.fstat(self.fd).st_size
         self._last = self._batch_last
         return self._last
 
     def _open_next(self) -> None:
         name = self.folder.next_log(self.fence.attempt)
         fd = os.open(self.path / name, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o666)
-        if self._fd >= 0:
-            os.close(self._fd)
+        if self.fd >= 0:
             self._older[self._name] = self._batch_last if self._spoiled else self._last
-        self._fd, self._name, self._size, self._spoiled = fd, name, 0, False
+            os.close(self.fd)
+        self.fd, self._name, self._size = fd, name, 0
         if self._fsync:
             sync_folder(self.path)
+
+
+def _outcome(work: Callable[[], Time]) -> Time | Exception:
+    try:
+        return work()
+    except (OSError, FlameStreamError) as error:
+        return error
 
 
 def everything(root: Path, front: FrontId) -> list[Entry]:

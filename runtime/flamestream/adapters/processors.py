@@ -12,7 +12,8 @@ Keeps: threads other than the loop's are as free as the process was when it bega
 
 import logging
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 _ALL: Final = frozenset(os.sched_getaffinity(0))
@@ -39,3 +40,12 @@ def keep_to(processors: Collection[int]) -> None:
 def anywhere() -> None:
     """The calling thread, started by one that was kept to some processors, is not."""
     keep_to(_ALL)
+
+
+@contextmanager
+def freely() -> Iterator[None]:
+    """For the calling thread to start others in: they are where they like from the first, also those that are not Python's."""
+    mine = os.sched_getaffinity(0)
+    anywhere()
+    yield
+    keep_to(mine)

@@ -2,13 +2,16 @@
 
 import errno
 import os
+import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flamestream.adapters.disk import Disk, Done
 from flamestream.adapters.journal import _Log, everything
 from flamestream.adapters.journal_file import record
 from flamestream.adapters.journal_seal import Counted, FrontFolder
@@ -218,49 +221,58 @@ def test_a_journal_that_keeps_is_never_trimmed(loop: EpollReactor, tmp_path: Pat
     assert [e.time for e in everything(tmp_path, FRONT)] == [10, 20, 30]
 
 
-@pytest.mark.parametrize("fsync", [False, True])
-def test_a_full_disk_is_told_once_and_the_batch_is_written_when_there_is_room(
-    loop: EpollReactor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: bool
-) -> None:
-    worker = Worker(loop, tmp_path, 1, fsync=fsync)
+@pytest.fixture(params=["in the loop", "by a helper", "by the kernel's thread"])
+def worker(request: pytest.FixtureRequest, loop: EpollReactor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Worker:
+    """Three ways to write."""
+    native = request.param == "by the kernel's thread"
+    if native and not Disk.here():
+        pytest.skip("this installation has no kernel")
+    monkeypatch.setattr(Disk, "here", lambda: native)
+    return Worker(loop, tmp_path, 1, fsync=request.param != "in the loop")
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """Files may have so many bytes, by the operating system's limit: of a write beyond it a part is written, and then nothing."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_told_once_and_the_batch_is_written_when_there_is_room(worker: Worker, loop: EpollReactor, tmp_path: Path) -> None:
     worker.seal()
     worker.append(10)
-    write, fails = os.write, 3
-
-    def full(fd: int, data: bytes) -> int:
-        nonlocal fails
-        if bytes(data[:4]) == b"half" or fails == 0:
-            return write(fd, data)
-        fails -= 1
-        if fails == 2:
-            return write(fd, data[: len(data) // 2])  # a part is written before the disk is full
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("flamestream.adapters.journal.os.write", full)
-    failed = worker.append(20, 30, 40)
-    assert isinstance(failed, JournalFailed)
-    assert "No space left on device" in failed.message
-    worker.journal.append(Append(worker.fence, FRONT, entry(50)))
+    (log,) = logs(tmp_path)
+    with room_for(log.stat().st_size + 20):
+        failed = worker.append(20, 30, 40)
+        assert isinstance(failed, JournalFailed)
+        assert os.strerror(errno.EFBIG) in failed.message
+        worker.journal.append(Append(worker.fence, FRONT, entry(50)))
+        turn_until(loop, lambda: len(logs(tmp_path)) > 1, "it was tried again")
     turn_until(loop, lambda: worker.appended(50) in worker.events, "all is durable")
     assert not any(isinstance(event, JournalFailed) for event in worker.events)
-    monkeypatch.undo()
     assert Worker(loop, tmp_path, 2).seal() == [10, 20, 30, 40, 50]
 
 
-def test_nothing_is_durable_before_the_disk_says_so(loop: EpollReactor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = Worker(loop, tmp_path, 1, fsync=True)
+@pytest.mark.parametrize("worker", ["by a helper", "by the kernel's thread"], indirect=True)
+def test_nothing_is_durable_before_the_disk_says_so(
+    worker: Worker, loop: EpollReactor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     worker.seal()
     worker.append(10)
-    fsync, fails = os.fsync, 1
+    sync, write, broken = os.fdatasync, Disk.write, [OSError(errno.EIO, os.strerror(errno.EIO))]
 
-    def broken(fd: int) -> None:
-        nonlocal fails
-        if fails:
-            fails -= 1
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        fsync(fd)
+    def fdatasync(fd: int) -> None:
+        if broken:
+            raise broken.pop()
+        sync(fd)
 
-    monkeypatch.setattr("flamestream.adapters.journal.os.fsync", broken)
+    def disk_write(disk: Disk, fd: int, data: bytes, done: Done) -> None:
+        write(disk, fd, data, lambda error: done(broken.pop() if broken else error))
+
+    monkeypatch.setattr("flamestream.adapters.journal.os.fdatasync", fdatasync)
+    monkeypatch.setattr(Disk, "write", disk_write)
     failed = worker.append(20)
     assert isinstance(failed, JournalFailed)
     assert "Input/output error" in failed.message
@@ -345,8 +357,8 @@ class _Writer:
 
     def tear(self, length: int) -> None:
         """It dies in the middle of a write."""
-        if self.log._fd >= 0:
-            os.write(self.log._fd, b"".join([b"\x30\0\0\0", bytes(100)])[: length % 19])
+        if self.log.fd >= 0:
+            os.write(self.log.fd, b"".join([b"\x30\0\0\0", bytes(100)])[: length % 19])
 
 
 def times(counted: Counted) -> list[int]:

@@ -26,6 +26,8 @@ from systems.base import Cell, Failed, Form, Places, Running, System, start, sto
 if TYPE_CHECKING:
     from topics import Topics
 
+REPORTED_WITHIN = 600.0
+"""Seconds to look into all that came."""
 LINGER = 0.3
 """Seconds behind the last expected change, for changes too many."""
 
@@ -55,7 +57,7 @@ def record(system: System, cell: Cell, outcome: Outcome, before: dict[str, Any])
         "system": system.name,
         "cell": asdict(cell),
         "result": outcome.row(),
-        "latencies_ms": [round(latency, 3) for latency in outcome.latencies] if cell.rate else [],
+        "latencies_ms": [round(latency, 2) for latency in outcome.latencies] if cell.rate else [],
         "versions": system.versions(),
         "settings": [asdict(setting) for setting in system.settings(cell)],
         "machine": machine(),
@@ -113,7 +115,7 @@ class _Ends:
         for process in (self._producer, self._consumer):
             if not (self._wire and process is self._producer):
                 process.terminate()
-            process.wait(120)
+            process.wait(REPORTED_WITHIN)
         return json.loads((self._folder / "sent.json").read_text()), json.loads((self._folder / "received.json").read_text())
 
     def end(self) -> None:

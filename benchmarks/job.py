@@ -165,18 +165,17 @@ def measured(sent: dict[str, Any], received: dict[str, Any], warm_up: int) -> Ou
         max(last.values(), default=0.0) - sent["sent"][0],
         received["deliveries"],
         list(points.values()),
-        {"steady_per_s": _steady(last, expected, warm_up), "late_ms": late},
+        {"seconds": round(max(last.values(), default=0.0) - sent["sent"][0], 1), "late_ms": late} | _steady(last, expected, warm_up),
     )
 
 
-def _steady(last: dict[int, float], expected: list[int], warm_up: int) -> int:
-    """Change records a second behind the warm-up: from when its last document was through to the last change of all."""
+def _steady(last: dict[int, float], expected: list[int], warm_up: int) -> dict[str, Any]:
+    """Change records a second behind the warm-up, and the seconds of it: from when its last document was through to the last change."""
     if not 0 < warm_up < len(expected) or warm_up - 1 not in last or max(last) < warm_up:
-        return 0
-    begun = max(last.get(i, 0.0) for i in range(warm_up))
-    ended = max(last.values())
+        return {"steady_per_s": 0, "steady_s": 0.0}
+    took = max(last.values()) - max(last.get(i, 0.0) for i in range(warm_up))
     # What came in one piece has no rate.
-    return round(sum(expected[warm_up:]) / (ended - begun)) if ended - begun > 0.2 else 0
+    return {"steady_per_s": round(sum(expected[warm_up:]) / took) if took > 0.2 else 0, "steady_s": round(took, 1)}
 
 
 def noise() -> dict[str, Any]:

@@ -11,15 +11,17 @@ here is left out, and says why.
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from drive import drive, noise, record
 from report import BESIDE, FIGURES, PAPER_INTERVALS
-from systems import SAME_AT_FULL_RATE, SYSTEMS
+from systems import OWN_INTERVALS, SAME_AT_FULL_RATE, SYSTEMS
 from systems.base import NONE, Cell, Failed, NotHere, System
 
 HERE = Path(__file__).resolve().parent
@@ -40,7 +42,9 @@ def cells(options: argparse.Namespace, systems: list[System]) -> list[tuple[Syst
     for system in systems:
         for guarantee in system.guarantees:
             if wanted is None or guarantee in wanted:
-                intervals = [int(each) for each in options.intervals.split(",")][: 1 if guarantee == NONE else None]
+                asked = [int(each) for each in options.intervals.split(",")][: 1 if guarantee == NONE else None]
+                own = OWN_INTERVALS.get((system.name, guarantee))
+                intervals = asked if own is None else [own]
                 made = [Cell(guarantee, interval, *load(options, system), workers=options.workers) for interval in intervals]
                 found += [(system, cell) for cell in made]
     return found
@@ -57,17 +61,29 @@ def load(options: argparse.Namespace, system: System) -> tuple[int, int, float]:
 
 def measure(kind: str, options: argparse.Namespace) -> None:
     """All rounds."""
-    todo = cells(options, ready(options.systems.split(",")))
+    every = cells(options, ready(options.systems.split(",")))
+    todo = [(system, cell) for system, cell in every if re.search(options.cells, f"{system.name}, {cell.guarantee}, {cell.interval_ms}")]
+    sizes: dict[tuple[str, str], int] = {}
     for turn in range(options.rounds):
         for system, cell in rotated(todo, turn):
             before = noise()
             try:
-                outcome = drive(system, cell, options.deadline)
+                taken = sized(system, cell, sizes, options) if kind == "throughput" else cell
+                outcome = drive(system, taken, options.deadline)
             except Failed as reason:
                 print(f"{system.name}, {cell.guarantee}: no result: {reason}", file=sys.stderr)
                 continue
-            keep(options.out, {"kind": kind, "round": turn} | record(system, cell, outcome, before))
-            print(_line(system, cell, outcome.row() | before), flush=True)
+            keep(options.out, {"kind": kind, "round": turn} | record(system, taken, outcome, before))
+            print(_line(system, taken, outcome.row() | before), flush=True)
+
+
+def sized(system: System, cell: Cell, sizes: dict[tuple[str, str], int], options: argparse.Namespace) -> Cell:
+    """The cell with as many documents as the system takes in the wanted time, which a short run tells (the first one of a case)."""
+    case = (system.name, cell.guarantee)
+    if case not in sizes:
+        outcome = drive(system, replace(cell, documents=options.probe, warm_up=options.probe // 4), options.deadline)
+        sizes[case] = max(options.probe, int(options.probe * options.seconds / outcome.seconds))
+    return replace(cell, documents=sizes[case], warm_up=sizes[case] // 4)
 
 
 def ready(names: list[str]) -> list[System]:
@@ -137,10 +153,12 @@ def main() -> int:
     parser.add_argument("--systems", default="", help="all, or those of the figure, if not said")
     parser.add_argument("--guarantees", default="", help="all that a system has, if not said")
     parser.add_argument("--intervals", default="", help="between checkpoints, in ms; 50,500,1000, or the figure's, if not said")
+    parser.add_argument("--cells", default="", help="only those whose 'system, guarantee, interval' has this regular expression in it")
     parser.add_argument("--documents", type=int, default=1500)
     parser.add_argument("--warm-up", type=int, default=500, help="documents at the beginning that do not count")
     parser.add_argument("--rate", type=float, default=50.0, help="documents a second, for latency")
-    parser.add_argument("--full", type=int, default=20000, help="documents of a throughput run, the first quarter to warm up")
+    parser.add_argument("--seconds", type=float, default=36.0, help="that a throughput run is to last, the first quarter to warm up")
+    parser.add_argument("--probe", type=int, default=3000, help="documents of the run that tells how many that takes")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--kills", type=int, default=3)
@@ -175,7 +193,7 @@ def run(options: argparse.Namespace) -> None:
     if options.what in ("all", "latency", "fig13", *PAPER_INTERVALS):
         measure("latency", options)
     if options.what in ("all", "throughput"):
-        full = {"intervals": options.intervals.split(",")[-1], "rate": 0.0, "documents": options.full, "warm_up": options.full // 4}
+        full = {"intervals": options.intervals.split(",")[-1], "rate": 0.0}
         systems = ",".join(name for name in options.systems.split(",") if name not in SAME_AT_FULL_RATE)
         measure("throughput", argparse.Namespace(**vars(options) | full | {"systems": systems}))
     if options.what in ("all", "failures", "fig9"):

@@ -17,7 +17,7 @@ from bytewax.inputs import FixedPartitionedSource, StatefulSourcePartition
 from bytewax.outputs import DynamicSink, StatelessSinkPartition
 from bytewax.recovery import RecoveryConfig, init_db_dir
 from bytewax.testing import cluster_main
-from text import change, connect, words
+from text import change, collect_less, connect, words
 
 Posting = tuple[int, tuple[int, ...]]
 
@@ -93,6 +93,7 @@ def flow(source: str, sink: str) -> Dataflow:
 
 
 def work(source: str, sink: str, addresses: list[str], number: int, epoch_ms: int, recovery: str) -> None:
+    collect_less()
     config = RecoveryConfig(recovery) if recovery else None
     # Addresses are for a cluster: one process alone has none.
     cluster_main(flow(source, sink), addresses, number, epoch_interval=timedelta(milliseconds=epoch_ms), recovery_config=config)

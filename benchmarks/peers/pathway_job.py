@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 import pathway as pw
-from text import change, connect, words
+from text import change, collect_less, connect, words
 
 
 class Line(pw.Schema):
@@ -49,6 +49,7 @@ def combine(state: Any, rows: Any) -> Any:
 
 
 def main() -> None:
+    collect_less()
     source, sink, commit = sys.argv[1:]
     lines = pw.io.python.read(Lines(source), schema=Line, autocommit_duration_ms=int(commit))
     found = lines.select(posting=pw.apply_with_type(words, list[tuple[str, int, tuple[int, ...]]], pw.this.line)).flatten(pw.this.posting)

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from quixstreams import Application
-from text import change, words
+from text import change, collect_less, words
 
 
 def postings_of(line: str) -> list[dict[str, Any]]:
@@ -25,6 +25,7 @@ def index(posting: dict[str, Any], state: Any) -> bytes:
 
 
 def work(number: int, arguments: list[str]) -> None:
+    collect_less()
     brokers, source, sink, group, guarantee, commit, _, folder, linger = arguments
     app = Application(
         broker_address=brokers,

@@ -1,6 +1,12 @@
 """The job's two functions for peers in Python, on plain tuples, and its sockets: the same work as workload.py, with nothing of ours."""
 
+import gc
 import socket
+
+
+def collect_less() -> None:
+    """No collections of cycles, which hold a loop up: none of these jobs makes any."""
+    gc.disable()
 
 
 def words(line: str) -> list[tuple[str, int, tuple[int, ...]]]:

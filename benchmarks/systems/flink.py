@@ -72,7 +72,7 @@ class Flink:
         opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         flush = "5" if not cell.rate else "0"
         job = [places.source, places.sink, cell.guarantee, str(cell.workers), flush, str(places.folder / "pending")]
-        return Command(["java", "-Xms1g", "-Xmx4g", *opened, "-cp", f"{BUILT}/*", "peer.InvertedIndex", *job, *given])
+        return Command(["java", "-Xms1g", "-Xmx10g", *opened, "-cp", f"{BUILT}/*", "peer.InvertedIndex", *job, *given])
 
     def _buffer_timeout(self, cell: Cell) -> Setting:
         reason = "0: every record leaves at once, which the documentation names for the least latency; 100 (its default) for throughput"

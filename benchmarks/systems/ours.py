@@ -21,7 +21,7 @@ class Ours:
     settles = 0.0
 
     def __init__(self, functions: str = "rows", *, fsync: bool = True) -> None:
-        self.name = "flamestream" + ("" if functions == "rows" else f" {functions}") + ("" if fsync else ", no fsync")
+        self.name = "flamestream" + ("" if functions == "rows" else f" {functions}") + ("" if fsync else " no fsync")
         self._functions, self._fsync = functions, fsync
 
     def prepare(self) -> None:

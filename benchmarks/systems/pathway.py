@@ -2,7 +2,7 @@
 
 from systems import environments
 from systems.base import NONE, Cell, Command, Places, Setting
-from systems.plain import PEERS
+from systems.plain import COLLECTOR, PEERS
 
 
 class Pathway:
@@ -25,6 +25,7 @@ class Pathway:
         return [
             Setting("autocommit_duration_ms", _commit(cell), "a batch a document for latency; larger batches at full rate"),
             Setting("threads", "1", "its default; functions in Python share an interpreter's lock"),
+            COLLECTOR,
             Setting("monitoring_level", "NONE", "no dashboard"),
         ]
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from systems.base import NONE, Cell, Command, NotHere, Places, Setting
 
+COLLECTOR = Setting("gc", "off", "no cycles are made, and looking for them holds a loop up")
+"""Of peers in Python."""
 PEERS = Path(__file__).resolve().parent.parent / "peers"
 
 

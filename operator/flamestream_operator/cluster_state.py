@@ -25,9 +25,9 @@ class SharedClusterState:
         """The record of a job."""
         return LazyRecords(self, job)
 
-    def delete(self, job: str) -> None:
-        """Everything that is kept there of a job. Absent is fine."""
-        self.state().delete(job)
+    def delete(self, job: str, *, record: bool = True) -> None:
+        """Everything that is kept there of a job, or all but its record. Absent is fine."""
+        self.state().delete(job, record=record)
 
     def state(self) -> ClusterState:
         """The session. Raises ClusterStateUnavailable."""

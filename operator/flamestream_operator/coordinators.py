@@ -126,12 +126,20 @@ class Coordinators:
         """Its objects. `keys` are those of its store: access key and secret key, or empty."""
         return self._ask(self._for_stores, lambda: savepoints.delete(_store(keys, savepoint.store), savepoint))
 
-    def forget(self, job: JobToCoordinate) -> "Future[None]":
-        """Delete everything of a job that nobody runs: snapshots, journal, record."""
+    def forget(self, job: JobToCoordinate, *, begins_anew: bool = False) -> "Future[None]":
+        """Delete everything of a job that nobody runs: snapshots, journal, record; if it begins anew, its attempts go on, as its sinks
+        refuse older ones."""
 
         def forget() -> None:
-            savepoints.delete_job(_store(job.keys, job.store), job.job, self._record(job.job))
-            self._state.delete(job.job)
+            found = self._state.records(job.job).read()
+            if (
+                found is not None
+                and begins_anew
+                and self._state.records(job.job).compare_and_set(savepoints.emptied(found[0]), found[1]) is None
+            ):
+                raise UserError(f"job {job.job!r} was changed meanwhile by somebody else: nothing was removed")
+            savepoints.delete_job(_store(job.keys, job.store), job.job, found[0] if found else None)
+            self._state.delete(job.job, record=not begins_anew)
 
         return self._ask(self._for_stores, forget)
 

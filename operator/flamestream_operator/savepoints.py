@@ -17,11 +17,13 @@ import msgspec
 from flamestream.adapters.manifests import read_manifest, write_manifest
 from flamestream.adapters.object_names import plain
 from flamestream.adapters.snapshots import put_and_compare, segment_bytes
+from flamestream.core.coordination import NO_EPOCH
 from flamestream.core.job_record import JobRecord
 from flamestream.core.messages import SegmentRef
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Attempt, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
+from flamestream.model.time import START
 from flamestream.ports import ObjectStore
 
 NOBODY: Final = WorkerId("savepoint")
@@ -85,6 +87,15 @@ def delete_job(store: ObjectStore, job: str, record: JobRecord | None) -> None:
     """Everything of a job that nobody runs any more, but for its savepoints: its part of the store, and the newest manifest."""
     manifest = [record.manifest] if record is not None and record.manifest else []
     store.delete(*store.names(f"{plain(job)}/"), *manifest)
+
+
+def emptied(record: JobRecord) -> JobRecord:
+    """Of a job that begins anew under its name: nothing is committed, nobody has a slot, and attempts and epochs are not used again."""
+    layout = record.layout
+    nobody = Layout(layout.version, (NOBODY,) * len(layout.owners), (NOBODY,) * len(layout.fronts), NOBODY)
+    return msgspec.structs.replace(
+        record, layout=nobody, committed=NO_EPOCH, cut=START, manifest="", manifest_hash="", outcome="", code="", writer="begins anew"
+    )
 
 
 def _copied(

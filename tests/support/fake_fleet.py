@@ -180,8 +180,10 @@ class FakeHosting:
     def record(self, job: str) -> "Future[Any]":
         return _done(self.fleet.records.get(job))
 
-    def forget(self, job: JobToCoordinate) -> "Future[None]":
-        self.fleet.records.pop(job.job, None)
+    def forget(self, job: JobToCoordinate, *, begins_anew: bool = False) -> "Future[None]":
+        known = self.fleet.records.pop(job.job, None)
+        if begins_anew and known is not None:
+            self.fleet.records[job.job] = Record(attempt=known.attempt)
         return _done(None)
 
     def restore(self, job: JobToCoordinate, savepoint: Any) -> "Future[Any]":

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import yaml
 from lightkube import Client, KubeConfig
 from lightkube.core.exceptions import ApiError
@@ -16,6 +17,8 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import ServiceAccount
 
 from flamestream_operator.shell.api import LightkubeApi
+from flamestream_operator.shell.api import _kinds as kinds
+from support.eventually import eventually
 
 VARIABLE = "FLAMESTREAM_TEST_KUBECONFIG"
 ROOT = Path(__file__).parents[2]
@@ -49,6 +52,7 @@ def namespace(labels: dict[str, str] | None = None) -> Iterator[str]:
     definitions, namespaces = _kinds()
     for path in sorted((ROOT / "crds").glob("*.yaml")):
         client.apply(definitions(yaml.safe_load(path.read_text())), force=True)
+    eventually(lambda: _are_served(client), "our kinds are served")
     name = f"fs-test-{secrets.token_hex(4)}"
     client.create(namespaces({"metadata": {"name": name, "labels": labels or {}}}))
     _with_account(client, name)
@@ -57,6 +61,18 @@ def namespace(labels: dict[str, str] | None = None) -> Iterator[str]:
     finally:
         client.delete(namespaces, name)
         client._client.close()
+
+
+def _are_served(client: Client) -> bool:
+    """A server that is just learning a kind answers 404, without an object of its own, and then 429."""
+    try:
+        for kind in ("FlameStreamJob", "FlameStreamSnapshot", "FlameStreamDrill"):
+            list(client.list(kinds()[kind], namespace="default"))
+    except httpx2.HTTPStatusError as error:
+        if error.response.status_code not in (404, 429):
+            raise
+        return False
+    return True
 
 
 def _with_account(client: Client, name: str) -> None:

@@ -77,7 +77,7 @@ def _operations(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator
         arguments = {"snapshot": restore.snapshot, "settings": settings_of(seen, status, want.plan)}
         yield do.Begin(f"restoring/{run.number}", "restore", arguments)
     if run.stage == "Forgetting" and want.plan is not None and seen.token and not seen.could_write:
-        yield do.Begin(f"forgetting/{run.number}", "forget", {"settings": settings_of(seen, status, want.plan)})
+        yield do.Begin(f"forgetting/{run.number}", "forget", {"settings": settings_of(seen, status, want.plan), "begins_anew": True})
 
 
 # --- drivers ------------------------------------------------------------------------------------------------------------------------

@@ -94,7 +94,8 @@ class JobStreams:
     async def _operate(self, key: Key, memory: Memory, action: do.Begin, settings: JobToCoordinate) -> None:
         try:
             if action.what == "forget":
-                await asyncio.wrap_future(self._hosting.forget(settings))
+                begins_anew = bool(action.arguments.get("begins_anew"))
+                await asyncio.wrap_future(self._hosting.forget(settings, begins_anew=begins_anew))
             else:
                 await self._restore(key, action, settings)
             memory.operations[action.key] = Operation(done=True)

@@ -149,9 +149,8 @@ class JobReconciler:
         status = self._hosting.status(identity)
         if status is None:
             return None
-        if status.epoch != memory.epoch:
-            if memory.epoch >= 0:
-                metrics.epochs.labels(identity).inc(max(0, status.epoch - memory.epoch))
+        if status.attempt and status.epoch != memory.epoch:  # without: a coordinator that has just begun, and has read no record yet
+            metrics.epochs.labels(identity).inc(max(0, status.epoch - memory.epoch) if memory.epoch >= 0 else 0)
             memory.epoch, memory.epoch_since, memory.epoch_instant = status.epoch, self._clock(), self._instant()
         metrics.observe(identity, status, self._instant() - memory.epoch_instant)
         began, counted = memory.recoveries

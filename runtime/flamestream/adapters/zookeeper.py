@@ -63,14 +63,25 @@ class ClusterState:
                 f"ZooKeeper at {self.hosts}: {what} got no answer ({type(error).__name__}); a write may have taken effect: read again"
             ) from error
 
-    def delete(self, job: str) -> None:
-        """Everything that is kept here of `job`. Absent is fine."""
-        self._delete(_folder_of(job))
+    def delete(self, job: str, *, record: bool = True) -> None:
+        """Everything that is kept here of `job`, or all but its record. Absent is fine."""
+        if record:
+            self._delete(_folder_of(job))
+            return
+        for child in self._children(_folder_of(job)):
+            if child != "/record":
+                self._delete(_folder_of(job) + child)
+
+    def _children(self, path: str) -> list[str]:
+        try:
+            return [f"/{child}" for child in self.ask(f"listing {path}", lambda: self.client.get_children_async(path))]
+        except NoNodeError:
+            return []
 
     def _delete(self, path: str) -> None:
+        for child in self._children(path):
+            self._delete(path + child)
         try:
-            for child in self.ask(f"listing {path}", lambda: self.client.get_children_async(path)):
-                self._delete(f"{path}/{child}")
             self.ask(f"deleting {path}", lambda: self.client.delete_async(path))
         except NoNodeError:
             return

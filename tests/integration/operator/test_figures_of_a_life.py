@@ -28,6 +28,7 @@ LONG = pytest.mark.slow
 BROKEN = APPLICATION.replace("total + number,", "total + number if number < 0 else 1 // 0,")
 UNLOADABLE = "import nothing_of_this_name\n"
 OTHER = APPLICATION + "# the same in other words\n"
+CL = []
 SECONDS = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
 
@@ -48,7 +49,7 @@ class Looked:
 
     def field(self, cluster: PlainCluster, path: str, expected: Any) -> None:
         """Dots go into structs, and into the first of a list."""
-        self.fields.add(path)
+        self.fields.add(path); CL.append(cluster)
         value: Any = cluster.status
         for name in path.split("."):
             value = value[0] if isinstance(value, list) else value
@@ -67,6 +68,7 @@ class Looked:
 
 def _right(what: str, value: Any, expected: Any) -> None:
     good = expected(value) if callable(expected) else value == expected
+    if not good: print("ZZZ", CL[-1].status.failures, CL[-1].status.run)
     assert good, f"{what} is {value!r}, expected {expected if not callable(expected) else 'something else'}"
 
 
@@ -119,6 +121,8 @@ async def _started(cluster: PlainCluster, source: Input, looked: Looked) -> str:
     source.feed(100)
     await cluster.apply(**spec_of(source))
     await _all_out(cluster, source)
+    stable = lambda: cluster.status.last_stable is not None and cluster.status.drivers[0].state == "Running"  # noqa: E731
+    await cluster.until(stable, "all of its workers could take over, and that is written")
     told = cluster.told
     assert told is not None
     numbers = {"items_total": 100, "runs_total": between(1, 100), "acknowledged_bundles_total": between(1, 500), "attempt": 1,
@@ -258,9 +262,9 @@ async def _rolled_back(cluster: PlainCluster, source: Input, looked: Looked) -> 
     assert config is not None
     looked.field(cluster, "rolled_back", cluster.status.observed_generation)
     looked.field(cluster, "rolled_back_application", digest_of_application(config))
-    looked.field(cluster, "failures.count", 1)
-    looked.field(cluster, "failures.reason", "UserError")
     looked.field(cluster, "failures.last", lambda last: "ZeroDivisionError" in last)
+    looked.field(cluster, "failures.reason", "UserError")
+    looked.field(cluster, "failures.count", 1)
     looked.field(cluster, "failures.time", is_time)
     looked.field(cluster, "failures.next_try", lambda due: moment(due) >= moment(cluster.status.failures.time))
     await cluster.until(cluster.runs, "what ran before runs again")

@@ -84,3 +84,26 @@ def judge(guarantee: str, given: list[Any]) -> None:
         return
     items = once(guarantee, given)
     assert items == results(len(items))
+
+
+def test_a_fresh_start_keeps_its_attempts_because_its_sinks_refuse_older_ones(places: Places) -> None:
+    """Or it would be refused as often as the old run had attempts, and fail at the fifth time."""
+
+    async def life(cluster: PlainCluster) -> None:
+        await cluster.apply()
+        await cluster.gives("a new job")
+        await killed(cluster)
+        await killed(cluster)
+        old = cluster.told
+        assert old is not None
+        await cluster.edit({"upgrade": {"strategy": "Fresh"}})
+        await cluster.edit_code(CODE)
+        await cluster.until(lambda: cluster.status.run.number == 2 and cluster.runs(), "other code begins anew")
+        fresh = cluster.told
+        assert fresh is not None and fresh.last_recovery is not None
+        assert (fresh.last_recovery.kind, fresh.last_recovery.replayed_from, fresh.recoveries) == ("start", 0, 1)
+        assert fresh.attempt > old.attempt
+        await cluster.gives("a job that began anew")
+        judge("exactly-once", cluster.delivered())
+
+    play(the_api, places, life)

@@ -2,6 +2,7 @@
 
     python benchmarks/report.py                                # all there is, from .cache/bench/results.jsonl into .cache/bench/report
     python benchmarks/report.py --figure fig12 --results mine.jsonl --out docs/figures
+    python benchmarks/report.py --docs                         # the tables of docs/performance.md, from benchmarks/results
 
 A percentile is taken of each run, and the median of the rounds is shown: a round on a busy machine does not move it. In brackets: the
 least and the most of the rounds. The figures are drawn by figures.py in an environment of its own (requirements/bench-report.in).
@@ -18,6 +19,9 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parent / ".cache" / "bench"
+KEPT = HERE / "results"
+"""Results that stand in the repository, and in the docs."""
+PAGE = HERE.parent / "docs" / "performance.md"
 PERCENTILES = (50, 75, 95, 99)
 FIGURES = ("fig9", "fig10", "fig11", "fig12", "fig13", "throughput", "workers")
 PAPER_INTERVALS = {"fig10": 50, "fig11": 500, "fig12": 1000}
@@ -78,6 +82,14 @@ def quantile(q: float) -> Callable[[Row], float]:
     return lambda row: percentile(row["latencies_ms"], q)
 
 
+def _steady_rate(row: Row) -> float:
+    return float(row["result"]["steady_per_s"])
+
+
+def _whole_rate(row: Row) -> float:
+    return float(row["result"]["records_per_s"])
+
+
 def pace(row: Row) -> float:
     """Change records a second behind the warm-up; of the whole run, where all came in one piece."""
     return float(row["result"]["steady_per_s"] or row["result"]["records_per_s"])
@@ -106,13 +118,15 @@ def latency_table(rows: list[Row]) -> str:
 
 
 def throughput_table(rows: list[Row]) -> str:
-    """Change records a second, behind the first quarter of the documents, which warms up."""
+    """Change records a second: of the steady part, behind the first quarter of the documents, and of the whole run."""
     lines = []
     for case, rounds in cases(rows, "throughput").items():
-        middle, least, most = over_rounds(rounds, pace)
-        shown = f"{middle:,.0f} ({least:,.0f}-{most:,.0f})"
-        lines.append([str(case), shown, _faults(rounds), str(len(rounds)), _load(rounds)])
-    return _markdown(["case", "records/s", "lost, doubled, disorder", "rounds", "load"], lines)
+        every = "-" if case.interval_ms is None else f"{case.interval_ms} ms"
+        steady, whole = (_rate(over_rounds(rounds, figure)) for figure in (_steady_rate, _whole_rate))
+        took = _spread(over_rounds(rounds, lambda row: float(row["result"].get("seconds", 0.0))))
+        lines.append([case.system, case.guarantee, every, steady, whole, took, _faults(rounds), str(len(rounds)), _load(rounds)])
+    head = ["system", "guarantee", "interval", "steady, records/s", "whole run, records/s", "lasted, s"]
+    return _markdown([*head, "lost, doubled, disorder", "rounds", "load"], lines)
 
 
 def failures_table(rows: list[Row]) -> str:
@@ -181,6 +195,48 @@ def markdown(rows: list[Row]) -> str:
     return "\n".join([*parts, "## Versions and settings\n", settings_list(rows)])
 
 
+def recovery_table(rows: list[Row]) -> str:
+    """How long output stood still around a kill."""
+    lines = [
+        [row["kill"], row["guarantee"], f"{row['gap_ms']} ({row['least_ms']}-{row['most_ms']})", str(row["recovery_ms"])]
+        + [str(row["calm_gap_ms"]), str(row["n"]), f"{row['lost']}, {row['doubled']}, {row['disorder']}", f"{row['load']:.1f}"]
+        for row in rows
+        if "kill" in row
+    ]
+    head = ["killed", "guarantee", "gap, ms", "of it recovery", "without a kill", "kills", "lost, doubled, disorder", "load"]
+    return _markdown(head, lines)
+
+
+TABLES = {"latency": latency_table, "throughput": throughput_table, "recovery": recovery_table}
+"""Of the page, by the mark that stands before each; from the results of that name."""
+
+
+def with_tables(page: str) -> str:
+    """The page with its tables made again. A table without results has no lines."""
+    for name, table in TABLES.items():
+        before, mark, rest = page.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition("<!-- end -->")
+        assert mark and end, f"the page has no place for the table of {name}"
+        file = KEPT / f"{name}.jsonl"
+        rows = load(file) if file.exists() else []
+        page = before + mark + f"{_where(rows)}\n\n{table(rows)}\n" + end + after
+    return page
+
+
+def _where(rows: list[Row]) -> str:
+    if not rows:
+        return "Not measured yet."
+    machines = sorted({f"{m['processor']}, {m['cores']} cores, {m['memory_gb']} GB, Linux {m['kernel']}" for m in (r["machine"] for r in rows)})
+    return f"{'; '.join(machines)}; {', '.join(sorted({row['when'][:10] for row in rows}))}. Median of the rounds, least and most in brackets."
+
+
+def _rate(values: tuple[float, float, float]) -> str:
+    middle, least, most = values
+    if not middle:
+        return "in one piece"
+    return f"{middle:,.0f}" if least == most else f"{middle:,.0f} ({least:,.0f}-{most:,.0f})"
+
+
 def _spread(values: tuple[float, float, float]) -> str:
     middle, least, most = values
     return f"{middle:.1f}" if least == most else f"{middle:.1f} ({least:.1f}-{most:.1f})"
@@ -205,7 +261,11 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=CACHE / "results.jsonl")
     parser.add_argument("--out", type=Path, default=CACHE / "report")
     parser.add_argument("--figure", choices=FIGURES, default="", help="only this one")
+    parser.add_argument("--docs", action="store_true", help="write the tables of docs/performance.md")
     options = parser.parse_args()
+    if options.docs:
+        PAGE.write_text(with_tables(PAGE.read_text()))
+        return
     options.out.mkdir(parents=True, exist_ok=True)
     if not options.figure:
         (options.out / "report.md").write_text(markdown(load(options.results)))

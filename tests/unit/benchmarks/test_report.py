@@ -1,7 +1,7 @@
 """The report's arithmetic."""
 
 import pytest
-from report import Case, cases, failures_table, latency_table, markdown, over_rounds, percentile, quantile, settings_list, throughput_table
+from report import PAGE, TABLES, Case, cases, failures_table, latency_table, markdown, over_rounds, percentile, quantile, settings_list, throughput_table, with_tables
 
 
 def row(system="flink", guarantee="exactly-once", interval=500, latencies=(1.0, 2.0, 3.0, 4.0), kind="latency", **more):
@@ -70,12 +70,12 @@ def test_what_was_not_there_before_the_deadline_is_told_from_what_was_lost():
 
 
 def test_throughput_is_the_rate_behind_the_warm_up():
-    rows = [row(kind="throughput", result={"steady_per_s": each}) for each in (1000, 3000, 2000)]
-    assert "| flink, exactly-once, every 500 ms | 2,000 (1,000-3,000) |" in throughput_table(rows)
+    rows = [row(kind="throughput", result={"steady_per_s": each, "records_per_s": 9}) for each in (1000, 3000, 2000)]
+    assert "| flink | exactly-once | 500 ms | 2,000 (1,000-3,000) | 9 |" in throughput_table(rows)
 
 
 def test_what_came_in_one_piece_has_the_rate_of_the_whole_run():
-    assert "| 70 (70-70) |" in throughput_table([row(kind="throughput", result={"steady_per_s": 0, "records_per_s": 70})])
+    assert "| in one piece | 70 |" in throughput_table([row(kind="throughput", result={"steady_per_s": 0, "records_per_s": 70})])
 
 
 def test_every_kill_is_a_line():
@@ -95,3 +95,16 @@ def test_a_setting_is_listed_once_with_all_values_that_it_had():
 def test_the_report_has_no_heading_for_what_was_not_measured():
     text = markdown([row()])
     assert "## Latency" in text and "## Throughput" not in text and "P, 2 cores, 8 GB" in text
+
+
+def test_the_tables_of_the_page_are_those_of_the_results_that_are_kept():
+    text = PAGE.read_text()
+    assert with_tables(text) == text, "python benchmarks/report.py --docs"
+
+
+def test_a_table_without_results_is_empty(monkeypatch, tmp_path):
+    monkeypatch.setattr("report.KEPT", tmp_path)
+    marks = "".join(f"<!-- {name} -->\nold\n<!-- end -->\n" for name in TABLES)
+    page = with_tables(marks)
+    assert "old" not in page and page.count("Not measured yet.") == len(TABLES)
+    assert [line for line in page.splitlines() if line.startswith("| ") and "system" not in line and "killed" not in line and "---" not in line] == []

@@ -5,6 +5,9 @@ A pod outside the job writes documents of real text for as long as it lives. The
 Does not: audit (the product does: drills, and `kubectl flamestream audit`).
 """
 
+import os
+import subprocess
+import sys
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,6 +122,14 @@ class FolderJob:
         self.kube.apply({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamDrill", "metadata": {"name": name}, "spec": spec})
         self.kube.run("wait", "--for=condition=Completed", f"flamestreamdrill/{name}", "--timeout=400s", within=420)
         return dict((self.kube.get("flamestreamdrill", name) or {})["status"])
+
+    def typed(self, *words: str, code: int = 0) -> str:
+        """`kubectl flamestream WORDS`, and what it prints."""
+        command = [sys.executable, "-m", "flamestream.cli.kubectl.main", *words, "--namespace", self.kube.namespace]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "runtime")}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+        assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
 
     def delete(self) -> None:
         """The job and its writer."""

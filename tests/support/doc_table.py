@@ -63,7 +63,6 @@ ROWS: dict[str, tuple[str, str]] = {
     "operator.md: apiVersion: flamestream.dev/v1alpha1 kind: FlameStreamSnapsh": (OBJECT, ""),
     "operator.md: apiVersion: flamestream.dev/v1alpha1 kind: FlameStreamDrill ": (OBJECT, ""),
     "operator.md: watches (kopf) ─▶ caches ─▶ queue ─▶ look ─▶ decide (pure) ─": (SHOWN, "a drawing"),
-    "performance.md: python benchmarks/suite.py latency --documents 1200 --warm-u": (LINES, "minutes"),
     "performance.md: python benchmarks/kafka.py # starts a broker; both forms, 50": (LINES, "needs a broker"),
     "performance.md: python benchmarks/kafka_journal.py # starts a broker and a Z": (LINES, "needs a broker"),
     "postgres.md: CREATE TABLE documents (id bigint GENERATED ALWAYS AS IDENTI": (SHOWN, "a server's: test_postgres_run.py"),

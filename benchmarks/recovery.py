@@ -134,7 +134,14 @@ def measure(kind: str, times: int, rate: float, seed: int) -> dict[str, Any]:
         print(f"  {kind}: {kill.victim}: gap {gap:.0f} ms, of it {kill.recovery_ms:.0f} ms recovery", file=sys.stderr)
     calm = [_gap([when for when in outcome.deliveries if when <= kill.at], kill.at - CALM[0] + SETTLED, kill.at) for kill in kills]
     counts = {"lost": outcome.lost, "doubled": outcome.doubled, "disorder": outcome.disorder}
-    row = {"kill": kind, "guarantee": KINDS[kind].guarantee, "n": len(gaps), "gap_ms": _middle(gaps), "least_ms": round(min(gaps)), "most_ms": round(max(gaps))}
+    row = {
+        "kill": kind,
+        "guarantee": KINDS[kind].guarantee,
+        "n": len(gaps),
+        "gap_ms": _middle(gaps),
+        "least_ms": round(min(gaps)),
+        "most_ms": round(max(gaps)),
+    }
     recovery = _middle([kill.recovery_ms for kill in kills])
     where = {"machine": machine(), "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     return row | {"recovery_ms": recovery, "calm_gap_ms": _middle(calm)} | counts | before | where

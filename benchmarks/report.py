@@ -180,9 +180,8 @@ def settings_list(rows: list[Row]) -> str:
 
 def markdown(rows: list[Row]) -> str:
     """The whole report."""
-    machines = {f"{m['processor']}, {m['cores']} cores, {m['memory_gb']} GB, Linux {m['kernel']}" for m in (row["machine"] for row in rows)}
     days = sorted({row["when"][:10] for row in rows})
-    parts = [f"# Benchmarks\n\nMachine: {'; '.join(sorted(machines))}. Taken: {', '.join(days)}. Load: 1-minute average before a run.\n"]
+    parts = [f"# Benchmarks\n\nMachine: {'; '.join(_machines(rows))}. Taken: {', '.join(days)}. Load: 1-minute average before a run.\n"]
     tables = [
         ("Latency", "latency", latency_table),
         ("Throughput", "throughput", throughput_table),
@@ -198,11 +197,12 @@ def markdown(rows: list[Row]) -> str:
 def recovery_table(rows: list[Row]) -> str:
     """How long output stood still around a kill."""
     lines = [
-        [row["kill"], row["guarantee"], f"{row['gap_ms']} ({row['least_ms']}-{row['most_ms']})", str(row["recovery_ms"])]
-        + [str(row["calm_gap_ms"]), str(row["n"]), f"{row['lost']}, {row['doubled']}, {row['disorder']}", f"{row['load']:.1f}"]
+        [
+            row["kill"], row["guarantee"], f"{row['gap_ms']} ({row['least_ms']}-{row['most_ms']})", str(row["recovery_ms"]),
+            str(row["calm_gap_ms"]), str(row["n"]), f"{row['lost']}, {row['doubled']}, {row['disorder']}", f"{row['load']:.1f}",
+        ]
         for row in rows
-        if "kill" in row
-    ]
+    ]  # fmt: skip
     head = ["killed", "guarantee", "gap, ms", "of it recovery", "without a kill", "kills", "lost, doubled, disorder", "load"]
     return _markdown(head, lines)
 
@@ -226,8 +226,13 @@ def with_tables(page: str) -> str:
 def _where(rows: list[Row]) -> str:
     if not rows:
         return "Not measured yet."
-    machines = sorted({f"{m['processor']}, {m['cores']} cores, {m['memory_gb']} GB, Linux {m['kernel']}" for m in (r["machine"] for r in rows)})
-    return f"{'; '.join(machines)}; {', '.join(sorted({row['when'][:10] for row in rows}))}. Median of the rounds, least and most in brackets."
+    days = ", ".join(sorted({row["when"][:10] for row in rows}))
+    return f"{'; '.join(_machines(rows))}; {days}. Median of the rounds, least and most in brackets."
+
+
+def _machines(rows: list[Row]) -> list[str]:
+    its = (row["machine"] for row in rows)
+    return sorted({f"{m['processor']}, {m['cores']} cores, {m['memory_gb']} GB, Linux {m['kernel']}" for m in its})
 
 
 def _rate(values: tuple[float, float, float]) -> str:

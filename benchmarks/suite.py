@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from drive import drive, noise, record
+from job import Outcome
 from report import BESIDE, FIGURES, PAPER_INTERVALS
 from systems import OWN_INTERVALS, SAME_AT_FULL_RATE, SYSTEMS
 from systems.base import NONE, Cell, Failed, NotHere, System
@@ -68,8 +69,10 @@ def measure(kind: str, options: argparse.Namespace) -> None:
         for system, cell in rotated(todo, turn):
             before = noise()
             try:
-                taken = sized(system, cell, sizes, options) if kind == "throughput" else cell
-                outcome = drive(system, taken, options.deadline)
+                if kind == "throughput":
+                    taken, outcome = long_enough(system, cell, sizes, options)
+                else:
+                    taken, outcome = cell, drive(system, cell, options.deadline)
             except Failed as reason:
                 print(f"{system.name}, {cell.guarantee}: no result: {reason}", file=sys.stderr)
                 continue
@@ -77,13 +80,16 @@ def measure(kind: str, options: argparse.Namespace) -> None:
             print(_line(system, taken, outcome.row() | before), flush=True)
 
 
-def sized(system: System, cell: Cell, sizes: dict[tuple[str, str], int], options: argparse.Namespace) -> Cell:
-    """The cell with as many documents as the system takes in the wanted time, which a short run tells (the first one of a case)."""
+def long_enough(system: System, cell: Cell, sizes: dict[tuple[str, str], int], options: argparse.Namespace) -> tuple[Cell, Outcome]:
+    """A run of at least five sixths of the wanted time, and its cell: shorter ones only tell how many documents that takes."""
     case = (system.name, cell.guarantee)
-    if case not in sizes:
-        outcome = drive(system, replace(cell, documents=options.probe, warm_up=options.probe // 4), options.deadline)
-        sizes[case] = max(options.probe, int(options.probe * options.seconds / outcome.seconds))
-    return replace(cell, documents=sizes[case], warm_up=sizes[case] // 4)
+    while True:
+        documents = sizes.get(case, options.probe)
+        taken = replace(cell, documents=documents, warm_up=documents // 4)
+        outcome = drive(system, taken, options.deadline)
+        sizes[case] = max(documents, int(documents * options.seconds / outcome.seconds))
+        if outcome.seconds >= options.seconds * 5 / 6:
+            return taken, outcome
 
 
 def ready(names: list[str]) -> list[System]:

@@ -1,4 +1,4 @@
-"""Every guarantee through a life on a cluster: kills, suspend and resume, a savepoint, edits, a restore. Exactly once: all other files here."""
+"""Every guarantee through a life on a cluster: kills, suspend, resume, savepoint, edits, restore. (Exactly once: all other files.)"""
 
 import json
 from collections.abc import Callable

@@ -8,7 +8,9 @@ from e2e.support.folders import FolderJob
 from e2e.support.installation import IMAGE, RELEASE, SYSTEM, Installation
 from e2e.support.kube import Kube
 
-pytestmark = pytest.mark.skipif("E2E_POLICIES" not in os.environ, reason="E2E_POLICIES does not say that something enforces NetworkPolicies")
+pytestmark = pytest.mark.skipif(
+    "E2E_POLICIES" not in os.environ, reason="E2E_POLICIES does not say that something enforces NetworkPolicies"
+)
 
 REACH = """
 import socket, sys
@@ -20,8 +22,7 @@ for place in sys.argv[1:]:
     except OSError as error:
         print(place, "shut")
 """
-ZOOKEEPER, CONTROL, METRICS = (f"{RELEASE}-{name}.{SYSTEM}.svc:{port}" for name, port in
-                               (("zookeeper", 2181), ("operator", 7700), ("operator", 8080)))  # fmt: skip
+ZOOKEEPER, CONTROL = f"{RELEASE}-zookeeper.{SYSTEM}.svc:2181", f"{RELEASE}-coordinators.{SYSTEM}.svc:7700"
 
 
 @pytest.mark.parametrize(
@@ -35,13 +36,14 @@ ZOOKEEPER, CONTROL, METRICS = (f"{RELEASE}-{name}.{SYSTEM}.svc:{port}" for name,
     ids=["a stranger", "half a worker", "a worker", "an audit"],
 )
 def test_who_reaches_what(installation: Installation, kube: Kube, labels: dict[str, str], open_: set[str]) -> None:
+    metrics = f"{(installation.system.get('pod', installation.leader()) or {})['status']['podIP']}:8080"
     container = {"name": "reach", "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": ["sleep", "600"]}
     spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
     kube.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "reach", "labels": labels}, "spec": spec})
     try:
         kube.run("wait", "--for=condition=Ready", "pod/reach", "--timeout=60s")
-        said = dict(line.split() for line in kube.execute("reach", "python3", "-c", REACH, ZOOKEEPER, CONTROL, METRICS).splitlines())
-        assert {place for place, seen in said.items() if seen == "open"} == open_ | {METRICS}
+        said = dict(line.split() for line in kube.execute("reach", "python3", "-c", REACH, ZOOKEEPER, CONTROL, metrics).splitlines())
+        assert {place for place, seen in said.items() if seen == "open"} == open_ | {metrics}
     finally:
         kube.delete("pod", "reach", "--force", "--grace-period=0")
 

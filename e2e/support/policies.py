@@ -1,4 +1,4 @@
-"""NetworkPolicies enforced on a cluster whose network ignores them (a plain bridge): nftables rules on every node, made again as pods change.
+"""NetworkPolicies enforced where the network ignores them (a plain bridge): nftables rules on every node, made again as pods change.
 
     python3 -m e2e.support.policies NETWORK_NAMESPACE...        # one a node, "-" is this machine's own; as root, with kubectl and nft
 
@@ -128,7 +128,8 @@ def _tell(nodes: list[str], rules: str) -> None:
     for node in nodes:
         inside = [] if node == "-" else ["nsenter", f"--net=/run/netns/{node}"]
         subprocess.run([*inside, "nft", "--file", "-"], input=rules.encode(), check=True, timeout=30)
-    print(f"{rules.count('drop')} pods are kept to their policies", flush=True)
+    sys.stdout.write(f"{rules.count('drop')} pods are kept to their policies\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -131,12 +131,9 @@ class Coordinators:
         refuse older ones."""
 
         def forget() -> None:
-            found = self._state.records(job.job).read()
-            if (
-                found is not None
-                and begins_anew
-                and self._state.records(job.job).compare_and_set(savepoints.emptied(found[0]), found[1]) is None
-            ):
+            records = self._state.records(job.job)
+            found = records.read()
+            if found is not None and begins_anew and records.compare_and_set(savepoints.emptied(found[0]), found[1]) is None:
                 raise UserError(f"job {job.job!r} was changed meanwhile by somebody else: nothing was removed")
             savepoints.delete_job(_store(job.keys, job.store), job.job, found[0] if found else None)
             self._state.delete(job.job, record=not begins_anew)

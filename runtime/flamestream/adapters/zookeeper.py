@@ -7,6 +7,8 @@ answer is lost, its outcome is unknown (ClusterStateUnavailable), and only readi
 `/flamestream/<job>/launcher` is a hint for people, an ephemeral node that names who runs the job, so that a second launcher is refused with
 the holder's name. It goes when the session does and guarantees nothing: the fence in the job record does.
 
+An address is `host:port[,host:port]`, or `user:password@` before it: then every node is its maker's alone (digest), to read as well.
+
 Keeps: every call ends within its deadline, whatever ZooKeeper does. Does not: watch; the coordinator polls nothing here either.
 """
 
@@ -16,9 +18,10 @@ from typing import Any, Final, Self, TypeVar
 
 import msgspec
 from kazoo.client import KazooClient
-from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import BadVersionError, KazooException, NoAuthError, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
+from kazoo.security import make_digest_acl
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from flamestream.adapters.process_identity import ProcessIdentity
@@ -38,12 +41,13 @@ CLAIM_TRIES: Final = 5
 class ClusterState:
     """A session with ZooKeeper, shared by what is kept there. It reconnects by itself until it is closed."""
 
-    def __init__(self, hosts: str, *, session: float = SESSION, connect_within: float = CONNECT_WITHIN) -> None:
-        """Connect. Raises ClusterStateUnavailable that names `hosts` if nobody answers in time."""
+    def __init__(self, address: str, *, session: float = SESSION, connect_within: float = CONNECT_WITHIN) -> None:
+        """Connect. Raises ClusterStateUnavailable that names the hosts if nobody answers in time."""
+        login, _, hosts = address.rpartition("@")
         self.hosts = hosts
         self.session = session
         forever = KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0)
-        self.client = KazooClient(hosts, timeout=session, connection_retry=forever, logger=_quiet())
+        self.client = KazooClient(hosts, timeout=session, connection_retry=forever, logger=_quiet(), **_as(login))
         try:
             self.client.start(timeout=connect_within)
         except KazooTimeoutError as error:
@@ -58,6 +62,11 @@ class ClusterState:
             return call().get(timeout=ANSWER_WITHIN)
         except (NoNodeError, NodeExistsError, BadVersionError):
             raise
+        except NoAuthError as error:
+            raise UserError(
+                f"ZooKeeper at {self.hosts} refuses {what}: somebody with another login has made that node. Give the login that made it, "
+                "or let whoever has it delete the node"
+            ) from error
         except (KazooException, KazooTimeoutError) as error:
             raise ClusterStateUnavailable(
                 f"ZooKeeper at {self.hosts}: {what} got no answer ({type(error).__name__}); a write may have taken effect: read again"
@@ -65,12 +74,12 @@ class ClusterState:
 
     def delete(self, job: str, *, record: bool = True) -> None:
         """Everything that is kept here of `job`, or all but its record. Absent is fine."""
+        folder = _folder_of(job)
         if record:
-            self._delete(_folder_of(job))
-            return
-        for child in self._children(_folder_of(job)):
-            if child != "/record":
-                self._delete(_folder_of(job) + child)
+            self._delete(folder)
+        else:
+            for child in set(self._children(folder)) - {"/record"}:
+                self._delete(folder + child)
 
     def _children(self, path: str) -> list[str]:
         try:
@@ -207,6 +216,14 @@ def _folder_of(job: str) -> str:
     if not job or "/" in job or job in (".", ".."):
         raise UserError(f"{job!r} cannot be a job's name: it names a node in ZooKeeper, so it has no '/'")
     return f"/flamestream/{job}"
+
+
+def _as(login: str) -> dict[str, Any]:
+    """What kazoo wants to know of it. A login is proved again with every new session."""
+    if not login:
+        return {}
+    user, _, password = login.partition(":")
+    return {"auth_data": [("digest", login)], "default_acl": [make_digest_acl(user, password, all=True)]}
 
 
 def _quiet() -> logging.Logger:

@@ -7,12 +7,16 @@ the death of an owner and the death of its server. The server listens on loopbac
 A restart is on the same port, so clients find it again by themselves; acknowledged writes and sessions survive it (they are
 in the log, which is synced before every acknowledgement).
 
-Keeps: the first client never meets a server that is not ready (it would wait out its whole session timeout). Does not: replicate, or
-authenticate: who can reach loopback of this machine can write. A cluster uses its own ZooKeeper.
+Its address has a login of its own (zookeeper.py), which stands beside the data and which only the folder's owner can read: another user of
+this machine reaches the port, and none of the nodes.
+
+Keeps: the first client never meets a server that is not ready (it would wait out its whole session timeout). Does not: replicate. A
+cluster uses its own ZooKeeper.
 """
 
 import fcntl
 import os
+import secrets
 import socket
 import subprocess
 import time
@@ -83,7 +87,8 @@ appender.file.strategy.max = 2
 class _Served(msgspec.Struct, frozen=True):
     """What the owner leaves for those who join."""
 
-    address: str
+    place: str
+    """host:port"""
     pid: int
 
 
@@ -93,15 +98,18 @@ class EmbeddedZooKeeper:
     def __init__(self, folder: Path, java: Java | None = None) -> None:
         """Serve `folder`, or join who does. Raises ClusterStateUnavailable if neither works."""
         self._folder = folder.absolute()
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self.owned = self._claim()
         if self.owned:
             self._java = java or find_java()
-            self.address = self._start_somewhere()
+            login = login_of(self._folder)  # before anybody can join
+            self._place = self._start_somewhere()
         else:
-            self.address = self._join()
+            self._place = self._join()
+            login = login_of(self._folder)
+        self.address = f"{login}@{self._place}"
 
     @property
     def pid(self) -> int:
@@ -112,7 +120,7 @@ class EmbeddedZooKeeper:
         """True if our server had died and has been started again, on the same port."""
         if self._process is None or self._process.poll() is None:
             return False
-        self._start(self.address)
+        self._start(self._place)
         return True
 
     def close(self) -> None:
@@ -139,16 +147,16 @@ class EmbeddedZooKeeper:
         return True
 
     def _join(self) -> str:
-        """The address of the server that somebody else runs on this folder. It may still be starting, or about to end."""
+        """The place of the server that somebody else runs on this folder. It may still be starting, or about to end."""
         deadline = time.monotonic() + JOIN_WITHIN
-        while (served := self._served()) is None or not is_ready(served.address):
+        while (served := self._served()) is None or not is_ready(served.place):
             if time.monotonic() > deadline:
                 raise ClusterStateUnavailable(
                     f"{self._folder / 'lock'} is held by another process, but no ZooKeeper answers for {self._folder} after "
                     f"{JOIN_WITHIN:g} s: end that process, or use another folder"
                 )
             time.sleep(POLL)
-        return served.address
+        return served.place
 
     def _served(self) -> _Served | None:
         try:
@@ -159,35 +167,35 @@ class EmbeddedZooKeeper:
     def _start_somewhere(self) -> str:
         """Start on a free port. Another process may take it before our server does, so a few ports are tried."""
         for attempt in range(PORT_TRIES):
-            address = f"{HOST}:{_free_port()}"
+            place = f"{HOST}:{_free_port()}"
             try:
-                self._start(address)
+                self._start(place)
             except ClusterStateUnavailable:
                 if attempt == PORT_TRIES - 1 or "Address already in use" not in self._printed():
                     self.close()
                     raise
             else:
-                return address
+                return place
         raise AssertionError("unreachable")
 
-    def _start(self, address: str) -> None:
+    def _start(self, place: str) -> None:
         (self._folder / "served.json").unlink(missing_ok=True)
-        self._process = start_child(self._command(address), self._folder / "zookeeper.out", os.environ, pass_fds=(self._lock,))
+        self._process = start_child(self._command(place), self._folder / "zookeeper.out", os.environ, pass_fds=(self._lock,))
         deadline = time.monotonic() + READY_WITHIN
-        while not is_ready(address):
+        while not is_ready(place):
             ended = self._process.poll()
             if ended is not None or time.monotonic() > deadline:
                 state = "is not ready" if ended is None else f"ended with exit code {ended}"
                 raise ClusterStateUnavailable(
-                    f"the embedded ZooKeeper of {self._folder} {state} at {address}. Its log is {self._folder / 'zookeeper.log'}; "
+                    f"the embedded ZooKeeper of {self._folder} {state} at {place}. Its log is {self._folder / 'zookeeper.log'}; "
                     f"it printed: {self._printed() or 'nothing'}"
                 )
             time.sleep(POLL)
-        (self._folder / "served.json").write_bytes(msgspec.json.encode(_Served(address, self._process.pid)))
+        (self._folder / "served.json").write_bytes(msgspec.json.encode(_Served(place, self._process.pid)))
 
-    def _command(self, address: str) -> list[str | Path]:
+    def _command(self, place: str) -> list[str | Path]:
         config, logging = self._folder / "zoo.cfg", self._folder / "log4j2.properties"
-        config.write_text(_CONFIG.format(data=self._folder / "data", host=HOST, port=address.rpartition(":")[2]))
+        config.write_text(_CONFIG.format(data=self._folder / "data", host=HOST, port=place.rpartition(":")[2]))
         logging.write_text(_LOGGING.format(folder=self._folder))
         options = [*QUICK, "-Xms16m", "-Xmx64m", "-XX:+ExitOnOutOfMemoryError", f"-Dlog4j2.configurationFile={logging}"]
         small_log = ["-Dzookeeper.preAllocSize=1024", "-Dzookeeper.snapCount=10000"]
@@ -200,6 +208,14 @@ class EmbeddedZooKeeper:
         return ""
 
 
+def login_of(folder: Path) -> str:
+    """user:password of the server that serves `folder`, made when it is first asked for."""
+    file = folder / "login"
+    with suppress(FileExistsError), os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as fresh:
+        fresh.write(f"flamestream:{secrets.token_hex(16)}")
+    return file.read_text()
+
+
 def class_path() -> str:
     """The jars of PySpark that a ZooKeeper server needs."""
     jars = spark_jars()
@@ -209,9 +225,9 @@ def class_path() -> str:
     return ":".join(found)
 
 
-def is_ready(address: str) -> bool:
-    """Whether a ZooKeeper at `address` serves clients, by its own word."""
-    host, _, port = address.rpartition(":")
+def is_ready(place: str) -> bool:
+    """Whether a ZooKeeper at `place` (host:port) serves clients, by its own word."""
+    host, _, port = place.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=2.0) as connection:
             connection.sendall(b"srvr")

@@ -17,7 +17,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -103,7 +103,7 @@ class LastCommit:
 
 @contextmanager
 def cluster_state_of(folder: RunFolder) -> Iterator[str]:
-    """host:port of a ZooKeeper with what the job of this run folder keeps there; "" if none was ever
+    """Address (user:password@host:port) of a ZooKeeper with what the job of this run folder keeps there; "" if none was ever
     begun."""
     if not (folder.zookeeper / "data").exists():
         yield ""
@@ -113,6 +113,8 @@ def cluster_state_of(folder: RunFolder) -> Iterator[str]:
     else:
         with TemporaryDirectory(prefix="flamestream-audit-") as place:
             shutil.copytree(folder.zookeeper / "data", Path(place) / "data")
+            with suppress(FileNotFoundError):  # made before there were any
+                shutil.copy(folder.zookeeper / "login", place)
             with EmbeddedZooKeeper(Path(place)) as zookeeper:
                 yield zookeeper.address
 

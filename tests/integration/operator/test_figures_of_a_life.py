@@ -28,7 +28,6 @@ LONG = pytest.mark.slow
 BROKEN = APPLICATION.replace("total + number,", "total + number if number < 0 else 1 // 0,")
 UNLOADABLE = "import nothing_of_this_name\n"
 OTHER = APPLICATION + "# the same in other words\n"
-CL = []
 SECONDS = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
 
@@ -49,7 +48,7 @@ class Looked:
 
     def field(self, cluster: PlainCluster, path: str, expected: Any) -> None:
         """Dots go into structs, and into the first of a list."""
-        self.fields.add(path); CL.append(cluster)
+        self.fields.add(path)
         value: Any = cluster.status
         for name in path.split("."):
             value = value[0] if isinstance(value, list) else value
@@ -68,7 +67,6 @@ class Looked:
 
 def _right(what: str, value: Any, expected: Any) -> None:
     good = expected(value) if callable(expected) else value == expected
-    if not good: print("ZZZ", CL[-1].status.failures, CL[-1].status.run)
     assert good, f"{what} is {value!r}, expected {expected if not callable(expected) else 'something else'}"
 
 
@@ -117,12 +115,15 @@ def test_a_journalled_job_from_its_start_to_a_suspension(places: Places) -> None
     ALL.append(looked)
 
 
+def _is_stable(cluster: PlainCluster) -> bool:
+    return cluster.status.last_stable is not None and cluster.status.drivers[0].state == "Running"
+
+
 async def _started(cluster: PlainCluster, source: Input, looked: Looked) -> str:
     source.feed(100)
     await cluster.apply(**spec_of(source))
     await _all_out(cluster, source)
-    stable = lambda: cluster.status.last_stable is not None and cluster.status.drivers[0].state == "Running"  # noqa: E731
-    await cluster.until(stable, "all of its workers could take over, and that is written")
+    await cluster.until(lambda: _is_stable(cluster), "all of its workers could take over, and that is written")
     told = cluster.told
     assert told is not None
     numbers = {"items_total": 100, "runs_total": between(1, 100), "acknowledged_bundles_total": between(1, 500), "attempt": 1,

@@ -1,7 +1,21 @@
 """The report's arithmetic."""
 
 import pytest
-from report import PAGE, TABLES, Case, cases, failures_table, latency_table, markdown, over_rounds, percentile, quantile, settings_list, throughput_table, with_tables
+from report import (
+    PAGE,
+    TABLES,
+    Case,
+    cases,
+    failures_table,
+    latency_table,
+    markdown,
+    over_rounds,
+    percentile,
+    quantile,
+    settings_list,
+    throughput_table,
+    with_tables,
+)
 
 
 def row(system="flink", guarantee="exactly-once", interval=500, latencies=(1.0, 2.0, 3.0, 4.0), kind="latency", **more):
@@ -107,4 +121,4 @@ def test_a_table_without_results_is_empty(monkeypatch, tmp_path):
     marks = "".join(f"<!-- {name} -->\nold\n<!-- end -->\n" for name in TABLES)
     page = with_tables(marks)
     assert "old" not in page and page.count("Not measured yet.") == len(TABLES)
-    assert [line for line in page.splitlines() if line.startswith("| ") and "system" not in line and "killed" not in line and "---" not in line] == []
+    assert sum(line.startswith("| ") for line in page.splitlines()) == 2 * len(TABLES), "heads alone"

@@ -22,6 +22,7 @@ from flamestream.core import coordination as co
 from flamestream.core.messages import Hello, Stop, ToCoordinator
 from flamestream.model.ids import WorkerId
 from flamestream.ports import JobRecords, ObjectStore
+from flamestream_operator.contained import Contained
 
 RETIRED_FOR: Final = 60.0
 AGAIN: Final = 0.5
@@ -84,7 +85,9 @@ class Hosted:
         threads: tuple[Background, Background], changed: Callable[[str], None],
     ) -> None:  # fmt: skip
         self.job = job
-        self._reactor, self._records, self._store, self._threads, self._tell = reactor, records, store, threads, changed
+        self._reactor = Contained(reactor, self._broken)
+        self._threads = (self._reactor.through(threads[0]), self._reactor.through(threads[1]))
+        self._records, self._store, self._tell = records, store, changed
         self._server = ControlServer(reactor, listener, job.job, job.token)
         self._server.handlers = self
         self._host: CoordinatorHost | None = None
@@ -125,15 +128,14 @@ class Hosted:
         )
 
     def turn(self) -> None:
-        """What has arrived goes into one step. A bug ends this job's coordination, and only that."""
-        if self._host is None or self._host.finish is not None:
+        """What has arrived goes into one step."""
+        if self._host is None or self.ended:
             return
         try:
             self._host.turn()
-        except Exception as error:
-            log.exception("a coordinator has a bug", extra={"job": self.job.job})
-            self._host.finish = co.Finish("failed", "bug", last_lines(error))
-            self._look()
+        except Exception as error:  # noqa: BLE001 - as of every other call of this job's
+            self._broken(error)
+            return
         if self._host.finish is not None:
             self._finished(self._host.finish)
 
@@ -202,6 +204,14 @@ class Hosted:
         """Anything but a Hello."""
         if self._host is not None:
             self._host.from_worker(worker, message)
+
+    def _broken(self, error: Exception) -> None:
+        """A bug ends this job's coordination, and only that."""
+        log.error("a coordinator has a bug", exc_info=error, extra={"job": self.job.job})
+        if self._host is not None and self._host.finish is None:
+            self._host.finish = co.Finish("failed", "bug", last_lines(error))
+            self._look()
+            self._finished(self._host.finish)
 
     # --- inside -----------------------------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from flamestream.cli.driver_config import CONFIG, read_driver_config, read_job
 from flamestream.cli.settings_of import PYTHON
 from flamestream.cli.validation import CheckedJob, checked_job
 from flamestream.core.messages import Manifest
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, FlameStreamError, UserError
 from flamestream.ports import JobRecords, ObjectStore
 
@@ -79,7 +80,7 @@ def _savepoint(folder: Path) -> Manifest | None:
     file = folder / "savepoint.json"
     if not file.exists():
         return None
-    told = json.loads(file.read_text())
+    told = from_json(file.read_bytes())
     return read_manifest(store_from(told["store"]), told["manifest"], told["hash"])
 
 

@@ -1,6 +1,7 @@
 """Coordinators of several jobs in one process, with a real ZooKeeper and real workers: what the operator relies on."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 from flamestream.adapters.acceptor import listen
 from flamestream.adapters.status_file import JobStatus
 from flamestream.adapters.worker_process import WorkerProcessConfig
+from flamestream.adapters.zookeeper import ClusterState
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.cli.manifest import parse_job
 from flamestream.cli.settings_of import worker_settings
@@ -118,7 +120,7 @@ class Job:
 
 @pytest.fixture
 def job(tmp_path: Path, port: int, request: pytest.FixtureRequest) -> Iterator[Job]:
-    made = Job(request.node.name.replace("_", "-")[:60].strip("-"), tmp_path, port)
+    made = Job(re.sub("[^a-z0-9]+", "-", request.node.name)[:60].strip("-"), tmp_path, port)
     yield made
     made.end()
 
@@ -238,3 +240,25 @@ def test_forgetting_a_job_leaves_no_trace(leader: Leader, tmp_path: Path, port: 
     leader.coordinators.forget(job.told).result(20)
     assert leader.coordinators.record(identity).result(10) is None
     assert [file for file in (tmp_path / "forgotten" / "store").rglob("*") if file.is_file()] == []
+
+
+@pytest.mark.parametrize("damage", [b'{"job": "\xff"}', b"[" * 100_000, b"{}"], ids=["text", "depth", "kind"])
+def test_a_damaged_record_ends_its_own_job_alone(
+    zookeeper: EmbeddedZooKeeper, leader: Leader, job: Job, port: int, tmp_path: Path, damage: bytes
+) -> None:
+    victim = Job(f"victim-{uuid.uuid4().hex}", tmp_path / "victim", port)
+    with ClusterState(zookeeper.address) as state:
+        state.client.create(f"/flamestream/{victim.name}/record", damage, makepath=True)
+    try:
+        for each in (victim, job):
+            leader.coordinators.start(each.told)
+            each.start_worker()
+            each.start_worker()
+        before = leader.wait(job.name, runs)
+        ended = leader.wait(victim.name, lambda status: bool(status.outcome))
+        assert (ended.outcome, ended.category) == ("failed", "corrupt")
+        assert f"/flamestream/{victim.name}/record" in ended.message
+        leader.wait(job.name, lambda status: runs(status) and status.epoch > before.epoch + 2)
+        assert leader.coordinators.healthy()
+    finally:
+        victim.end()

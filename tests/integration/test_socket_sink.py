@@ -235,6 +235,32 @@ def test_an_answer_that_is_none_fails_the_sink_with_the_consumers_address(driver
             assert "is it a FlameStream consumer?" in driver.take(SinkFailed).message
 
 
+class Garbled(ConsumerServer):
+    """Its first answer to a delivery is `failed`, with text that is none; it has taken the delivery, and remembers."""
+
+    garbled = 0
+
+    def _frames(self, connection: FrameConnection, frames: list[bytes]) -> None:
+        if not self.garbled and any(isinstance(decode_question(frame), DeliverFrame) for frame in frames):
+            self.garbled += 1
+            connection.send(b"\x94\xa6failed\x92\x01\x01\xa4user\xa1\xff")
+        else:
+            super()._frames(connection, frames)
+
+
+def test_a_consumer_whose_answer_is_damaged_is_named_and_asked_again(driver: PortDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    had: list[Bundle] = []
+    with Garbled(had.extend) as server:
+        worker = Worker(Address(server.port), "w1", driver)
+        worker.open(fence(1), 0)
+        dialer = worker.consumer._dialer  # type: ignore[attr-defined]
+        said: list[str] = []
+        monkeypatch.setattr(dialer, "broken", lambda reason, broken=dialer.broken: (said.append(reason), broken(reason)))
+        worker.deliver(fence(1), bundle(0, 1))
+        assert [one.sequence for one in had] == [1]
+    assert "the consumer is corrupt: it sent what is no answer" in said[0]
+
+
 def test_garbage_on_the_reference_consumers_port_is_dropped_and_counted() -> None:
     with ConsumerServer() as server:
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as peer:

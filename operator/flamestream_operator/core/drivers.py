@@ -9,13 +9,13 @@ Keeps: a launch number is used once; a pod that was seen once is never made agai
 Does not: make or delete pods (effects.py).
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
 
+from flamestream.model.decoding import DecodeError, from_json
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.core.clock import passed, written
 from flamestream_operator.core.failures import failed, may_try
@@ -186,8 +186,8 @@ def _exited(name: str, code: int, reason: str, message: str) -> Ending:
     said: dict[str, Any] = {}
     if message.lstrip().startswith("{"):
         try:
-            said = json.loads(message)
-        except ValueError:
+            said = from_json(message, dict[str, Any])
+        except DecodeError:
             said = {}
     text = str(said.get("message") or message or f"see `kubectl logs {name}`")
     if code == 0:

@@ -6,12 +6,12 @@ A savepoint is tried the same way before it is restored into a new job, which wo
 Keeps: one trial of one code; its pod is named by code and run. Does not: try what nothing runs for (a start that fails says so itself).
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from msgspec.structs import replace
 
+from flamestream.model.decoding import DecodeError, from_json
 from flamestream_operator.api.job_status import JobResourceStatus, PreflightStatus
 from flamestream_operator.core import actions as do
 from flamestream_operator.core.clock import passed, written
@@ -102,10 +102,9 @@ def _verdict(pod: Object) -> dict[str, Any]:
         text = str(((container.get("state") or {}).get("terminated") or {}).get("message") or "")
         if text.lstrip().startswith("{"):
             try:
-                found: dict[str, Any] = json.loads(text)
-            except ValueError:
+                return from_json(text, dict[str, Any])
+            except DecodeError:
                 continue
-            return found
     return {
         "ok": False,
         "reason": "PreflightFailed",

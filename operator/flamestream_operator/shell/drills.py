@@ -6,13 +6,13 @@ Does not: exist unless the chart gave the rights for it.
 """
 
 import dataclasses
-import json
 import logging
 
 import msgspec
 from msgspec.structs import replace
 
 from flamestream.cli.manifest_parts import Seconds
+from flamestream.model.decoding import DecodeError, from_json
 from flamestream.testing.drill import DrillSeen, step
 from flamestream.testing.drill_status import OVER, AuditResult
 from flamestream_operator.api.drill import DrillSpec, DrillStatus
@@ -194,9 +194,9 @@ def _phase(job: Object | None, phase: str) -> str:
 def _verdict(text: str) -> tuple[AuditResult | None, str]:
     """What an audit's pod has said."""
     try:
-        found = json.loads(text)
+        found = from_json(text, dict[str, object])
         if "error" in found:
             return None, str(found["error"])
         return msgspec.convert(found, AuditResult), ""
-    except (ValueError, msgspec.ValidationError) as error:
+    except DecodeError as error:  # a ValidationError is one
         return None, f"its verdict cannot be read: {error}"

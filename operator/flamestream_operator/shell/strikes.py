@@ -5,12 +5,12 @@ when it is seen: a pod's uid gone, a process gone or standing still, the cutter'
 Does not: decide when (flamestream.testing.drill).
 """
 
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
+from flamestream.model.decoding import DecodeError, from_json
 from flamestream.testing.drill_status import Sight
 from flamestream_operator.api.drill import DrillSpec, DrillStatus
 from flamestream_operator.core.drill import ELSEWHERE
@@ -248,8 +248,8 @@ def _answer(pod: str, said: str) -> Blow:
     """What the process in the pod printed."""
     last = said.splitlines()[-1] if said else ""
     try:
-        told = json.loads(last)
-    except ValueError:
+        told = from_json(last, dict[str, Any])
+    except DecodeError:
         return Blow(refused=f"the strike in pod {pod} failed: {said[-300:] or 'it said nothing'}")
     if told.get("seen") in ("gone", "paused"):
         return Blow(told["seen"])

@@ -17,6 +17,7 @@ import msgspec
 from flamestream.adapters.journal_fronts import AWAY, SealedFronts, pause_after
 from flamestream.core.actions import Append, SealJournal, TrimJournal
 from flamestream.core.events import Entry, JournalAppended, JournalFailed
+from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt, PayloadError
 from flamestream.model.ids import Attempt, Fence, Offset, Partition
 from flamestream.model.time import FrontId, Time
@@ -40,7 +41,7 @@ class _Row(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(list[_Row]).decode
+_decode: Final = msgpack_decoder(list[_Row])
 
 
 def encoded(entries: Iterable[Entry]) -> bytes:

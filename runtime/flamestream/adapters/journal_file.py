@@ -20,6 +20,7 @@ from zlib import crc32
 import msgspec
 
 from flamestream.core.events import Entry
+from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import START, Time
@@ -46,7 +47,7 @@ class _Body(msgspec.Struct, frozen=True, array_like=True):
     """Absent in files of older versions."""
 
 
-_decode: Final = msgspec.msgpack.Decoder(_Body).decode
+_decode: Final = msgpack_decoder(_Body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ import msgspec
 from flamestream.adapters.journal_file import Scan, scan
 from flamestream.adapters.local_store import LocalStore, unavailable
 from flamestream.core.events import Entry
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Fenced
 from flamestream.model.ids import Attempt
 from flamestream.model.time import START, FrontId, Time
@@ -190,6 +191,6 @@ def _decode(data: bytes, name: str) -> tuple[SealedFile, ...]:
     if check != b"%08x" % crc32(body):
         raise Corrupt(f"journal seal {name} is damaged: its checksum is wrong; restore it from a backup")
     try:
-        return msgspec.json.decode(body, type=tuple[SealedFile, ...])
+        return from_json(body, tuple[SealedFile, ...])
     except msgspec.DecodeError as error:
         raise Corrupt(f"journal seal {name} was written by another version: {error}") from error

@@ -35,6 +35,7 @@ import msgspec
 
 from flamestream.adapters.journal_batches import Batch, Done, Sealed, decoded
 from flamestream.core.events import Entry
+from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import Attempt
 from flamestream.model.time import START, FrontId, Time
@@ -84,7 +85,7 @@ class _Value(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(_Value).decode
+_decode: Final = msgpack_decoder(_Value)
 
 
 class _Keys:

@@ -13,6 +13,7 @@ import msgspec
 
 from flamestream.adapters.snapshots import checksum_of, put_and_compare
 from flamestream.core.messages import Manifest
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, StoreUnavailable
 from flamestream.ports import ObjectStore
 
@@ -38,7 +39,7 @@ def read_manifest(store: ObjectStore, name: str, expected_hash: str) -> Manifest
             f"{expected_hash[:16]}...; restore it from a backup"
         )
     try:
-        return msgspec.json.decode(data, type=Manifest)
+        return from_json(data, Manifest)
     except msgspec.DecodeError as error:
         raise Corrupt(f"manifest {name} was written by another version: {error}; resume the job with the version that wrote it") from error
 

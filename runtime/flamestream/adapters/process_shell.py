@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from flamestream.adapters.parent_death import die_with_parent
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import FlameStreamError, ManifestError
 
 C = TypeVar("C", bound=msgspec.Struct)
@@ -45,7 +46,7 @@ def ended_by(error: FlameStreamError) -> int:
 def read_config(kind: type[C], file: str) -> C:
     """The process's configuration. Raises ManifestError that names file and field."""
     try:
-        return msgspec.json.decode(Path(file).read_bytes(), type=kind)
+        return from_json(Path(file).read_bytes(), kind)
     except OSError as error:
         raise ManifestError(f"{file}: cannot read the configuration: {error.strerror}") from error
     except msgspec.DecodeError as error:

@@ -22,6 +22,7 @@ from typing import Final
 import msgspec
 
 from flamestream.adapters.local_store import sync_folder, write_all
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import ClusterStateUnavailable, Corrupt
 from flamestream.ports import JobRecord
 
@@ -50,7 +51,7 @@ class RecordFile:
         except OSError as error:
             raise self._unavailable("read", error) from error
         try:
-            stored = msgspec.json.decode(data, type=_Stored)
+            stored = from_json(data, _Stored)
         except msgspec.DecodeError as error:
             raise Corrupt(f"job record {self._path} is damaged: {error}; restore it from a backup") from error
         return stored.record, stored.version

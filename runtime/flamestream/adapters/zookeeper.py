@@ -26,6 +26,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from flamestream.adapters.process_identity import ProcessIdentity
 from flamestream.core.job_record import JobRecord
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import ClusterStateUnavailable, Corrupt, UserError
 
 T = TypeVar("T")
@@ -143,7 +144,7 @@ class ZooKeeperJobRecords:
         except NoNodeError:
             return None
         try:
-            return msgspec.json.decode(data, type=JobRecord), int(stat.version)
+            return from_json(data, JobRecord), int(stat.version)
         except msgspec.DecodeError as error:
             raise Corrupt(f"the job record {self._path} in ZooKeeper at {self._state.hosts} is not one of ours: {error}") from error
 
@@ -201,7 +202,7 @@ class SingleInstance:
         except NoNodeError:
             return None
         try:
-            return msgspec.json.decode(data, type=ProcessIdentity), int(stat.version)
+            return from_json(data, ProcessIdentity), int(stat.version)
         except msgspec.DecodeError as error:
             raise Corrupt(f"{self._path} in ZooKeeper at {self._state.hosts} is not one of ours: {error}") from error
 

@@ -28,6 +28,7 @@ import msgspec
 
 from flamestream.adapters.java import QUICK, Java, find_java, spark_jars
 from flamestream.adapters.parent_death import start_child
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import ClusterStateUnavailable
 
 HOST: Final = "127.0.0.1"
@@ -160,7 +161,7 @@ class EmbeddedZooKeeper:
 
     def _served(self) -> _Served | None:
         try:
-            return msgspec.json.decode((self._folder / "served.json").read_bytes(), type=_Served)
+            return from_json((self._folder / "served.json").read_bytes(), _Served)
         except (FileNotFoundError, msgspec.DecodeError):
             return None  # the owner is just writing it
 

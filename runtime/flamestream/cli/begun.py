@@ -19,6 +19,7 @@ from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
 from flamestream.core.job_record import JobRecord
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import UserError
 from flamestream.model.time import Time
 
@@ -45,7 +46,7 @@ def begun(folder: RunFolder) -> Begun | None:
     if not mark.exists():
         return None
     try:
-        return msgspec.json.decode(mark.read_bytes(), type=Begun)
+        return from_json(mark.read_bytes(), Begun)
     except msgspec.ValidationError:
         raise UserError(f"{folder.path}: this job began with a history that was not written down, so an audit cannot see it") from None
 

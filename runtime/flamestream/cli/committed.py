@@ -36,6 +36,7 @@ from flamestream.core.held_outputs import bundle_in
 from flamestream.core.job_record import JobRecord
 from flamestream.core.messages import FrontPosition, Manifest
 from flamestream.core.reduce import stored_value
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Retryable, UserError
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch
@@ -174,7 +175,7 @@ def savepoint_named(snapshot: str, store: str) -> Savepoint:
             "known from its state alone. Keep a snapshot, in the store of the jobs that begin with it, as long as they are to be audited"
         )
     try:
-        return Savepoint(snapshot, store, msgspec.json.decode(objects.get(found[0]), type=Manifest))
+        return Savepoint(snapshot, store, from_json(objects.get(found[0]), Manifest))
     except msgspec.DecodeError as error:
         raise Corrupt(f"{found[0]} in {store} is not a manifest: {error}; restore it from a backup") from error
 

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-import msgspec
-
 from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.application import folders_of
 from flamestream.adapters.coordinator_process import CoordinatorProcessConfig
@@ -38,6 +36,7 @@ from flamestream.cli.settings_of import local_coordinator, worker_config
 from flamestream.cli.starting import may_start
 from flamestream.cli.validation import CheckedJob
 from flamestream.cli.workers import PlainWorkers, SparkWorkers, Workers, watch_process
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, StoreUnavailable, UserError
 
 LOOK: Final = 0.25
@@ -186,7 +185,7 @@ class Launcher:
     def status(self) -> JobStatus | None:
         """What the coordinator wrote last."""
         try:
-            return msgspec.json.decode(self._folder.status_file.read_bytes(), type=JobStatus)
+            return from_json(self._folder.status_file.read_bytes(), JobStatus)
         except FileNotFoundError:
             return None
 

@@ -15,6 +15,7 @@ import msgspec
 
 from flamestream.cli.exit_codes import AlreadyRunning
 from flamestream.cli.run_folder import RunFolder
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.ports import ObjectStore
 
@@ -51,7 +52,7 @@ def of_store(store: ObjectStore, url: str) -> Lineage | None:
     if NAME not in store.names(NAME):
         return None
     try:
-        return msgspec.json.decode(store.get(NAME), type=Lineage)
+        return from_json(store.get(NAME), Lineage)
     except msgspec.DecodeError as error:
         raise Corrupt(f"{url}: its {NAME} is damaged ({error}): is it a store of FlameStream's?") from error
 
@@ -83,6 +84,6 @@ def _made(folder: RunFolder, job: str) -> Lineage:
 
 def _read(file: Path) -> Lineage:
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Lineage)
+        return from_json(file.read_bytes(), Lineage)
     except msgspec.DecodeError as error:
         raise Corrupt(f"{file} is damaged: {error}") from error

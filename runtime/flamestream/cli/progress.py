@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-import msgspec
 from rich.status import Status as Spinner
 from rich.table import Table
 
 from flamestream.adapters.status_file import JobStatus
 from flamestream.cli.output import errors
 from flamestream.cli.run_folder import RunFolder
+from flamestream.model.decoding import from_json
 from flamestream.model.time import END, timestamp_of
 
 
@@ -29,7 +29,7 @@ class Figures:
 def status_of(folder: RunFolder) -> JobStatus | None:
     """The newest status; None before the first."""
     try:
-        return msgspec.json.decode(folder.status_file.read_bytes(), type=JobStatus)
+        return from_json(folder.status_file.read_bytes(), JobStatus)
     except FileNotFoundError:
         return None
 

@@ -29,6 +29,7 @@ from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.run import RunFolderOption
 from flamestream.cli.run_folder import RunFolder, find
 from flamestream.core.messages import Manifest
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, FlameStreamError, ManifestError
 from flamestream.ports import ObjectStore
 
@@ -167,7 +168,7 @@ def _store(job: Job, folder: RunFolder) -> Iterator[Part]:
 def _manifests(store: ObjectStore, job: str) -> Iterator[str]:
     for name in store.names("manifests/"):
         try:
-            if msgspec.json.decode(store.get(name), type=Manifest).job == job:
+            if from_json(store.get(name), Manifest).job == job:
                 yield name
         except (msgspec.DecodeError, Corrupt):
             continue  # not one of ours, or gone

@@ -20,6 +20,7 @@ import msgspec
 
 from flamestream.adapters.process_identity import ProcessIdentity
 from flamestream.cli.manifest import Job, read
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, ManifestError
 
 DEFAULT_ROOT: Final = Path(".flamestream")
@@ -71,7 +72,7 @@ class RunFolder:
     def worker(self, name: str) -> ProcessIdentity | None:
         """The process of a worker's life, if it left its pid here."""
         try:
-            return msgspec.json.decode((self.path / "workers" / f"{name}.json").read_bytes(), type=ProcessIdentity)
+            return from_json((self.path / "workers" / f"{name}.json").read_bytes(), ProcessIdentity)
         except FileNotFoundError:
             return None
 
@@ -95,7 +96,7 @@ class RunFolder:
         """Who runs, or ran last; None if nobody ever did."""
         file = self.path / "run.json"
         try:
-            return msgspec.json.decode(file.read_bytes(), type=RunInfo)
+            return from_json(file.read_bytes(), RunInfo)
         except FileNotFoundError:
             return None
         except msgspec.DecodeError as error:
@@ -104,7 +105,7 @@ class RunFolder:
     def status(self) -> Mapping[str, Any] | None:
         """What the coordinator wrote last; None before it has."""
         try:
-            found: Mapping[str, Any] = msgspec.json.decode(self.status_file.read_bytes(), type=dict[str, Any])
+            found: Mapping[str, Any] = from_json(self.status_file.read_bytes(), dict[str, Any])
         except FileNotFoundError:
             return None
         except msgspec.DecodeError as error:

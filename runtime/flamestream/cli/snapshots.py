@@ -17,6 +17,7 @@ from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.progress import moment
 from flamestream.cli.validate import ManifestFile
 from flamestream.core.messages import Manifest
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.time import timestamp_of
 from flamestream.ports import ObjectStore
@@ -87,7 +88,7 @@ def _all(job: Job) -> Iterator[tuple[str, Manifest]]:
     for name in store.names(FOLDER):
         data = store.get(name)
         try:
-            snapshot = msgspec.json.decode(data, type=Manifest)
+            snapshot = from_json(data, Manifest)
         except msgspec.DecodeError as error:
             raise Corrupt(f"{name} in {job.store} is not a manifest: {error}") from error
         if snapshot.job == job.name:

@@ -17,13 +17,14 @@ import msgspec
 from flamestream.adapters.process_identity import ProcessIdentity
 from flamestream.adapters.processors import share
 from flamestream.adapters.worker_process import WorkerProcessConfig, run
+from flamestream.model.decoding import from_json
 from flamestream.model.ids import WorkerId
 from flamestream.spark.task import Life
 
 
 def worker_main(config: bytes, folder: str, life: Life) -> int:
     """Blocks until the worker ends; its exit code. `folder` is the run folder, "" elsewhere than on the launcher's machine."""
-    decoded = msgspec.json.decode(config, type=WorkerProcessConfig)
+    decoded = from_json(config, WorkerProcessConfig)
     if folder:
         _leave_trace(Path(folder), life)
         decoded = msgspec.structs.replace(decoded, processors=tuple(share(life.index, of=decoded.beside)))
@@ -32,7 +33,7 @@ def worker_main(config: bytes, folder: str, life: Life) -> int:
 
 def pod_worker_main(config: bytes, application: str, life: Life) -> int:
     """The same in an executor's pod, where Spark has left the pod's address in the environment."""
-    decoded = msgspec.json.decode(config, type=WorkerProcessConfig)
+    decoded = from_json(config, WorkerProcessConfig)
     address = os.environ["SPARK_EXECUTOR_POD_IP"]
     return run(msgspec.structs.replace(decoded, worker=WorkerId(f"{application}-{life.name}"), host=address))
 

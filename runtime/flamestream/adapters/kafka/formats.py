@@ -26,6 +26,7 @@ import msgspec
 from flamestream.adapters.kafka.avro import Avro, AvroDecoder, AvroEncoder
 from flamestream.adapters.kafka.plain import payload_of, plain_of
 from flamestream.model import payload as codec
+from flamestream.model.decoding import DecodeError, json_decoder
 from flamestream.model.errors import Corrupt
 
 Decode = Callable[[bytes], Any]
@@ -45,7 +46,7 @@ Format = Literal["text", "bytes", "json", "payload"] | AvroFormat
 
 _to_json: Final = msgspec.json.Encoder(enc_hook=plain_of).encode
 """Classes, tuples and scalars directly; our collections by way of plain values."""
-_from_json: Final = msgspec.json.Decoder().decode
+_from_json: Final = json_decoder()
 
 
 def decoder_of(form: Format) -> Decode:
@@ -74,7 +75,7 @@ def _text(data: bytes) -> str:
 def _json(data: bytes) -> Any:
     try:
         return payload_of(_from_json(data))
-    except (msgspec.DecodeError, RecursionError) as error:
+    except DecodeError as error:
         raise ValueError(f"it is not JSON: {error}") from None
 
 

@@ -10,17 +10,17 @@ A client that kept what it was sent (`curl -N .../events > received.txt`) can ha
 Does not: dial the job's workers, which may have ended.
 """
 
-import json
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from flamestream.adapters.places.plain import HEX, form, plain, short
 from flamestream.adapters.places.sources import Wanted
 from flamestream.adapters.places.standing import ALL, Findings, Line, Span, in_order
 from flamestream.adapters.sinks import events_sink
 from flamestream.adapters.sinks.tail import Cursor, Tail
+from flamestream.model.decoding import DecodeError, from_json
 
 RETURNS: Final = 16
 """Ids, evenly spread, behind which a client comes back."""
@@ -95,7 +95,6 @@ def parsed(text: str) -> Iterator[Event]:
 
 def _form(event: Event) -> Hashable:
     try:
-        found: Any = json.loads(event.data)
-    except ValueError:
+        return form(from_json(event.data))
+    except DecodeError:
         return event.data
-    return form(found)

@@ -30,6 +30,7 @@ from flamestream.adapters.places.sources import Wanted, value_of
 from flamestream.adapters.places.standing import ALL, Findings, Span
 from flamestream.adapters.places.values import agrees_as
 from flamestream.adapters.spec import function_of
+from flamestream.model.decoding import from_msgpack
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Slot
 from flamestream.model.meta import LEAST, Meta
@@ -214,7 +215,7 @@ def _item_of(message: "Message") -> list[Any] | None:
     for name, data in headers or ():
         if name == HEADER:
             try:
-                found = msgspec.msgpack.decode(data)
+                found = from_msgpack(data)
             except (msgspec.DecodeError, TypeError):
                 return None
             whole = isinstance(found, list) and len(found) == 8 and isinstance(found[3], int) and isinstance(found[6], bytes)

@@ -12,7 +12,6 @@ Keeps: True is not 1, and "1" is not 1; 1 and 1.0 are one number, as in JSON. Do
 """
 
 import base64
-import json
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, is_dataclass
@@ -21,6 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from flamestream.model.collections import Map
+from flamestream.model.decoding import DecodeError, from_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ def form(value: Any) -> Hashable:
 def form_of_text(data: bytes | str) -> Hashable:
     """Of what stands somewhere as text: of the JSON that it is, else the text itself."""
     try:
-        return form(json.loads(data))
-    except (ValueError, RecursionError):
+        return form(from_json(data))
+    except DecodeError:
         return form(data.decode(errors="backslashreplace") if isinstance(data, bytes) else data)
 
 

@@ -31,6 +31,7 @@ import msgspec
 
 from flamestream.adapters.local_store import sync_folder, write_all
 from flamestream.adapters.sinks.log import framed, read_body, scan
+from flamestream.model.decoding import from_msgpack
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, Slot, WorkerId
 
@@ -96,7 +97,7 @@ class FencedFolder:
         """Whose folder it is. Raises Corrupt if that cannot be read."""
         body = _body_of(self.root / "sink.msgpack")
         try:
-            return msgspec.msgpack.decode(body, type=Owner)
+            return from_msgpack(body, Owner)
         except msgspec.DecodeError as error:
             raise Corrupt(f"{self.root / 'sink.msgpack'} is not of a FlameStream sink: {error}; is this the right folder?") from error
 
@@ -206,7 +207,7 @@ class FencedFolder:
     def _record(self, fence: Fence) -> FenceRecord | None:
         path = self._path(fence, "record")
         try:
-            record = msgspec.msgpack.decode(_body_of(path), type=FenceRecord)
+            record = from_msgpack(_body_of(path), FenceRecord)
         except FileNotFoundError:
             return None
         except msgspec.DecodeError as error:

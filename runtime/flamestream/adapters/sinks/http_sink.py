@@ -27,6 +27,7 @@ from flamestream.adapters.sinks.ledger import Ledger
 from flamestream.adapters.sinks.postgres_rows import plain
 from flamestream.core.actions import Bundle, Deliver, OpenSink
 from flamestream.core.events import LastBundle
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import NO_FENCE, Fence, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.payload import decode_items
@@ -85,7 +86,7 @@ class HttpWriting:
         question = {"flamestream": PROTOCOL, "open": {**self._who(), "writer": self._writer, "slots": list(action.slots)}}
         body = self._post(_json(question))
         try:
-            opened = msgspec.json.decode(body, type=_Opened)
+            opened = from_json(body, _Opened)
             last = {
                 Slot(b.slot): LastBundle(SequenceNumber(b.sequence), bytes.fromhex(b.t_last), base64.b64decode(b.items))
                 for b in opened.last

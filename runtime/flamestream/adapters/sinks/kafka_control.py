@@ -18,6 +18,7 @@ from flamestream.adapters.kafka.failures import BrokersAway, NoSuchTopic, failur
 from flamestream.adapters.kafka.identity import TopicIdentity
 from flamestream.adapters.kafka.own_topics import AS_THE_CLUSTER_HAS, COMPACTED, create, settings_of
 from flamestream.adapters.kafka.reading import bounds_of, read_to
+from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Fence
 
@@ -63,8 +64,8 @@ class WriterState(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode_announcement: Final = msgspec.msgpack.Decoder(Announcement).decode
-_decode_state: Final = msgspec.msgpack.Decoder(WriterState).decode
+_decode_announcement: Final = msgpack_decoder(Announcement)
+_decode_state: Final = msgpack_decoder(WriterState)
 
 
 class ControlTopic:

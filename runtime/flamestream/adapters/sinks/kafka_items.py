@@ -25,6 +25,7 @@ import msgspec
 from flamestream.adapters.kafka.formats import Encode, Format, encoder_of
 from flamestream.adapters.spec import function_of
 from flamestream.model.collections import Map
+from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import UserError
 
 HEADER: Final = "flamestream"
@@ -54,7 +55,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
 
 
 pack: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(Place).decode
+_decode: Final = msgpack_decoder(Place)
 
 
 class Places:

@@ -16,6 +16,7 @@ from zlib import crc32
 import msgspec
 
 from flamestream.core.actions import Bundle
+from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Fence, SequenceNumber, Slot
 
@@ -35,7 +36,7 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(Delivery).decode
+_decode: Final = msgpack_decoder(Delivery)
 
 
 @dataclass(frozen=True, slots=True)

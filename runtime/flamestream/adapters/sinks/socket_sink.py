@@ -12,8 +12,6 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-import msgspec
-
 from flamestream.adapters.dialer import Dialer
 from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.silence import Silence
@@ -32,6 +30,7 @@ from flamestream.adapters.sinks.wire import (
 )
 from flamestream.core.actions import Deliver, OpenSink
 from flamestream.core.events import BundlesAcknowledged, LastBundle, SinkFailed, SinkFenced, SinkOpened
+from flamestream.model.decoding import DecodeError
 from flamestream.model.ids import NO_FENCE, Fence, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.ports import Post, Reactor
 
@@ -123,11 +122,20 @@ class SocketConsumer:
         for frame in frames:
             try:
                 answer: Answer = decode_answer(frame)
-            except msgspec.DecodeError as error:
-                self._fail("user", f"sent what is no answer ({error}): is it a FlameStream consumer?")
+            except DecodeError as error:
+                self._misunderstood(str(error))
                 return
             if answer.fence == self._fence:
                 self._answered(answer)
+
+    def _misunderstood(self, error: str) -> None:
+        """Who opened the sink once is a consumer whose bytes were damaged: asked again. Anybody else is somebody else."""
+        if not self._told_open:
+            self._fail("user", f"sent what is no answer ({error}): is it a FlameStream consumer?")
+            return
+        if self._connection is not None:
+            self._connection.close()
+        self._closed(f"the consumer is corrupt: it sent what is no answer ({error})")
 
     def _answered(self, answer: Answer) -> None:
         self._dialer.proved()

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from flamestream.adapters.sinks.log import Delivered
+from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.ids import Fence, Slot
 
 PROTOCOL: Final = 1
@@ -71,5 +72,5 @@ Question = OpenFrame | DeliverFrame
 Answer = OpenedFrame | AcknowledgedFrame | FencedFrame | FailedFrame
 
 encode: Final = msgspec.msgpack.Encoder().encode
-decode_question: Final[Any] = msgspec.msgpack.Decoder(Question).decode
-decode_answer: Final[Any] = msgspec.msgpack.Decoder(Answer).decode
+decode_question: Final[Any] = msgpack_decoder(Question)
+decode_answer: Final[Any] = msgpack_decoder(Answer)

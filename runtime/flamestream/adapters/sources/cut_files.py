@@ -20,6 +20,7 @@ from flamestream.adapters.sources.files_spec import FilesSpec, format_of, place_
 from flamestream.adapters.sources.formats import Format, Mark
 from flamestream.adapters.sources.listed import gone
 from flamestream.adapters.sources.pieces import PIECE_BYTES, PIECE_RECORDS, Runs, Stamps
+from flamestream.model.decoding import from_json
 
 ALL: Final = 1 << 60
 
@@ -59,18 +60,18 @@ class Reading:
 
 @lru_cache(maxsize=8)
 def _place(reading: Reading) -> Files:
-    return place_of(msgspec.json.decode(reading.spec, type=FilesSpec), reading.where)
+    return place_of(from_json(reading.spec, FilesSpec), reading.where)
 
 
 @lru_cache(maxsize=8)
 def _form(reading: Reading) -> Format:
-    return format_of(msgspec.json.decode(reading.spec, type=FilesSpec), reading.name, reading.where)
+    return format_of(from_json(reading.spec, FilesSpec), reading.name, reading.where)
 
 
 @lru_cache(maxsize=8)
 def _counting(reading: Reading) -> Format:
     """Counting takes no class, and no application."""
-    spec = msgspec.structs.replace(msgspec.json.decode(reading.spec, type=FilesSpec), type=None)
+    spec = msgspec.structs.replace(from_json(reading.spec, FilesSpec), type=None)
     return format_of(spec, reading.name, reading.where)
 
 
@@ -109,7 +110,7 @@ class Records:
 
 def in_pieces(stamps: Stamps, found: Sequence[Found], counts: Sequence[int], reading: Reading, rows: int = PIECE_RECORDS) -> list[Records]:
     """All records of `found`, about `PIECE_BYTES` or `rows` of them a piece. Only rows of Parquet are cut within a file."""
-    most = rows if msgspec.json.decode(reading.spec)["format"] == "parquet" else ALL
+    most = rows if from_json(reading.spec)["format"] == "parquet" else ALL
     pieces, first, group, size = [], 0, list[Stretch](), 0
     for stretch, count in _stretches(found, counts, most):
         group.append(stretch)

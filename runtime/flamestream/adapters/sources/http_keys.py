@@ -23,6 +23,7 @@ from typing import Final
 import msgspec
 
 from flamestream.adapters.local_store import sync_folder, write_all
+from flamestream.model.decoding import json_decoder
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Fence
 
@@ -50,8 +51,8 @@ class _File:
 
 
 _encode: Final = msgspec.json.Encoder().encode
-_note: Final = msgspec.json.Decoder(Note).decode
-_head: Final = msgspec.json.Decoder(_Head).decode
+_note: Final = json_decoder(Note)
+_head: Final = json_decoder(_Head)
 
 
 class KeyLog:

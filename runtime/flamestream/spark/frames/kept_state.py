@@ -23,6 +23,7 @@ from flamestream.adapters.snapshots import put_segment, segment_name, segment_ta
 from flamestream.adapters.stores import store_from
 from flamestream.core.chain import Chain, Row, chains_of, incomplete
 from flamestream.core.messages import SegmentRef
+from flamestream.model.decoding import from_json
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Slot
 from flamestream.ports import ObjectStore
 
@@ -108,7 +109,7 @@ def encoded_ref(ref: SegmentRef) -> bytes:
 
 
 def decoded_ref(data: bytes) -> SegmentRef:
-    return msgspec.json.decode(data, type=SegmentRef)
+    return from_json(data, SegmentRef)
 
 
 _tables: "OrderedDict[str, Any]" = OrderedDict()

@@ -16,6 +16,7 @@ from flamestream.adapters.application import load
 from flamestream.adapters.status_file import JobStatus
 from flamestream.adapters.stores import store_from
 from flamestream.core.messages import Manifest
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, ManifestError, UserError
 from flamestream.model.graph import Graph
 
@@ -59,7 +60,7 @@ class JobFiles:
         chosen = names if wanted is None else [name for name in names if name.startswith(f"manifests/{wanted:012d}-")]
         for name in reversed(chosen):
             try:
-                found = msgspec.json.decode(store.get(name), type=Manifest)
+                found = from_json(store.get(name), Manifest)
             except msgspec.DecodeError as error:
                 raise Corrupt(f"{name} in {self.store} is not a manifest: {error}") from error
             if found.job == self.job:
@@ -69,7 +70,7 @@ class JobFiles:
 
     def _committed(self) -> int | None:
         try:
-            status = msgspec.json.decode((self.run_folder / "status.json").read_bytes(), type=JobStatus)
+            status = from_json((self.run_folder / "status.json").read_bytes(), JobStatus)
         except FileNotFoundError:
             return None
         return status.epoch if status.job == self.job and status.epoch else None

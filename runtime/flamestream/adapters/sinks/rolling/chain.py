@@ -17,6 +17,7 @@ import msgspec
 
 from flamestream.adapters.sinks.log import Delivered
 from flamestream.adapters.sinks.rolling.segments import found
+from flamestream.model.decoding import json_decoder
 from flamestream.model.errors import Bug, Corrupt
 from flamestream.model.ids import NO_FENCE, Fence, Slot
 from flamestream.ports import ObjectStore
@@ -80,8 +81,8 @@ class State(msgspec.Struct):
     before: int = 0
 
 
-_decode: Final[Any] = msgspec.json.Decoder(Decision).decode
-_decode_state: Final = msgspec.json.Decoder(State).decode
+_decode: Final[Any] = json_decoder(Decision)
+_decode_state: Final = json_decoder(State)
 _encode: Final = msgspec.json.Encoder().encode
 
 

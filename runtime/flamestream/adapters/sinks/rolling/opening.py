@@ -14,6 +14,7 @@ import msgspec
 from flamestream.adapters.sinks.log import Delivered
 from flamestream.adapters.sinks.rolling.chain import Chain, Opened, State
 from flamestream.adapters.sinks.rolling.segments import Seal, Segment, encode, found, listed, name_of, segment_at
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import Fence, Slot, WorkerId
 from flamestream.ports import ObjectStore
@@ -66,7 +67,7 @@ def owner(store: ObjectStore) -> Owner:
     if data is None:
         raise Corrupt(f"there is no {OWNER}: is this the path of a rolling sink, and has the job run?")
     try:
-        return msgspec.json.decode(data, type=Owner)
+        return from_json(data, Owner)
     except msgspec.DecodeError as error:
         raise Corrupt(f"{OWNER} is not of a FlameStream sink: {error}; is this the right path?") from error
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from flamestream.adapters.sinks.rolling.rows import Row, RowType, row_type
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt
 
 BATCH_ROWS: Final = 4096
@@ -53,7 +54,7 @@ class JsonLinesParts:
         names = self._rows.names
         for number, line in enumerate(data.splitlines(), 1):
             try:
-                found = msgspec.json.decode(line, type=dict[str, Any])
+                found = from_json(line, dict[str, Any])
                 values = [found.get(column) for column in names]
                 values[1] = base64.b64decode(found["_meta"])
                 values[-1] = None if values[-1] is None else base64.b64decode(values[-1])

@@ -13,6 +13,7 @@ from zlib import crc32
 import msgspec
 
 from flamestream.adapters.sinks.log import HEADER, Delivered, framed
+from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Fence, Slot
 from flamestream.ports import ObjectStore
@@ -39,7 +40,7 @@ class Seal(msgspec.Struct, frozen=True, array_like=True, tag="seal"):
 
 Stored = Segment | Seal
 _encode = msgspec.msgpack.Encoder().encode
-_decode: Final[Any] = msgspec.msgpack.Decoder(Stored).decode
+_decode: Final[Any] = msgpack_decoder(Stored)
 
 
 def encode(stored: Stored) -> bytes:

@@ -26,6 +26,7 @@ ELSEWHERE = {
     "runtime/flamestream/adapters/kafka/avro.py": "a schema registry's answers and files of the user's",
     "runtime/flamestream/cli/driver_stay.py": "the operator's own answer, once",
     "runtime/flamestream/cli/kubectl/main.py": "what kubectl prints",
+    "runtime/flamestream/cli/kubectl/beside.py": "what kubectl prints",
     "runtime/flamestream/cli/kubectl/cluster.py": "what kubectl prints",
     "runtime/flamestream/spark/frames/runs_source.py": "Spark's own offsets",
     "runtime/flamestream/spark/microbatch.py": "a number that it wrote itself",

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec import convert
 
 from flamestream.cli.driver_config import DriverConfig
+from flamestream.cli.kubectl.beside import as_launched, pod_beside
 from flamestream_operator.core.plan import planned
 from flamestream_operator.core.seen import Site
 from flamestream_operator.objects import names
@@ -179,3 +180,16 @@ def test_pods_ask_a_name_service_that_does_not_answer_again_after_a_second() -> 
     for pod in (build_driver_pod(a_launch()), build_executor_template(a_launch())):
         options = {option["name"]: option["value"] for option in pod["spec"]["dnsConfig"]["options"]}
         assert options == {"timeout": "1", "attempts": "4"}
+
+
+def test_a_job_without_a_driver_is_looked_at_with_what_its_last_one_was_launched_with() -> None:
+    """As beside a driver that runs: the same image, application, volumes and keys, and no token."""
+    launch = a_launch()
+    files = {"driver-a.json": build_driver_config(launch), "executor.json": build_executor_template(launch)}
+    driver, launched = build_driver_pod(launch), as_launched(build_config(JOB, launch.pod, files))
+    running, standing = (pod_beside(each, JOB, ["audit"])["spec"] for each in (driver, launched))
+    (one,), (other,) = running["containers"], standing["containers"]
+    assert {**one, "env": [], "volumeMounts": []} == {**other, "env": [], "volumeMounts": []}
+    assert sorted(mount["name"] for mount in one["volumeMounts"]) == sorted(mount["name"] for mount in other["volumeMounts"])
+    assert {each["name"]: each for each in running["volumes"]} == {each["name"]: each for each in standing["volumes"]}
+    assert standing["automountServiceAccountToken"] is False

@@ -1,16 +1,20 @@
 """A pod beside a job, for a moment: it has the job's image, application, volumes and keys, and runs one command.
 
+A job that is suspended, has ended or failed has no driver; then it is made from what the last one was launched with.
+
 Keeps: it is removed afterwards, also after a failure. Does not: run in the driver's pod, whose memory is the driver's.
 """
 
+import json
 import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from flamestream.cli.kubectl.cluster import JOB, ROLE, Cluster, Object, driver_of
-from flamestream.model.errors import Retryable
+from flamestream.cli.driver_config import CONFIG
+from flamestream.cli.kubectl.cluster import JOB, ROLE, Cluster, Object
+from flamestream.model.errors import Retryable, UserError
 
 STARTS_WITHIN: Final = 120.0
 ENDS_WITHIN: Final = 30.0
@@ -39,11 +43,33 @@ def pod_beside(driver: Object, job: Object, command: list[str]) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
+def as_launched(config: Object) -> Object:
+    """The driver's pod, as far as `pod_beside` looks at it, from the ConfigMap of its launch."""
+    read = {file: json.loads(text) for file, text in config["data"].items()}
+    template = read["executor.json"]["spec"]
+    told = next(value for file, value in read.items() if file.startswith("driver-"))
+    container = {**template["containers"][0], "name": "driver", "image": told["image"], "imagePullPolicy": told["imagePullPolicy"]}
+    container["volumeMounts"] = [*container["volumeMounts"], {"name": "config", "mountPath": str(CONFIG), "readOnly": True}]
+    volumes = [*template["volumes"], {"name": "config", "configMap": {"name": config["metadata"]["name"]}}]
+    return {"spec": {**template, "containers": [container], "volumes": volumes}}
+
+
+def _driver_of(cluster: Cluster, name: str) -> Object:
+    """One that runs, or the last that did. Raises UserError for a job that was never launched."""
+    for pod in cluster.pods(name):
+        if pod["metadata"]["labels"].get(ROLE) == "driver" and pod["status"].get("phase") == "Running":
+            return pod
+    launches = [each for each in cluster.get("configmaps", "-l", f"{JOB}={name}")["items"] if "-driver-" in each["metadata"]["name"]]
+    if not launches:
+        raise UserError(f"job {name!r} was never launched, so it has delivered nothing: `kubectl flamestream status {name}` says why")
+    return as_launched(max(launches, key=lambda each: str(each["metadata"]["creationTimestamp"])))
+
+
 @contextmanager
 def beside(cluster: Cluster, name: str, command: list[str]) -> Iterator[str]:
     """The name of a pod that has been started with `command`."""
     job = cluster.job(name)
-    made = cluster.create(pod_beside(driver_of(cluster.pods(name), name), job, command))
+    made = cluster.create(pod_beside(_driver_of(cluster, name), job, command))
     pod = made["metadata"]["name"]
     try:
         _await_start(cluster, pod)

@@ -6,7 +6,7 @@ Keeps: what kubectl says when it fails is said on. Does not: know FlameStream's 
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -84,11 +84,3 @@ def _error(said: str) -> Exception:
 def condition(job: Object, kind: str) -> Object:
     """One of its conditions; {} before it has any."""
     return next((each for each in (job.get("status") or {}).get("conditions") or () if each["type"] == kind), {})
-
-
-def driver_of(pods: Sequence[Object], job: str) -> Object:
-    """A driver pod that runs. Raises UserError."""
-    for pod in pods:
-        if pod["metadata"]["labels"].get(ROLE) == "driver" and pod["status"].get("phase") == "Running":
-            return pod
-    raise UserError(f"job {job!r} has no driver that runs: `kubectl flamestream status {job}` says why")

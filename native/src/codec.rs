@@ -96,6 +96,12 @@ pub fn check(value: &Bound<'_, PyAny>) -> PyResult<()> {
     reference::check(value)
 }
 
+/// About how many bytes a payload takes. Raises PayloadError unless it is one.
+#[pyfunction]
+pub fn checked_size(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    reference::checked_size(value)
+}
+
 /// Levels of containers in a payload. Raises PayloadError unless it is one and has at most `room`.
 #[pyfunction]
 #[pyo3(signature = (value, room = MAX_DEPTH))]

@@ -26,6 +26,9 @@ pub struct Vertex {
     pub kind: Kind,
     pub outputs: Vec<usize>,
     pub function: Option<Py<PyAny>>,
+    /// The most results, and the most bytes of all of them, that it may make of one item.
+    pub max_results: usize,
+    pub max_result_bytes: usize,
     pub users: Option<Py<PyAny>>,
     /// Its input is routed, by this place.
     pub routed: bool,
@@ -124,6 +127,8 @@ pub fn vertex_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Vert
         kind,
         outputs: required(described, "outputs")?.extract(py)?,
         function: optional(described, "function")?,
+        max_results: required(described, "max_results")?.extract(py)?,
+        max_result_bytes: required(described, "max_result_bytes")?.extract(py)?,
         users: optional(described, "users")?,
         routed: required(described, "routed")?.extract(py)?,
         key: optional(described, "key")?,

@@ -267,15 +267,33 @@ unsafe fn put_wire(py: Python<'_>, out: &mut Vec<u8>, wire: Object) -> Encoded {
 /// How deep `value` nests, if it is a payload of at most `room` levels.
 pub fn height(value: &Bound<'_, PyAny>, room: i32) -> Result<i32, Unsupported> {
     // SAFETY: `value` is alive and the GIL is held.
-    unsafe { height_of(value.py(), value.as_ptr(), room) }
+    unsafe { height_of(value.py(), value.as_ptr(), room, &mut 0) }
 }
 
+/// `payload_codec.checked_size`: about how many bytes `value` takes, if it is a payload.
+pub fn size(value: &Bound<'_, PyAny>) -> Result<usize, Unsupported> {
+    let mut size = 0;
+    // SAFETY: `value` is alive and the GIL is held.
+    unsafe { height_of(value.py(), value.as_ptr(), MAX_DEPTH, &mut size)? };
+    Ok(size)
+}
+
+/// What a number, or a container without its members, counts in `size` (`payload_codec.WORD`).
+const WORD: usize = 8;
+
+/// One walk for both: `size` grows by what is met on the way.
 /// SAFETY: `object` is alive and the GIL is held.
-unsafe fn height_of(py: Python<'_>, object: Object, room: i32) -> Result<i32, Unsupported> {
+unsafe fn height_of(py: Python<'_>, object: Object, room: i32, size: &mut usize) -> Result<i32, Unsupported> {
     let kind = ffi::Py_TYPE(object);
     if is_type(kind, str_type()) {
-        return if ffi::PyUnicode_IS_COMPACT_ASCII(object) != 0 { Ok(0) } else { with_utf8(object, |_| 0) };
+        *size += if ffi::PyUnicode_IS_COMPACT_ASCII(object) != 0 { ffi::PyUnicode_GET_LENGTH(object) as usize } else { with_utf8(object, <[u8]>::len)? };
+        return Ok(0);
     }
+    if is_type(kind, bytes_type()) {
+        *size += ffi::PyBytes_Size(object) as usize;
+        return Ok(0);
+    }
+    *size += WORD;
     if is_type(kind, int_type()) {
         return int_of(object).map(|_| 0);
     }
@@ -285,26 +303,30 @@ unsafe fn height_of(py: Python<'_>, object: Object, room: i32) -> Result<i32, Un
         }
         let mut highest = 0;
         for place in 0..ffi::PyTuple_GET_SIZE(object) {
-            highest = highest.max(height_of(py, ffi::PyTuple_GET_ITEM(object, place), room - 1)?);
+            highest = highest.max(height_of(py, ffi::PyTuple_GET_ITEM(object, place), room - 1, size)?);
         }
         return Ok(highest + 1);
     }
-    if is_type(kind, float_type()) || is_type(kind, bool_type()) || is_type(kind, bytes_type()) || object == ffi::Py_None() {
+    if is_type(kind, float_type()) || is_type(kind, bool_type()) || object == ffi::Py_None() {
         return Ok(0);
     }
-    height_of_instance(py, object, kind, room)
+    height_of_instance(py, object, kind, room, size)
 }
 
 /// SAFETY: as `height_of`.
-unsafe fn height_of_instance(py: Python<'_>, object: Object, kind: *mut ffi::PyTypeObject, room: i32) -> Result<i32, Unsupported> {
+unsafe fn height_of_instance(
+    py: Python<'_>, object: Object, kind: *mut ffi::PyTypeObject, room: i32, size: &mut usize,
+) -> Result<i32, Unsupported> {
     let plan = plans::of_type(py, kind).ok_or(Unsupported)?;
     if room <= 0 {
         return Err(Unsupported);
     }
     if vector::is_vector(object) {
+        *size += WORD * vector::size(object)?; // not a walk, or each item would pay for the whole of a growing state
         return vector::height(object, room);
     }
     if matches!(plan.kind, Kind::Collection) {
+        *size += WORD * usize::try_from(ffi::PyObject_Size(object)).map_err(|_| Unsupported)?;
         let value = Bound::from_borrowed_ptr(py, object);
         let height = plan.height.bind(py).call1((value, room)).map_err(|_| Unsupported)?;
         return height.extract().map_err(|_| Unsupported);
@@ -316,7 +338,7 @@ unsafe fn height_of_instance(py: Python<'_>, object: Object, kind: *mut ffi::PyT
             if value.is_null() {
                 return Err(Unsupported);
             }
-            highest = highest.max(height_of(py, value, room - 1)?);
+            highest = highest.max(height_of(py, value, room - 1, size)?);
         }
         return Ok(highest + 1);
     }
@@ -326,7 +348,7 @@ unsafe fn height_of_instance(py: Python<'_>, object: Object, kind: *mut ffi::PyT
             ffi::PyErr_Clear();
             return Err(Unsupported);
         }
-        let height = height_of(py, value, room - 1);
+        let height = height_of(py, value, room - 1, size);
         ffi::Py_DECREF(value);
         highest = highest.max(height?);
     }

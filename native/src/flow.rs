@@ -660,11 +660,13 @@ impl Flow {
         let result = function.bind(payload.py()).call1((&payload,));
         let outcome = match this.kind {
             Kind::Map => result.and_then(|made| {
-                reference::check(&made)?;
+                if reference::checked_size(&made)? > this.max_result_bytes {
+                    return Err(reference::beyond(made.py(), "too_big_results", this.max_result_bytes));
+                }
                 Ok(if self.is_error(&made) { Outcome::Error(made) } else { Outcome::One(made) })
             }),
             Kind::Filter => result.and_then(|made| Ok(if made.is_truthy()? { Outcome::One(payload) } else { Outcome::Nothing })),
-            _ => result.and_then(|made| listed(&made)).map(Outcome::Several),
+            _ => result.and_then(|made| listed(this, &made)).map(Outcome::Several),
         };
         outcome.unwrap_or_else(Outcome::Raised)
     }
@@ -702,20 +704,23 @@ impl Flow {
     }
 }
 
-/// All results of a flat_map, each checked as it comes.
-fn listed<'py>(results: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let mut checked = Vec::new();
-    if let Ok(list) = results.cast_exact::<PyList>() {
-        for made in list.iter() {
-            reference::check(&made)?;
-            checked.push(made);
+/// All results of a flat_map, each checked as it comes: one that never ends is not waited for.
+fn listed<'py>(vertex: &Vertex, results: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let (py, mut checked, mut size) = (results.py(), Vec::new(), 0);
+    let mut take = |made: Bound<'py, PyAny>| -> PyResult<()> {
+        size += reference::checked_size(&made)?;
+        if checked.len() == vertex.max_results {
+            return Err(reference::beyond(py, "too_many_results", vertex.max_results));
         }
-        return Ok(checked);
-    }
-    for made in results.try_iter()? {
-        let made = made?;
-        reference::check(&made)?;
+        if size > vertex.max_result_bytes {
+            return Err(reference::beyond(py, "too_big_results", vertex.max_result_bytes));
+        }
         checked.push(made);
+        Ok(())
+    };
+    match results.cast_exact::<PyList>() {
+        Ok(list) => list.iter().try_for_each(take)?,
+        Err(_) => results.try_iter()?.try_for_each(|made| take(made?))?,
     }
     Ok(checked)
 }

@@ -45,7 +45,7 @@ mod _kernel {
     #[pymodule_export]
     use crate::barrier::{Barrier, Queue, Released};
     #[pymodule_export]
-    use crate::codec::{check, decode, decode_items, decode_many, encode, encode_item, encode_items, encode_many, height_of};
+    use crate::codec::{check, checked_size, decode, decode_items, decode_many, encode, encode_item, encode_items, encode_many, height_of};
     #[pymodule_export]
     use crate::disk::Disk;
     #[pymodule_export]

@@ -13,14 +13,19 @@ static DECODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static DECODE_MANY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static DECODE_ITEMS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static HEIGHT_OF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static CHECKED_SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// `payload_codec` hands over its functions once.
 #[pyfunction]
-#[pyo3(signature = (*, encode, check, decode, decode_many, decode_items, height_of))]
+#[pyo3(signature = (*, encode, check, decode, decode_many, decode_items, height_of, checked_size))]
 pub fn refer_to(
     py: Python<'_>, encode: Py<PyAny>, check: Py<PyAny>, decode: Py<PyAny>, decode_many: Py<PyAny>, decode_items: Py<PyAny>, height_of: Py<PyAny>,
+    checked_size: Py<PyAny>,
 ) {
-    let all = [(&ENCODE, encode), (&CHECK, check), (&DECODE, decode), (&DECODE_MANY, decode_many), (&DECODE_ITEMS, decode_items), (&HEIGHT_OF, height_of)];
+    let all = [
+        (&ENCODE, encode), (&CHECK, check), (&DECODE, decode), (&DECODE_MANY, decode_many), (&DECODE_ITEMS, decode_items),
+        (&HEIGHT_OF, height_of), (&CHECKED_SIZE, checked_size),
+    ];
     for (cell, function) in all {
         let _ = cell.set(py, function);
     }
@@ -82,6 +87,19 @@ pub fn check(value: &Bound<'_, PyAny>) -> PyResult<()> {
         Ok(_) => Ok(()),
         Err(_) => call(value.py(), &CHECK, value).map(|_| ()),
     }
+}
+
+/// About how many bytes `value` takes. Raises PayloadError unless it is a payload.
+pub fn checked_size(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    match encoding::size(value) {
+        Ok(size) => Ok(size),
+        Err(_) => call(value.py(), &CHECKED_SIZE, value)?.extract(),
+    }
+}
+
+/// More than a function may make of one item: what `errors` calls it.
+pub fn beyond(py: Python<'_>, what: &str, limit: usize) -> PyErr {
+    py.import("flamestream.model.errors").and_then(|errors| errors.call_method1(what, (limit,))).map_or_else(|error| error, PyErr::from_value)
 }
 
 /// A tombstone whose item is not there (`errors.unmatched`).

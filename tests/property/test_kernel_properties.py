@@ -39,6 +39,7 @@ def deep(levels: int) -> Any:
 def test_what_is_encoded_or_refused(value: Any) -> None:
     assert outcome(codec.encode, value) == outcome(payload_codec.encode, value)
     assert outcome(codec.check, value) == outcome(payload_codec.check, value)
+    assert outcome(codec.checked_size, value) == outcome(payload_codec.checked_size, value)
     assert outcome(codec.height_of, value) == outcome(payload_codec.height_of, value)
 
 

@@ -17,6 +17,7 @@ from flamestream.adapters.sources.files_spec import FilesSpec, place_of
 from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.adapters.spec import convert
 from flamestream.cli.field_types import FLOAT_KEY, said
+from flamestream.cli.hang import within
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
 from flamestream.core import user_code
@@ -31,6 +32,8 @@ from flamestream.testing.reference import ERRORS, Run, interpret
 RECORDS: Final = 20
 """Of each source."""
 MOST_WARNINGS: Final = 10
+SECONDS: Final = 120.0
+"""For all records and functions."""
 
 
 @dataclass(slots=True)
@@ -42,8 +45,9 @@ class Trial:
     warnings: list[str] = field(default_factory=list)
 
 
-def tried(checked: CheckedJob) -> Trial:
-    """Raises UserError for a function that is at fault for every run: one that is not pure, or asks for a field that is not there."""
+def tried(checked: CheckedJob, seconds: float = SECONDS) -> Trial:
+    """Raises UserError for a function that is at fault for every run: one that is not pure, asks for a field that is not there, or does
+    not return."""
     trial = Trial()
     runs: list[Run] = []
     for front in fronts_of(checked):
@@ -59,7 +63,9 @@ def tried(checked: CheckedJob) -> Trial:
             trial.warnings.append(f"spec.sources.{name}: there are no records in it now")
         runs += found
     floats: dict[int, str] = {}
-    results = interpret(_twice(checked.graph, floats), runs, fronts={front.front: front.source for front in fronts_of(checked)})
+    fronts = {front.front: front.source for front in fronts_of(checked)}
+    with within(seconds, f"the first {RECORDS} records of each source"):
+        results = interpret(_twice(checked.graph, floats), runs, fronts=fronts)
     trial.warnings += floats.values()
     _judge(checked.graph, [error for _, error in results[ERRORS]], trial, fails=checked.job.spec.on_error == "fail")
     return trial
@@ -117,7 +123,7 @@ def _twice(graph: Graph, floats: dict[int, str]) -> Graph:
 
 
 def _vertex_twice(vertex: Vertex, floats: dict[int, str]) -> Vertex:
-    settle: Any = {Kind.FLAT_MAP: user_code.listed, Kind.FILTER: bool}.get(vertex.kind, user_code.as_it_is)
+    settle: Any = {Kind.FLAT_MAP: user_code.lister(vertex), Kind.FILTER: bool}.get(vertex.kind, user_code.as_it_is)
     twice: dict[str, Any] = {}
     for name in ("balance", "initial", "combine", "emit"):
         if (function := getattr(vertex, name)) is not None:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flamestream.model.errors import GraphError
+from flamestream.model.payload_codec import WORD
 from flamestream.model.payload_registry import PLANS, Plan
 
 SCALARS: dict[type, tuple[str, Any]] = {
@@ -85,6 +86,18 @@ def array(shape: Shape, payloads: Sequence[Any]) -> Any:
     members = [[None if payload is None else getattr(payload, label) for payload in payloads] for label in shape.labels]
     columns = [array(part, values) for part, values in zip(shape.parts, members, strict=True)]
     return pa.StructArray.from_arrays(columns, fields=list(shape.arrow), mask=_missing(payloads))
+
+
+def most_bytes(shape: Shape, values: Any) -> int:
+    """No payload of an array that `conformed` gave has a greater `payload.checked_size`."""
+    match shape.kind:
+        case "instance":
+            return WORD + sum(most_bytes(part, values.field(number)) for number, part in enumerate(shape.parts))
+        case "tuple":
+            return WORD + (pc.max(pc.list_value_length(values)).as_py() or 0) * most_bytes(shape.parts[0], values.values)
+        case "text" | "bytes":
+            return max(WORD, pc.max(pc.binary_length(values)).as_py() or 0)
+    return WORD
 
 
 def _missing(payloads: Sequence[Any]) -> Any:

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flamestream.columns.batch import Batch, cut
-from flamestream.columns.shape import Shape, array, conformed, payloads, shape_of
-from flamestream.model.errors import GraphError, UserError
-from flamestream.model.graph import Kind, name_of
-from flamestream.model.payload import encode
+from flamestream.columns.shape import Shape, array, conformed, most_bytes, payloads, shape_of
+from flamestream.model.errors import GraphError, UserError, too_big_results, too_many_results
+from flamestream.model.graph import MAX_RESULT_BYTES, MAX_RESULTS, Kind, name_of
+from flamestream.model.payload import checked_size, encode
 
 OverArrays = Callable[[Any], Any]
 
@@ -54,11 +54,11 @@ class Vectorized:
     def __call__(self, values: Any) -> Any:
         return self._function(values)
 
-    def for_kind(self, kind: Kind) -> "ForVertex":
-        """What a vertex of `kind` calls."""
+    def for_kind(self, kind: Kind, max_results: int = MAX_RESULTS, max_result_bytes: int = MAX_RESULT_BYTES) -> "ForVertex":
+        """What a vertex of `kind` calls, in a graph with these limits."""
         if kind is Kind.FILTER and self._makes.kind != "bool":
             raise GraphError(f"filter({self._function.__qualname__}): say makes=bool, since it answers whether an item stays")
-        return ForVertex(self._function, self._takes, self._makes, kind)
+        return ForVertex(self._function, self._takes, self._makes, kind, (max_results, max_result_bytes))
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,10 @@ class _Results:
 class ForVertex:
     """payload -> its result, or for a flat_map its results."""
 
-    def __init__(self, function: OverArrays, takes: Shape, makes: Shape, kind: Kind) -> None:
+    def __init__(self, function: OverArrays, takes: Shape, makes: Shape, kind: Kind, limits: tuple[int, int]) -> None:
         functools.update_wrapper(self, function)
         self._function, self._takes, self._makes, self._kind = function, takes, makes, kind
+        self._max_results, self._max_result_bytes = limits
         self.makes_class: type | None = None if makes.plan is None or kind is Kind.FILTER else makes.plan.cls
         """Of its results, where they are instances of one."""
         array(takes, [])  # pyarrow imports what it needs now, not in the middle of the first record
@@ -131,10 +132,23 @@ class ForVertex:
             what = f"{len(made)} results" if isinstance(made, pa.Array) else f"a {type(made).__name__}"
             raise ValueError(f"{where} for {len(items)} items is {what}: it must be an Arrow array with one entry an item")
         if self._kind is not Kind.FLAT_MAP:
-            return _Results(None, _validated(conformed(self._makes, made, where)))
+            results = _Results(None, _validated(conformed(self._makes, made, where)))
+            return results if self._kind is Kind.FILTER else self._within_limits(results)
         lists = conformed(Shape("tuple", pa.list_(self._makes.arrow), parts=(self._makes,)), made, where)
         _validated(lists)
-        return _Results(lists.offsets, lists.values)
+        return self._within_limits(_Results(lists.offsets, lists.values))
+
+    def _within_limits(self, results: _Results) -> _Results:
+        """They, unless one item has too many or too big ones. Each alone is looked at only where all together might be too big."""
+        ends = results.ends
+        most = 1 if ends is None else pc.max(pc.subtract(ends[1:], ends[:-1])).as_py() or 0
+        if most > self._max_results:
+            raise too_many_results(self._max_results)
+        if most * most_bytes(self._makes, results.values) > self._max_result_bytes:
+            for made in self._each(results):
+                if sum(map(checked_size, [made] if ends is None else made)) > self._max_result_bytes:
+                    raise too_big_results(self._max_result_bytes)
+        return results
 
 
 _NONE = pa.array([0], pa.int32())

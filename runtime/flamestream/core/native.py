@@ -102,13 +102,15 @@ def described(vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True) -
     """A vertex as the kernel takes it. `rows`: payloads may stay encoded in state too."""
     settle: Callable[[Any], Any] = user_code.as_it_is
     if vertex.kind in (Kind.FLAT_MAP, Kind.FILTER):
-        settle = user_code.listed if vertex.kind is Kind.FLAT_MAP else bool
+        settle = user_code.lister(vertex) if vertex.kind is Kind.FLAT_MAP else bool
     described: dict[str, Any] = {
         "kind": vertex.kind.value,
         "outputs": vertex.outputs,
         "routed": vertex.kind in KEYED or vertex.balance is not None,
         "function": None if vertex.function is None else user_code.observed(vertex.function, debug, settle),
         "users": vertex.function,
+        "max_results": vertex.max_results,
+        "max_result_bytes": vertex.max_result_bytes,
         "key": None if vertex.key is None else user_code.observed(vertex.key, debug),
         "users_key": vertex.key or itself,
         "balance": None if vertex.balance is None else user_code.balanced(vertex.balance, debug),

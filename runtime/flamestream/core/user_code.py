@@ -14,13 +14,13 @@ from typing import Any
 
 from flamestream.model import payload as codec
 from flamestream.model.collections import Map, Set, Vector
-from flamestream.model.errors import PayloadError, UserError
+from flamestream.model.errors import PayloadError, UserError, too_big_results, too_many_results
 from flamestream.model.failure import failure
 from flamestream.model.graph import Function, Vertex, name_of
 from flamestream.model.payload import ErrorValue
 from flamestream.model.slot import INT32_MAX, INT32_MIN
 
-check = codec.check
+check, checked_size = codec.check, codec.checked_size
 Fold = Callable[[Any, Any, bool], tuple[Any, Any]]
 """(accumulator before, payload, is it the first) -> (accumulator after, result)."""
 SELF_CHECKED = (Vector, Map, Set)
@@ -31,12 +31,13 @@ FATAL = (MemoryError, RecursionError)
 def mapped(vertex: Vertex, debug: bool) -> Callable[[Any], Any]:
     """payload -> result or ErrorValue, for MAP."""
     users = _of(vertex.function)
-    function = observed(users, debug)
+    function, most = observed(users, debug), vertex.max_result_bytes
 
     def call(payload: Any) -> Any:
         try:
             result = function(payload)
-            check(result)
+            if checked_size(result) > most:
+                raise too_big_results(most)
         except FATAL:
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
@@ -48,7 +49,7 @@ def mapped(vertex: Vertex, debug: bool) -> Callable[[Any], Any]:
 
 def flat_mapped(vertex: Vertex, debug: bool) -> Callable[[Any], list[Any] | ErrorValue]:
     """payload -> all results, or one ErrorValue, for FLAT_MAP."""
-    users = _of(vertex.function)
+    users, listed = _of(vertex.function), lister(vertex)
     function = observed(users, debug, listed)
 
     def call(payload: Any) -> list[Any] | ErrorValue:
@@ -62,13 +63,25 @@ def flat_mapped(vertex: Vertex, debug: bool) -> Callable[[Any], list[Any] | Erro
     return call
 
 
-def listed(results: Iterable[Any]) -> list[Any]:
-    """All of them, each checked as it comes: of several things that are wrong, the first counts."""
-    checked = []
-    for result in results:
-        check(result)
-        checked.append(result)
-    return checked
+def lister(vertex: Vertex) -> Callable[[Iterable[Any]], list[Any]]:
+    """results -> all of them, each checked as it comes: of several things that are wrong, the first counts.
+
+    A generator without end is not waited for: what it may make of one item is bounded.
+    """
+    most, most_bytes = vertex.max_results, vertex.max_result_bytes
+
+    def listed(results: Iterable[Any]) -> list[Any]:
+        checked, size = list[Any](), 0
+        for result in results:
+            size += checked_size(result)
+            if len(checked) == most:
+                raise too_many_results(most)
+            if size > most_bytes:
+                raise too_big_results(most_bytes)
+            checked.append(result)
+        return checked
+
+    return listed
 
 
 def filtered(vertex: Vertex, debug: bool) -> Callable[[Any], bool | ErrorValue]:

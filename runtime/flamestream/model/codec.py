@@ -9,6 +9,7 @@ from flamestream.model.kernel import kernel
 
 if kernel is None:
     check = reference.check
+    checked_size = reference.checked_size
     decode = reference.decode
     decode_items = reference.decode_items
     decode_many = reference.decode_many
@@ -25,8 +26,10 @@ else:
         decode_many=reference.decode_many,
         decode_items=reference.decode_items,
         height_of=reference.height_of,
+        checked_size=reference.checked_size,
     )
     check = kernel.check
+    checked_size = kernel.checked_size
     decode = kernel.decode
     decode_items = kernel.decode_items
     decode_many = kernel.decode_many
@@ -36,4 +39,15 @@ else:
     encode_many = kernel.encode_many
     height_of = kernel.height_of
 
-__all__ = ["check", "decode", "decode_items", "decode_many", "encode", "encode_item", "encode_items", "encode_many", "height_of"]
+__all__ = [
+    "check",
+    "checked_size",
+    "decode",
+    "decode_items",
+    "decode_many",
+    "encode",
+    "encode_item",
+    "encode_items",
+    "encode_many",
+    "height_of",
+]

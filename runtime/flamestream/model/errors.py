@@ -32,6 +32,10 @@ class GraphError(UserError):
     """A graph that cannot be run. The message names the vertex."""
 
 
+class ResultLimit(UserError):
+    """A function makes more of one item than its graph allows."""
+
+
 class PayloadError(UserError):
     """A value that cannot be a payload. The message names the type and the way out."""
 
@@ -66,6 +70,18 @@ class Bug(FlameStreamError):
     """An invariant does not hold."""
 
     category = "bug"
+
+
+def too_many_results(most: int) -> ResultLimit:
+    """A flat_map's, of one item."""
+    way_out = "does it end? If these are needed, allow them: fs.Graph(NAME, max_results=...)"
+    return ResultLimit(f"it makes more than {most} results of one item: {way_out}")
+
+
+def too_big_results(most: int) -> ResultLimit:
+    """All that a map or flat_map makes of one item."""
+    way_out = "make less, or allow it: fs.Graph(NAME, max_result_bytes=...)"
+    return ResultLimit(f"what it makes of one item takes more than {most} bytes: {way_out}")
 
 
 def unmatched(where: str, meta: bytes) -> UserError:

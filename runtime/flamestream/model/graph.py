@@ -23,6 +23,8 @@ from flamestream.model.errors import GraphError
 
 Function = Callable[..., Any]
 MAX_WINDOW = 64
+MAX_RESULTS = 1_000_000
+MAX_RESULT_BYTES = 32 << 20
 MAX_VERTICES = 4096
 
 
@@ -62,6 +64,10 @@ class Vertex:
     emit: Function | None = None
     """REDUCE: (accumulator, payload) -> payload; None emits the accumulator."""
     max_iterations: int = 0
+    max_results: int = MAX_RESULTS
+    """FLAT_MAP: of one item; what comes beyond makes it an error item."""
+    max_result_bytes: int = MAX_RESULT_BYTES
+    """MAP, FLAT_MAP: of all results of one item, as `payload.checked_size` counts them."""
     closed: bool = False
     """LOOP: its back edge is there."""
     place: str = ""
@@ -157,7 +163,7 @@ class Stream:
 
     def _applied(self, kind: Kind, function: Function) -> "Stream":
         for_kind = getattr(function, "for_kind", None)  # a vectorised function has a form for each kind (flamestream/columns)
-        function = function if for_kind is None else for_kind(kind)
+        function = function if for_kind is None else for_kind(kind, self.graph.max_results, self.graph.max_result_bytes)
         return self._then(kind, name_of(function), function=function)
 
     def _then(self, kind: Kind, name: str, **fields: Any) -> "Stream":
@@ -181,10 +187,17 @@ class Loop(Stream):
 
 
 class Graph:
-    """A dataflow under construction; `validated()` checks it."""
+    """A dataflow under construction; `validated()` checks it.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    `max_results`: how many results a flat_map may make of one item, and `max_result_bytes`: how many bytes a map or flat_map. More is an
+    error of that item, so a function that never ends costs no more than this. They decide results, so they are part of the graph.
+    Raises GraphError if one is below 1.
+    """
+
+    def __init__(self, name: str, *, max_results: int = MAX_RESULTS, max_result_bytes: int = MAX_RESULT_BYTES) -> None:
+        if min(max_results, max_result_bytes) < 1:
+            raise GraphError(f"graph {name!r}: max_results and max_result_bytes must be at least 1")
+        self.name, self.max_results, self.max_result_bytes = name, max_results, max_result_bytes
         self.vertices: list[Vertex] = []
 
     def source(self, name: str) -> Stream:
@@ -201,7 +214,9 @@ class Graph:
 
     def add(self, kind: Kind, name: str, **fields: Any) -> int:
         """Append a vertex and return its id."""
-        self.vertices.append(Vertex(len(self.vertices), kind, name, place=_place(), **fields))
+        vertex = Vertex(len(self.vertices), kind, name, place=_place(), **fields)
+        vertex.max_results, vertex.max_result_bytes = self.max_results, self.max_result_bytes
+        self.vertices.append(vertex)
         return len(self.vertices) - 1
 
     def connect(self, start: int, end: int) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from flamestream.model import collections as _collections  # registers Vector, Map and Set  # noqa: F401
-from flamestream.model.codec import check, decode, decode_items, decode_many, encode, encode_item, encode_items, encode_many
+from flamestream.model.codec import check, checked_size, decode, decode_items, decode_many, encode, encode_item, encode_items, encode_many
 from flamestream.model.payload_class import payload_type
 from flamestream.model.payload_codec import SCALARS, hash_of_payload, is_payload, join_items, split_items
 from flamestream.model.payload_registry import MAX_DEPTH
@@ -28,6 +28,7 @@ __all__ = [
     "SCALARS",
     "ErrorValue",
     "check",
+    "checked_size",
     "decode",
     "decode_items",
     "decode_many",

@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from flamestream.model import payload_codec as payloads
-from flamestream.model.errors import UserError
+from flamestream.model.errors import UserError, too_big_results, too_many_results
 from flamestream.model.failure import failure, located
 from flamestream.model.graph import Function, Graph, Kind, Vertex, name_of
 from flamestream.model.ids import Slot
@@ -189,9 +189,9 @@ class Walk:
     def _applied(self, vertex: Vertex, payload: Any) -> list[Any]:
         self._find_place(vertex, payload)
         if vertex.kind is Kind.MAP:
-            return [_call(vertex.function, payload)]
+            return list(_call(vertex.function, payload, then=lambda result: _bounded([result], vertex)))
         if vertex.kind is Kind.FLAT_MAP:
-            return list(_call(vertex.function, payload, then=_listed))
+            return list(_call(vertex.function, payload, then=lambda results: _bounded(results, vertex)))
         if vertex.kind is Kind.FILTER:
             return [payload] if _call(vertex.function, payload, then=bool) else []
         if vertex.kind is Kind.GROUPING:
@@ -251,8 +251,17 @@ def _int32(function: Function) -> Function:
     return checked
 
 
-def _listed(values: Iterable[Any]) -> list[Any]:
-    return [_checked(value) for value in values]
+def _bounded(values: Iterable[Any], vertex: Vertex) -> list[Any]:
+    """What a function makes of one item: the first thing that is wrong counts."""
+    results, left = list[Any](), vertex.max_result_bytes
+    for value in values:
+        left -= payloads.checked_size(value)
+        results.append(value)
+        if len(results) > vertex.max_results:
+            raise too_many_results(vertex.max_results)
+        if left < 0:
+            raise too_big_results(vertex.max_result_bytes)
+    return results
 
 
 def _call(function: Function | None, *arguments: Any, then: Function = _checked) -> Any:

@@ -9,7 +9,7 @@ import pytest
 
 from flamestream.cli.trial import RECORDS, tried
 from flamestream.cli.validation import CheckedJob, checked
-from flamestream.model.errors import FlameStreamError, GraphError, ManifestError
+from flamestream.model.errors import FlameStreamError, GraphError, ManifestError, UserError
 from support.scratch import SMALL, Scratch
 
 NUMBER = count()
@@ -126,3 +126,18 @@ def test_a_server_is_not_asked(tmp_path: Path) -> None:
         assert tried(made).tried == {}
     except FlameStreamError as error:
         raise AssertionError("it was asked") from error
+
+
+def test_a_function_that_never_returns_is_named_with_its_line(tmp_path: Path) -> None:
+    text = "def forever(line):\n    while True:\n        try:\n            int(line)\n        except Exception:\n            pass\n\n"
+    made = job(tmp_path, text + 'graph = fs.Graph("g")\ngraph.source("lines").map(forever).sink("out")\n')
+    with pytest.raises(UserError, match=r"did not come to an end within 0.2 s: it was at trial_\d+_\d+.py:\d+ in forever"):
+        tried(made, seconds=0.2)
+
+
+def test_a_generator_without_end_is_a_warning_that_names_it(tmp_path: Path) -> None:
+    text = "def forever(line):\n    while True:\n        yield line\n\n"
+    made = job(tmp_path, text + 'graph = fs.Graph("g", max_results=100)\ngraph.source("lines").flat_map(forever).sink("out")\n')
+    warning = tried(made).warnings[0]
+    assert "forever raised ResultLimit: it makes more than 100 results of one item" in warning
+    assert "flat_map of trial_" in warning and "was given 'north,0'" in warning

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters import journals, process_shell, sinks, sources
+from flamestream.adapters import journals, process_shell, sinks, sources, watchdog
 from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.application import folders_of, load, located
 from flamestream.adapters.application_code import code_of
@@ -72,6 +72,10 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How many workers share the work on one machine; 0: unknown."""
     processors: tuple[int, ...] = ()
     """Where the loop runs; none: anywhere (processors.py)."""
+    words: str = ""
+    """A file where one life leaves to the next why its watchdog ended it; "": standard error."""
+    patience: float = watchdog.SECONDS
+    """Seconds without a turn of the loop after which the watchdog ends this process."""
     parent: int = 0
     """Pid of the parent, to end with it; 0: the caller sees to that."""
 
@@ -106,9 +110,12 @@ class _WorkerProcess:
         self._store = LazyStore(config.store)
         self._consumers = {SinkName(name): self._consumer(SinkName(name)) for name in config.sinks}
         self._producers: OnDemand[FrontId, Producer] = OnDemand(self._producer)
-        self._control = ControlClient(
-            self._reactor, self._inbox.append, job, config.coordinator, config.token, lambda: worker.hello(address)
-        )
+        died_of = watchdog.last_words(config.words)
+        if died_of:
+            log.warning("the life before was ended", extra={"reason": died_of})
+        self._watchdog = watchdog.Watchdog(self._reactor, config.words, config.patience)
+        hello = lambda: msgspec.structs.replace(worker.hello(address), died_of=died_of)  # noqa: E731
+        self._control = ControlClient(self._reactor, self._inbox.append, job, config.coordinator, config.token, hello)
         self._host = WorkerHost(worker, self._reactor, self._inbox, self._ports())
 
     def run(self) -> int:
@@ -116,6 +123,7 @@ class _WorkerProcess:
         self._reactor.background(self._store.warm, _store_opened)
         self._look_up([*self._config.sources.values(), *self._config.sinks.values()])
         self._host.start()
+        self._watchdog.begin()
         try:
             self._reactor.run(self._host.turn)
         except FlameStreamError as error:
@@ -127,6 +135,7 @@ class _WorkerProcess:
             self._tell_failure("bug", f"worker {self._worker.me}: {process_shell.last_lines(error)}")
             raise
         finally:
+            self._watchdog.end()
             self._close()
         assert self._host.exit is not None, "the loop ends by Exit"
         log.info("worker exits", extra={"category": self._host.exit.category, "reason": self._host.exit.reason})

@@ -10,6 +10,7 @@ import argparse
 import os
 import secrets
 import sys
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -27,7 +28,8 @@ def worker_main(config: bytes, folder: str, life: Life) -> int:
     decoded = from_json(config, WorkerProcessConfig)
     if folder:
         _leave_trace(Path(folder), life)
-        decoded = msgspec.structs.replace(decoded, processors=tuple(share(life.index, of=decoded.beside)))
+        words = str(Path(folder) / "logs" / f"worker-{life.index}.stuck")
+        decoded = msgspec.structs.replace(decoded, processors=tuple(share(life.index, of=decoded.beside)), words=words)
     return run(msgspec.structs.replace(decoded, worker=WorkerId(life.name)))
 
 
@@ -35,7 +37,8 @@ def pod_worker_main(config: bytes, application: str, life: Life) -> int:
     """The same in an executor's pod, where Spark has left the pod's address in the environment."""
     decoded = from_json(config, WorkerProcessConfig)
     address = os.environ["SPARK_EXECUTOR_POD_IP"]
-    return run(msgspec.structs.replace(decoded, worker=WorkerId(f"{application}-{life.name}"), host=address))
+    words = str(Path(tempfile.gettempdir()) / f"flamestream-{application}-w{life.index}.stuck")  # the pod's own
+    return run(msgspec.structs.replace(decoded, worker=WorkerId(f"{application}-{life.name}"), host=address, words=words))
 
 
 def _leave_trace(folder: Path, life: Life) -> None:

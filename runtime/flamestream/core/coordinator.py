@@ -146,6 +146,8 @@ class Coordinator:
             self._refuse(hello, EDITED)
             return
         self._desk.members.connect(hello, self._desk.time.now)
+        if hello.died_of:
+            self._healing.explain(hello.died_of)
         record = self._desk.keeper.record
         if record and hello.fence > record.fence:
             self._desk.keeper.read()  # somebody has recovered the job since

@@ -13,6 +13,7 @@ from flamestream.model.time import START, Instant, Time
 
 FIRST_PAUSE_US = 50_000
 LONGEST_PAUSE_US = 2_000_000
+MOST_WORDS = 1000
 BY_THE_INPUT = ("lost", "worker")
 """Kinds of failure that a run can cause."""
 
@@ -25,6 +26,8 @@ class Failures:
         self._kind = ""
         self._count = 0
         self._at = START
+        self._died_of = ""
+        """What a worker that was lost in this streak has left to say."""
         self._unfinished = 0
         """Recoveries in a row that did not reach Replay."""
         self._began = Instant(0)
@@ -46,10 +49,16 @@ class Failures:
             return True
         return self._deadlines.due_in(self._began, min(FIRST_PAUSE_US << min(self._unfinished - 2, 10), LONGEST_PAUSE_US))
 
+    def explain(self, died_of: str) -> None:
+        """A worker's new life says why the one before ended."""
+        self._died_of = died_of[:MOST_WORDS]
+
     def count(self, kind: str, message: str, minimal: Time, *, idle: bool) -> None:
         """A running stream has failed. Raise if that was once too often. `idle`: nothing was in flight."""
         calm = idle and self._running_since is not None and self._deadlines.now - self._running_since >= self._calm
         again = kind == self._kind and minimal <= self._at and not calm
+        if not again:
+            self._died_of = ""
         self._kind, self._count, self._at = kind, self._count + 1 if again else 1, max(minimal, self._at)
         if self._count >= self._limit:
             raise self._error(message)
@@ -57,5 +66,6 @@ class Failures:
     def _error(self, message: str) -> FlameStreamError:
         told = f"{message}; the {self._count}th failure of this kind in a row, with minimal time standing at {self._at}."
         if self._kind in BY_THE_INPUT:
-            return UserError(f"{told} The run at that time probably fails its worker (memory, recursion, a crash in native code, a hang)")
+            guess = "The run at that time probably fails its worker (memory, recursion, a crash in native code, a hang)"
+            return UserError(f"{told} {self._died_of or guess}")
         return Bug(f"{told} Messages get lost between workers, or one of them does not go on")

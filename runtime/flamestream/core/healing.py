@@ -157,6 +157,10 @@ class Healing:
         self.recovery, self.ended_at = None, self._desk.time.now
         self._failures.running()
 
+    def explain(self, died_of: str) -> None:
+        """Why a worker was lost, as its next life tells."""
+        self._failures.explain(died_of)
+
     def given_up(self) -> None:
         """The first recovery's attempt did not get into the record."""
         self.recovery = self.complaint = None

@@ -168,6 +168,8 @@ class Hello(_Message, frozen=True):
     graph: str
     code: str = ""
     """Digest of the application's files that I have loaded; "" if nobody said."""
+    died_of: str = ""
+    """Why the life of this worker before mine ended, if it could be known."""
 
 
 class Opened(_Message, frozen=True):

@@ -1,9 +1,10 @@
 """Failures of a running stream, and recoveries that are interrupted."""
 
+import msgspec
 import pytest
 
 from flamestream.core import messages as msg
-from flamestream.core.coordination import Disconnect, ReadManifest, RecordUnknown, WorkerGone, WriteRecord
+from flamestream.core.coordination import Disconnect, ReadManifest, RecordUnknown, WorkerConnected, WorkerGone, WriteRecord
 from flamestream.model.ids import Fence, LayoutVersion, Slot, WorkerId
 from flamestream.model.time import Time
 from support.coordinating import MS, SECOND, Bench, running
@@ -410,6 +411,18 @@ def test_a_run_that_kills_its_worker_again_and_again_ends_the_job() -> None:
     assert "5th failure" in bench.finish.message
     assert bench.record.outcome == ""
     assert bench.count(msg.Stop) == 2
+
+
+def test_a_worker_that_knows_why_it_was_ended_names_the_function_in_the_job_s_failure() -> None:
+    bench = running("a", "b", failures=3)
+    for number in range(3):
+        bench.beat(5, oldest=Time(9)).lose(bench.workers[-1])
+        hello = bench.hello(f"w{number}").hello
+        bench.say(WorkerConnected(msgspec.structs.replace(hello, died_of="a function did not return: job.py:7 in forever"))).sleep(50 * MS)
+        if bench.finish is None:
+            bench.recover()
+    assert bench.finish.category == "user"
+    assert bench.finish.message.endswith("a function did not return: job.py:7 in forever")
 
 
 def test_failures_with_progress_between_are_no_loop() -> None:

@@ -1,0 +1,80 @@
+"""Watchdog: ends a worker's process whose loop does not turn, since a function of the user's does not return.
+
+The coordinator drops a worker that is silent for a few seconds, and others take its slots. But the process would go on in its function,
+eat memory, and never be there again. So it ends itself: Python's fault handler waits in a thread of its own that needs no interpreter
+(a function in native code may hold that), writes down where each thread stands, and ends the process. Whoever starts the worker starts it
+again; the next life reads what was written, and tells the coordinator, which names it if the job fails for it.
+
+Keeps: `SECONDS` are more than the coordinator's patience, so nobody is ended who was not dropped before. Does not: watch a process that
+has not begun its loop (an application may take long to load), or batches, which nobody waits for.
+"""
+
+import faulthandler
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from flamestream.ports import Reactor, Timer
+
+SECONDS: Final = 12.0
+"""More than a drill pauses a worker for."""
+AGAIN: Final = 1.0
+"""Each costs a thread's start, some 50 us."""
+STDERR: Final = 2
+MAX_READ: Final = 64 << 10
+SHOWN: Final = 3
+"""Of the innermost calls."""
+_FRAME: Final = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
+
+
+class Watchdog:
+    """Of one process, and one loop in it."""
+
+    def __init__(self, reactor: Reactor, words: str, seconds: float = SECONDS) -> None:
+        """`words`: the file that its end is written to; "" or one that cannot be made: standard error."""
+        self._reactor, self._seconds = reactor, seconds
+        try:
+            self._file = os.open(words, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600) if words else STDERR
+        except OSError:
+            self._file = STDERR
+        self._timer: Timer | None = None
+
+    def begin(self) -> None:
+        """From now on the loop has to turn."""
+        faulthandler.dump_traceback_later(self._seconds, exit=True, file=self._file)
+        self._timer = self._reactor.later(min(AGAIN, self._seconds / 4), self.begin)
+
+    def end(self) -> None:
+        """The loop has ended."""
+        faulthandler.cancel_dump_traceback_later()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._file != STDERR:
+            os.close(self._file)
+
+
+def last_words(words: str) -> str:
+    """Why the life before ended, if its watchdog ended it; "" otherwise. They are read once."""
+    try:
+        with open(words, encoding="utf-8", errors="replace") as file:
+            dump = file.read(MAX_READ)
+        os.unlink(words)
+    except OSError:
+        return ""
+    return explained(dump)
+
+
+def explained(dump: str) -> str:
+    """What a fault handler's text says of the loop's thread, which it names last."""
+    calls = [(Path(file), line, name) for file, line, name in _FRAME.findall(dump.rpartition("Thread 0x")[2])]
+    if not calls:
+        return ""
+    users: list[str] = []
+    for file, line, name in calls:
+        if "flamestream" in file.parts:
+            break
+        users.append(f"{file.name}:{line} in {name}")
+    ours = [f"{file.name}:{line} in {name}" for file, line, name in calls]
+    where = ", called from ".join((users or ours)[:SHOWN])
+    return f"a worker's watchdog ended it: {'a function did not return' if users else 'its loop stood still'}: {where}"

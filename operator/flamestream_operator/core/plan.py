@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from flamestream.adapters import py_files, sources
+from flamestream.adapters.located import Document
 from flamestream.adapters.sources import SourceTraits
-from flamestream.cli.located import Document
 from flamestream.cli.manifest import Job, Spec, job_of
 from flamestream.model.errors import FlameStreamError, ManifestError
 from flamestream_operator.core.seen import Site

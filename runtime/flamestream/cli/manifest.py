@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 import msgspec
 from msgspec import Meta, Struct, field
 
-from flamestream.cli.located import Document, dotted, parse
-from flamestream.cli.located import Path as FieldPath
+from flamestream.adapters.located import MAX_CHARACTERS, Document, dotted, parse
+from flamestream.adapters.located import Path as FieldPath
 from flamestream.cli.manifest_cluster import ClusterSpec, Resources
 from flamestream.cli.manifest_parts import Free, ObjectName, Seconds
 from flamestream.cli.manifest_parts import Part as _Part
@@ -246,7 +246,8 @@ class Job(Struct, frozen=True):
 def read(file: Path) -> Job:
     """The job in `file`. Raises ManifestError."""
     try:
-        text = file.read_text(encoding="utf-8")
+        with file.open(encoding="utf-8") as stream:
+            text = stream.read(MAX_CHARACTERS + 1)  # a device or a pipe has no end
     except OSError as error:
         raise ManifestError(f"{file}: cannot read the manifest: {error.strerror}") from error
     except UnicodeDecodeError as error:

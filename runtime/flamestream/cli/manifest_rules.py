@@ -6,7 +6,7 @@ Keeps: what no part of the engine would look at is an error. Does not: know sour
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from flamestream.cli.located import Path
+from flamestream.adapters.located import Path
 
 if TYPE_CHECKING:
     from flamestream.cli.manifest import JournalSettings, Limits, Spec

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from flamestream.cli.located import Document
+from flamestream.adapters.located import Document
 from flamestream.cli.manifest import job_of
 from flamestream_operator.crd import definitions
 from flamestream_operator.crd.kinds import unfenced_kinds

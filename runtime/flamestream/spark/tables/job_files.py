@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from flamestream.adapters import py_files
 from flamestream.adapters.application import load
+from flamestream.adapters.located import parse
 from flamestream.adapters.status_file import JobStatus
 from flamestream.adapters.stores import store_from
 from flamestream.core.messages import Manifest
@@ -83,8 +83,8 @@ def job_files(manifest: str, run_folder: str | None) -> JobFiles:
     """Raises ManifestError if it cannot be read."""
     file = Path(manifest).absolute()
     try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        document = parse(file.read_text(encoding="utf-8"), str(file)).value
         name, spec = document["metadata"]["name"], document["spec"]
-    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+    except (OSError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise ManifestError(f"{file}: cannot be read as a manifest ({error}): check it with `flamestream validate`") from error
     return JobFiles(file, name, spec, Path(run_folder or f".flamestream/{name}").absolute())

@@ -33,7 +33,7 @@ def convert(kind: type[S], fields: object, where: str) -> S:
         return msgspec.convert(fields, kind)
     except msgspec.ValidationError as error:
         what, path = _PLACE.findall(str(error))[0]
-        known = f" (its fields: {', '.join(kind.__struct_fields__)})" if "unknown field" in what else ""
+        known = f" (its fields: {', '.join(kind.__struct_encode_fields__)})" if "unknown field" in what else ""
         raise ManifestError(f"{where}{path}: {what}{known}") from None
 
 

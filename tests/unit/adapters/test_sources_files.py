@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from flamestream.adapters import sources
+from flamestream.adapters.sources.listing import LocalFiles, Place
 from flamestream.core.actions import Follow, Pull, ReadRun
 from flamestream.core.events import Entry, RecordsArrived, RunRead, SourceEnded, SourceFailed
+from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue
 from flamestream.model.records import Document
@@ -211,3 +213,69 @@ def test_a_big_folder_is_read_ahead_within_bounds(tmp_path: Path) -> None:
         reading.follow()
         names = [document.name for document in reading.all()]  # type: ignore[attr-defined]
     assert names == [f"{number:04}" for number in range(2000)]
+
+
+# --- links ---------------------------------------------------------------------------------------------------------------------------
+
+
+def watched(tmp_path: Path) -> Path:
+    """A folder that somebody else writes into, beside a file that is none of their business."""
+    (tmp_path / "secret").write_text("the password")
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "plain").write_text("fine")
+    return folder
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_link_that_leaves_the_folder_is_skipped_and_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture, follow: bool) -> None:
+    folder = watched(tmp_path)
+    (folder / "a-link").symlink_to(tmp_path / "secret")
+    (folder / "b-link").symlink_to("../secret")
+    with PortDriver() as driver:
+        reading = Reading(driver, path=str(folder), follow=follow).follow()
+        found = list(reading.next()[1]) if follow else reading.all()
+    assert found == [Document("plain", "fine")]
+    (told,) = (record.getMessage() for record in caplog.records if "leaves its folder" in record.getMessage())
+    assert "-link" in told and "followLinks: true" in told
+
+
+def test_a_link_that_leaves_the_folder_is_read_if_the_manifest_says_so(tmp_path: Path) -> None:
+    folder = watched(tmp_path)
+    (folder / "link").symlink_to(tmp_path / "secret")
+    with PortDriver() as driver:
+        assert Reading(driver, path=str(folder), followLinks=True).follow().all() == [
+            Document("link", "the password"),
+            Document("plain", "fine"),
+        ]
+
+
+def test_links_within_the_folder_are_files_as_those_of_a_mounted_config_map(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    (folder / "..2026").mkdir(parents=True)
+    (folder / "..2026" / "key").write_text("value")
+    (folder / "..data").symlink_to("..2026")
+    (folder / "key").symlink_to("..data/key")
+    with PortDriver() as driver:
+        assert Reading(driver, path=str(folder), pattern="*").follow().all() == [Document("key", "value")]
+
+
+def test_a_place_may_be_a_link_itself(tmp_path: Path) -> None:
+    folder = watched(tmp_path)
+    (tmp_path / "place").symlink_to(folder)
+    (tmp_path / "file").symlink_to(folder / "plain")
+    with PortDriver() as driver:
+        assert Reading(driver, path=str(tmp_path / "place")).follow().all() == [Document("plain", "fine")]
+        driver.events.clear()
+        assert Reading(driver, path=str(tmp_path / "file")).follow().all() == [Document("file", "fine")]
+
+
+@pytest.mark.parametrize("growing", [False, True])
+def test_a_file_that_becomes_a_link_after_it_was_listed_is_not_opened(tmp_path: Path, growing: bool) -> None:
+    folder = watched(tmp_path)
+    files = LocalFiles([Place(str(folder), "")], "**/*")
+    (found,) = files.listing(settled_only=False)
+    (folder / "plain").unlink()
+    (folder / "plain").symlink_to(tmp_path / "secret")
+    with pytest.raises(Corrupt, match="it is a link now"):
+        files.open(found, growing=growing)

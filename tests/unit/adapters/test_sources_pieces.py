@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from flamestream.adapters.sources.files import Found
 from flamestream.adapters.sources.lines import Lines as LinesFormat
 from flamestream.adapters.sources.lines import Text
-from flamestream.adapters.sources.listing import LocalFiles, Place, listing, matcher
+from flamestream.adapters.sources.listing import LocalFiles, Place
 from flamestream.adapters.sources.pieces import Lines, Stamps, numbers_in_pieces, parts_of
 from flamestream.adapters.sources.windows import NumberWindow, Planner
 from flamestream.model.time import FrontId
@@ -29,7 +29,7 @@ def written(folder: Path, texts: list[str], *, packed: bool = False) -> list[Fou
     for number, text in enumerate(texts):
         data = text.encode("latin-1")
         (folder / f"{number}.txt{'.gz' if packed else ''}").write_bytes(gzip.compress(data) if packed else data)
-    return listing([Place(str(folder), "")], matcher("**/*"), settled_only=False)
+    return LocalFiles([Place(str(folder), "")], "**/*").listing(settled_only=False)
 
 
 @given(TEXTS, st.integers(1, 5), st.integers(1, 7))

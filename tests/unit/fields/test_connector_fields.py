@@ -71,6 +71,7 @@ def folder(tmp_path: Path) -> Path:
         (tmp_path / name / "one.txt").write_bytes(f"{name} é\nzwei\n".encode())
     (tmp_path / "a" / "two.log").write_text("log\n")
     (tmp_path / "a" / "names").write_text("two.log\n")
+    (tmp_path / "a" / "link.txt").symlink_to(tmp_path / "b" / "one.txt")
     for name in ("csv", "jsonl", "parquet", "gz", "out"):
         (tmp_path / name).mkdir()
     (tmp_path / "csv" / "rows.csv").write_text('n,m\n1,2\n"3\n4",5\n')
@@ -105,6 +106,8 @@ SOURCES = [
         ("paths", ["FOLDER/b"], "records", {"path": None, "paths": ["FOLDER/a", "FOLDER/b"]}),
         ("pattern", "*.txt", "records"),
         ("manifest", "names", "records"),
+        ("followLinks", True, "records"),
+        ("followLinks", True, "S3 has no links", {"path": "s3://b/p"}),
         ("follow", True, "traits"),
         ("format", "jsonl", "records", {"path": "FOLDER/jsonl"}),
         ("format", "csv", "records", {"path": "FOLDER/csv"}),

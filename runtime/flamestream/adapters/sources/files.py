@@ -5,6 +5,7 @@ that names it, before a record that was cut in two is given. (`growing=True` is 
 Does not: know what is in a file (formats.py), or when to look (listed.py, followed.py, arriving.py).
 """
 
+import errno
 import gzip
 import io
 import os
@@ -79,7 +80,8 @@ class CheckedFile(io.FileIO):
     """A local file that is found to be what was listed when it is opened and at its end."""
 
     def __init__(self, file: Found) -> None:
-        super().__init__(file.path)
+        with _no_link(file):
+            super().__init__(file.path, opener=_opener)
         self._file = file
         try:
             self.check()
@@ -102,6 +104,26 @@ class CheckedFile(io.FileIO):
             raise Corrupt(f"{file.path}: it is gone since it was listed, so its records are lost. {CHANGED}") from None
         if now != file.version:
             raise Corrupt(f"{file.path}: it has changed since it was listed (size {file.size}, now {now.split()[0]}). {CHANGED}")
+
+
+def open_plain(file: Found) -> IO[bytes]:
+    """A local file that may have grown since it was listed. Raises Corrupt if it is a link now."""
+    with _no_link(file):
+        return open(file.path, "rb", opener=_opener)
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW)
+
+
+@contextmanager
+def _no_link(file: Found) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise Corrupt(f"{file.path}: it is a link now, and was a file when it was listed. {CHANGED}") from None
 
 
 def version_of(state: os.stat_result) -> str:

@@ -14,6 +14,7 @@ from flamestream.adapters.sources.documents import Documents
 from flamestream.adapters.sources.files import Files
 from flamestream.adapters.sources.followed import FollowedReader
 from flamestream.adapters.sources.formats import Format
+from flamestream.adapters.sources.glob import Glob
 from flamestream.adapters.sources.lines import Lines, Text
 from flamestream.adapters.sources.listed import ListedReader
 from flamestream.adapters.sources.listing import LocalFiles, places
@@ -28,7 +29,7 @@ S3: Final = "s3://"
 ROWS: Final = ("jsonl", "csv", "parquet")
 
 
-class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
     """Files of a folder or of S3; a record is a file, a line or a row."""
 
     path: str | None = None
@@ -39,6 +40,8 @@ class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """Which names below it; **/ is any number of folders."""
     manifest: str | None = None
     """A file below `path` that lists the names to read, in their order; instead of a listing."""
+    follow_links: bool = False
+    """Links in the folder may lead out of it; else such a link is skipped, and told once."""
     follow: bool = False
     """Go on with what comes later."""
     format: Literal["text", "jsonl", "csv", "parquet"] = "text"
@@ -84,6 +87,9 @@ class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
                 raise ValueError(f"`path`: {path!r} has an unknown scheme; write a folder or s3://bucket/prefix?endpoint=...")
             if path.startswith(S3) != self.in_s3:
                 raise ValueError("`paths`: folders and S3 cannot be mixed in one source; make it two sources")
+        Glob(self.pattern)
+        if self.in_s3 and self.follow_links:
+            raise ValueError("`followLinks` is of folders: S3 has no links")
         if self.manifest is not None and (self.path is None or self.pattern != "**/*"):
             raise ValueError("`manifest` lists names below one `path`, and needs no `pattern`")
 
@@ -133,7 +139,7 @@ def place_of(spec: FilesSpec, where: str) -> Files:
         fronts = {path: "/".join(filter(None, parsed_s3(path, setting)[:2])) for path in spec.paths}
         files = S3Files([S3Place(path, fronts.get(path, ""), setting) for path in spec.paths or [spec.path or ""]], spec.pattern)
     else:
-        files = LocalFiles(places(spec.path, spec.paths), spec.pattern)
+        files = LocalFiles(places(spec.path, spec.paths), spec.pattern, follow_links=spec.follow_links)
     return NamedFiles(files, spec.manifest) if spec.manifest is not None else files
 
 

@@ -1,26 +1,26 @@
 """Folders of a files source: their files' names, in the order that is the same on every machine, and their bytes.
 
-A file's name is its path relative to the folder, parts separated by '/'; names are ordered by their bytes. Only regular files count
-(a link to one counts as one; a link to a folder is not entered, so there are no rounds).
+A file's name is its path relative to the folder, parts separated by '/'; names are ordered by their bytes. Only regular files count.
+A link to one counts as one, under the link's name, if it stays in the folder or `followLinks` allows that it leaves it; a link to a folder
+is not entered, so there are no rounds. Whoever may write into a watched folder can thus not have other files read out.
 
->>> bool(matcher("**/*.py").fullmatch("a/b/c.py")), bool(matcher("*.py").fullmatch("a/c.py"))
-(True, False)
-
-Does not: know what is in a file (formats.py).
+Keeps: a link is resolved once, when it is listed, and what is opened then is no link (files.py). Does not: know what is in a file
+(formats.py).
 """
 
 import io
+import logging
 import os
-import re
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Final
+from typing import IO
 
-from flamestream.adapters.sources.files import CheckedFile, Found, version_of
+from flamestream.adapters.sources.files import CheckedFile, Found, open_plain, version_of
+from flamestream.adapters.sources.glob import Glob
 from flamestream.model.errors import UserError
 
-_GLOB: Final = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|.", re.DOTALL)
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,46 @@ class LocalFiles:
 
     whole = False
 
-    def __init__(self, looked_at: list[Place], pattern: str) -> None:
+    def __init__(self, looked_at: list[Place], pattern: str, *, follow_links: bool = False) -> None:
         self.where = ", ".join(place.path for place in looked_at)
         self._places = looked_at
-        self._pattern = matcher(pattern)
+        self._pattern = Glob(pattern)
+        self._follow_links = follow_links
+        self._told = False
 
     def listing(self, settled_only: bool) -> list[Found]:
-        return listing(self._places, self._pattern, settled_only)
+        """A file that is named itself need not match the pattern."""
+        found: dict[str, Found] = {}
+        for place in self._places:
+            root = os.path.realpath(place.path)
+            for one in _paths(place):
+                if one.path == place.path:  # a file that the manifest names
+                    _add(found, place.prefix or one.relative, root)
+                    continue
+                wanted = self._pattern.matches(one.relative) and not (settled_only and unsettled(one.relative))
+                if wanted and (path := self._resolved(one, root)) is not None:
+                    _add(found, f"{place.prefix}/{one.relative}" if place.prefix else one.relative, path)
+        return [found[name] for name in sorted(found, key=lambda name: name.encode())]
+
+    def _resolved(self, one: "_Entry", root: str) -> str | None:
+        """What is opened; None for a link that leaves the folder, which is told once."""
+        if not one.link:
+            return one.path
+        real = os.path.realpath(one.path)
+        if self._follow_links or real.startswith(root + os.sep):
+            return real
+        if not self._told:
+            self._told = True
+            log.warning(
+                f"{one.path} is a link that leaves its folder: it is skipped, and so is every other one; followLinks: true reads them"
+            )
+        return None
 
     def expect(self, files: Sequence[Found]) -> None:
         """The system reads ahead."""
 
     def open(self, file: Found, position: int = 0, *, growing: bool = False) -> IO[bytes]:
-        stream: IO[bytes] = open(file.path, "rb") if growing else io.BufferedReader(CheckedFile(file))  # noqa: SIM115  # the caller closes
+        stream: IO[bytes] = open_plain(file) if growing else io.BufferedReader(CheckedFile(file))
         stream.seek(position)
         return stream
 
@@ -63,53 +90,33 @@ class LocalFiles:
         return self.open(file)
 
 
-def listing(looked_at: list[Place], pattern: re.Pattern[str], settled_only: bool) -> list[Found]:
-    """All files, ordered by the bytes of their names. A file that is named itself need not match the pattern.
-
-    `settled_only` leaves out names that begin with '.' or end with '.tmp'.
-    """
-    found: dict[str, Found] = {}
-    for place in looked_at:
-        for relative, path in _paths(place):
-            if path == place.path:  # a file that the manifest names
-                _add(found, place.prefix or relative, path)
-            elif pattern.fullmatch(relative) and not (settled_only and unsettled(relative)):
-                _add(found, f"{place.prefix}/{relative}" if place.prefix else relative, path)
-    return [found[name] for name in sorted(found, key=lambda name: name.encode())]
-
-
-def matcher(pattern: str) -> re.Pattern[str]:
-    """A glob over whole relative paths: `**/` is any number of folders, `*` and `?` stay within one part."""
-    return re.compile("".join(map(_translated, _GLOB.findall(pattern))), re.DOTALL)
-
-
 def unsettled(relative: str) -> bool:
     base = relative.rpartition("/")[2]
     return base.startswith(".") or base.endswith(".tmp")
 
 
-def _translated(token: str) -> str:
-    wild = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    if token in wild:
-        return wild[token]
-    if token.startswith("[") and len(token) > 2:
-        return "[" + ("^" if token[1] == "!" else "") + token[2 if token[1] == "!" else 1 : -1].replace("\\", "\\\\") + "]"
-    return re.escape(token)
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What is no folder."""
+
+    relative: str
+    path: str
+    link: bool
 
 
-def _paths(place: Place) -> Iterator[tuple[str, str]]:
-    """(relative name, path) of what is there. A folder that vanishes meanwhile is left out; one that can't be read is an error."""
+def _paths(place: Place) -> Iterator[_Entry]:
+    """What is there. A folder that vanishes meanwhile is left out; one that can't be read is an error."""
     try:
         mode = os.stat(place.path).st_mode
     except (FileNotFoundError, NotADirectoryError):
         raise UserError(f"{place.path}: there is no such file or folder on this machine; create it, or correct `path`") from None
     if not stat.S_ISDIR(mode):
-        yield os.path.basename(place.path), place.path
+        yield _Entry(os.path.basename(place.path), place.path, link=False)
         return
     yield from _below(place.path, "")
 
 
-def _below(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
+def _below(folder: str, prefix: str) -> Iterator[_Entry]:
     todo = [(folder, prefix)]
     while todo:
         folder, prefix = todo.pop()
@@ -119,7 +126,7 @@ def _below(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
                     if entry.is_dir(follow_symlinks=False):
                         todo.append((entry.path, f"{prefix}{entry.name}/"))
                     else:
-                        yield prefix + entry.name, entry.path
+                        yield _Entry(prefix + entry.name, entry.path, entry.is_symlink())
         except FileNotFoundError:
             if not prefix:
                 raise

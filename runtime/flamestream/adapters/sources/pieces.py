@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Protocol
 
-from flamestream.adapters.sources.files import CheckedFile, Found
+from flamestream.adapters.sources.files import CheckedFile, Found, open_plain
 from flamestream.adapters.sources.formats import Mark
 from flamestream.adapters.sources.generator import payload_of
 from flamestream.adapters.sources.lines import Lines as LinesFormat
@@ -104,7 +104,7 @@ class Part:
         CheckedFile(self.file).close()
         if not os.access(self.file.path, os.R_OK):
             return 1 if self.start == 0 else 0
-        with open(self.file.path, "rb") as file:
+        with open_plain(self.file) as file:
             file.seek(max(0, self.start - 1))
             left = min(self.end, self.file.size) - 1 - max(0, self.start - 1)  # a newline at the last byte begins nothing in here
             count = 1 if self.start == 0 and self.file.size else 0
@@ -130,7 +130,7 @@ class Part:
             return 0
         if not os.access(self.file.path, os.R_OK):
             return None
-        with open(self.file.path, "rb") as file:
+        with open_plain(self.file) as file:
             file.seek(self.start - 1)
             at = self.start - 1
             while data := file.readline(1 << 20):

@@ -8,7 +8,6 @@ Keeps: an outage is retryable, a refusal (bucket missing, access denied) is the 
 """
 
 import io
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import IO, Any, Final, TypeVar
@@ -16,7 +15,8 @@ from typing import IO, Any, Final, TypeVar
 from flamestream.adapters.s3_answers import EXISTS, MISSING, AnswerLost, StoreRefused
 from flamestream.adapters.s3_calls import S3Calls, foreign_errors
 from flamestream.adapters.sources.files import CHANGED, Found
-from flamestream.adapters.sources.listing import matcher, unsettled
+from flamestream.adapters.sources.glob import Glob
+from flamestream.adapters.sources.listing import unsettled
 from flamestream.adapters.sources.s3_ahead import Ahead
 from flamestream.adapters.stores import parsed_s3
 from flamestream.model.errors import Corrupt, UserError
@@ -85,7 +85,7 @@ class S3Files:
     def __init__(self, looked_at: list[S3Place], pattern: str) -> None:
         self.where = ", ".join(place.where for place in looked_at)
         self._places = looked_at
-        self._pattern: re.Pattern[str] = matcher(pattern)
+        self._pattern = Glob(pattern)
         self._ahead = Ahead(self._whole)
 
     def expect(self, files: Sequence[Found]) -> None:
@@ -101,7 +101,7 @@ class S3Files:
         for place in self._places:
             for name, entry in place.objects():
                 alone = entry["Key"] == place.prefix
-                if alone or (name and not name.endswith("/") and self._pattern.fullmatch(name) and not (settled_only and unsettled(name))):
+                if alone or (name and not name.endswith("/") and self._pattern.matches(name) and not (settled_only and unsettled(name))):
                     full = place.front if alone and place.front else f"{place.front}/{name}" if place.front else name
                     one = Found(full, place.root + entry["Key"], int(entry["Size"]), str(entry["ETag"]))
                     if found.setdefault(full, one).path != one.path:

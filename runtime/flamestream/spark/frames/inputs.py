@@ -106,7 +106,8 @@ def _file_pieces(spark: Any, each: Input, spec: FilesSpec) -> Sequence[Piece]:
     reading = Reading.of(spec, each.name, f"spec.sources.{each.name}")
     found = reading.place().listing(settled_only=False)
     if _is_plain(spec, found):
-        place, form, first = LocalFiles(places(spec.path, spec.paths), spec.pattern), LinesFormat(each.name, Text(spec.encoding)), 0
+        place = LocalFiles(places(spec.path, spec.paths), spec.pattern, follow_links=spec.follow_links)
+        form, first = LinesFormat(each.name, Text(spec.encoding)), 0
         pieces: list[Piece] = []
         groups = parts_of(found)
         for group, count in zip(groups, _counts(spark, groups), strict=True):

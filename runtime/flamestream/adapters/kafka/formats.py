@@ -25,6 +25,7 @@ import msgspec
 
 from flamestream.adapters.kafka.avro import Avro, AvroDecoder, AvroEncoder
 from flamestream.adapters.kafka.plain import payload_of, plain_of
+from flamestream.adapters.values_in_text import check_values
 from flamestream.model import payload as codec
 from flamestream.model.decoding import DecodeError, json_decoder
 from flamestream.model.errors import Corrupt
@@ -73,6 +74,7 @@ def _text(data: bytes) -> str:
 
 
 def _json(data: bytes) -> Any:
+    check_values(data)
     try:
         return payload_of(_from_json(data))
     except DecodeError as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from flamestream.adapters.sources.lines import Parser
 from flamestream.adapters.sources.rows import Rows
+from flamestream.adapters.values_in_text import check_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class CsvRows(Parser):
 
     def _values(self, line: bytes) -> list[str]:
         text = line.decode(self._encoding)
+        check_values(text, self._delimiter)
         try:
             return next(csv.reader([text], delimiter=self._delimiter, strict=True), [])
         except csv.Error as error:

@@ -22,6 +22,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from flamestream.adapters.values_in_text import check_values
 from flamestream.model import payload as codec
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.errors import ManifestError, PayloadError
@@ -76,7 +77,8 @@ class Rows:
         self._json: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Any if cls is None else cls, dec_hook=_hook)
 
     def of_json(self, line: bytes | str) -> object:
-        """A line of JSON."""
+        """A line of JSON. Raises ValueError too if it has too many values."""
+        check_values(line)
         return self._made(lambda: self._json.decode(line))
 
     def of_values(self, row: dict[str, Any]) -> object:

@@ -18,7 +18,7 @@ help:
 	@echo "make test-long     the slow tests: many kills, 100,000 seeds (an hour, resumable); CAMPAIGN_ARGS=\"--seeds N\""
 	@echo "make reliability-table  write the tables of docs/reliability.md: which seed catches which broken variant"
 	@echo "make mutants       small breaks of the cores, and how many of them the tests notice (an hour)"
-	@echo "make lint          ruff, mypy --strict, import layers"
+	@echo "make lint          ruff, mypy --strict, import layers, rustfmt, clippy"
 	@echo "make format        let ruff rewrite what it can"
 	@echo "make bench         latency, throughput and failures, beside other systems: docs/benchmarks.md; BENCH_ARGS=fig12 for one figure"
 	@echo "make image         the container image, with docker or buildah"
@@ -56,6 +56,8 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@if command -v cargo >/dev/null && cargo clippy --version >/dev/null 2>&1; then cd native && cargo fmt --check && cargo clippy --quiet -- -D warnings; \
+	else echo "native/ was not looked at: there is no cargo with rustfmt and clippy"; fi
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -39,7 +39,9 @@ impl<'py> Items<'py> {
         match (self, behind) {
             (one, other) if other.len() == 0 => Ok(one),
             (one, other) if one.len() == 0 => Ok(other),
-            (Items::Columns(one, first), Items::Columns(other, last)) => Ok(Items::Columns(one.call_method1("joined", (other,))?, first + last)),
+            (Items::Columns(one, first), Items::Columns(other, last)) => {
+                Ok(Items::Columns(one.call_method1("joined", (other,))?, first + last))
+            }
             (Items::Payloads(mut one), Items::Payloads(mut other)) => {
                 one.append(&mut other);
                 Ok(Items::Payloads(one))
@@ -58,7 +60,9 @@ impl<'py> Items<'py> {
     pub fn payloads(&self) -> PyResult<Vec<Payload>> {
         match self {
             Items::Payloads(payloads) => Ok(payloads.iter().map(|payload| Payload::Object(payload.clone().unbind())).collect()),
-            Items::Columns(batch, count) => Ok(columns::rows(&batch.call_method0("described")?, *count)?.into_iter().map(Payload::Row).collect()),
+            Items::Columns(batch, count) => {
+                Ok(columns::rows(&batch.call_method0("described")?, *count)?.into_iter().map(Payload::Row).collect())
+            }
         }
     }
 }

@@ -87,7 +87,11 @@ pub fn items<'py>(py: Python<'py>, data: &[u8]) -> Result<Vec<Item<'py>>, Unsupp
         let meta = PyBytes::new(py, reader.bytes()?);
         items.push((meta, reader.value(py, MAX_DEPTH)?));
     }
-    if reader.at_end() { Ok(items) } else { Err(Unsupported) }
+    if reader.at_end() {
+        Ok(items)
+    } else {
+        Err(Unsupported)
+    }
 }
 
 /// Raise PayloadError unless `value` is a payload.

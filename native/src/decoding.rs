@@ -1,9 +1,9 @@
 //! Decoding payloads: the mirror of `model/payload_codec.py`. Whatever is not a payload gives `Unsupported`; the Python reference explains.
 
 use crate::encoding::Unsupported;
+use crate::plans::{self, Kind, Plan, MAX_DEPTH, TUPLE_TAG};
 use crate::slots;
 use crate::vector;
-use crate::plans::{self, Kind, Plan, MAX_DEPTH, TUPLE_TAG};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyList, PyString, PyTuple};
@@ -85,7 +85,11 @@ impl<'a> Reader<'a> {
             _ => return Err(Unsupported),
         };
         // Every element has a byte at least: memory stays proportional to what came.
-        if size > self.data.len() - self.at { Err(Unsupported) } else { Ok(size) }
+        if size > self.data.len() - self.at {
+            Err(Unsupported)
+        } else {
+            Ok(size)
+        }
     }
 
     /// A whole number that is not negative.
@@ -139,10 +143,22 @@ impl<'a> Reader<'a> {
                 self.text(py, size)
             }
             0xcc..=0xcf => self.unsigned(1 << (first - 0xcc))?.into_bound_py_any(py).map_err(|_| Unsupported),
-            0xd0 => { let value = self.unsigned(1)? as i8; int(py, value as i64) }
-            0xd1 => { let value = self.unsigned(2)? as i16; int(py, value as i64) }
-            0xd2 => { let value = self.unsigned(4)? as i32; int(py, value as i64) }
-            0xd3 => { let value = self.unsigned(8)? as i64; int(py, value) }
+            0xd0 => {
+                let value = self.unsigned(1)? as i8;
+                int(py, value as i64)
+            }
+            0xd1 => {
+                let value = self.unsigned(2)? as i16;
+                int(py, value as i64)
+            }
+            0xd2 => {
+                let value = self.unsigned(4)? as i32;
+                int(py, value as i64)
+            }
+            0xd3 => {
+                let value = self.unsigned(8)? as i64;
+                int(py, value)
+            }
             0xcb => Ok(PyFloat::new(py, f64::from_bits(self.unsigned(8)?)).into_any()),
             0xca => Ok(PyFloat::new(py, f32::from_bits(self.unsigned(4)? as u32) as f64).into_any()),
             0xc0 => Ok(py.None().into_bound(py)),
@@ -182,7 +198,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn members<'py>(&mut self, py: Python<'py>, count: usize, room: i32) -> Result<smallvec::SmallVec<[Bound<'py, PyAny>; 8]>, Unsupported> {
+    fn members<'py>(
+        &mut self,
+        py: Python<'py>,
+        count: usize,
+        room: i32,
+    ) -> Result<smallvec::SmallVec<[Bound<'py, PyAny>; 8]>, Unsupported> {
         let mut members = smallvec::SmallVec::new();
         for _ in 0..count {
             members.push(self.value(py, room - 1)?);

@@ -14,7 +14,10 @@ pub enum Kind {
     Map,
     FlatMap,
     Filter,
-    Loop { limit: usize, too_often: Py<PyAny> },
+    Loop {
+        limit: usize,
+        too_often: Py<PyAny>,
+    },
     Grouping,
     Reduce,
     /// A reduce of ready-made functions.
@@ -77,9 +80,18 @@ pub enum State {
 macro_rules! with_table {
     ($state:expr, $table:ident => $what:expr) => {
         match $state {
-            $crate::describe::State::Grouping(state) => { let $table = &mut state.table; $what }
-            $crate::describe::State::Reduce(state) => { let $table = &mut state.table; $what }
-            $crate::describe::State::Folded(state) => { let $table = &mut state.table; $what }
+            $crate::describe::State::Grouping(state) => {
+                let $table = &mut state.table;
+                $what
+            }
+            $crate::describe::State::Reduce(state) => {
+                let $table = &mut state.table;
+                $what
+            }
+            $crate::describe::State::Folded(state) => {
+                let $table = &mut state.table;
+                $what
+            }
         }
     };
 }
@@ -161,7 +173,6 @@ fn reduce_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<Reduce> {
         },
     })
 }
-
 
 fn folded_of(described: &Bound<'_, PyDict>, combine: Bound<'_, PyTuple>, reduce: Reduce) -> PyResult<Folded> {
     let emit = optional(described, "ready_emit")?.map(|emit| emit.into_bound(described.py()).cast_into()).transpose()?;

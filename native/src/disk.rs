@@ -83,7 +83,11 @@ fn durable(fd: i32, mut left: &[u8]) -> i32 {
         left = &left[wrote as usize..];
     }
     // SAFETY: a plain system call.
-    if unsafe { libc::fdatasync(fd) } < 0 { errno() } else { 0 }
+    if unsafe { libc::fdatasync(fd) } < 0 {
+        errno()
+    } else {
+        0
+    }
 }
 
 fn errno() -> i32 {

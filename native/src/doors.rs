@@ -42,7 +42,11 @@ fn little<'py>(py: Python<'py>, values: &[i32]) -> Bound<'py, PyBytes> {
 
 /// (rows, to, slot, then offsets and data of key, meta and payload).
 pub type Taken<'py> = (
-    usize, Bound<'py, PyBytes>, Bound<'py, PyBytes>, (Bound<'py, PyBytes>, Bound<'py, PyBytes>), (Bound<'py, PyBytes>, Bound<'py, PyBytes>),
+    usize,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    (Bound<'py, PyBytes>, Bound<'py, PyBytes>),
+    (Bound<'py, PyBytes>, Bound<'py, PyBytes>),
     (Bound<'py, PyBytes>, Bound<'py, PyBytes>),
 );
 

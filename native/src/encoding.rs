@@ -21,7 +21,14 @@ fn is_type(kind: *mut ffi::PyTypeObject, of: *mut ffi::PyTypeObject) -> bool {
 macro_rules! types {
     ($($name:ident = $object:ident),*) => { $(#[inline] pub fn $name() -> *mut ffi::PyTypeObject { std::ptr::addr_of_mut!(ffi::$object) })* };
 }
-types!(str_type = PyUnicode_Type, int_type = PyLong_Type, tuple_type = PyTuple_Type, float_type = PyFloat_Type, bool_type = PyBool_Type, bytes_type = PyBytes_Type);
+types!(
+    str_type = PyUnicode_Type,
+    int_type = PyLong_Type,
+    tuple_type = PyTuple_Type,
+    float_type = PyFloat_Type,
+    bool_type = PyBool_Type,
+    bytes_type = PyBytes_Type
+);
 
 /// An int that fits msgpack, or not.
 pub enum Int {
@@ -286,7 +293,11 @@ const WORD: usize = 8;
 unsafe fn height_of(py: Python<'_>, object: Object, room: i32, size: &mut usize) -> Result<i32, Unsupported> {
     let kind = ffi::Py_TYPE(object);
     if is_type(kind, str_type()) {
-        *size += if ffi::PyUnicode_IS_COMPACT_ASCII(object) != 0 { ffi::PyUnicode_GET_LENGTH(object) as usize } else { with_utf8(object, <[u8]>::len)? };
+        *size += if ffi::PyUnicode_IS_COMPACT_ASCII(object) != 0 {
+            ffi::PyUnicode_GET_LENGTH(object) as usize
+        } else {
+            with_utf8(object, <[u8]>::len)?
+        };
         return Ok(0);
     }
     if is_type(kind, bytes_type()) {
@@ -315,7 +326,11 @@ unsafe fn height_of(py: Python<'_>, object: Object, room: i32, size: &mut usize)
 
 /// SAFETY: as `height_of`.
 unsafe fn height_of_instance(
-    py: Python<'_>, object: Object, kind: *mut ffi::PyTypeObject, room: i32, size: &mut usize,
+    py: Python<'_>,
+    object: Object,
+    kind: *mut ffi::PyTypeObject,
+    room: i32,
+    size: &mut usize,
 ) -> Result<i32, Unsupported> {
     let plan = plans::of_type(py, kind).ok_or(Unsupported)?;
     if room <= 0 {

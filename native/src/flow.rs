@@ -5,18 +5,18 @@ use crate::codec;
 use crate::decoding::Reader;
 use crate::describe::{vertex_of, Kind, State, Vertex};
 use crate::doors::{Given, Numbers, Rows, Taken};
-use crate::flow_doors::{Chunk, Held};
 use crate::encoding;
+use crate::flow_doors::{Chunk, Held};
+use crate::keyed::Changed;
 use crate::meta::{child, components, Floor, Meta};
 use crate::outgoing::Outgoing;
+use crate::outlook::{outlooks, passes, Outlook};
+use crate::passes::{Step, ALL};
 use crate::plans::MAX_DEPTH;
 use crate::reduce::{Accumulator, Changes, Entry};
-use crate::keyed::Changed;
 use crate::reference::{self, Tools};
 use crate::rounds::Rounds;
 use crate::row::Row;
-use crate::outlook::{outlooks, passes, Outlook};
-use crate::passes::{Step, ALL};
 use crate::stages::Ahead;
 use crate::with_table;
 use pyo3::exceptions::{PyAssertionError, PyValueError};
@@ -118,7 +118,14 @@ impl Flow {
     #[new]
     #[pyo3(signature = (vertices, *, slots, me, dead_letter, make_error, error_type, located, on_error))]
     fn new(
-        vertices: &Bound<'_, PyList>, slots: u64, me: u16, dead_letter: bool, make_error: Py<PyAny>, error_type: Py<PyAny>, located: Py<PyAny>, on_error: Py<PyAny>,
+        vertices: &Bound<'_, PyList>,
+        slots: u64,
+        me: u16,
+        dead_letter: bool,
+        make_error: Py<PyAny>,
+        error_type: Py<PyAny>,
+        located: Py<PyAny>,
+        on_error: Py<PyAny>,
     ) -> PyResult<Self> {
         let mut made = Vec::new();
         let mut states = HashMap::new();
@@ -178,7 +185,15 @@ impl Flow {
     }
 
     /// Items of a peer's message join the next `run`.
-    fn receive(&mut self, py: Python<'_>, cause: u64, vertices: Vec<usize>, metas: &Bound<'_, PyList>, tombstones: Vec<bool>, payloads: &Bound<'_, PyBytes>) -> PyResult<()> {
+    fn receive(
+        &mut self,
+        py: Python<'_>,
+        cause: u64,
+        vertices: Vec<usize>,
+        metas: &Bound<'_, PyList>,
+        tombstones: Vec<bool>,
+        payloads: &Bound<'_, PyBytes>,
+    ) -> PyResult<()> {
         let count = vertices.len();
         if metas.len() != count || tombstones.len() != count || vertices.iter().any(|vertex| *vertex >= self.vertices.len()) {
             return Err(PyValueError::new_err("the columns of a message do not fit each other or the graph"));
@@ -257,15 +272,29 @@ impl Flow {
 
     /// Records of one run enter `vertex`, from number `at` of the list on, the first of which is child `first` of `start`. Ends early when
     /// the rows are full: the number of the next record.
-    fn enter_records(&mut self, py: Python<'_>, vertex: usize, start: &[u8], first: usize, records: &Bound<'_, PyList>, at: usize) -> PyResult<usize> {
+    fn enter_records(
+        &mut self,
+        py: Python<'_>,
+        vertex: usize,
+        start: &[u8],
+        first: usize,
+        records: &Bound<'_, PyList>,
+        at: usize,
+    ) -> PyResult<usize> {
         self.entered(py, vertex, &Meta::from_slice(start), first, records, at)
     }
 
     /// A key's rows after the other, ascending within a key, from row `at` of `count` on: each an item at a keyed vertex that no cycle
     /// comes back to. Ends early when the rows are full: the number of the next row.
     fn fold_rows<'py>(
-        &mut self, py: Python<'py>, to: &Bound<'py, PyAny>, key: &Bound<'py, PyAny>, meta: &Bound<'py, PyAny>, payload: &Bound<'py, PyAny>,
-        at: usize, count: usize,
+        &mut self,
+        py: Python<'py>,
+        to: &Bound<'py, PyAny>,
+        key: &Bound<'py, PyAny>,
+        meta: &Bound<'py, PyAny>,
+        payload: &Bound<'py, PyAny>,
+        at: usize,
+        count: usize,
     ) -> PyResult<usize> {
         let (to, key, meta, payload) = (Numbers::new(to)?, Given::new(key)?, Given::new(meta)?, Given::new(payload)?);
         for row in at..count {
@@ -290,7 +319,13 @@ impl Flow {
 
     /// What changed of the next `count` buckets between two cuts: `row(operation, slot, key, epoch, is it full, state)` or None for each.
     fn rows<'py>(
-        &mut self, operation: usize, count: usize, epoch: u64, committed: &[u8], cut: &[u8], row: &Bound<'py, PyAny>,
+        &mut self,
+        operation: usize,
+        count: usize,
+        epoch: u64,
+        committed: &[u8],
+        cut: &[u8],
+        row: &Bound<'py, PyAny>,
     ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
         let (py, committed, cut) = (row.py(), floor_of(committed)?, floor_of(cut)?);
         let mut rows = Vec::with_capacity(count);
@@ -366,12 +401,20 @@ impl Flow {
             State::Reduce(state) => {
                 let Some(at) = state.table.find(key) else { return Ok(None) };
                 let end = state.table.at(at).content.0.partition_point(|entry| entry.meta[..] < *cut);
-                if end == 0 { Ok(None) } else { state.accumulator(py, at, end - 1) }
+                if end == 0 {
+                    Ok(None)
+                } else {
+                    state.accumulator(py, at, end - 1)
+                }
             }
             State::Folded(state) => {
                 let Some(at) = state.table.find(key) else { return Ok(None) };
                 let end = state.table.at(at).content.below(cut);
-                if end == 0 { Ok(None) } else { state.object(py, at, end - 1) }
+                if end == 0 {
+                    Ok(None)
+                } else {
+                    state.object(py, at, end - 1)
+                }
             }
         }
     }
@@ -385,7 +428,11 @@ pub fn decode_many<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Vec<Bound<'py,
         for _ in 0..count {
             values.push(reader.value(py, MAX_DEPTH)?);
         }
-        if reader.at_end() { Ok(values) } else { Err(encoding::Unsupported) }
+        if reader.at_end() {
+            Ok(values)
+        } else {
+            Err(encoding::Unsupported)
+        }
     })();
     match read {
         Ok(values) => Ok(values),
@@ -465,7 +512,11 @@ impl Flow {
         let ahead = self.ahead(py, work.iter().map(|item| Some((item.vertex, &item.payload))))?;
         for (number, item) in work.into_iter().enumerate() {
             self.go_round_below(py, &item.meta)?;
-            if self.vertices[item.vertex].pass > self.pass { self.later.push(Step::Door(item)) } else { self.at_hand(py, &ahead, number, item)? }
+            if self.vertices[item.vertex].pass > self.pass {
+                self.later.push(Step::Door(item))
+            } else {
+                self.at_hand(py, &ahead, number, item)?
+            }
         }
         self.settle(py)?;
         self.next_passes(py)?;
@@ -478,7 +529,9 @@ impl Flow {
         self.cause = item.cause;
         match (item.payload, item.place) {
             (payload, _) if ahead.has(number) => self.go_ahead(py, ahead, number, item.meta, payload, item.tombstone),
-            (Payload::Object(payload), Some((key, slot))) => self.at_home(item.vertex, &key, slot, item.meta, payload.into_bound(py), item.tombstone),
+            (Payload::Object(payload), Some((key, slot))) => {
+                self.at_home(item.vertex, &key, slot, item.meta, payload.into_bound(py), item.tombstone)
+            }
             (Payload::Object(payload), None) => self.arrive(item.vertex, item.meta, payload.into_bound(py), item.tombstone),
             (Payload::Row(row), Some((key, slot))) => self.row_at_home(py, item.vertex, &key, slot, item.meta, row, item.tombstone),
             (Payload::Row(row), None) => self.row_arrives(py, item.vertex, item.meta, row, item.tombstone),
@@ -520,7 +573,14 @@ impl Flow {
                     self.send(owner, vertex, &meta, &payload, tombstone)
                 } else if self.others_first {
                     let place = Some((key, slot));
-                    self.waiting.push(Work { meta, cause: self.cause, vertex, payload: Payload::Object(payload.unbind()), tombstone, place });
+                    self.waiting.push(Work {
+                        meta,
+                        cause: self.cause,
+                        vertex,
+                        payload: Payload::Object(payload.unbind()),
+                        tombstone,
+                        place,
+                    });
                     Ok(())
                 } else {
                     self.at_home(vertex, &key, slot, meta, payload, tombstone)
@@ -531,7 +591,7 @@ impl Flow {
 
     /// The slot of a canonical key.
     pub fn slot_of(&self, key: &[u8]) -> u16 {
-        (crc32fast::hash(key) as u64 * self.slots >> 32) as u16
+        ((crc32fast::hash(key) as u64 * self.slots) >> 32) as u16
     }
 
     /// The canonical key and slot of an item, or the error that finding them became.
@@ -550,7 +610,7 @@ impl Flow {
         };
         let slot = match (&vertex.balance, &vertex.users_balance) {
             (Some(balance), Some(users)) => match balance.bind(py).call1((&key,)).and_then(|value| value.extract::<i64>()) {
-                Ok(value) => ((value - i32::MIN as i64) as u64 * self.slots >> 32) as u16,
+                Ok(value) => (((value - i32::MIN as i64) as u64 * self.slots) >> 32) as u16,
                 Err(error) => return Ok(Err(self.tools.error_of(users, error, payload)?)),
             },
             _ => self.slot_of(&encoded),
@@ -559,13 +619,25 @@ impl Flow {
     }
 
     /// An item at its slot, which this worker owns.
-    pub fn at_home(&mut self, vertex: usize, key: &[u8], slot: u16, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub fn at_home(
+        &mut self,
+        vertex: usize,
+        key: &[u8],
+        slot: u16,
+        meta: Meta,
+        payload: Bound<'_, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
         let py = payload.py();
         match self.vertices[vertex].kind {
             Kind::Sink => {
                 let barrier = self.barriers.get(&vertex).expect("every sink has a barrier").bind(py);
                 let mut barrier = barrier.borrow_mut();
-                if tombstone { barrier.take_away(&meta, &payload) } else { barrier.keep(meta, slot, &payload) }
+                if tombstone {
+                    barrier.take_away(&meta, &payload)
+                } else {
+                    barrier.keep(meta, slot, &payload)
+                }
             }
             Kind::Folded => {
                 let row = self.as_row(&payload)?;
@@ -598,7 +670,11 @@ impl Flow {
     }
 
     pub fn changed(&mut self, vertex: usize, meta: Meta, value: Bound<'_, PyAny>, gone: bool) -> PyResult<()> {
-        if self.is_error(&value) { self.failed(vertex, &meta, value, gone) } else { self.forward(vertex, meta, value, gone) }
+        if self.is_error(&value) {
+            self.failed(vertex, &meta, value, gone)
+        } else {
+            self.forward(vertex, meta, value, gone)
+        }
     }
 
     pub fn is_error(&self, value: &Bound<'_, PyAny>) -> bool {
@@ -634,7 +710,9 @@ impl Flow {
             }
             Kind::Map | Kind::FlatMap | Kind::Filter if this.batch.is_some() => self.asked_alone(vertex, meta, payload, tombstone),
             Kind::Map | Kind::FlatMap | Kind::Filter => self.applied(vertex, meta, payload, tombstone),
-            Kind::Grouping | Kind::Reduce | Kind::Folded | Kind::Sink => Err(PyAssertionError::new_err("a keyed vertex is entered by its place")),
+            Kind::Grouping | Kind::Reduce | Kind::Folded | Kind::Sink => {
+                Err(PyAssertionError::new_err("a keyed vertex is entered by its place"))
+            }
         }
     }
 
@@ -695,7 +773,11 @@ impl Flow {
     }
 
     pub fn error_item(&mut self, meta: Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
-        if self.dead_letter { self.enter(self.errors, meta, error, tombstone) } else { self.told(&meta, error, tombstone) }
+        if self.dead_letter {
+            self.enter(self.errors, meta, error, tombstone)
+        } else {
+            self.told(&meta, error, tombstone)
+        }
     }
 
     pub fn on_error(&self, meta: &Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {

@@ -30,7 +30,15 @@ pub struct Chunk {
 
 impl Flow {
     /// Records of one run, from number `at` on, until rows are full: the number of the next.
-    pub fn entered(&mut self, py: Python<'_>, vertex: usize, start: &Meta, first: usize, records: &Bound<'_, PyList>, at: usize) -> PyResult<usize> {
+    pub fn entered(
+        &mut self,
+        py: Python<'_>,
+        vertex: usize,
+        start: &Meta,
+        first: usize,
+        records: &Bound<'_, PyList>,
+        at: usize,
+    ) -> PyResult<usize> {
         let mut chunk = self.chunk.take().filter(|_| at > 0);
         for number in at..records.len() {
             let (meta, record) = (child(start, first + number), records.get_item(number)?);

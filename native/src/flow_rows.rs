@@ -28,7 +28,15 @@ impl Flow {
     // --- rows -------------------------------------------------------------------------------------------------------------------
 
     /// Along all edges out of `vertex`. `owned`: the row that `bytes` are of, if there is one.
-    fn row_forward(&mut self, py: Python<'_>, vertex: usize, meta: Meta, bytes: &[u8], owned: Option<&Row>, tombstone: bool) -> PyResult<()> {
+    fn row_forward(
+        &mut self,
+        py: Python<'_>,
+        vertex: usize,
+        meta: Meta,
+        bytes: &[u8],
+        owned: Option<&Row>,
+        tombstone: bool,
+    ) -> PyResult<()> {
         let count = self.vertices[vertex].outputs.len();
         if count == 1 {
             let output = self.vertices[vertex].outputs[0];
@@ -42,7 +50,15 @@ impl Flow {
     }
 
     /// A row enters `vertex`, wherever its slot lives.
-    pub fn row_enters(&mut self, py: Python<'_>, vertex: usize, meta: Meta, bytes: &[u8], owned: Option<&Row>, tombstone: bool) -> PyResult<()> {
+    pub fn row_enters(
+        &mut self,
+        py: Python<'_>,
+        vertex: usize,
+        meta: Meta,
+        bytes: &[u8],
+        owned: Option<&Row>,
+        tombstone: bool,
+    ) -> PyResult<()> {
         let this = &self.vertices[vertex];
         if this.pass > self.pass {
             self.put_off(vertex, meta, Payload::Row(owned.cloned().unwrap_or_else(|| Row::copied(bytes))), tombstone);
@@ -66,7 +82,14 @@ impl Flow {
         if owner != self.me {
             self.send_encoded(owner, vertex, &meta, bytes, tombstone);
         } else if self.others_first {
-            self.waiting.push(Work { meta, cause: self.cause, vertex, payload: Payload::Row(owned()), tombstone, place: Some((key, slot)) });
+            self.waiting.push(Work {
+                meta,
+                cause: self.cause,
+                vertex,
+                payload: Payload::Row(owned()),
+                tombstone,
+                place: Some((key, slot)),
+            });
         } else if matches!(self.vertices[vertex].kind, Kind::Sink) {
             return self.row_sinks(py, vertex, slot, meta, bytes, tombstone);
         } else {
@@ -86,7 +109,16 @@ impl Flow {
         }
     }
 
-    pub fn row_at_home(&mut self, py: Python<'_>, vertex: usize, key: &[u8], slot: u16, meta: Meta, row: Row, tombstone: bool) -> PyResult<()> {
+    pub fn row_at_home(
+        &mut self,
+        py: Python<'_>,
+        vertex: usize,
+        key: &[u8],
+        slot: u16,
+        meta: Meta,
+        row: Row,
+        tombstone: bool,
+    ) -> PyResult<()> {
         match self.vertices[vertex].kind {
             Kind::Sink => self.row_sinks(py, vertex, slot, meta, row.bytes(), tombstone),
             Kind::Folded => self.row_folds(py, vertex, key, slot, meta, row, tombstone),

@@ -4,8 +4,8 @@
 //! An accumulator of a list is how much of that is its own. So all accumulators of a bucket share one piece of memory, in order, and
 //! going back cuts it. What a ready-made function cannot do natively Python does, for that item; its accumulator is then an object.
 
-use crate::encoding;
 use crate::decoding::Reader;
+use crate::encoding;
 use crate::keyed::{forget_below, Changed, Content, Dated, Table};
 use crate::meta::{Floor, Meta};
 use crate::ready::{number, put_known, Combine, Emit, Known};
@@ -110,7 +110,15 @@ pub type Changes = Vec<(Meta, Outcome, bool)>;
 impl Folded {
     /// An item in order writes its result to `out`, or gives what Python made of it; a late one, all that changed.
     pub fn insert(
-        &mut self, py: Python<'_>, tools: &Tools, cuts: &[Floor], key: &[u8], slot: u16, meta: &Meta, row: Row, out: &mut Vec<u8>,
+        &mut self,
+        py: Python<'_>,
+        tools: &Tools,
+        cuts: &[Floor],
+        key: &[u8],
+        slot: u16,
+        meta: &Meta,
+        row: Row,
+        out: &mut Vec<u8>,
     ) -> PyResult<Option<Changes>> {
         let at = self.table.touched(key, slot);
         let content = &mut self.table.at(at).content;
@@ -198,7 +206,15 @@ impl Folded {
     }
 
     /// Fold `row` behind the steps before `place`: the accumulator after it; its result in `out`, or as Python made it.
-    fn stepped(&mut self, py: Python<'_>, tools: &Tools, at: u32, place: usize, row: &Row, out: &mut Vec<u8>) -> PyResult<(Accumulator, Option<Outcome>)> {
+    fn stepped(
+        &mut self,
+        py: Python<'_>,
+        tools: &Tools,
+        at: u32,
+        place: usize,
+        row: &Row,
+        out: &mut Vec<u8>,
+    ) -> PyResult<(Accumulator, Option<Outcome>)> {
         if place > 0 {
             self.unstore(py, at, place - 1)?;
         }
@@ -220,7 +236,15 @@ impl Folded {
     }
 
     /// As `stepped`, by the functions in Python; `after` if only the result is theirs.
-    fn asked(&mut self, py: Python<'_>, tools: &Tools, at: u32, place: usize, row: &Row, after: Option<Known>) -> PyResult<(Accumulator, Option<Outcome>)> {
+    fn asked(
+        &mut self,
+        py: Python<'_>,
+        tools: &Tools,
+        at: u32,
+        place: usize,
+        row: &Row,
+        after: Option<Known>,
+    ) -> PyResult<(Accumulator, Option<Outcome>)> {
         let before = if place > 0 { self.object(py, at, place - 1)? } else { None };
         let (made, result) = self.fold.step(tools, before.clone(), &row.object(py)?)?;
         let error = result.get_type().as_ptr() == self.error_type.as_ptr();
@@ -279,7 +303,12 @@ impl Folded {
                 let bucket = self.table.at(at);
                 if bucket.chain + change.len() <= bucket.full + FULL_ABOVE {
                     bucket.chain += change.len();
-                    return Ok(Some(Changed { slot: bucket.slot, key: PyBytes::new(py, &bucket.key), full: false, state: PyBytes::new(py, &change) }));
+                    return Ok(Some(Changed {
+                        slot: bucket.slot,
+                        key: PyBytes::new(py, &bucket.key),
+                        full: false,
+                        state: PyBytes::new(py, &change),
+                    }));
                 }
             }
         }
@@ -311,7 +340,11 @@ impl Folded {
             _ => {
                 let (Some(one), Some(other)) = (self.object(py, at, old)?, self.object(py, at, new)?) else { return Ok(None) };
                 let change = self.delta_state.bind(py).call1((one, other))?;
-                if change.is_none() { Ok(None) } else { Ok(Some(change.extract()?)) }
+                if change.is_none() {
+                    Ok(None)
+                } else {
+                    Ok(Some(change.extract()?))
+                }
             }
         }
     }

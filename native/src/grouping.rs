@@ -1,10 +1,10 @@
 //! Grouping: the mirror of `core/grouping.py`.
 
 use crate::encoding;
-use crate::reference::{refused, unmatched};
 use crate::keyed::{Changed, Content, Table};
 use crate::meta::{Floor, Meta};
 use crate::reduce::Changes;
+use crate::reference::{refused, unmatched};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
@@ -69,7 +69,14 @@ impl Grouping {
     }
 
     /// An item: the windows to invalidate and the windows that hold now, in that order.
-    pub fn insert<'py>(&mut self, cuts: &[Floor], key: &[u8], slot: u16, meta: &Meta, payload: &Bound<'py, PyAny>) -> PyResult<Changes<'py>> {
+    pub fn insert<'py>(
+        &mut self,
+        cuts: &[Floor],
+        key: &[u8],
+        slot: u16,
+        meta: &Meta,
+        payload: &Bound<'py, PyAny>,
+    ) -> PyResult<Changes<'py>> {
         let (py, window) = (payload.py(), self.window);
         let content = self.touched(key, slot);
         if content.items.len() > TRIM_ABOVE + window {
@@ -87,7 +94,8 @@ impl Grouping {
         let (py, window, operation) = (payload.py(), self.window, self.operation);
         let victim = encoded(payload)?;
         let content = self.touched(key, slot);
-        let (start, end) = (content.items.partition_point(|(other, _)| other < meta), content.items.partition_point(|(other, _)| other <= meta));
+        let (start, end) =
+            (content.items.partition_point(|(other, _)| other < meta), content.items.partition_point(|(other, _)| other <= meta));
         for place in start..end {
             if encoded(content.items[place].1.bind(py))? == victim {
                 let mut changes = windows(py, content, window, place, place + window, true)?;

@@ -1,9 +1,9 @@
 //! Keyed state: buckets by canonical key, and which of them changed since the committed cut. The mirror of `core/keyed.py`.
 
 use crate::meta::{Floor, Meta};
+use hashbrown::{DefaultHashBuilder, HashTable};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 
 /// One key's state: what every kind of bucket has, and its content.
@@ -85,12 +85,22 @@ pub struct Table<C> {
 
 impl<C: Content> Table<C> {
     pub fn new() -> Self {
-        Table { buckets: Vec::new(), free: Vec::new(), by_key: HashTable::new(), hasher: DefaultHashBuilder::default(), dirty: Vec::new(), encoding: Vec::new(), visiting: Vec::new() }
+        Table {
+            buckets: Vec::new(),
+            free: Vec::new(),
+            by_key: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            dirty: Vec::new(),
+            encoding: Vec::new(),
+            visiting: Vec::new(),
+        }
     }
 
     pub fn find(&self, key: &[u8]) -> Option<u32> {
         let buckets = &self.buckets;
-        self.by_key.find(self.hasher.hash_one(key), |at| *buckets[*at as usize].as_ref().expect("indexed buckets exist").key == *key).copied()
+        self.by_key
+            .find(self.hasher.hash_one(key), |at| *buckets[*at as usize].as_ref().expect("indexed buckets exist").key == *key)
+            .copied()
     }
 
     /// Room for so many more buckets.

@@ -25,7 +25,15 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    pub fn send(&mut self, owner: u16, cause: u64, vertex: usize, meta: &Meta, payload: &Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub fn send(
+        &mut self,
+        owner: u16,
+        cause: u64,
+        vertex: usize,
+        meta: &Meta,
+        payload: &Bound<'_, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
         let at = self.columns(owner, cause);
         reference::append(payload, &mut self.open[at].payloads)?;
         self.sent(at, vertex, meta, tombstone);

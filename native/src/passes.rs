@@ -16,8 +16,19 @@ pub enum Step {
     Door(Work),
     /// On its way into a vertex.
     Entrance(Work),
-    Sent { owner: u16, cause: u64, vertex: usize, meta: Meta, payload: Vec<u8>, tombstone: bool },
-    Failed { meta: Meta, error: Py<PyAny>, tombstone: bool },
+    Sent {
+        owner: u16,
+        cause: u64,
+        vertex: usize,
+        meta: Meta,
+        payload: Vec<u8>,
+        tombstone: bool,
+    },
+    Failed {
+        meta: Meta,
+        error: Py<PyAny>,
+        tombstone: bool,
+    },
 }
 
 /// Outside passes: everything is worked on at once.
@@ -67,11 +78,14 @@ impl Flow {
     fn next_pass(&mut self, py: Python<'_>) -> PyResult<()> {
         let steps = std::mem::take(&mut self.later);
         let steps: Vec<Step> = steps.into_iter().map(|step| self.through_door(py, step)).collect::<PyResult<_>>()?;
-        let ahead = self.ahead(py, steps.iter().map(|step| match step {
-            Step::Door(work) => Some((work.vertex, &work.payload)),
-            Step::Entrance(work) if !self.vertices[work.vertex].routed => Some((work.vertex, &work.payload)),
-            _ => None,
-        }))?;
+        let ahead = self.ahead(
+            py,
+            steps.iter().map(|step| match step {
+                Step::Door(work) => Some((work.vertex, &work.payload)),
+                Step::Entrance(work) if !self.vertices[work.vertex].routed => Some((work.vertex, &work.payload)),
+                _ => None,
+            }),
+        )?;
         for (number, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Door(ref work) | Step::Entrance(ref work) if self.vertices[work.vertex].pass > self.pass => self.later.push(step),
@@ -108,7 +122,14 @@ impl Flow {
         };
         let owner = self.owners[slot as usize];
         if owner == self.me {
-            return Ok(Step::Door(Work { meta, cause, vertex, payload: Payload::Object(object.unbind()), tombstone, place: Some((key, slot)) }));
+            return Ok(Step::Door(Work {
+                meta,
+                cause,
+                vertex,
+                payload: Payload::Object(object.unbind()),
+                tombstone,
+                place: Some((key, slot)),
+            }));
         }
         Ok(Step::Sent { owner, cause, vertex, meta, payload: reference::encoded(&object)?, tombstone })
     }

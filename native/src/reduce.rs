@@ -1,11 +1,11 @@
 //! Reduce: the mirror of `core/reduce.py`.
 
 use crate::encoding;
-use crate::reference::{refused, unmatched, Tools};
-use crate::vector;
 use crate::keyed::{forget_below, Changed, Content, Dated, Table};
 use crate::meta::{Floor, Meta};
 use crate::plans::MAX_DEPTH;
+use crate::reference::{refused, unmatched, Tools};
+use crate::vector;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
@@ -164,7 +164,13 @@ impl Reduce {
 
     /// An item in order gives its result; a late one, all results to invalidate and those that hold now.
     pub fn insert<'py>(
-        &mut self, tools: &Tools, cuts: &[Floor], key: &[u8], slot: u16, meta: &Meta, payload: &Bound<'py, PyAny>,
+        &mut self,
+        tools: &Tools,
+        cuts: &[Floor],
+        key: &[u8],
+        slot: u16,
+        meta: &Meta,
+        payload: &Bound<'py, PyAny>,
     ) -> PyResult<Result<Bound<'py, PyAny>, Changes<'py>>> {
         let py = payload.py();
         let at = self.table.touched(key, slot);
@@ -173,7 +179,10 @@ impl Reduce {
         if let Some(last) = entries.0.last() {
             if *meta < last.meta {
                 let place = entries.0.partition_point(|entry| entry.meta <= *meta);
-                entries.0.insert(place, Entry { meta: meta.clone(), payload: Some(payload.clone().unbind()), accumulator: Accumulator::Absent, result: None });
+                entries.0.insert(
+                    place,
+                    Entry { meta: meta.clone(), payload: Some(payload.clone().unbind()), accumulator: Accumulator::Absent, result: None },
+                );
                 return Ok(Err(self.again(tools, py, at, place, 1)?));
             }
             if entries.0.len() > TRIM_ABOVE {
@@ -193,7 +202,14 @@ impl Reduce {
     }
 
     /// A tombstone for an item that was inserted before.
-    pub fn remove<'py>(&mut self, tools: &Tools, key: &[u8], slot: u16, meta: &Meta, payload: &Bound<'py, PyAny>) -> PyResult<Changes<'py>> {
+    pub fn remove<'py>(
+        &mut self,
+        tools: &Tools,
+        key: &[u8],
+        slot: u16,
+        meta: &Meta,
+        payload: &Bound<'py, PyAny>,
+    ) -> PyResult<Changes<'py>> {
         let py = payload.py();
         let at = self.table.touched(key, slot);
         let victim = encoded(payload)?;
@@ -222,7 +238,8 @@ impl Reduce {
         let mut changes = Vec::new();
         let mut before = if start > 0 { self.accumulator(py, at, start - 1)? } else { None };
         for place in start..self.table.at(at).content.0.len() {
-            let payload = self.table.at(at).content.0[place].payload.as_ref().expect("what is combined again has its payload").bind(py).clone();
+            let payload =
+                self.table.at(at).content.0[place].payload.as_ref().expect("what is combined again has its payload").bind(py).clone();
             let given = if place == 0 { None } else { before };
             let (after, result) = self.fold.step(tools, given, &payload)?;
             let entry = &mut self.table.at(at).content.0[place];
@@ -276,7 +293,11 @@ impl Reduce {
             return Ok(Some(PyBytes::new(old.py(), &change)));
         }
         let change = self.delta_state.bind(old.py()).call1((old, new))?;
-        if change.is_none() { Ok(None) } else { Ok(Some(change.cast_into()?)) }
+        if change.is_none() {
+            Ok(None)
+        } else {
+            Ok(Some(change.cast_into()?))
+        }
     }
 }
 

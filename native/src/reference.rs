@@ -19,12 +19,23 @@ static CHECKED_SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 #[pyfunction]
 #[pyo3(signature = (*, encode, check, decode, decode_many, decode_items, height_of, checked_size))]
 pub fn refer_to(
-    py: Python<'_>, encode: Py<PyAny>, check: Py<PyAny>, decode: Py<PyAny>, decode_many: Py<PyAny>, decode_items: Py<PyAny>, height_of: Py<PyAny>,
+    py: Python<'_>,
+    encode: Py<PyAny>,
+    check: Py<PyAny>,
+    decode: Py<PyAny>,
+    decode_many: Py<PyAny>,
+    decode_items: Py<PyAny>,
+    height_of: Py<PyAny>,
     checked_size: Py<PyAny>,
 ) {
     let all = [
-        (&ENCODE, encode), (&CHECK, check), (&DECODE, decode), (&DECODE_MANY, decode_many), (&DECODE_ITEMS, decode_items),
-        (&HEIGHT_OF, height_of), (&CHECKED_SIZE, checked_size),
+        (&ENCODE, encode),
+        (&CHECK, check),
+        (&DECODE, decode),
+        (&DECODE_MANY, decode_many),
+        (&DECODE_ITEMS, decode_items),
+        (&HEIGHT_OF, height_of),
+        (&CHECKED_SIZE, checked_size),
     ];
     for (cell, function) in all {
         let _ = cell.set(py, function);
@@ -99,7 +110,9 @@ pub fn checked_size(value: &Bound<'_, PyAny>) -> PyResult<usize> {
 
 /// More than a function may make of one item: what `errors` calls it.
 pub fn beyond(py: Python<'_>, what: &str, limit: usize) -> PyErr {
-    py.import("flamestream.model.errors").and_then(|errors| errors.call_method1(what, (limit,))).map_or_else(|error| error, PyErr::from_value)
+    py.import("flamestream.model.errors")
+        .and_then(|errors| errors.call_method1(what, (limit,)))
+        .map_or_else(|error| error, PyErr::from_value)
 }
 
 /// A tombstone whose item is not there (`errors.unmatched`).
@@ -126,6 +139,7 @@ impl Tools {
         if fatal || !error.is_instance_of::<PyException>(py) {
             return Err(error);
         }
-        self.make_error.bind(py).call1((function, error.into_value(py), payload)) // with its traceback
+        self.make_error.bind(py).call1((function, error.into_value(py), payload))
+        // with its traceback
     }
 }

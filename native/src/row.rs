@@ -3,10 +3,10 @@
 //! A row is a range of a frame that many rows share: what a vectorised function made, or what a peer sent. Its fields are found by
 //! skipping over values; none is decoded.
 
+use crate::decoding::Reader;
 use crate::encoding::Unsupported;
 use crate::plans::{self, Kind, Plan, MAX_DEPTH};
 use crate::reference;
-use crate::decoding::Reader;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use smallvec::SmallVec;
@@ -63,7 +63,11 @@ pub fn rows_of(data: &Bound<'_, PyBytes>) -> Result<Vec<Row>, Unsupported> {
         reader.skip(WIRE_DEPTH)?;
         rows.push(Row::of(&frame, start..reader.at()));
     }
-    if reader.at_end() { Ok(rows) } else { Err(Unsupported) }
+    if reader.at_end() {
+        Ok(rows)
+    } else {
+        Err(Unsupported)
+    }
 }
 
 /// Where the fields of an instance stand: field `i` from bound `i` to the next.

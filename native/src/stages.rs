@@ -78,7 +78,11 @@ impl Flow {
         }
         for (root, payloads) in ahead.roots.iter_mut().zip(payloads) {
             let items = Items::Payloads(payloads);
-            root.stages = if self.outlook(root.vertex).worked { vec![self.stage(py, root.vertex, &items)?] } else { self.next(py, root.vertex, &items)? };
+            root.stages = if self.outlook(root.vertex).worked {
+                vec![self.stage(py, root.vertex, &items)?]
+            } else {
+                self.next(py, root.vertex, &items)?
+            };
         }
         Ok(ahead)
     }
@@ -112,7 +116,8 @@ impl Flow {
     }
 
     fn stage<'py>(&self, py: Python<'py>, vertex: usize, items: &Items<'py>) -> PyResult<Stage> {
-        let Answer { ends, faults, made } = if self.vertices[vertex].batch.is_some() { self.ask(py, vertex, items)? } else { self.one_by_one(vertex, items)? };
+        let Answer { ends, faults, made } =
+            if self.vertices[vertex].batch.is_some() { self.ask(py, vertex, items)? } else { self.one_by_one(vertex, items)? };
         let (next, outlook) = (self.next(py, vertex, &made)?, self.outlook(vertex));
         let needed = made.len() > 0 && (outlook.elsewhere || next.len() < outlook.next.len());
         Ok(Stage { vertex, ends, faults, payloads: if needed { made.payloads()? } else { Vec::new() }, next })
@@ -151,7 +156,15 @@ impl Flow {
     // --- going on ---------------------------------------------------------------------------------------------------------------
 
     /// Item `number` of a batch enters its vertex.
-    pub fn go_ahead(&mut self, py: Python<'_>, ahead: &Ahead, number: usize, meta: Meta, payload: Payload, tombstone: bool) -> PyResult<()> {
+    pub fn go_ahead(
+        &mut self,
+        py: Python<'_>,
+        ahead: &Ahead,
+        number: usize,
+        meta: Meta,
+        payload: Payload,
+        tombstone: bool,
+    ) -> PyResult<()> {
         let (root, at) = ahead.places[number].expect("`has` was asked");
         let Root { vertex, stages } = &ahead.roots[root];
         if self.outlook(*vertex).worked {
@@ -170,7 +183,9 @@ impl Flow {
     /// What was made of item `at` goes on.
     fn found(&mut self, py: Python<'_>, stage: &Stage, at: usize, meta: &Meta, tombstone: bool) -> PyResult<()> {
         match stage.faults.get(&at) {
-            Some(Fault::Raised(error, payload)) => return self.raised(stage.vertex, meta, error.clone_ref(py), payload.bind(py), tombstone),
+            Some(Fault::Raised(error, payload)) => {
+                return self.raised(stage.vertex, meta, error.clone_ref(py), payload.bind(py), tombstone)
+            }
             Some(Fault::Error(error)) => return self.failed(stage.vertex, meta, error.bind(py).clone(), tombstone),
             None => {}
         }
@@ -183,7 +198,15 @@ impl Flow {
     }
 
     /// Along all edges out of `vertex`.
-    fn go_on(&mut self, py: Python<'_>, vertex: usize, meta: Meta, payload: Option<&Payload>, place: Place<'_>, tombstone: bool) -> PyResult<()> {
+    fn go_on(
+        &mut self,
+        py: Python<'_>,
+        vertex: usize,
+        meta: Meta,
+        payload: Option<&Payload>,
+        place: Place<'_>,
+        tombstone: bool,
+    ) -> PyResult<()> {
         let count = self.vertices[vertex].outputs.len();
         if count == 1 {
             let output = self.vertices[vertex].outputs[0];
@@ -196,7 +219,15 @@ impl Flow {
         Ok(())
     }
 
-    fn goes_into(&mut self, py: Python<'_>, vertex: usize, meta: Meta, payload: Option<&Payload>, place: Place<'_>, tombstone: bool) -> PyResult<()> {
+    fn goes_into(
+        &mut self,
+        py: Python<'_>,
+        vertex: usize,
+        meta: Meta,
+        payload: Option<&Payload>,
+        place: Place<'_>,
+        tombstone: bool,
+    ) -> PyResult<()> {
         let this = &self.vertices[vertex];
         if !this.routed && this.pass <= self.pass {
             if let Some(stage) = place.stages.iter().find(|stage| stage.vertex == vertex) {

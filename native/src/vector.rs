@@ -113,7 +113,11 @@ unsafe extern "C" fn append(this: Object, value: Object) -> Object {
 
 /// How many values of a Vector of this size are in its tail.
 fn in_tail(size: usize) -> usize {
-    if size == 0 { 0 } else { (size - 1) % WIDTH + 1 }
+    if size == 0 {
+        0
+    } else {
+        (size - 1) % WIDTH + 1
+    }
 }
 
 /// A value of a tail, which is a list that versions share.
@@ -247,7 +251,11 @@ pub fn restored<'py>(stored: &Bound<'py, PyTuple>) -> Option<Bound<'py, PyAny>> 
 /// How many values stand behind the header of a Vector.
 pub fn whole(reader: &mut Reader<'_>) -> Result<usize, Unsupported> {
     let size = reader.array()?;
-    if size > 0 && reader.number()? == VECTOR_TAG { Ok(size - 1) } else { Err(Unsupported) }
+    if size > 0 && reader.number()? == VECTOR_TAG {
+        Ok(size - 1)
+    } else {
+        Err(Unsupported)
+    }
 }
 
 /// How many values stand behind the header of a delta that appends to a Vector of `before` (see `reduce::appended`).
@@ -255,7 +263,11 @@ pub fn appending(reader: &mut Reader<'_>, before: usize) -> Result<usize, Unsupp
     let shape = reader.array()? == 6 && reader.number()? == 1 && reader.number()? == before as u64;
     let after = reader.number()?;
     let count = if shape && reader.array()? == 0 && reader.array()? == 0 { reader.array()? } else { return Err(Unsupported) };
-    if after == (before + count) as u64 { Ok(count) } else { Err(Unsupported) }
+    if after == (before + count) as u64 {
+        Ok(count)
+    } else {
+        Err(Unsupported)
+    }
 }
 
 /// How deep a Vector nests, if it fits `room`.
@@ -263,12 +275,20 @@ pub fn appending(reader: &mut Reader<'_>, before: usize) -> Result<usize, Unsupp
 pub unsafe fn height(object: Object, room: i32) -> Result<i32, Unsupported> {
     let layout = layout().ok_or(Unsupported)?;
     let counts = len(slots::get(object, layout.counts)) as i32;
-    if counts >= room { Err(Unsupported) } else { Ok(counts + 1) }
+    if counts >= room {
+        Err(Unsupported)
+    } else {
+        Ok(counts + 1)
+    }
 }
 
 /// Call `each` with every value from place `start` on.
 /// SAFETY: `object` is a Vector that is alive, and `each` does not change it.
-pub unsafe fn values_from(object: Object, start: usize, each: &mut dyn FnMut(Object) -> Result<(), Unsupported>) -> Result<(), Unsupported> {
+pub unsafe fn values_from(
+    object: Object,
+    start: usize,
+    each: &mut dyn FnMut(Object) -> Result<(), Unsupported>,
+) -> Result<(), Unsupported> {
     let layout = layout().ok_or(Unsupported)?;
     let (root, tail) = (slots::get(object, layout.root), slots::get(object, layout.tail));
     let level = ffi::PyLong_AsSsize_t(slots::get(object, layout.level)) as usize;
@@ -284,14 +304,24 @@ pub unsafe fn values_from(object: Object, start: usize, each: &mut dyn FnMut(Obj
 }
 
 /// The values of a node whose first is at `first`, from `start` on. Level 0 is a leaf.
-unsafe fn below(node: Object, level: usize, first: usize, start: usize, each: &mut dyn FnMut(Object) -> Result<(), Unsupported>) -> Result<(), Unsupported> {
+unsafe fn below(
+    node: Object,
+    level: usize,
+    first: usize,
+    start: usize,
+    each: &mut dyn FnMut(Object) -> Result<(), Unsupported>,
+) -> Result<(), Unsupported> {
     let span = 1 << (BITS * level);
     for place in 0..len(node) {
         let at = first + place * span;
         if at + span <= start {
             continue;
         }
-        if level == 0 { each(item(node, place))? } else { below(item(node, place), level - 1, at, start, each)? }
+        if level == 0 {
+            each(item(node, place))?
+        } else {
+            below(item(node, place), level - 1, at, start, each)?
+        }
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ TOLD_WITHIN: Final = 3.0
 EPOCHS_TOLD: Final = 1_000_000
 """Microseconds between two words of commits alone; at short intervals telling of each would cost more than the commit."""
 MOST_LEFT: Final = 256
-"""Addresses of workers that left, which are remembered in case their pod is gone."""
+"""Addresses of workers that left, and workers of each, which are remembered in case their pod is gone."""
 
 log = logging.getLogger(__name__)
 
@@ -194,7 +194,9 @@ class Hosted:
         """It may dial again."""
         known = self._hellos.pop(worker, None)
         if known is not None:
-            self._left.setdefault(_host(known[0].address), []).append(worker)
+            here = self._left.setdefault(_host(known[0].address), [])
+            here.append(worker)
+            del here[:-MOST_LEFT]
             if len(self._left) > MOST_LEFT:
                 del self._left[next(iter(self._left))]
         if self._host is not None:

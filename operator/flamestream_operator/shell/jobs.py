@@ -90,7 +90,11 @@ class JobReconciler:
         """Bring all figures up to date: somebody is about to read them."""
         for key, memory in self._memories.items():
             if memory.hosted_run >= 0:
-                self._coordinated(key, memory)
+                try:
+                    self._coordinated(key, memory)
+                except Exception:  # one job's figures must not hide those of all others (!)
+                    metrics.reconcile_errors.labels("figures").inc()
+                    log.exception("figures cannot be read", extra={"job": ".".join(key)})
 
     def memory_of(self, key: Key) -> Memory | None:
         """What is known of a job beside its status."""

@@ -149,7 +149,7 @@ def _count(job: str, status: JobStatus) -> None:
     latencies, releases = _latencies.setdefault(job, _Classes()), _releases.setdefault(job, _Classes())
     for now in status.workers:
         before = known.pop(now.worker, _NOTHING)
-        if any(getattr(now, name) < getattr(before, name) for name in (*counters.values(), "latencies_us", "releases_us")):
+        if _went_back(now, before, counters.values()):
             known[now.worker] = before  # it has connected again, and has not said its counts yet
             continue
         for counter, name in counters.items():
@@ -160,6 +160,13 @@ def _count(job: str, status: JobStatus) -> None:
     while len(known) > MOST_WORKERS:
         del known[next(iter(known))]
     _snapshots.setdefault(job, _Snapshots()).hear(status)
+
+
+def _went_back(now: WorkerFigures, before: WorkerFigures, names: Iterable[str]) -> bool:
+    """Whether any count is less than it was."""
+    classes = [*zip_longest(now.latencies, before.latencies, fillvalue=0), *zip_longest(now.releases, before.releases, fillvalue=0)]
+    counts = [(getattr(now, name), getattr(before, name)) for name in (*names, "latencies_us", "releases_us")]
+    return any(new < old for new, old in (*counts, *classes))
 
 
 class _Counted(Collector):

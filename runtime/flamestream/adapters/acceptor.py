@@ -1,7 +1,9 @@
-"""Accept connections and see them through the handshake; whoever fails it is dropped, counted, and has cost next to nothing.
+"""Accept connections and see them through the handshake; whoever fails it is dropped, counted, and has cost next
+to nothing.
 
-Keeps: at most `MAX_UNPROVED` connections that have proved nothing (the oldest gives way, so silent ones cannot lock others out), each
-for a bounded time and with a few bytes. Does not: decide who is welcome (the owner's `greeted` does).
+Keeps: at most `MAX_UNPROVED` connections that have proved nothing (admission.py says who gives way, so silent
+ones cannot lock others out), each for a bounded time and with a few bytes; a line a second in the log,
+however many are dropped. Does not: decide who is welcome (the owner's `greeted` does).
 """
 
 import logging
@@ -10,6 +12,7 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
+from flamestream.adapters.admission import Admission, peer_of
 from flamestream.adapters.handshake import Accepted, Limits
 from flamestream.ports import Reactor
 
@@ -17,20 +20,83 @@ MAX_UNPROVED: Final = 256
 _BACKLOG: Final = 512
 _ACCEPTS_A_TURN: Final = 16
 _PAUSE_SECONDS: Final = 0.2
+_LOGGED_EVERY: Final = 1_000_000
+"""Microseconds."""
 
 log = logging.getLogger(__name__)
+
+
+class Drops:
+    """Connections of one port that were ended for what they said or did: counted, and logged at most once a second."""
+
+    def __init__(self, reactor: Reactor) -> None:
+        self._reactor = reactor
+        self._logged: int | None = None
+        self.count = 0
+        self.last = ""
+
+    def add(self, reason: str, error: Exception | None = None) -> None:
+        """One more. `error` is what it made our own code raise: logged with its trace."""
+        self.count += 1
+        self.last = reason
+        now = self._reactor.instant()
+        if self._logged is None or now - self._logged >= _LOGGED_EVERY:
+            self._logged = now
+            log.warning("connection dropped", exc_info=error, extra={"reason": reason[:1000], "dropped": self.count})
+
+
+class Door:
+    """Takes the connections of one listening socket, which it owns from now on. Rests a moment when the process is out of descriptors."""
+
+    def __init__(self, reactor: Reactor, listener: socket.socket, came: Callable[[socket.socket, str], None], drops: Drops) -> None:
+        """`came` gets each connection, and what admission.py calls its peer."""
+        self._reactor, self._listener, self._came, self._drops = reactor, listener, came, drops
+        listener.setblocking(False)
+        self._watch()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._reactor.unwatch(self._listener.fileno())
+        self._listener.close()
+
+    def _watch(self) -> None:
+        if self._listener.fileno() >= 0:
+            self._reactor.watch(self._listener.fileno(), readable=self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(_ACCEPTS_A_TURN):
+            if self._listener.fileno() < 0:
+                return
+            try:
+                sock, address = self._listener.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError as error:  # out of descriptors or memory: those in use must end first
+                self._drops.add(f"cannot accept: {os.strerror(error.errno or 0)}")
+                self._reactor.unwatch(self._listener.fileno())
+                self._reactor.later(_PAUSE_SECONDS, self._watch)
+                return
+            self._came(sock, peer_of(address))
 
 
 class Acceptor:
     """One listening socket, which it owns from now on."""
 
     def __init__(self, reactor: Reactor, listener: socket.socket, greeted: Callable[[Accepted], None], limits: Limits) -> None:
-        self._reactor, self._listener, self._greeted, self._limits = reactor, listener, greeted, limits
-        self._unproved: dict[Accepted, None] = {}
-        self.dropped = 0
-        self.last_drop = ""
-        listener.setblocking(False)
-        self._watch()
+        self._reactor, self._greeted, self._limits = reactor, greeted, limits
+        self._unproved = Admission[Accepted](MAX_UNPROVED)
+        self.drops = Drops(reactor)
+        self._door = Door(reactor, listener, self._begin, self.drops)
+
+    @property
+    def dropped(self) -> int:
+        """How many."""
+        return self.drops.count
+
+    @property
+    def last_drop(self) -> str:
+        """Why the last one was."""
+        return self.drops.last
 
     @property
     def unproved(self) -> list[Accepted]:
@@ -39,49 +105,25 @@ class Acceptor:
 
     def proved(self, handshake: Accepted) -> None:
         """It is the owner's now."""
-        self._unproved.pop(handshake, None)
+        self._unproved.leave(handshake)
 
     def close(self) -> None:
         """Listen no more, and drop who has not proved anything."""
-        self._reactor.unwatch(self._listener.fileno())
-        self._listener.close()
+        self._door.close()
         for handshake in self.unproved:
             handshake.refuse("this process ends")
 
-    def _watch(self) -> None:
-        if self._listener.fileno() >= 0:
-            self._reactor.watch(self._listener.fileno(), readable=self._accept)
-
-    def _accept(self) -> None:
-        for _ in range(_ACCEPTS_A_TURN):
-            try:
-                sock, _address = self._listener.accept()
-            except (BlockingIOError, ConnectionAbortedError):
-                return
-            except OSError as error:  # out of descriptors or memory: those in use must end first
-                self._drop(f"cannot accept: {os.strerror(error.errno or 0)}")
-                self._reactor.unwatch(self._listener.fileno())
-                self._reactor.later(_PAUSE_SECONDS, self._watch)
-                return
-            self._begin(sock)
-
-    def _begin(self, sock: socket.socket) -> None:
-        if len(self._unproved) >= MAX_UNPROVED:
-            next(iter(self._unproved)).refuse("too many others wait to prove themselves")
+    def _begin(self, sock: socket.socket, peer: str) -> None:
+        if self._unproved.full and (other := self._unproved.gives_way(peer, lambda _: True)) is not None:
+            other.refuse("too many others wait to prove themselves")
         handshake: Accepted
 
         def refused(reason: str) -> None:
-            self._unproved.pop(handshake, None)
-            self._drop(reason)
+            self._unproved.leave(handshake)
+            self.drops.add(reason)
 
         handshake = Accepted(self._reactor, sock, self._greeted, refused, self._limits)
-        self._unproved[handshake] = None
-
-    def _drop(self, reason: str) -> None:
-        self.dropped += 1
-        self.last_drop = reason
-        if self.dropped & (self.dropped - 1) == 0:  # the 1st, 2nd, 4th, 8th ...: a flood must not fill the log
-            log.warning("connection dropped", extra={"reason": reason, "dropped": self.dropped})
+        self._unproved.enter(handshake, peer)
 
 
 def listen(host: str, port: int = 0, *, shared: bool = False) -> socket.socket:

@@ -1,11 +1,17 @@
 """The control link: a worker's one connection to the coordinator, and the coordinator's to all its workers.
 
-The worker dials, both prove the job's token (handshake.py), the worker says Hello, and from then on each side sends its messages as
-they come. When the link ends the worker dials again for as long as it lives, and works on meanwhile: a dead coordinator stops new
-epochs and recoveries, never the stream. What the worker has to say meanwhile waits, except for heartbeats, and follows the next Hello.
+The worker dials, both prove the job's token (handshake.py), the worker says Hello, and from then on each side
+sends its messages as they come. When the link ends the worker dials again for as long as it lives, and works
+on meanwhile: a dead coordinator stops new epochs and recoveries, never the stream. What the worker has to say
+meanwhile waits, except for heartbeats, and follows the next Hello.
 
-Keeps: Hello is first on every connection; per connection, messages in order; at most `MAX_WAITING` messages wait. Does not: guarantee
-delivery (what was under way when a link ended is lost, and the cores bear it), or tell whether a silent peer lives (Progress does).
+A worker has proved its job's token, and nothing else: whatever it sends then ends its link at worst, with the
+reason in the log, and never raises into the loop that it shares with other jobs.
+
+Keeps: Hello is first on every connection, small and within HELLO_SECONDS; per connection, messages in order;
+at most `MAX_WAITING` messages wait; links, and bytes held for them, are bounded per job and in all. Does not:
+guarantee delivery (what was under way when a link ended is lost, and the cores bear it), or tell whether a
+silent peer lives (Progress does).
 """
 
 import logging
@@ -17,18 +23,27 @@ from typing import Final, Protocol
 import msgspec
 
 from flamestream.adapters.acceptor import Acceptor
-from flamestream.adapters.dial import Dial
-from flamestream.adapters.framing import MALFORMED, FrameConnection
+from flamestream.adapters.dial import Dial, split
+from flamestream.adapters.framing import MALFORMED, Budget, FrameConnection
 from flamestream.adapters.handshake import Accepted, Limits, Purpose
 from flamestream.core.actions import ToldCoordinator
 from flamestream.core.events import FromCoordinator
-from flamestream.core.messages import Hello, Progress, ToCoordinator, ToWorker
+from flamestream.core.messages import Hello, Progress, ToCoordinator, ToWorker, shortened
+from flamestream.model.errors import Bug
 from flamestream.model.ids import WorkerId
 from flamestream.ports import Post, Reactor
 
 PROTOCOL: Final = "flamestream-control/1"
 LIMITS: Final = Limits(max_frame=64 << 20, max_unsent=256 << 20)
 MAX_WAITING: Final = 1024
+MAX_HELLO: Final = 128 << 10
+"""Bytes: room for a text."""
+HELLO_SECONDS: Final = 5.0
+"""From the handshake to the Hello."""
+MOST_LINKS: Final = 1024
+"""Of a job; and four times as many on one port. The oldest without a Hello gives way."""
+MOST_BYTES: Final = 128 << 20
+"""Held for the links of a job: frames that are not whole, and what is not read. Twice as many on one port."""
 LONGEST_PAUSE: Final = 0.3
 LASTS_US: Final = 1_000_000
 """A link that ended sooner was not wanted there (the worker's pod is about to stop): without a pause both ends did nothing else."""
@@ -63,9 +78,9 @@ class ControlClient:
     def tell(self, action: ToldCoordinator) -> None:
         """Send it now, or after the next Hello."""
         if self._connection is not None:
-            self._connection.send(_encode(action.message))
+            self._connection.send(_encode(shortened(action.message)))
         elif not isinstance(action.message, Progress):
-            self._waiting.append(action.message)
+            self._waiting.append(shortened(action.message))
 
     def close(self, seconds: float = 1.0) -> None:
         """End the link, once what was told has been read, or `seconds` have passed. Blocks: for a process that ends."""
@@ -83,7 +98,7 @@ class ControlClient:
         self._connection, self._since = connection, self._reactor.instant()
         connection.unanswered_for(UNANSWERED_SECONDS)
         connection.handle(self._received, self._lost, LIMITS.max_frame)
-        connection.send(_encode(self._hello()))
+        connection.send(_encode(shortened(self._hello())))
         while self._waiting:
             connection.send(_encode(self._waiting.popleft()))
 
@@ -117,6 +132,7 @@ class ControlListener:
     def __init__(self, reactor: Reactor, listener: socket.socket) -> None:
         self.acceptor = Acceptor(reactor, listener, self._greeted, LIMITS)
         self.servers: dict[str, ControlServer] = {}
+        self.links, self.held = Budget(4 * MOST_LINKS), Budget(2 * MOST_BYTES)
 
     def _greeted(self, handshake: Accepted) -> None:
         server = self.servers.get(handshake.purpose.job)
@@ -133,9 +149,10 @@ class ControlServer:
     """Set before the loop turns."""
 
     def __init__(self, reactor: Reactor, listener: socket.socket | ControlListener, job: str, token: str) -> None:
-        self._purpose, self._token = _purpose(job), token.encode()
+        self.reactor, self._purpose, self._token = reactor, _purpose(job), token.encode()
         self._sessions: dict[WorkerId, _Session] = {}
-        self._nameless: set[_Session] = set()
+        self._nameless: dict[_Session, None] = {}
+        """The oldest first."""
         if isinstance(listener, ControlListener):
             self._shared: ControlListener | None = listener
             self.acceptor = listener.acceptor
@@ -143,6 +160,8 @@ class ControlServer:
         else:
             self._shared = None
             self.acceptor = Acceptor(reactor, listener, self.greeted, LIMITS)
+        self.links = Budget(MOST_LINKS, self._shared.links if self._shared else None)
+        self.held = Budget(MOST_BYTES, self._shared.held if self._shared else None)
 
     def tell(self, worker: WorkerId, message: ToWorker) -> None:
         """Send it if the worker is connected; if not, its next Hello shows where it stands."""
@@ -154,7 +173,7 @@ class ControlServer:
         """End its connection without a word. It may dial again."""
         session = self._sessions.pop(worker, None)
         if session is not None:
-            session.connection.close()
+            session.close()
 
     def close(self, seconds: float = 1.0) -> None:
         """Listen no more, and end every connection once what was told has left, within `seconds` each. Blocks."""
@@ -164,6 +183,7 @@ class ControlServer:
             del self._shared.servers[self._purpose.job]
         for session in [*self._sessions.values(), *self._nameless]:
             session.connection.finish(seconds)
+            session.close()
         self._sessions.clear()
         self._nameless.clear()
 
@@ -176,21 +196,28 @@ class ControlServer:
 
     def _established(self, handshake: Accepted, connection: FrameConnection) -> None:
         self.acceptor.proved(handshake)
-        self._nameless.add(_Session(self, connection))
+        if not self.links.change(1):
+            if self._nameless:
+                next(iter(self._nameless)).refuse("too many others came before its Hello")
+            if not self.links.change(1):
+                connection.close()
+                self.acceptor.drops.add("there are too many links")
+                return
+        self._nameless[_Session(self, connection)] = None
 
     def named(self, session: "_Session", hello: Hello) -> None:
         """A session has said who it is. A worker that dials again before its old link's end is noticed replaces it."""
-        self._nameless.discard(session)
+        self._nameless.pop(session, None)
         older = self._sessions.get(hello.worker)
         if older is not None:
-            older.connection.close()
+            older.close()
             self.handlers.disconnected(hello.worker, "replaced by a newer connection")
         self._sessions[hello.worker] = session
         self.handlers.connected(hello)
 
     def ended(self, session: "_Session", worker: WorkerId | None, reason: str) -> None:
         """A session's connection is gone."""
-        self._nameless.discard(session)
+        self._nameless.pop(session, None)
         if worker is not None and self._sessions.get(worker) is session:
             del self._sessions[worker]
             self.handlers.disconnected(worker, reason)
@@ -203,7 +230,23 @@ class _Session:
         self._server = server
         self.connection = connection
         self._worker: WorkerId | None = None
-        connection.handle(self._received, self._ended, LIMITS.max_frame)
+        self._counts = True
+        """It has a place among the links."""
+        self._deadline = server.reactor.later(HELLO_SECONDS, lambda: self.refuse("it has not said Hello"))
+        connection.handle(self._received, self._lost, LIMITS.max_frame, first=MAX_HELLO, budget=server.held)
+
+    def close(self) -> None:
+        """Without a word to anybody."""
+        self.connection.close()
+        self._deadline.cancel()
+        if self._counts:
+            self._counts = False
+            self._server.links.change(-1)
+
+    def refuse(self, reason: str, error: Exception | None = None) -> None:
+        """End it, and say why. `error` is what its words made our own code raise."""
+        self._server.acceptor.drops.add(f"{self._worker or 'a worker'}: {reason}", error)
+        self._ended(reason)
 
     def _received(self, frames: list[bytes]) -> None:
         try:
@@ -211,18 +254,34 @@ class _Session:
                 if self.connection.open:
                     self._handle(_to_coordinator.decode(frame))
         except MALFORMED as error:
-            self.connection.close()
-            self._ended(f"a malformed message: {error}")
+            self.refuse(f"a malformed message: {error}")
+        except Exception as error:  # noqa: BLE001 - it ends this worker's link, never the loop of all jobs (!)
+            self.refuse(f"{type(error).__name__}: {error}", error)
 
     def _handle(self, message: ToCoordinator) -> None:
         if self._worker is None and isinstance(message, Hello):
+            self._deadline.cancel()
+            _check_address(message.address)
             self._worker = message.worker
             self._server.named(self, message)
         elif self._worker is not None and not isinstance(message, Hello):
             self._server.handlers.from_worker(self._worker, message)
         else:
-            self.connection.close()
-            self._ended("Hello is the first message, and only that")
+            self.refuse("Hello is the first message, and only that")
+
+    def _lost(self, reason: str) -> None:
+        if self._worker is None:
+            self._server.acceptor.drops.add(f"a worker: {reason}")
+        self._ended(reason)
 
     def _ended(self, reason: str) -> None:
+        self.close()
         self._server.ended(self, self._worker, reason)
+
+
+def _check_address(address: str) -> None:
+    """Other workers are told to dial it. Raises DecodeError."""
+    try:
+        split(address)
+    except Bug as error:
+        raise msgspec.DecodeError(str(error)) from None

@@ -9,7 +9,7 @@ import logging
 import os
 import secrets
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from flamestream.adapters.control import ControlServer
 from flamestream.adapters.deletions import Deletions
@@ -27,6 +27,9 @@ from flamestream.model.time import timestamp_of
 from flamestream.ports import JobRecords, ObjectStore, Reactor, Timer
 
 T = TypeVar("T")
+
+MOST_LEFT: Final = 1024
+"""Workers that are not connected, and whose last words are kept."""
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +53,9 @@ class CoordinatorHost:
         self._layout = LayoutVersion(0)
         self._figures: dict[WorkerId, Progress] = {}
         self._left: dict[WorkerId, Progress] = {}
-        """What workers had said last that are not connected now. One that comes back counts on."""
+        """What workers had said last that are not connected now. One that comes back counts on, unless MOST_LEFT have left since."""
+        self._past = (0, 0)
+        """Items in and out of those before."""
         self._recent: dict[WorkerId, tuple[Recent, Recent]] = {}
         """Of acknowledgments and releases."""
         self._gaps = Gaps()
@@ -148,6 +153,9 @@ class CoordinatorHost:
     def _forget(self, worker: WorkerId) -> None:
         if (told := self._figures.pop(worker, None)) is not None:
             self._left[worker] = told
+        while len(self._left) > MOST_LEFT:
+            oldest = self._left.pop(next(iter(self._left)))
+            self._past = (self._past[0] + oldest.items_in - oldest.replayed, self._past[1] + oldest.items_out)
 
     # --- the job record -------------------------------------------------------------------------------------------------------------
 
@@ -260,8 +268,8 @@ class CoordinatorHost:
             graph=self._settings.graph, attempt=status.attempt, layout=self._layout,
             epoch=status.epoch, cut=status.cut, cut_time=timestamp_of(status.cut),
             unsaved_since=self._unsaved_since, workers=[self._figures_of(worker) for worker in status.workers],
-            standbys=list(status.standbys), items_in=sum(told.items_in - told.replayed for told in everybody),
-            items_out=sum(told.items_out for told in everybody),
+            standbys=list(status.standbys), items_in=self._past[0] + sum(told.items_in - told.replayed for told in everybody),
+            items_out=self._past[1] + sum(told.items_out for told in everybody),
             recoveries=status.recoveries, last_recovery=recovery, problems=list(status.problems),
             dropped_connections=self.server.acceptor.dropped, outcome=finish.outcome if self.finish else "",
             category=finish.category, message=finish.message, snapshot_size=status.snapshot_size, latency=latency, release=release,
@@ -271,7 +279,8 @@ class CoordinatorHost:
 
     def _latencies(self) -> tuple[LatencyFigures, LatencyFigures] | tuple[None, None]:
         """All workers' together: to acknowledgments, to releases."""
-        said = [(self._recent[worker], told) for worker, told in list(self._figures.items()) if worker in self._recent]
+        figures = [(self._recent.get(worker), told) for worker, told in list(self._figures.items())]
+        said = [(recent, told) for recent, told in figures if recent is not None and told.latency]
         if not said:
             return None, None
         delivered = _latency([recent[0].counts(told.latency) for recent, told in said])

@@ -6,6 +6,7 @@ how long to go on is the owner's decision. The last reason is kept for its messa
 Keeps: one try at a time, pauses bounded, every try bounded by a deadline. Does not: notice the end of a connection it has handed over.
 """
 
+import re
 import socket
 from errno import EINPROGRESS
 from typing import Final
@@ -20,6 +21,8 @@ FIRST_PAUSE: Final = 0.005
 _NAME_SECONDS: Final = 1.5
 _CONNECT_SECONDS: Final = 0.6
 """The kernel of a machine that lives answers in milliseconds; one that is gone says nothing, and its address may be another's soon."""
+_ADDRESS: Final = re.compile(r"([0-9A-Za-z_.:%\[\]-]{1,255}):([0-9]{1,5})")
+_LAST_PORT: Final = 65535
 
 
 class Dial:
@@ -67,6 +70,8 @@ class Dial:
         host, port = split(self._address)
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        except UnicodeError as error:
+            self._failed(f"cannot resolve it: {error}")
         except socket.gaierror:  # a name: ask where asking may take its time
             anew = this % 2 == 0
             ask(self._reactor, host, port, lambda result: self._resolved(this, result), anew=anew)
@@ -85,7 +90,11 @@ class Dial:
 
     def _connect(self, found: Found) -> None:
         family, kind, protocol, _, address = found[0]
-        sock = self._socket = socket.socket(family, kind, protocol)
+        try:
+            sock = self._socket = socket.socket(family, kind, protocol)
+        except OSError as problem:  # of a family that this machine has not, or out of descriptors
+            self._failed(f"cannot connect: {problem}")
+            return
         sock.setblocking(False)
         self._wait(_CONNECT_SECONDS)
         error = sock.connect_ex(address)
@@ -138,11 +147,11 @@ class Dial:
 
 
 def split(address: str) -> tuple[str, int]:
-    """Host and port of "host:port"; an IPv6 host may stand in brackets."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdigit():
-        raise Bug(f"{address!r} is not an address host:port")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    """Host and port of "host:port"; an IPv6 host may stand in brackets. Raises Bug: whoever takes it from outside checks it."""
+    found = _ADDRESS.fullmatch(address)
+    if found is None or int(found[2]) > _LAST_PORT:
+        raise Bug(f"{address[:300]!r} is not an address host:port")
+    return found[1].removeprefix("[").removesuffix("]"), int(found[2])
 
 
 def _text(error: int) -> str:

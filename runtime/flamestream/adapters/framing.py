@@ -2,7 +2,8 @@
 
 Sending writes at once and buffers only what the kernel does not take; reading takes what is there, bounded per turn, and hands over
 all complete frames as one list. A frame longer than `max_frame`, or more unsent bytes than `max_unsent`, closes the connection with a
-reason: a peer that is wrong or too slow costs its connection, never memory.
+reason: a peer that is wrong or too slow costs its connection, never memory. What several connections hold together is bounded by a
+Budget that they share.
 
 Keeps: frames arrive whole and in order; `on_closed` is called once, in a later turn, after every frame that came before the end, and
 never after `close`. Does not: look inside a frame, authenticate (handshake.py), or connect again.
@@ -41,6 +42,29 @@ _scratch = memoryview(bytearray(_SCRATCH_SIZE))
 """One for all connections of the process: a loop reads one socket at a time and leaves nothing in it."""
 
 
+class Budget:
+    """How much several holders may have together, and those of another budget that it is part of.
+
+    >>> everybody = Budget(10)
+    >>> ours, theirs = Budget(8, everybody), Budget(8, everybody)
+    >>> ours.change(7), theirs.change(4), theirs.change(3), ours.change(-7), theirs.change(5)
+    (True, False, True, True, True)
+    """
+
+    def __init__(self, most: int, within: "Budget | None" = None) -> None:
+        self._most, self._within = most, within
+        self.held = 0
+
+    def change(self, by: int) -> bool:
+        """Hold so many more, or fewer. False if that is too much: then nothing has changed."""
+        if by > 0 and self.held + by > self._most:
+            return False
+        if self._within is not None and not self._within.change(by):
+            return False
+        self.held += by
+        return True
+
+
 class FrameConnection:
     """One connected socket, which it owns from now on."""
 
@@ -62,13 +86,22 @@ class FrameConnection:
         self._partial = bytearray()
         self._unsent: deque[memoryview] = deque()
         self._unsent_size = 0
+        self._first = 0
+        """What the next frame may have, if that is less than `max_frame`."""
+        self._budget: Budget | None = None
+        self._held = 0
+        """Of the budget."""
         self.open = True
         tune(sock)
         reactor.watch(sock.fileno(), readable=self._readable)
 
-    def handle(self, on_frames: OnFrames, on_closed: OnClosed, max_frame: int) -> None:
-        """Another owner from now on: a handshake hands its connection on by this."""
-        self._on_frames, self._on_closed, self.max_frame = on_frames, on_closed, max_frame
+    def handle(self, on_frames: OnFrames, on_closed: OnClosed, max_frame: int, *, first: int = 0, budget: Budget | None = None) -> None:
+        """Another owner from now on: a handshake hands its connection on by this.
+
+        `first`: the next frame may have no more bytes than that. `budget` counts what of frames has come in part, and what is unsent.
+        """
+        self._on_frames, self._on_closed, self.max_frame, self._first = on_frames, on_closed, max_frame, first
+        self._budget = budget
 
     def deliver(self, frames: list[bytes]) -> None:
         """Hand over frames that an earlier owner took out but that are not its own."""
@@ -117,6 +150,7 @@ class FrameConnection:
                 self._linger(deadline)
             self.open = False
             self._socket.close()
+            self._let_go()
 
     def _linger(self, deadline: float) -> None:
         """Closing with unread input would reset the connection and may destroy what the peer has not read yet: wait for its end."""
@@ -133,7 +167,7 @@ class FrameConnection:
 
     def _readable(self) -> None:
         frames: list[bytes] = []
-        ended = self._read(frames)
+        ended = self._read(frames) or self._counted()
         if frames:
             self._on_frames(frames)
         if ended and self.open:
@@ -158,17 +192,35 @@ class FrameConnection:
 
     def _split(self, new: memoryview, frames: list[bytes]) -> str:
         """Take complete frames out of the partial one and `new`; keep the rest."""
+        before = len(frames)
         if not self._partial:
-            rest, wrong = _cut(new, self.max_frame, frames)
+            rest, wrong = _cut(new, self.max_frame, frames, self._first)
             self._partial += rest
-            return wrong
-        self._partial += new
-        with memoryview(self._partial) as joined:
-            rest, wrong = _cut(joined, self.max_frame, frames)
-            taken = len(joined) - len(rest)
-            rest.release()
-        del self._partial[:taken]
+        else:
+            self._partial += new
+            with memoryview(self._partial) as joined:
+                rest, wrong = _cut(joined, self.max_frame, frames, self._first)
+                taken = len(joined) - len(rest)
+                rest.release()
+            del self._partial[:taken]
+        if len(frames) > before:
+            self._first = 0
         return wrong
+
+    def _counted(self) -> str:
+        """Bring the budget up to date. Why this connection must end, or ""."""
+        if self._budget is None or not self.open:
+            return ""
+        now = len(self._partial) + self._unsent_size
+        if now != self._held and not self._budget.change(now - self._held):
+            return f"it and those beside it hold too much: it alone {now} bytes of frames that are not whole or not read"
+        self._held = now
+        return ""
+
+    def _let_go(self) -> None:
+        if self._budget is not None:
+            self._budget.change(-self._held)
+            self._budget = None
 
     # --- writing --------------------------------------------------------------------------------------------------------------------
 
@@ -177,6 +229,8 @@ class FrameConnection:
         self._unsent_size += sum(map(len, views))
         if self._unsent_size > self._max_unsent:
             self._end(f"the peer does not read: {self._unsent_size} bytes are unsent, more than {self._max_unsent}")
+        elif wrong := self._counted():
+            self._end(wrong)
 
     def _writable(self) -> None:
         try:
@@ -192,6 +246,7 @@ class FrameConnection:
             if sent < len(first):
                 self._unsent.appendleft(first[sent:])
             sent -= min(sent, len(first))
+        self._counted()  # fewer than before
         if not self._unsent:
             self._reactor.watch(self._socket.fileno(), readable=self._readable)
 
@@ -208,6 +263,7 @@ class FrameConnection:
             self._socket.close()
             self._unsent.clear()
             self._partial.clear()
+            self._let_go()
 
 
 def tune(sock: socket.socket) -> None:
@@ -221,17 +277,18 @@ def tune(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_SECONDS * 1000)
 
 
-def _cut(data: memoryview, max_frame: int, frames: list[bytes]) -> tuple[memoryview, str]:
+def _cut(data: memoryview, max_frame: int, frames: list[bytes], first: int) -> tuple[memoryview, str]:
     """Append the complete frames of `data`; the rest of it, and what is wrong with the rest."""
-    start, end = 0, len(data)
+    start, end, most = 0, len(data), first or max_frame
     while end - start >= HEADER:
         size = _LENGTH.unpack_from(data, start)[0]
-        if size > max_frame:
-            return data[end:], f"a frame of {size} bytes, more than the limit of {max_frame}"
+        if size > most:
+            return data[end:], f"a frame of {size} bytes, more than the limit of {most}"
         if start + HEADER + size > end:
             break
         frames.append(bytes(data[start + HEADER : start + HEADER + size]))
         start += HEADER + size
+        most = max_frame
     return data[start:], ""
 
 

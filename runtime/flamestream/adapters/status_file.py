@@ -122,7 +122,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     since."""
     problems: list[str] = []
     dropped_connections: int = 0
-    """That did not prove the job's token."""
+    """On the coordinator's port: that did not prove the job's token, or did not keep to the protocol."""
     outcome: str = ""
     """When finished: completed, drained, stopped, failed or fenced."""
     category: str = ""

@@ -7,7 +7,7 @@ wait in it. A link that is not up `link_seconds` after LinkPeers, ends, stalls o
 only a new attempt brings a new one, because a frame may be lost.
 
 Keeps: FromPeer in the sender's order; nothing of an older fence, another job, or an unproved peer reaches the worker's core (invariant
-6); queues bounded in bytes. Does not: check a frame's meaning, or repeat a frame.
+6); queues bounded in bytes, each and together. Does not: check a frame's meaning, or repeat a frame.
 """
 
 import socket
@@ -18,7 +18,7 @@ import msgspec
 
 from flamestream.adapters.acceptor import Acceptor
 from flamestream.adapters.dial import Dial
-from flamestream.adapters.framing import MALFORMED, FrameConnection
+from flamestream.adapters.framing import MALFORMED, Budget, FrameConnection
 from flamestream.adapters.handshake import Accepted, Limits, Purpose
 from flamestream.core.actions import LinkPeers, ToPeer
 from flamestream.core.events import FromPeer, LinkBroken
@@ -39,6 +39,8 @@ class LinkSettings:
     limits: Limits = field(default_factory=lambda: Limits(max_frame=64 << 20, max_unsent=256 << 20))
     link_seconds: float = 10.0
     """From LinkPeers until every link must be up."""
+    max_held: int = 1 << 30
+    """Of all links together: frames that are not whole, and what is not read."""
 
 
 class TcpLinks:
@@ -52,6 +54,7 @@ class TcpLinks:
         self._fence = NO_FENCE
         self._key = b""
         self._links: dict[WorkerId, _Link] = {}
+        self._held = Budget(self._settings.max_held)
         self.acceptor = Acceptor(reactor, listener, self._greeted, self._settings.limits)
 
     def link(self, action: LinkPeers) -> None:
@@ -91,7 +94,7 @@ class TcpLinks:
         self._links = {}
 
     def _begin(self, peer: WorkerId, address: str) -> "_Link":
-        link = _Link(self._reactor, self._post, self._fence, peer, self._settings)
+        link = _Link(self._reactor, self._post, self._fence, peer, (self._settings, self._held))
         if self._me < peer:
             link.dial(address, self._purpose(self._me, peer), self._key)
         return link
@@ -126,14 +129,15 @@ class TcpLinks:
 class _Link:
     """One peer under one fence: waiting, then up, then over."""
 
-    def __init__(self, reactor: Reactor, post: Post, fence: Fence, peer: WorkerId, settings: LinkSettings) -> None:
-        self._reactor, self._post, self._fence, self._peer, self._settings = reactor, post, fence, peer, settings
+    def __init__(self, reactor: Reactor, post: Post, fence: Fence, peer: WorkerId, bounds: tuple[LinkSettings, Budget]) -> None:
+        self._reactor, self._post, self._fence, self._peer = reactor, post, fence, peer
+        self._settings, self._held = bounds
         self._queue: list[bytes] = []
         self._queued = 0
         self._connection: FrameConnection | None = None
         self._dial: Dial | None = None
         self._over = False
-        self._deadline = reactor.later(settings.link_seconds, self._late)
+        self._deadline = reactor.later(self._settings.link_seconds, self._late)
 
     @property
     def waiting(self) -> bool:
@@ -146,7 +150,7 @@ class _Link:
         """Take over a proved connection and send what has waited."""
         self._deadline.cancel()
         self._connection = connection
-        connection.handle(self._received, self.break_off, self._settings.limits.max_frame)
+        connection.handle(self._received, self.break_off, self._settings.limits.max_frame, budget=self._held)
         queue, self._queue, self._queued = self._queue, [], 0
         for frame in queue:
             connection.send(frame)

@@ -48,9 +48,9 @@ class Recent:
             self._marks.popleft()
 
     def counts(self, newest: Sequence[int]) -> list[int]:
-        """Since the oldest mark; all of them before there is one."""
+        """Since the oldest mark; all of them before there is one. Counts that went back, against the rule, are none."""
         oldest = self._marks[0][1] if self._marks else [0] * len(newest)
-        return [new - old for new, old in zip(newest, oldest, strict=True)]
+        return [max(0, new - old) for new, old in zip(newest, oldest, strict=True)]
 
 
 def quantile(counts: Sequence[int], share: float) -> float:

@@ -1,16 +1,32 @@
 """What workers and the coordinator say to each other. Every frame carries the fence it was sent under.
 
 Messages are msgspec structs: frozen, typed, and strict when decoded, so a garbage frame is a decode error and never a strange object.
+What workers report is also checked for length and range there: a coordinator, and the figures of all jobs, may count on it.
 Payloads travel in `Data.payloads` in the encoding of `model.payload`; nothing here looks inside.
 
 Does not: say who sends what when (worker.py, coordinator.py), or how it travels (adapters/tcp.py).
 """
 
-import msgspec
+from typing import Annotated, Final
 
+import msgspec
+from msgspec import Meta
+
+from flamestream.core.latency import BOUNDS
 from flamestream.model.ids import Epoch, Fence, MessageId, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.layout import Assignment
-from flamestream.model.time import FrontId, Time
+from flamestream.model.time import MAX_FRONTS, FrontId, Time
+
+MOST_TEXT: Final = 16_384
+"""Characters of what people are told by a report."""
+MOST_CLASSES: Final = len(BOUNDS) + 1
+MOST_STRETCHES: Final = 1024
+Count = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
+"""Exact as a float, and so are the sums of a thousand workers in 64 bits."""
+Text = Annotated[str, Meta(max_length=MOST_TEXT)]
+Name = Annotated[WorkerId, Meta(min_length=1, max_length=256)]
+AtTime = Annotated[Time, Meta(ge=0)]
+AtEpoch = Annotated[Epoch, Meta(ge=0)]
 
 
 class _Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -102,18 +118,18 @@ class SegmentRef(msgspec.Struct, frozen=True):
     """An immutable file of changed keys."""
 
     name: str
-    size: int
+    size: Annotated[int, Meta(ge=0)]
     checksum: str
     """Hex SHA-256 of the bytes."""
-    rows: int
+    rows: Annotated[int, Meta(ge=0)]
     slots: tuple[Slot, ...]
 
 
 class FrontPosition(msgspec.Struct, frozen=True):
     """Where a front stands at a cut: its last stamp below, and the first offset at or above of each partition."""
 
-    front: FrontId
-    last: Time
+    front: Annotated[FrontId, Meta(ge=0, lt=MAX_FRONTS)]
+    last: AtTime
     offsets: dict[Partition, Offset]
 
 
@@ -122,7 +138,7 @@ class SlotOutput(msgspec.Struct, frozen=True):
 
     sink: SinkName
     slot: Slot
-    sequence: SequenceNumber
+    sequence: Annotated[SequenceNumber, Meta(ge=0)]
     t_last: bytes
 
 
@@ -159,7 +175,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 class Hello(_Message, frozen=True):
     """First on every connection: who I am and where I stand. `ready` means all of `fence` is recovered and running."""
 
-    worker: WorkerId
+    worker: Name
     address: str
     """host:port of my link."""
     fence: Fence
@@ -184,23 +200,23 @@ class Sealed(_Message, frozen=True):
     """The journals of my fronts are sealed under `fence`, the newest entry is at `last`; my state at the cut is loaded."""
 
     fence: Fence
-    last: Time
+    last: AtTime
 
 
 class CutTaken(_Message, frozen=True):
     """From the acker's worker: epoch `epoch` is cut at `time`."""
 
     fence: Fence
-    epoch: Epoch
-    time: Time
+    epoch: AtEpoch
+    time: AtTime
 
 
 class Accepted(_Message, frozen=True):
     """My slots are durable at the cut of `epoch`, and every sink has acknowledged all output below it that is not in `held`."""
 
     fence: Fence
-    epoch: Epoch
-    cut: Time
+    epoch: AtEpoch
+    cut: AtTime
     segments: list[SegmentRef]
     replaced: list[str]
     """Segments that `segments` makes superfluous (compaction)."""
@@ -213,52 +229,52 @@ class Refused(_Message, frozen=True):
     """I can't accept `epoch`: it aborts, the stream goes on."""
 
     fence: Fence
-    epoch: Epoch
-    reason: str
+    epoch: AtEpoch
+    reason: Text
 
 
 class PeerLost(_Message, frozen=True):
     """My link to `peer` broke."""
 
     fence: Fence
-    peer: WorkerId
-    reason: str
+    peer: Name
+    reason: Text
 
 
 class Progress(_Message, frozen=True):
     """Heartbeat and live figures. From the acker's worker, `oldest` is the oldest cause in flight (END if none)."""
 
     fence: Fence
-    minimal: Time
-    settled: Time
-    oldest: Time
-    items_in: int
-    items_out: int
-    problem: str = ""
+    minimal: AtTime
+    settled: AtTime
+    oldest: AtTime
+    items_in: Count
+    items_out: Count
+    problem: Text = ""
     """A lasting trouble that does not stop the worker (journal full, consumer unreachable): shown in `status`."""
     ended: bool = False
     """All fronts of mine have ended and minimal time is END: with every worker's, the job is complete once settled."""
-    latency: list[int] = []
+    latency: Annotated[list[Count], Meta(max_length=MOST_CLASSES)] = []
     """Calls to consumers since I began, by how long their oldest result took (latency.py)."""
-    latency_us: int = 0
+    latency_us: Count = 0
     """The sum of them."""
-    runs: int = 0
+    runs: Count = 0
     """That have entered at my fronts since I began."""
-    bundles: int = 0
+    bundles: Count = 0
     """That consumers have acknowledged to me since I began."""
-    in_flight: int = 0
+    in_flight: Count = 0
     """Items that have entered at my fronts and whose results are not all acknowledged."""
-    memory: int = 0
+    memory: Count = 0
     """Bytes of my process, told by its host."""
-    release: list[int] = []
+    release: Annotated[list[Count], Meta(max_length=MOST_CLASSES)] = []
     """Runs of mine since I began, by how long after their entry minimal time had passed them."""
-    release_us: int = 0
+    release_us: Count = 0
     """The sum of them."""
-    replayed: int = 0
+    replayed: Count = 0
     """Items of journalled runs that have entered here once more, since I began."""
-    invalidated: int = 0
+    invalidated: Count = 0
     """Results that were taken back here before their release, since I began."""
-    given: list[tuple[int, int]] = []
+    given: Annotated[list[tuple[Count, Count]], Meta(max_length=MOST_STRETCHES)] = []
     """Stretches (first, last), in microseconds, in which consumers have acknowledged something to me since my last report to this
     coordinator; in the first one to it: lately."""
     warm: bool = False
@@ -266,16 +282,28 @@ class Progress(_Message, frozen=True):
     drained: bool = False
     """I was told to drain and read nothing more, whoever said so."""
 
+    def __post_init__(self) -> None:
+        """Both counts have all classes, or none yet: they are added up with those of others."""
+        if len(self.latency) != len(self.release) or len(self.latency) not in (0, MOST_CLASSES):
+            raise ValueError(f"latencies of {len(self.latency)} and {len(self.release)} classes: there are {MOST_CLASSES}")
+
 
 class Failed(_Message, frozen=True):
     """The job cannot go on: a user error that `onError: fail` found, corruption, or a bug. `category` is of `model.errors`."""
 
     fence: Fence
-    category: str
-    message: str
+    category: Annotated[str, Meta(pattern="^(user|retryable|fenced|corrupt|bug)$")]
+    message: Text
 
 
 ToCoordinator = Hello | Opened | Sealed | CutTaken | Accepted | Refused | PeerLost | Progress | Failed
+
+
+def shortened(message: ToCoordinator) -> ToCoordinator:
+    """The same with texts that a coordinator takes: of what is longer, the beginning."""
+    texts = [(field, text) for field in message.__struct_fields__ if isinstance(text := getattr(message, field), str)]
+    long = {field: text[: MOST_TEXT - 4] + " ..." for field, text in texts if len(text) > MOST_TEXT}
+    return msgspec.structs.replace(message, **long) if long else message
 
 
 # --- coordinator to worker ----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,12 @@
-"""What a coordinator counts includes workers that are gone."""
+"""What a coordinator counts includes workers that are gone, and is bounded; what a worker reports cannot make it unreadable."""
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from flamestream.adapters import coordinator_host
 from flamestream.adapters.control import ControlServer
 from flamestream.adapters.coordinator_host import CoordinatorHost
 from flamestream.adapters.local_store import LocalStore
@@ -14,27 +18,51 @@ from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import END, START
 
 A, B = WorkerId("a"), WorkerId("b")
+NONE = [0] * msg.MOST_CLASSES
 
 
-def progress(items_in: int, items_out: int, replayed: int = 0) -> msg.Progress:
-    return msg.Progress(NO_FENCE, START, START, END, items_in, items_out, replayed=replayed)
+def progress(items_in: int, items_out: int, replayed: int = 0, calls: tuple[int, ...] = ()) -> msg.Progress:
+    """`calls`: so many in the first classes."""
+    counts = [*calls, *NONE[len(calls) :]] if calls else []
+    return msg.Progress(NO_FENCE, START, START, END, items_in, items_out, replayed=replayed, latency=counts, release=counts)
 
 
-def test_a_lost_worker_s_items_stay_counted_and_what_is_read_again_counts_once(tmp_path: Path) -> None:
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[CoordinatorHost]:
     reactor, listener = EpollReactor(), socket.create_server(("127.0.0.1", 0))
-    try:
-        settings = Settings(job="j", graph="g", python="3.11", workers=2, fronts=1)
-        server = ControlServer(reactor, listener, "j", "token")
-        store, record = LocalStore(tmp_path / "store", create=True), RecordFile(tmp_path / "record")
-        host = CoordinatorHost(settings, "token", reactor, record, store, server, changed=lambda: None)
-        host.from_worker(A, progress(20, 40))
-        host.from_worker(B, progress(5, 10))
-        host.disconnected(A, "killed")
-        assert (host.look().items_in, host.look().items_out) == (25, 50)
-        host.from_worker(B, progress(25, 50, replayed=20))
-        assert host.look().items_in == 25
-        host.from_worker(A, progress(21, 41))
-        assert host.look().items_in == 26, "a worker that comes back counts on"
-    finally:
-        server.close()
-        reactor.close()
+    settings = Settings(job="j", graph="g", python="3.11", workers=2, fronts=1)
+    server = ControlServer(reactor, listener, "j", "token")
+    store, record = LocalStore(tmp_path / "store", create=True), RecordFile(tmp_path / "record")
+    yield CoordinatorHost(settings, "token", reactor, record, store, server, changed=lambda: None)
+    server.close()
+    reactor.close()
+
+
+def test_a_lost_worker_s_items_stay_counted_and_what_is_read_again_counts_once(host: CoordinatorHost) -> None:
+    host.from_worker(A, progress(20, 40))
+    host.from_worker(B, progress(5, 10))
+    host.disconnected(A, "killed")
+    assert (host.look().items_in, host.look().items_out) == (25, 50)
+    host.from_worker(B, progress(25, 50, replayed=20))
+    assert host.look().items_in == 25
+    host.from_worker(A, progress(21, 41))
+    assert host.look().items_in == 26, "a worker that comes back counts on"
+
+
+def test_of_workers_that_left_long_ago_only_the_sums_are_kept(host: CoordinatorHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has the token may come as a new worker for ever."""
+    monkeypatch.setattr(coordinator_host, "MOST_LEFT", 3)
+    for number in range(50):
+        host.from_worker(WorkerId(f"w{number}"), progress(2, 3, replayed=1))
+        host.disconnected(WorkerId(f"w{number}"), "gone")
+    assert (host.look().items_in, host.look().items_out) == (50, 150)
+    assert len(host._left) == 3
+
+
+def test_counts_that_come_and_go_or_go_back_are_no_reason_to_fail(host: CoordinatorHost) -> None:
+    """Each by itself is a report that decodes."""
+    for calls in ((5, 0, 1), (), (0, 5), (0, 0, 0), (3,), ()):
+        host.from_worker(A, progress(1, 1, calls=calls))
+        host.from_worker(B, progress(1, 1, calls=(1, 2, 3)))
+        status = host.look()
+        assert status.latency is not None and status.latency.calls >= 0

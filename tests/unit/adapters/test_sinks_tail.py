@@ -45,6 +45,23 @@ def everything(tail: Tail, most: int) -> list[Given]:
     return found
 
 
+def test_what_is_given_at_once_is_bounded_in_bytes_but_for_one_item(tmp_path: Path) -> None:
+    """A client that does not read costs no more than that."""
+    root = tmp_path / "out"
+    metas = [number.to_bytes(9, "big") for number in range(50)]
+    items = encode_items([(meta, "x" * 10_000) for meta in metas])
+    with PortDriver() as driver:
+        worker = Worker(Folder(root), "w", driver)
+        worker.open(fence(1), 0)
+        for sequence in range(1, 4):
+            worker.deliver(fence(1), Bundle(Slot(0), SequenceNumber(sequence), metas[-1], items))
+    tail, sizes = Tail(root, Cursor()), []
+    while given := tail.next(256, 25_000):
+        sizes.append(len(given))
+    assert sum(sizes) == 150
+    assert set(sizes) == {3}, "two are not enough, and the third has a part in it"
+
+
 def history(root: Path, driver: PortDriver, rng: random.Random, tail: Tail) -> list[Given]:
     """Two workers a fence, some of them survivors, eight fences; followed all the while."""
     seen: list[Given] = []

@@ -7,8 +7,8 @@ What was delivered is in the folder of a files sink, fenced and durable, and an 
 disconnected in the middle, by whatever died, gets exactly what follows the last event it has seen. Every worker listens on the same port
 (SO_REUSEPORT) and sees the whole folder, so a client whose worker died is served by another at once.
 
-A client that does not read holds up nobody: it is read for again when it has taken what it was sent. Idle cost is bounded: looking takes
-at most a twentieth of one core.
+A client that does not read holds up nobody: it is read for again when it has taken what it was sent, and is closed if it takes nothing
+for half a minute. Idle cost is bounded: looking takes at most a twentieth of one core.
 
 Keeps: per slot, items in their order; nothing twice, nothing left out, for a client that keeps the last id. Does not: TLS or
 logins (put a proxy before it); forget (the folder grows); work across machines without a shared folder.
@@ -33,6 +33,8 @@ from flamestream.model.errors import FlameStreamError
 from flamestream.ports import Reactor, Timer
 
 EVENTS_A_TURN: Final = 256
+BYTES_A_TURN: Final = 256 << 10
+"""About so much waits for a client that does not read, and an event of any size."""
 LOOK_SHARE: Final = 20
 BEAT_SECONDS: Final = 5.0
 """Between comments to a client that gets nothing else, so that dead ones are noticed."""
@@ -84,8 +86,10 @@ class EventsConsumer:
         origin = [("access-control-allow-origin", place.allow_origin)] if place.allow_origin else []
         if request.path != place.path:
             exchange.answer(404, {"error": f"there is only {place.path}"}, origin)
+        elif request.method == "HEAD":
+            exchange.answer(200, b"", [*_HEADERS, *origin])
         elif request.method != "GET":
-            exchange.answer(405, {"error": "only GET"}, [("allow", "GET"), *origin])
+            exchange.answer(405, {"error": "only GET"}, [("allow", "GET, HEAD"), *origin])
         else:
             query = parse_qs(request.query)
             last = request.headers.get("last-event-id") or query.get("after", [""])[0]
@@ -149,7 +153,7 @@ class _Client:
 
     def _read(self) -> tuple[bytes, float]:
         began = time.monotonic()
-        return text_of(self._tail.next(EVENTS_A_TURN)), time.monotonic() - began
+        return text_of(self._tail.next(EVENTS_A_TURN, BYTES_A_TURN)), time.monotonic() - began
 
     def _looked(self, result: Any) -> None:
         if not self._open:
@@ -158,8 +162,9 @@ class _Client:
             self._exchange.send(b"event: problem\ndata: " + _json(str(result)) + b"\n\n")
             self.end()
             return
-        if isinstance(result, Exception):
-            raise result
+        if isinstance(result, Exception):  # of a cursor that the client made up, for all we know: not worth more than its connection
+            self._exchange.failed(result)
+            return
         data, cost = result
         if not data and time.monotonic() - self._sent > BEAT_SECONDS:
             data = b":\n\n"

@@ -42,6 +42,22 @@ class Given:
 
 
 @dataclass(slots=True)
+class _Room:
+    """For what is given at once."""
+
+    items: int
+    size: int
+
+    @property
+    def left(self) -> bool:
+        return self.items > 0 and self.size > 0
+
+    def take(self, size: int) -> None:
+        self.items -= 1
+        self.size -= size
+
+
+@dataclass(slots=True)
 class _Place:
     start: int = 0
     """Of the record that is next."""
@@ -99,8 +115,9 @@ class Tail:
         """Behind everything that was given."""
         return str(self._cursor)
 
-    def next(self, most: int) -> list[Given]:
-        """About `most` items, or fewer if no more are there now. Raises Corrupt, or UserError for a cursor of another folder."""
+    def next(self, most: int, size: int = 1 << 30) -> list[Given]:
+        """Up to `most` items, and about `size` bytes of them and their cursors: the last one may have any size. Fewer if no more are
+        there now. Raises Corrupt, or UserError for a cursor of another folder."""
         try:
             record = self._folder.newest_record()
         except FileNotFoundError:
@@ -111,22 +128,23 @@ class Tail:
             raise UserError(
                 f"the cursor is of attempt {self._cursor.floor.attempt}, and {self._folder.root} has seen only {record.fence.attempt}"
             )
-        given = self._older(record, most)
-        return given if given else self._newest(record, most)
+        room = _Room(most, size)
+        given = self._older(record, room)
+        return given if given else self._newest(record, room)
 
     def to_the_end(self) -> None:
         """As if everything that is there now had been given."""
         while self.next(4096):
             pass
 
-    def _older(self, record: FenceRecord, most: int) -> list[Given]:
+    def _older(self, record: FenceRecord, room: _Room) -> list[Given]:
         """What counts of the fences from the floor to the newest, in their order."""
         logs = [log for log in record.lengths if self._cursor.floor <= fence_of(log) < record.fence]
         for fence, group in groupby(ordered_logs(logs), key=fence_of):
             given: list[Given] = []
             for log in group:
-                if len(given) < most:
-                    given += self._read(log, record.lengths[log], most - len(given))
+                if room.left:
+                    given += self._read(log, record.lengths[log], room)
             if given:
                 return given
             self._pass(fence)
@@ -140,36 +158,38 @@ class Tail:
         self._cursor.places = {log: place for log, place in self._cursor.places.items() if fence_of(log) > fence}
         self._cursor.floor = max(self._cursor.floor, Fence(fence.attempt, LayoutVersion(fence.layout + 1)))
 
-    def _newest(self, record: FenceRecord, most: int) -> list[Given]:
+    def _newest(self, record: FenceRecord, room: _Room) -> list[Given]:
         before = {log: _Place(place.start, place.items) for log, place in self._cursor.places.items()}
         given: list[Given] = []
         for log in ordered_logs(self._folder.logs_of(record.fence)):
-            if len(given) < most:
-                given += self._read(log, None, most - len(given))
+            if room.left:
+                given += self._read(log, None, room)
         if given and self._folder.newest_announced() != record.fence:
             self._cursor.places = before  # somebody takes over, and decides what of it counts
             return []
         return given
 
-    def _read(self, log: str, end: int | None, most: int) -> list[Given]:
+    def _read(self, log: str, end: int | None, room: _Room) -> list[Given]:
         place = self._cursor.places.setdefault(log, _Place())
         if end is not None and place.start >= end:
             return []
         try:
             with FileIO(self._folder.root / log) as file:
-                return list(self._items(log, file, place, end, most))
+                return list(self._items(log, file, place, end, room))
         except FileNotFoundError:
             raise Corrupt(f"{self._folder.root / log} is gone; restore it from a backup") from None
 
-    def _items(self, log: str, file: FileIO, place: _Place, end: int | None, most: int) -> Iterator[Given]:
+    def _items(self, log: str, file: FileIO, place: _Place, end: int | None, room: _Room) -> Iterator[Given]:
         for record in scan(file, log, place.start, end):
             items = [(slot, sequence, item) for slot, sequence, _, data in record.delivery.bundles for item in decode_items(data)]
+            each = (record.end - record.start) // max(1, len(items))
             skipped = place.items
             for number, (slot, sequence, (meta, payload)) in enumerate(items[skipped:], skipped + 1):
                 place.items = number
                 if number == len(items):
                     place.start, place.items = record.end, 0
-                yield Given(str(self._cursor), Meta(meta), slot, sequence, payload)
-                most -= 1
-                if not most:
+                cursor = str(self._cursor)
+                yield Given(cursor, Meta(meta), slot, sequence, payload)
+                room.take(each + len(cursor))
+                if not room.left:
                     return

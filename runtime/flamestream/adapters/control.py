@@ -24,11 +24,12 @@ import msgspec
 
 from flamestream.adapters.acceptor import Acceptor
 from flamestream.adapters.dial import Dial, split
-from flamestream.adapters.framing import MALFORMED, Budget, FrameConnection
+from flamestream.adapters.framing import Budget, FrameConnection
 from flamestream.adapters.handshake import Accepted, Limits, Purpose
 from flamestream.core.actions import ToldCoordinator
 from flamestream.core.events import FromCoordinator
 from flamestream.core.messages import Hello, Progress, ToCoordinator, ToWorker, shortened
+from flamestream.model.decoding import MALFORMED
 from flamestream.model.errors import Bug
 from flamestream.model.ids import WorkerId
 from flamestream.ports import Post, Reactor

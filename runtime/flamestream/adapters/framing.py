@@ -18,15 +18,11 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
-import msgspec
-
 from flamestream.ports import Reactor
 
 OnFrames = Callable[[list[bytes]], None]
 OnClosed = Callable[[str], None]
 
-MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises on bytes that nobody encoded."""
 HEADER: Final = 4
 _LENGTH: Final = struct.Struct(">I")
 DEFAULT_MAX_UNSENT: Final = 256 << 20

@@ -23,7 +23,8 @@ from typing import Final
 
 import msgspec
 
-from flamestream.adapters.framing import MALFORMED, FrameConnection
+from flamestream.adapters.framing import FrameConnection
+from flamestream.model.decoding import MALFORMED
 from flamestream.ports import Reactor
 
 MAX_HANDSHAKE_FRAME: Final = 2048

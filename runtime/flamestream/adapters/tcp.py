@@ -18,11 +18,12 @@ import msgspec
 
 from flamestream.adapters.acceptor import Acceptor
 from flamestream.adapters.dial import Dial
-from flamestream.adapters.framing import MALFORMED, Budget, FrameConnection
+from flamestream.adapters.framing import Budget, FrameConnection
 from flamestream.adapters.handshake import Accepted, Limits, Purpose
 from flamestream.core.actions import LinkPeers, ToPeer
 from flamestream.core.events import FromPeer, LinkBroken
 from flamestream.core.messages import Frame
+from flamestream.model.decoding import MALFORMED
 from flamestream.model.errors import Bug, PayloadError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, WorkerId
 from flamestream.ports import Post, Reactor

@@ -119,6 +119,16 @@ def ended(run: subprocess.Popen[str]) -> tuple[int, dict[str, Any]]:
     return run.returncode, answer
 
 
+def test_what_a_job_writes_is_for_its_owner_alone(site: Site) -> None:
+    """Output, journal, snapshots, record, logs: all of it holds users' data."""
+    site.write("{count: 2000}")
+    before = set(site.path.rglob("*"))
+    ended(site.start())
+    made = set(site.path.rglob("*")) - before
+    assert {file.name for file in made} >= {"out", "snapshots", "zookeeper", "logs", "status.json"}
+    assert [str(file) for file in made if file.stat().st_mode & 0o077] == []
+
+
 @pytest.mark.parametrize("guarantee", ["exactly-once", "exactly-once-2pc", "at-least-once"])
 def test_a_bounded_job_completes_and_its_audit_is_clean(site: Site, guarantee: str) -> None:
     site.write("{count: 2000}", guarantee=guarantee)

@@ -1,4 +1,4 @@
-"""What every process of ours does at its beginning and end: its log, its parent, its exit code.
+"""What every process of ours does at its beginning and end: its log, its parent, its exit code, who may read its files.
 
 A log line is one JSON object: the event, when, who, and the event's own fields. Exit codes are those of the command line (docs/cli.md).
 
@@ -7,6 +7,8 @@ Does not: run anything.
 
 import json
 import logging
+import os
+import resource
 import sys
 import traceback
 from datetime import UTC, datetime
@@ -28,8 +30,15 @@ _PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctim
 log = logging.getLogger(__name__)
 
 
+def keep_private() -> None:
+    """Files made from now on are for this process's owner alone, and none is a dump of its memory: both hold users' data, and tokens."""
+    os.umask(0o077)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def begin(parent: int, **who: object) -> None:
-    """End with `parent` (0: don't), and log to stderr as `who`."""
+    """End with `parent` (0: don't), log to stderr as `who`, and keep what is written private."""
+    keep_private()
     if parent:
         die_with_parent(parent)
     handler = logging.StreamHandler()

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from flamestream.adapters.process_shell import keep_private
 from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.output import Json, as_json, errors, say
 from flamestream.cli.progress import ProgressLine
@@ -71,6 +72,7 @@ def run(
     """Run it, obeying signals; how it ended is said and returned."""
     from flamestream.cli.launcher import Launcher  # lazily: it brings kazoo and more
 
+    keep_private()
     logging.basicConfig(level=logging.WARNING, format=_LOG_LINE, filename=folder.made().logs / "launcher.log")
     with ProgressLine(folder, shown=errors.is_terminal and not json) as progress:
         say_aside = lambda text: errors.print(text, markup=False)  # noqa: E731

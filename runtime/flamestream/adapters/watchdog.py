@@ -33,7 +33,7 @@ class Watchdog:
 
     def __init__(self, reactor: Reactor, words: str, seconds: float = SECONDS) -> None:
         """`words`: the file that its end is written to; "" or one that cannot be made: standard error."""
-        self._reactor, self._seconds = reactor, seconds
+        self._reactor, self._words, self._seconds = reactor, words, seconds
         try:
             self._file = os.open(words, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600) if words else STDERR
         except OSError:
@@ -52,6 +52,7 @@ class Watchdog:
             self._timer.cancel()
         if self._file != STDERR:
             os.close(self._file)
+            os.unlink(self._words)  # nothing is in it
 
 
 def last_words(words: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 import flamestream as fs
 from flamestream.adapters.kafka.avro import Avro
 from flamestream.adapters.kafka.formats import AvroFormat, Format, decoder_of, encoder_of
+from flamestream.model.errors import UserError
 
 SCHEMA = """{"type": "record", "name": "Order", "fields": [
   {"name": "id", "type": "long"}, {"name": "when", "type": {"type": "int", "logicalType": "date"}},
@@ -91,3 +92,43 @@ def test_avro_of_another_library_is_the_same(avro: AvroFormat) -> None:
 def test_bytes_that_are_not_of_the_schema_say_so(avro: AvroFormat, data: bytes) -> None:
     with pytest.raises(ValueError, match="Avro schema"):
         decoder_of(avro)(data)
+
+
+def avro_of(folder: Path, schema: str) -> AvroFormat:
+    (folder / "it.avsc").write_text(schema)
+    return AvroFormat(Avro(schema=str(folder / "it.avsc")))
+
+
+LINKED = """{"type": "record", "name": "L", "namespace": "x", "fields": [{"name": "next", "type": ["null", "L"]}]}"""
+
+
+@pytest.mark.parametrize("depth", [200, 300, 900_000])
+def test_avro_of_a_type_that_holds_itself_is_refused_where_it_is_too_deep(tmp_path: Path, depth: int) -> None:
+    """The attack: fastavro's native reader takes the stack, and the process with it."""
+    with pytest.raises(ValueError, match=r"RecursionError|deeper"):
+        decoder_of(avro_of(tmp_path, LINKED))(b"\x02" * depth + b"\x00")
+
+
+def test_avro_of_a_type_that_holds_itself_is_read(tmp_path: Path) -> None:
+    read = decoder_of(avro_of(tmp_path, LINKED))(b"\x02\x02\x00")
+    assert read == fs.Map({"next": fs.Map({"next": fs.Map({"next": None})})})
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        '"null"',
+        '{"type": "fixed", "name": "F", "size": 0}',
+        '{"type": "record", "name": "R", "fields": []}',
+        '{"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "record", "name": "S", "fields": []}}]}',
+    ],
+)
+def test_an_avro_list_of_nothing_is_refused_with_its_schema(tmp_path: Path, items: str) -> None:
+    """The attack: ten bytes that are 2**60 nulls."""
+    with pytest.raises(UserError, match="elements of an array in the schema take no bytes"):
+        decoder_of(avro_of(tmp_path, f'{{"type": "array", "items": {items}}}'))
+
+
+def test_an_avro_list_of_optional_values_is_read(tmp_path: Path) -> None:
+    """Each takes a byte, also one that is null."""
+    assert decoder_of(avro_of(tmp_path, '{"type": "array", "items": ["null", "int"]}'))(b"\x04\x00\x02\x02\x00") == (None, 1)

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from flamestream.adapters.kafka.avro_shape import Schema, checked
 from flamestream.adapters.kafka.failures import BrokersAway
 from flamestream.adapters.kafka.plain import payload_of, plain_of
 from flamestream.model.errors import UserError
@@ -54,8 +55,9 @@ class AvroDecoder:
         self._registry = None if spec.registry is None else Registry(spec)
 
     def decode(self, data: bytes) -> Any:
-        if self._registry is None:
+        if self._plain is not None:
             return _read(data, self._plain)
+        assert self._registry is not None, "one of both is there"
         if len(data) < _HEAD or data[:1] != _MAGIC:
             raise ValueError("it is not framed with a schema's id: give `schema` instead of `registry` if it has none")
         return _read(data[_HEAD:], self._registry.schema(int.from_bytes(data[1:_HEAD], "big")))
@@ -67,7 +69,7 @@ class AvroEncoder:
     def __init__(self, spec: Avro) -> None:
         if spec.schema is None:
             raise UserError("avro: a sink needs `schema` (a file)")
-        self._schema = _file(spec)
+        self._schema = _file(spec).parsed
         self._registry = None if spec.registry is None else Registry(spec)
         self._spec = spec
         self._head: bytes | None = b"" if spec.registry is None else None
@@ -93,9 +95,9 @@ class Registry:
         assert spec.registry is not None
         self._url = spec.registry.rstrip("/")
         self._user = spec.user
-        self._known: dict[int, Any] = {}
+        self._known: dict[int, Schema] = {}
 
-    def schema(self, number: int) -> Any:
+    def schema(self, number: int) -> Schema:
         """The parsed schema. Raises BrokersAway, or ValueError if the registry has no such schema."""
         found = self._known.get(number)
         if found is None:
@@ -137,7 +139,7 @@ class Registry:
             raise BrokersAway(f"{self._url}: {error}") from error
 
 
-def _file(spec: Avro) -> Any:
+def _file(spec: Avro) -> Schema:
     assert spec.schema is not None
     try:
         with open(spec.schema, encoding="utf-8") as file:
@@ -148,13 +150,13 @@ def _file(spec: Avro) -> Any:
         raise UserError(f"avro: {spec.schema} is not JSON: {error}") from error
 
 
-def _parsed(schema: Any) -> Any:
+def _parsed(schema: Any) -> Schema:
     from fastavro import parse_schema  # an extra
     from fastavro.schema import SchemaParseException, UnknownType
 
     try:
-        return parse_schema(_without_logical_types(schema))
-    except (SchemaParseException, UnknownType, KeyError) as error:
+        return checked(parse_schema(_without_logical_types(schema)))
+    except (SchemaParseException, UnknownType, KeyError, RecursionError) as error:
         raise UserError(f"avro: the schema is wrong: {error!r}") from error
 
 
@@ -164,14 +166,15 @@ def _without_logical_types(schema: Any) -> Any:
     return [_without_logical_types(part) for part in schema] if isinstance(schema, list) else schema
 
 
-def _read(data: bytes, schema: Any) -> Any:
-    from fastavro import schemaless_reader  # an extra
-
+def _read(data: bytes, schema: Schema) -> Any:
     source = io.BytesIO(data)
     try:
-        value = schemaless_reader(source, schema, None)
-    except (ValueError, TypeError, KeyError, IndexError, EOFError, StopIteration, OverflowError, MemoryError) as error:
+        value = schema.read(source)
+    except (ValueError, TypeError, KeyError, IndexError, EOFError, StopIteration, OverflowError, MemoryError, RecursionError) as error:
         raise ValueError(f"it does not fit the Avro schema: {error!r}") from None
     if source.read(1):
         raise ValueError("it does not fit the Avro schema: bytes are left over")
-    return payload_of(value)
+    try:
+        return payload_of(value)
+    except RecursionError:
+        raise ValueError("it nests deeper than a payload may") from None

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from flamestream.adapters.kafka.avro import Avro, Registry
+from flamestream.adapters.kafka.avro_shape import checked
 from flamestream.adapters.places.plain import BASE64, Words, form, plain
 from flamestream.model import payload_codec
 from flamestream.model.errors import Corrupt, UserError
@@ -62,11 +63,11 @@ class _AsAvro:
         if avro.schema is None:
             raise UserError("avro: a sink needs `schema` (a file)")
         with open(avro.schema, encoding="utf-8") as file:
-            self._schema = parse_schema(_stored(json.load(file)))
+            self._schema = checked(parse_schema(_stored(json.load(file))))
         self._registry = None if avro.registry is None else Registry(avro)
 
     def __call__(self, data: bytes, payload: Any) -> bool:
-        from fastavro import schemaless_reader, schemaless_writer  # an extra
+        from fastavro import schemaless_writer  # an extra
 
         schema = self._schema
         if self._registry is not None:
@@ -74,11 +75,11 @@ class _AsAvro:
                 return False
             schema, data = self._registry.schema(int.from_bytes(data[1:_HEAD], "big")), data[_HEAD:]
         made = io.BytesIO()
-        schemaless_writer(made, self._schema, plain(payload, _AVRO))
+        schemaless_writer(made, self._schema.parsed, plain(payload, _AVRO))
         made.seek(0)
         read = io.BytesIO(data)
         try:
-            found = schemaless_reader(read, schema, None)
+            found = schema.read(read)
         except (
             ValueError,
             TypeError,
@@ -88,9 +89,10 @@ class _AsAvro:
             StopIteration,
             OverflowError,
             MemoryError,
+            RecursionError,
         ):
             return False
-        return not read.read(1) and form(found) == form(schemaless_reader(made, self._schema, None))
+        return not read.read(1) and form(found) == form(self._schema.read(made))
 
 
 def _stored(schema: Any) -> Any:

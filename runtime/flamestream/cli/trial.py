@@ -48,6 +48,11 @@ class Trial:
 def tried(checked: CheckedJob, seconds: float = SECONDS) -> Trial:
     """Raises UserError for a function that is at fault for every run: one that is not pure, asks for a field that is not there, or does
     not return."""
+    with within(seconds, f"the first {RECORDS} records of each source"):
+        return _tried(checked)
+
+
+def _tried(checked: CheckedJob) -> Trial:
     trial = Trial()
     runs: list[Run] = []
     for front in fronts_of(checked):
@@ -64,8 +69,7 @@ def tried(checked: CheckedJob, seconds: float = SECONDS) -> Trial:
         runs += found
     floats: dict[int, str] = {}
     fronts = {front.front: front.source for front in fronts_of(checked)}
-    with within(seconds, f"the first {RECORDS} records of each source"):
-        results = interpret(_twice(checked.graph, floats), runs, fronts=fronts)
+    results = interpret(_twice(checked.graph, floats), runs, fronts=fronts)
     trial.warnings += floats.values()
     _judge(checked.graph, [error for _, error in results[ERRORS]], trial, fails=checked.job.spec.on_error == "fail")
     return trial

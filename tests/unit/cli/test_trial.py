@@ -141,3 +141,11 @@ def test_a_generator_without_end_is_a_warning_that_names_it(tmp_path: Path) -> N
     warning = tried(made).warnings[0]
     assert "forever raised ResultLimit: it makes more than 100 results of one item" in warning
     assert "flat_map of trial_" in warning and "was given 'north,0'" in warning
+
+
+def test_a_function_of_a_source_that_never_returns_is_named_too(tmp_path: Path) -> None:
+    (tmp_path / "hanging_source.py").write_text("def forever(number):\n    while True:\n        pass\n")
+    text = 'import hanging_source\ngraph = fs.Graph("g")\ngraph.source("lines").sink("out")\n'
+    made = job(tmp_path, text, "sources: {lines: {generator: {count: 3, function: 'hanging_source:forever'}}}")
+    with pytest.raises(UserError, match=r"did not come to an end within 0.2 s: it was at hanging_source.py:\d in forever"):
+        tried(made, seconds=0.2)

@@ -29,7 +29,7 @@ from flamestream.adapters.handshake import Accepted, Limits, Purpose
 from flamestream.core.actions import ToldCoordinator
 from flamestream.core.events import FromCoordinator
 from flamestream.core.messages import Hello, Progress, ToCoordinator, ToWorker, shortened
-from flamestream.model.decoding import MALFORMED
+from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import Bug
 from flamestream.model.ids import WorkerId
 from flamestream.ports import Post, Reactor
@@ -53,8 +53,8 @@ UNANSWERED_SECONDS: Final = 2
 asks. The next coordinator can recover nobody before the workers dial."""
 
 _encode = msgspec.msgpack.Encoder().encode
-_to_coordinator: Final[msgspec.msgpack.Decoder[ToCoordinator]] = msgspec.msgpack.Decoder(ToCoordinator)
-_to_worker: Final[msgspec.msgpack.Decoder[ToWorker]] = msgspec.msgpack.Decoder(ToWorker)
+_to_coordinator: Final[Callable[[bytes], ToCoordinator]] = msgpack_decoder(ToCoordinator)
+_to_worker: Final[Callable[[bytes], ToWorker]] = msgpack_decoder(ToWorker)
 
 log = logging.getLogger(__name__)
 
@@ -106,8 +106,8 @@ class ControlClient:
     def _received(self, frames: list[bytes]) -> None:
         try:
             for frame in frames:
-                self._post(FromCoordinator(_to_worker.decode(frame)))
-        except MALFORMED as error:
+                self._post(FromCoordinator(_to_worker(frame)))
+        except DecodeError as error:
             assert self._connection is not None, "frames come from a connection"
             self._connection.close()
             self._lost(f"a malformed message: {error}")
@@ -253,8 +253,8 @@ class _Session:
         try:
             for frame in frames:
                 if self.connection.open:
-                    self._handle(_to_coordinator.decode(frame))
-        except MALFORMED as error:
+                    self._handle(_to_coordinator(frame))
+        except DecodeError as error:
             self.refuse(f"a malformed message: {error}")
         except Exception as error:  # noqa: BLE001 - it ends this worker's link, never the loop of all jobs (!)
             self.refuse(f"{type(error).__name__}: {error}", error)
@@ -285,4 +285,4 @@ def _check_address(address: str) -> None:
     try:
         split(address)
     except Bug as error:
-        raise msgspec.DecodeError(str(error)) from None
+        raise DecodeError(str(error)) from None

@@ -24,7 +24,7 @@ from typing import Final
 import msgspec
 
 from flamestream.adapters.framing import FrameConnection
-from flamestream.model.decoding import MALFORMED
+from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.ports import Reactor
 
 MAX_HANDSHAKE_FRAME: Final = 2048
@@ -62,7 +62,7 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 _Message = Greeting | Challenge | Proof | Welcome
 _encode = msgspec.msgpack.Encoder().encode
-_decoder: Final[msgspec.msgpack.Decoder[_Message]] = msgspec.msgpack.Decoder(_Message)
+_decode: Final[Callable[[bytes], _Message]] = msgpack_decoder(_Message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +203,8 @@ class Accepted(_Half):
 def parse(frame: bytes) -> _Message | None:
     """The message, or None for garbage."""
     try:
-        return _decoder.decode(frame)
-    except MALFORMED:
+        return _decode(frame)
+    except DecodeError:
         return None
 
 

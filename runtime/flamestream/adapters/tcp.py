@@ -23,14 +23,14 @@ from flamestream.adapters.handshake import Accepted, Limits, Purpose
 from flamestream.core.actions import LinkPeers, ToPeer
 from flamestream.core.events import FromPeer, LinkBroken
 from flamestream.core.messages import Frame
-from flamestream.model.decoding import MALFORMED
+from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import Bug, PayloadError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, WorkerId
 from flamestream.ports import Post, Reactor
 
 PROTOCOL: Final = "flamestream-link/1"
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Frame).decode
+_decode = msgpack_decoder(Frame)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,5 +190,5 @@ class _Link:
         try:
             for frame in frames:
                 self._post(FromPeer(self._peer, _decode(frame)))
-        except MALFORMED as error:
+        except DecodeError as error:
             self.break_off(f"a malformed frame: {error}")

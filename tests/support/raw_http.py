@@ -31,9 +31,10 @@ class RawClient:
                 self.ended = True
         return self
 
-    def read(self) -> None:
-        """What is there."""
-        while not self.ended:
+    def read(self, most: int = 1 << 62) -> None:
+        """What is there, up to about `most` bytes."""
+        upto = len(self.got) + most
+        while not self.ended and len(self.got) < upto:
             try:
                 part = self.socket.recv(1 << 16)
             except BlockingIOError:

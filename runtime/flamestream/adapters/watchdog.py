@@ -52,7 +52,7 @@ class Watchdog:
             self._timer.cancel()
         if self._file != STDERR:
             os.close(self._file)
-            os.unlink(self._words)  # nothing is in it
+            Path(self._words).unlink(missing_ok=True)  # nothing is in it
 
 
 def last_words(words: str) -> str:

@@ -69,7 +69,7 @@ class LocalFiles:
         if not one.link:
             return one.path
         real = os.path.realpath(one.path)
-        if self._follow_links or real.startswith(root + os.sep):
+        if self._follow_links or real.startswith(root.rstrip("/") + "/"):
             return real
         if not self._told:
             self._told = True

@@ -20,29 +20,38 @@ MAX_UNPROVED: Final = 256
 _BACKLOG: Final = 512
 _ACCEPTS_A_TURN: Final = 16
 _PAUSE_SECONDS: Final = 0.2
-_LOGGED_EVERY: Final = 1_000_000
-"""Microseconds."""
+_LOGGED_EVERY: Final = 1.0
+"""Seconds."""
 
 log = logging.getLogger(__name__)
 
 
 class Drops:
-    """Connections of one port that were ended for what they said or did: counted, and logged at most once a second."""
+    """Connections of one port that were ended for what they said or did: counted, and logged at most once a second, the last one too."""
 
     def __init__(self, reactor: Reactor) -> None:
         self._reactor = reactor
-        self._logged: int | None = None
+        self._logged = 0
+        self._resting = False
+        self._error: Exception | None = None
         self.count = 0
         self.last = ""
 
     def add(self, reason: str, error: Exception | None = None) -> None:
         """One more. `error` is what it made our own code raise: logged with its trace."""
         self.count += 1
-        self.last = reason
-        now = self._reactor.instant()
-        if self._logged is None or now - self._logged >= _LOGGED_EVERY:
-            self._logged = now
-            log.warning("connection dropped", exc_info=error, extra={"reason": reason[:1000], "dropped": self.count})
+        self.last, self._error = reason, error
+        if not self._resting:
+            self._log()
+
+    def _log(self) -> None:
+        """What is new since the last line; then not for a second."""
+        self._resting = self.count > self._logged
+        if self._resting:
+            self._logged = self.count
+            log.warning("connection dropped", exc_info=self._error, extra={"reason": self.last[:1000], "dropped": self.count})
+            self._error = None
+            self._reactor.later(_LOGGED_EVERY, self._log)
 
 
 class Door:

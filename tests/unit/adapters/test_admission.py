@@ -3,6 +3,7 @@
 import logging
 import random
 from collections import Counter
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -61,13 +62,17 @@ def test_an_address_is_a_host_or_a_network_that_one_host_may_have_all_of(address
 
 
 def test_a_flood_of_drops_is_counted_and_makes_a_line_a_second(caplog: pytest.LogCaptureFixture) -> None:
-    clock: Any = SimpleNamespace(now=10**12)
-    clock.instant = lambda: clock.now
-    drops = Drops(clock)
+    due: list[Callable[[], None]] = []
+    reactor: Any = SimpleNamespace(later=lambda seconds, call: due.append(call))
+    drops = Drops(reactor)
     with caplog.at_level(logging.WARNING):
-        for _ in range(3000):
-            drops.add("x" * 5000, ValueError("what was raised"))
-            clock.now += 1000
-    assert drops.count == 3000
-    assert [record.__dict__["dropped"] for record in caplog.records] == [1, 1001, 2001]
-    assert all(record.exc_info and len(record.__dict__["reason"]) == 1000 for record in caplog.records)
+        for _ in range(3):
+            for _ in range(1000):
+                drops.add("x" * 5000, ValueError("what was raised"))
+            due.pop()()
+        due.pop()()
+        assert not due, "nothing was new for a second"
+        drops.add("later")
+    assert drops.count == 3001
+    assert [record.__dict__["dropped"] for record in caplog.records] == [1, 1000, 2000, 3000, 3001]
+    assert all(record.exc_info and len(record.__dict__["reason"]) == 1000 for record in caplog.records[:-1])

@@ -245,6 +245,8 @@ def _store(keys: tuple[str, str], url: str) -> LazyStore:
 
 
 def _settle(answer: "Future[Any]", result: Any) -> None:
+    if not answer.set_running_or_notify_cancel():
+        return  # whoever asked has given up; to settle it would raise into the loop of all jobs
     if isinstance(result, Exception):
         answer.set_exception(result)
     else:

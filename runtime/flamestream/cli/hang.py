@@ -32,7 +32,7 @@ def within(seconds: float, what: str) -> Iterator[None]:
         raise _Late(_where(frame))
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, seconds)  # again and again: native code between may swallow what a handler raises
     try:
         yield
     except _Late as error:

@@ -44,7 +44,7 @@ class JobInputs:
         lacks = [each for each in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY") if each not in data]
         if lacks:
             raise LookupError(f"spec.checkpoint.secret: Secret {name!r} has no {' and no '.join(lacks)}: add what is missing")
-        return base64.b64decode(data["AWS_ACCESS_KEY_ID"]).decode(), base64.b64decode(data["AWS_SECRET_ACCESS_KEY"]).decode()
+        return _text(found, "AWS_ACCESS_KEY_ID"), _text(found, "AWS_SECRET_ACCESS_KEY")
 
     async def _read_secrets(self, key: Key, memory: Memory, job: Object, action: do.ReadSecrets) -> bool:
         if self._instant() < memory.read_again.get("secrets", 0):
@@ -77,7 +77,7 @@ class JobInputs:
             raise ApiProblem(503, "EarlierLife", f"Secret {name} is not of this life of the job: it is about to be removed, or delete it")
         if found is None:
             raise LookupError(f"Secret {name} with the run's token is gone: suspend and resume the job, the next run makes another")
-        return base64.b64decode(found["data"]["token"]).decode()
+        return _text(found, "token")
 
     async def _read_application(self, key: Key, memory: Memory, job: Object, action: do.ReadApplication) -> bool:
         if self._instant() < memory.read_again.get("application", 0):
@@ -95,3 +95,11 @@ class JobInputs:
         """What was not there is looked for again, not before a while."""
         memory.read_again[what] = self._instant() + READ_AGAIN
         asyncio.get_running_loop().call_later(READ_AGAIN + 0.1, self._again, key)
+
+
+def _text(secret: Object, field: str) -> str:
+    """What a Secret has there. Raises LookupError that names both."""
+    try:
+        return base64.b64decode(secret["data"][field], validate=True).decode()
+    except (KeyError, TypeError, ValueError):
+        raise LookupError(f"Secret {secret['metadata']['name']!r}: {field} is not there, or not text in base64: make it anew") from None

@@ -99,8 +99,10 @@ class JobStreams:
             else:
                 await self._restore(key, action, settings)
             memory.operations[action.key] = Operation(done=True)
-        except (FlameStreamError, ApiProblem) as error:
-            log.warning("operation failed", extra={"job": ".".join(key), "operation": action.key, "error": str(error)})
+        except Exception as error:
+            known = isinstance(error, FlameStreamError | ApiProblem | LookupError)
+            more = {"job": ".".join(key), "operation": action.key, "error": str(error)}
+            log.warning("operation failed", extra=more, exc_info=None if known else error)
             text, final = str(error)[:1000], getattr(error, "category", "") in ("user", "corrupt")
             if not final:
                 memory.operations[action.key] = Operation(False, text)

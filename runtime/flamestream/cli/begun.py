@@ -20,7 +20,7 @@ from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
 from flamestream.core.job_record import JobRecord
 from flamestream.model.decoding import from_json
-from flamestream.model.errors import UserError
+from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.time import Time
 
 MARK: Final = "bootstrap.json"
@@ -49,6 +49,8 @@ def begun(folder: RunFolder) -> Begun | None:
         return from_json(mark.read_bytes(), Begun)
     except msgspec.ValidationError:
         raise UserError(f"{folder.path}: this job began with a history that was not written down, so an audit cannot see it") from None
+    except msgspec.DecodeError as error:
+        raise Corrupt(f"{mark} says how the job began and cannot be read: {error}. Restore it, or no audit can tell") from error
 
 
 def history_of(checked: CheckedJob, paths: Mapping[str, str]) -> list[RecordedSource]:

@@ -7,6 +7,7 @@ import pytest
 from flamestream.cli.begun import MARK, Begun, begun, settle
 from flamestream.cli.run_folder import RunFolder
 from flamestream.core.job_record import JobRecord
+from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, Slot, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import START
@@ -27,3 +28,11 @@ def test_a_start_that_finds_no_epoch_forgets_the_history(tmp_path: Path, found: 
     folder.write(MARK, noted)
     settle(folder, found)
     assert begun(folder) == (noted if stays else None)
+
+
+def test_a_damaged_note_is_corrupt_and_named(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.made()
+    (tmp_path / MARK).write_bytes(b'{"cut": "\xff')
+    with pytest.raises(Corrupt, match=f"{MARK} says how the job began and cannot be read"):
+        begun(folder)

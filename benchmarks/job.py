@@ -55,7 +55,7 @@ class Outcome:
         quantiles = {f"p{q}": round(self.percentile(q / 100), 2) for q in (50, 75, 95, 99)} if self.latencies else {}
         counts = {"gap_ms": round(self.gap, 1), "lost": self.lost, "doubled": self.doubled, "disorder": self.disorder}
         rate = round(self.records / self.seconds) if self.seconds else 0
-        return quantiles | counts | {"records": self.records, "records_per_s": rate} | self.extra
+        return quantiles | counts | {"records": self.records, "records_per_s": rate, "seconds": round(self.seconds, 1)} | self.extra
 
 
 @dataclass(slots=True)
@@ -165,7 +165,7 @@ def measured(sent: dict[str, Any], received: dict[str, Any], warm_up: int) -> Ou
         max(last.values(), default=0.0) - sent["sent"][0],
         received["deliveries"],
         list(points.values()),
-        {"seconds": round(max(last.values(), default=0.0) - sent["sent"][0], 1), "late_ms": late} | _steady(last, expected, warm_up),
+        {"late_ms": late} | _steady(last, expected, warm_up),
     )
 
 

@@ -28,6 +28,8 @@ from systems.base import NONE, Cell, Failed, NotHere, System
 HERE = Path(__file__).resolve().parent
 OUT = HERE.parent / ".cache" / "bench" / "results.jsonl"
 MINUTE = 60.0
+TRIES = 5
+"""Runs until one lasts long enough."""
 
 
 def rotated(cells: list[Any], turn: int) -> list[Any]:
@@ -81,15 +83,20 @@ def measure(kind: str, options: argparse.Namespace) -> None:
 
 
 def long_enough(system: System, cell: Cell, sizes: dict[tuple[str, str], int], options: argparse.Namespace) -> tuple[Cell, Outcome]:
-    """A run of at least five sixths of the wanted time, and its cell: shorter ones only tell how many documents that takes."""
+    """A run of at least five sixths of the wanted time, and its cell: shorter ones only tell how many documents that takes.
+
+    Raises Failed if none was, in so many tries."""
     case = (system.name, cell.guarantee)
-    while True:
+    for _ in range(TRIES):
         documents = sizes.get(case, options.probe)
         taken = replace(cell, documents=documents, warm_up=documents // 4)
         outcome = drive(system, taken, options.deadline)
+        if outcome.seconds <= 0:
+            raise Failed("nothing was delivered")
         sizes[case] = max(documents, int(documents * options.seconds / outcome.seconds))
         if outcome.seconds >= options.seconds * 5 / 6:
             return taken, outcome
+    raise Failed(f"no run of {TRIES} lasted long enough: the last one {outcome.seconds:.0f} s with {documents} documents")
 
 
 def ready(names: list[str]) -> list[System]:

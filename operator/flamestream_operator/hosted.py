@@ -133,7 +133,7 @@ class Hosted:
             return
         try:
             self._host.turn()
-        except Exception as error:  # noqa: BLE001 - as of every other call of this job's
+        except Exception as error:  # noqa: BLE001 - as of every other call of this job's (contained.py)
             self._broken(error)
             return
         if self._host.finish is not None:

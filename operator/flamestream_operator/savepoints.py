@@ -71,7 +71,7 @@ def restore(source: ObjectStore, savepoint: Savepoint, target: ObjectStore, job:
     manifest = msgspec.structs.replace(found, job=job, segments=copied, outputs=outputs, held=held)
     name = f"{folder}/manifest.json"
     digest = write_manifest(target, name, manifest)
-    layout = Layout(LayoutVersion(0), (NOBODY,) * found.slots, (NOBODY,) * fronts, NOBODY)
+    layout = _nobodys(LayoutVersion(0), found.slots, fronts)
     return JobRecord(
         attempt=Attempt(0), layout=layout, announced=found.epoch, committed=found.epoch, cut=found.cut, manifest=name, manifest_hash=digest,
         job=job, writer=f"savepoint {savepoint.name}",
@@ -91,11 +91,15 @@ def delete_job(store: ObjectStore, job: str, record: JobRecord | None) -> None:
 
 def emptied(record: JobRecord) -> JobRecord:
     """Of a job that begins anew under its name: nothing is committed, nobody has a slot, and attempts and epochs are not used again."""
-    layout = record.layout
-    nobody = Layout(layout.version, (NOBODY,) * len(layout.owners), (NOBODY,) * len(layout.fronts), NOBODY)
+    before = record.layout
+    layout = _nobodys(before.version, len(before.owners), len(before.fronts))
     return msgspec.structs.replace(
-        record, layout=nobody, committed=NO_EPOCH, cut=START, manifest="", manifest_hash="", outcome="", code="", writer="begins anew"
+        record, layout=layout, committed=NO_EPOCH, cut=START, manifest="", manifest_hash="", outcome="", code="", writer="begins anew"
     )
+
+
+def _nobodys(version: LayoutVersion, slots: int, fronts: int) -> Layout:
+    return Layout(version, (NOBODY,) * slots, (NOBODY,) * fronts, NOBODY)
 
 
 def _copied(

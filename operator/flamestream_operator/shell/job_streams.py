@@ -99,7 +99,7 @@ class JobStreams:
             else:
                 await self._restore(key, action, settings)
             memory.operations[action.key] = Operation(done=True)
-        except Exception as error:
+        except Exception as error:  # whatever it is, or the operation would be under way for ever
             known = isinstance(error, FlameStreamError | ApiProblem | LookupError)
             more = {"job": ".".join(key), "operation": action.key, "error": str(error)}
             log.warning("operation failed", extra=more, exc_info=None if known else error)

@@ -47,5 +47,7 @@ def freely() -> Iterator[None]:
     """For the calling thread to start others in: they are where they like from the first, also those that are not Python's."""
     mine = os.sched_getaffinity(0)
     anywhere()
-    yield
-    keep_to(mine)
+    try:
+        yield
+    finally:
+        keep_to(mine)

@@ -22,6 +22,7 @@ import typer
 import yaml
 
 from flamestream.adapters import sinks
+from flamestream.adapters.process_shell import keep_private
 from flamestream.cli.audit import audited_here, sentence
 from flamestream.cli.drill import BACK_WITHIN
 from flamestream.cli.drill_report import fault_told, verdict_told
@@ -70,6 +71,7 @@ def demo(word: str, count: int, folder: Path) -> ExitCode:
     started, run_folder = time.monotonic(), RunFolder(folder / "run")
     killer = _Killer(job, run_folder, len(found))
     killer.start()
+    keep_private()
     code = run(job, run_folder)
     killer.join()
     if code != ExitCode.OK:

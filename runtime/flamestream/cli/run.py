@@ -41,6 +41,7 @@ def command(
 
     Example: [bold]flamestream run job.yaml[/bold]. Exit codes: 1 the job failed, 2 its manifest is wrong, 4 it runs already.
     """
+    keep_private()  # whatever runs it: the processes that it starts inherit that
     job = checked(manifest, debug=debug)
     for warning in job.warnings:
         errors.print(f"warning: {warning}", markup=False)
@@ -72,7 +73,6 @@ def run(
     """Run it, obeying signals; how it ended is said and returned."""
     from flamestream.cli.launcher import Launcher  # lazily: it brings kazoo and more
 
-    keep_private()
     logging.basicConfig(level=logging.WARNING, format=_LOG_LINE, filename=folder.made().logs / "launcher.log")
     with ProgressLine(folder, shown=errors.is_terminal and not json) as progress:
         say_aside = lambda text: errors.print(text, markup=False)  # noqa: E731

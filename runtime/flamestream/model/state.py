@@ -22,6 +22,7 @@ from flamestream.model.collections.keys import Key, encoded
 from flamestream.model.collections.map import entries_of, entry_changes
 from flamestream.model.collections.set import element_changes, elements_of
 from flamestream.model.collections.vector import changed_places, values_from
+from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import Corrupt, PayloadError
 from flamestream.model.payload_codec import SCALARS, encode_wire, value_of, wire_of
 from flamestream.model.payload_registry import MAX_DEPTH, PLANS
@@ -79,7 +80,7 @@ class MembersDelta(_Delta, frozen=True, tag=4):
 
 
 Delta = Whole | VectorDelta | MapDelta | SetDelta | MembersDelta
-_loads: Final = msgspec.msgpack.Decoder(Delta).decode
+_loads: Final = msgpack_decoder(Delta)
 
 
 def encode_state(value: Any) -> bytes:
@@ -106,7 +107,7 @@ def apply_state_delta(old: Any, data: bytes) -> Any:
     """The newer state. Raises Corrupt unless `data` is a delta that fits `old`."""
     try:
         delta = _loads(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except DecodeError as error:
         raise Corrupt(f"{len(data)} bytes are not a delta of a state: {error}") from error
     return _applied(old, delta, MAX_DEPTH)
 

@@ -17,7 +17,6 @@ ROOT = Path(__file__).parents[3]
 ELSEWHERE = {
     "runtime/flamestream/model/decoding.py": "the one place",
     "runtime/flamestream/model/payload_codec.py": "payloads, whose errors are its own",
-    "runtime/flamestream/model/state.py": "deltas: it catches decoding.MALFORMED's errors itself",
     "runtime/flamestream/adapters/sources/rows.py": "with a hook for dates; a bad row is a BadRow",
     "runtime/flamestream/adapters/places/values.py": "what an audit finds at a user's place; it catches ValueError",
     "runtime/flamestream/adapters/kafka/avro.py": "a schema registry's answers and files of the user's",

@@ -15,7 +15,8 @@ Two workers of the real core (with its native parts, where they are there) run t
 passes and messages take what `scaling.py` has measured. Whatever a consumer takes is compared there, byte by byte, with the sequential
 reference interpreter (invariant 2), and a difference ends the run: so a row is a proof that the output is equal. CPU is real: of the
 workers' passes, measured. Latency is of virtual time, from a record's arrival at its front to its last result at the consumer; a result
-is final only when nothing below it is still on its way, so it has to wait for items that are late.
+is final only when nothing below it is still on its way, so it has to wait for items that are late. `there` is the floor: from the
+arrival to the last of the document's items at its worker, before which no system could know the result.
 """
 
 import argparse
@@ -62,24 +63,27 @@ class Seen:
     inserted: int = 0
     """Behind one of the same key: inserted at its place, and what came after it computed again."""
     newest: dict[str, Time] = field(default_factory=dict)
+    there: dict[int, int] = field(default_factory=dict)
+    """When the last item of a document reached its worker: before that nobody could know the results."""
 
-    def received(self, worker: WorkerId, message: Data) -> None:
+    def received(self, now: int, worker: WorkerId, message: Data) -> None:
         """From the other worker."""
         for meta, dead, item in zip(message.metas, message.tombstones, codec.decode_many(message.payloads), strict=True):
             if not dead:
-                self.reached(worker, workload.word_of(item), time_of_meta(Meta(meta)))
+                self.reached(now, worker, item, time_of_meta(Meta(meta)))
 
-    def entered(self, worker: WorkerId, entry: e.Entry, owners: Sequence[WorkerId]) -> None:
+    def entered(self, now: int, worker: WorkerId, entry: e.Entry, owners: Sequence[WorkerId]) -> None:
         """At a front of this worker."""
-        for word in (posting.word for line in codec.decode_many(entry.payloads) for posting in workload.words(line)):
-            if owners[slot_of(codec.encode(word), SLOTS)] == worker:
-                self.reached(worker, word, entry.time)
+        for posting in (posting for line in codec.decode_many(entry.payloads) for posting in workload.words(line)):
+            if owners[slot_of(codec.encode(posting.word), SLOTS)] == worker:
+                self.reached(now, worker, posting, entry.time)
 
-    def reached(self, worker: WorkerId, word: str, at: Time) -> None:
+    def reached(self, now: int, worker: WorkerId, item: workload.Posting, at: Time) -> None:
         """An item is where its word's bucket is."""
         self.items += 1
         self.late += self._behind(f"/{worker}", at)
-        self.inserted += self._behind(word, at)
+        self.inserted += self._behind(item.word, at)
+        self.there[item.document] = now
 
     def _behind(self, place: str, at: Time) -> bool:
         newest = self.newest.get(place, Time(0))
@@ -97,10 +101,10 @@ def watched(seen: Seen) -> type[Worker]:
             seen.cpu += (time.thread_time_ns() - start) / 1e9
             came = [message for event in events if type(event) is e.FromPeer for message in event.frame.messages if type(message) is Data]
             for message in came:
-                seen.received(self.me, message)
+                seen.received(now, self.me, message)
             for action in actions:
                 if type(action) is a.Append:
-                    seen.entered(self.me, action.entry, self._layout.owners)
+                    seen.entered(now, self.me, action.entry, self._layout.owners)
             return actions
 
     return Watched
@@ -141,12 +145,16 @@ def measured(case: Case, costs: Costs, lines: Sequence[str], options: argparse.N
         simulate(0, adjust=adjust, job=job, parts=FASTEST, timing=Timing(charge(costs), taken))
     finally:
         node.Worker = kept  # type: ignore[misc,attr-defined]
-    latencies = [(last[int(line.partition("\t")[0])] - at) / 1e3 for line, at in zip(lines, moments, strict=True)]
-    quantiles = statistics.quantiles(latencies, n=100)
+    numbers = [int(line.partition("\t")[0]) for line in lines]
+    quantiles, floor = (
+        statistics.quantiles([(ends[number] - at) / 1e3 for number, at in zip(numbers, moments, strict=True)], n=100)
+        for ends in (last, seen.there)
+    )
     return {
         "case": case.name, "items": seen.items, "late": round(seen.late / seen.items, 3), "inserted": round(seen.inserted / seen.items, 3),
         "cpu_us": round(seen.cpu / seen.items * 1e6, 2),
-        "p50": round(quantiles[49], 2), "p99": round(quantiles[98], 2), "output": "equal",
+        "p50": round(quantiles[49], 2), "p99": round(quantiles[98], 2),
+        "there_p50": round(floor[49], 2), "there_p99": round(floor[98], 2), "output": "equal",
     }  # fmt: skip
 
 

@@ -38,6 +38,16 @@ def test_a_life_under_a_guarantee(installation: Installation, kube: Kube, report
     kube.run("delete", "flamestreamsnapshot", saved, "--timeout=60s")
 
 
+def test_none_keeps_nothing_and_runs_on(installation: Installation, kube: Kube) -> None:
+    job = FolderJob(kube, installation, fresh(), extra={"guarantee": "none", "journal": None})
+    job.start()
+    attempt = job.status()["attempt"]
+    found = job.drill("worker", audit=False)
+    assert (found["done"], found["reason"]) == (1, "NotAudited") and "output went on" in found["message"], found
+    assert job.status()["attempt"] > attempt
+    job.delete()
+
+
 def struck(job: FolderJob, target: str, guarantee: str, times: int = 1) -> dict[str, Any]:
     """A drill that passes, which says that output went on and that what was delivered is right."""
     status = job.drill(target, times=times)

@@ -67,6 +67,7 @@ class FolderJob:
             "pods": {"volumes": [_VOLUME], "volumeMounts": [_MOUNT]},
             **self.extra, **changes,
         }  # fmt: skip
+        spec = {name: value for name, value in spec.items() if value is not None}
         return {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": self.name}, "spec": spec}
 
     def application(self, text: str = "") -> dict[str, Any]:
@@ -115,10 +116,10 @@ class FolderJob:
         return dict(until(f"{self.name} is {kind} {reason}", seen, within, 0.5))
 
     def drill(self, target: str, **fault: Any) -> dict[str, Any]:
-        """Apply a FlameStreamDrill and wait for its verdict: its status."""
-        times = fault.pop("times", 1)
+        """Apply a FlameStreamDrill and wait for its verdict: its status. `times` and `audit` are the drill's, all else the fault's."""
+        mine = {name: fault.pop(name) for name in ("times", "audit") if name in fault}
         name = f"{self.name}-{target}-{uuid.uuid4().hex[:4]}"
-        spec = {"job": self.name, "fault": {"target": target, **fault}, "times": times}
+        spec = {"job": self.name, "fault": {"target": target, **fault}, **mine}
         self.kube.apply({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamDrill", "metadata": {"name": name}, "spec": spec})
         self.kube.run("wait", "--for=condition=Completed", f"flamestreamdrill/{name}", "--timeout=400s", within=420)
         return dict((self.kube.get("flamestreamdrill", name) or {})["status"])

@@ -4,7 +4,8 @@
 ['max( -> min(', '1 -> 2']
 
 Keeps: a mutant always parses, and says in a line what it changes and where. Does not: break annotations, docstrings, assertions (they are
-themselves tests) or messages. Source: the operators are those of cosmic-ray, and the removal of statements, which it does not have.
+themselves tests), messages, or what a class is declared with (`frozen=True`). Source: the operators are those of cosmic-ray, and the
+removal of statements, which it does not have.
 """
 
 import ast
@@ -61,7 +62,7 @@ def mutants(path: str, source: str) -> Iterator[Mutant]:
 def _places(tree: ast.AST) -> Iterator[ast.expr | ast.stmt]:
     """Nodes that may be broken, in a fixed order."""
     for name, value in ast.iter_fields(tree):
-        if name in ("annotation", "returns", "decorator_list", "type_params", "msg"):
+        if name in ("annotation", "returns", "decorator_list", "type_params", "msg") or (name, type(tree)) == ("keywords", ast.ClassDef):
             continue
         for node in value if isinstance(value, list) else [value]:
             if not isinstance(node, ast.AST) or isinstance(node, ast.Assert | ast.JoinedStr | ast.Raise):

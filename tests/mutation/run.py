@@ -5,7 +5,7 @@
 
 A mutant is tried in a copy of the checkout: first the module's own tests, then all of that core, then 150 simulated seeds (of the operator:
 its chaos). Who goes red first has caught it; so has who does not end. Survivors are listed: each lacks a test, or changes nothing that
-anybody could see. The score, with the survivors, is kept in tests/mutation/score.json, of which docs/reliability.md has a table.
+anybody could see. The score, with the survivors, is kept in tests/mutation/score.json, and docs/reliability.md has it.
 
 Does not: touch the checkout itself but for the score.
 """
@@ -22,14 +22,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 from mutation.mutants import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "reliability.md"
 COPIES = ROOT / ".cache" / "mutation"
 SCORE = Path(__file__).with_name("score.json")
 SECONDS = 600
 """Of one stage, after which a mutant counts as caught: it hangs."""
+MARK, END = "<!-- mutants -->\n", "<!-- end of mutants -->"
 PYTEST = ("-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", "--no-header", "-m", "not slow")
 
 
@@ -112,6 +115,15 @@ class Copy:
         return done.returncode == 0
 
 
+def told(score: dict[str, Any]) -> str:
+    """The score as the page has it."""
+    caught = {stage: count for stage, count in score["caught by"].items() if stage != "nothing"}
+    head = f"Of {score['mutants']} mutants (seed {score['seed']}) {sum(caught.values())} were caught: "
+    places = [each.removeprefix("runtime/flamestream/").removeprefix("operator/flamestream_operator/") for each in score["survivors"]]
+    lines = [head + ", ".join(f"{count} by {stage}" for stage, count in caught.items()) + ".", "", "Survivors:", ""]
+    return "\n".join([*lines, *(f"- `{each}`" for each in places)]) + "\n"
+
+
 def run(options: argparse.Namespace) -> int:
     copies: SimpleQueue[Copy] = SimpleQueue()
     for number in range(options.jobs):
@@ -134,6 +146,8 @@ def run(options: argparse.Namespace) -> int:
     score = {"mutants": stages.total(), "seed": options.seed, "caught by": dict(stages.most_common()), "survivors": sorted(survivors)}
     if not options.only:
         SCORE.write_text(json.dumps(score, indent=1) + "\n")
+        before, _, rest = PAGE.read_text().partition(MARK)
+        PAGE.write_text(before + MARK + told(score) + END + rest.partition(END)[2])
     print(f"{stages.total() - len(survivors)} of {stages.total()} were caught")
     return 0
 

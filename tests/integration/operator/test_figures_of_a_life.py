@@ -23,8 +23,6 @@ from flamestream_operator.shell.queue import WorkQueue
 from support.plain_cluster import APPLICATION, Places, PlainCluster, play
 from support.real_cluster import the_api
 
-LONG = pytest.mark.slow
-"""The lives take minutes, and one step races on a busy machine: code that fails must do so before the operator takes it for stable."""
 BROKEN = APPLICATION.replace("total + number,", "total + number if number < 0 else 1 // 0,")
 UNLOADABLE = "import nothing_of_this_name\n"
 OTHER = APPLICATION + "# the same in other words\n"
@@ -99,7 +97,6 @@ def spec_of(source: Input) -> dict[str, Any]:
     }
 
 
-@LONG
 def test_a_journalled_job_from_its_start_to_a_suspension(places: Places) -> None:
     source, looked = Input(places.folder / "in"), Looked()
 
@@ -203,10 +200,15 @@ async def _led_by_another(cluster: PlainCluster, source: Input, looked: Looked) 
     looked.field(cluster, "attempt", before.attempt)
     looked.field(cluster, "recovery.count", 1)
     await _killed(cluster, source, looked, lost=2)
-    await cluster.edit({"checkpoint": {"interval": "150ms"}})  # the same leader, another coordinator
-    began = cluster.told.began if cluster.told is not None else 0
-    await cluster.until(lambda: cluster.told is not None and cluster.told.began > began and cluster.runs(), "it has another coordinator")
+    await _coordinated_anew(cluster, "150ms")
     await _killed(cluster, source, looked, lost=3)
+
+
+async def _coordinated_anew(cluster: PlainCluster, interval: str) -> None:
+    """By the same leader."""
+    began = cluster.told.began if cluster.told is not None else 0
+    await cluster.edit({"checkpoint": {"interval": interval}})
+    await cluster.until(lambda: cluster.told is not None and cluster.told.began > began and cluster.runs(), "it has another coordinator")
 
 
 async def _saved_and_suspended(cluster: PlainCluster, source: Input, looked: Looked) -> None:
@@ -255,6 +257,7 @@ async def _rolled_back(cluster: PlainCluster, source: Input, looked: Looked) -> 
     looked.field(cluster, "preflight.pod", lambda pod: pod.startswith("sums-preflight-"))
     looked.field(cluster, "preflight.since", is_time)
     looked.field(cluster, "run.number", 2)
+    await _coordinated_anew(cluster, "1h")  # the first commit of its own would make it stable before it meets an item
     await cluster.edit_code(BROKEN)
     await cluster.until(lambda: cluster.status.run.number >= 3, "other code is tried")
     source.feed(10)
@@ -289,7 +292,6 @@ async def _all_out(cluster: PlainCluster, source: Input) -> None:
     await cluster.until(written, "that is written")
 
 
-@LONG
 def test_a_finite_job_to_its_end(places: Places) -> None:
     looked = Looked()
 
@@ -364,7 +366,6 @@ OPERATORS = {"api_requests", "api_conflicts", "reconcile_seconds", "reconcile_er
 """What the test before this compares."""
 
 
-@LONG
 def test_nothing_was_forgotten() -> None:
     if len(ALL) < 2:
         pytest.skip("only behind the lives above, in one process")

@@ -150,6 +150,18 @@ def test_an_aborted_number_is_never_used_again(how: str) -> None:
     assert bench.status.problems == ()
 
 
+def test_an_epoch_that_was_given_up_while_its_number_was_written_is_not_announced() -> None:
+    bench = running("a", "b", epoch_timeout_us=30 * SECOND)
+    bench.held.add(WriteRecord)
+    bench.run_for(SECOND, 5)
+    (write,) = bench.pending
+    bench.run_for(31 * SECOND, 5)
+    bench.pending.clear()
+    bench.say(bench.carry_out(write, force=True))
+    assert bench.record.announced == 1
+    assert bench.count(msg.Announce) == 0
+
+
 def test_the_stream_goes_on_without_the_store() -> None:
     bench = running("a", "b")
     bench.held.add(WriteManifest)

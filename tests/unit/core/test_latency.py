@@ -32,3 +32,12 @@ def test_what_is_older_than_a_minute_does_not_count() -> None:
     assert quantile(latency.counts, 0.99) > 500
     assert quantile(recent.counts(latency.counts), 0.99) <= 3
     assert sum(recent.counts(latency.counts)) <= WINDOW / 1_000_000 + 11
+
+
+def test_all_of_the_last_minute_counts_from_its_oldest_mark() -> None:
+    recent = Recent()
+    recent.take(0, [1])
+    recent.take(WINDOW // 2, [5])
+    assert recent.counts([7]) == [6]
+    recent.take(WINDOW + 1, [8])
+    assert recent.counts([9]) == [4]

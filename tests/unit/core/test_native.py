@@ -36,7 +36,9 @@ def graphs() -> dict[str, fs.Graph]:
     words.group(3, key=lambda r: r[0]).map(lambda w: w[-1]).merge(words.filter(lambda r: r[1] % 3 > 0)).sink("out", key=lambda r: r[1])
     records = fails.source("docs").map(lambda r: (r[0], 100 // (r[1] % 7)))
     records.reduce(key=lambda r: r[0], initial=int, combine=lambda n, r: n + 10 // (r[1] - 33)).sink("out")
-    return {"vectors": vectors, "windows": windows, "fails": fails, **ready_made()}
+    placed = fs.Graph("placed")
+    placed.source("docs").balance(lambda key: -len(key) << 28).group(2, key=lambda r: r[0][:2] * (1 + r[1] % 3)).sink("out")
+    return {"vectors": vectors, "windows": windows, "fails": fails, "placed": placed, **ready_made()}
 
 
 @fs.payload_type

@@ -58,6 +58,13 @@ def test_a_write_is_against_the_version_that_was_read() -> None:
     assert (hand.done, hand.keeper.version, hand.keeper.idle) == (True, 5, True)
 
 
+def test_nothing_is_read_while_a_write_is_under_way() -> None:
+    hand = Hand()
+    hand.asked()
+    hand.keeper.read()
+    assert hand.asked() == []
+
+
 def unknown(hand: Hand) -> None:
     hand.asked()
     assert hand.hear(RecordUnknown("timeout")) is News.NOTHING

@@ -1,12 +1,14 @@
 """Mutants of a mutation run: each is a module that still parses, and says what it changes."""
 
 import ast
+import json
 from pathlib import Path
 
 import pytest
 
 from flamestream import core
 from mutation.mutants import mutants
+from mutation.run import END, MARK, PAGE, SCORE, told
 
 SOURCE = '''"""A module."""
 
@@ -47,3 +49,12 @@ def test_a_mutant_of_the_core_is_another_module_that_parses(module: str) -> None
     for mutant in found[:40]:
         assert mutant.source() != whole
         compile(mutant.source(), module, "exec")
+
+
+def test_the_page_has_the_score_that_is_kept() -> None:
+    shown = PAGE.read_text().partition(MARK)[2].partition(END)[0]
+    assert shown == told(json.loads(SCORE.read_text()))
+
+
+def test_what_a_class_is_declared_with_is_left_alone() -> None:
+    assert changes("class A(B, frozen=True):\n    x: int = 1\n") == {"1 -> 2"}

@@ -45,6 +45,7 @@ from flamestream.model.time import Instant, Time, Timestamp
 from flamestream.testing import Timing, simulate
 from flamestream.testing.faults import Fault, FaultPlan
 from flamestream.testing.graphs import SimJob
+from flamestream.testing.process import CLOCKS_BEGIN
 from flamestream.testing.producers import SimRecord
 from flamestream.testing.settings import Plan
 
@@ -83,7 +84,7 @@ class Seen:
         self.items += 1
         self.late += self._behind(f"/{worker}", at)
         self.inserted += self._behind(item.word, at)
-        self.there[item.document] = now
+        self.there[item.document] = now - CLOCKS_BEGIN  # no clock is skewed here
 
     def _behind(self, place: str, at: Time) -> bool:
         newest = self.newest.get(place, Time(0))

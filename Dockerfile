@@ -1,6 +1,6 @@
 # One image for the operator, the drivers, the executors and the development ZooKeeper. `make image` builds it with docker or buildah.
 # The base needs apt, or python3 3.11, a Java 17 runtime and tini already in it.
-ARG BASE=docker.io/library/debian:bookworm-slim
+ARG BASE=docker.io/library/debian:bookworm-slim@sha256:7c7b2c966bc9ee8cedfeef67e0e279108992c77681fa595db4a9d65c06ccc587
 
 FROM ${BASE} AS packages
 RUN command -v pip3 >/dev/null || { apt-get update && apt-get install -y --no-install-recommends python3-pip; }
@@ -20,8 +20,8 @@ ENV JAVA_HOME=/usr/lib/jvm/java-17-openjdk-amd64 \
     FLAMESTREAM_CACHE=/opt/flamestream/cache \
     PYSPARK_PYTHON=python3 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
 COPY --from=packages /site /usr/local/lib/python3.11/dist-packages
-COPY image/entrypoint image/finish image/make_archives.py /opt/flamestream/
-RUN /opt/flamestream/finish && rm /opt/flamestream/finish /opt/flamestream/make_archives.py
+COPY image/entrypoint image/finish image/*.py image/jars.txt requirements/image.txt native/Cargo.lock /opt/flamestream/
+RUN /opt/flamestream/finish
 USER 185:185
 WORKDIR /tmp
 ENTRYPOINT ["/usr/bin/tini", "--", "/opt/flamestream/entrypoint"]

@@ -3,6 +3,7 @@
 import json
 import uuid
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -15,6 +16,13 @@ _JAVA = (
     '-cp "$(cat /opt/flamestream/class-path)" {main} >/dev/null 2>&1; '
     "grep -c 'org.apache.spark.*shared objects file (top)' /tmp/log"
 )
+_INSTALLED = """
+import json, re, pyspark
+from importlib.metadata import distributions
+from pathlib import Path
+found = distributions(path=[str(Path(pyspark.__file__).parents[1])])
+print(json.dumps([f"pkg:pypi/{re.sub('[-_.]+', '-', each.name).lower()}@{each.version}" for each in found]))
+"""
 
 
 def printed(kube: Kube, *command: str) -> str:
@@ -63,3 +71,11 @@ def test_byte_code_is_there_and_is_not_compared_with_its_source(kube: Kube, name
     )
     for module in ("flamestream.core.worker", "pyspark.worker", "msgspec", "argparse"):
         assert json.loads(printed(kube, "python3", "-c", code.format(module))) == 1, f"{module}: a hash that is never checked"
+
+
+def test_the_bill_of_materials_names_what_is_in_it(kube: Kube, namespace: str) -> None:
+    listed = {each["purl"] for each in json.loads(printed(kube, "cat", "/opt/flamestream/sbom.cdx.json"))["components"]}
+    python = json.loads(printed(kube, "python3", "-c", _INSTALLED))
+    debian = printed(kube, "dpkg-query", "--show", "--showformat", "pkg:deb/debian/${Package}@${Version}\n").split()
+    assert {purl for purl in listed if purl.startswith("pkg:pypi/")} == set(python)
+    assert {unquote(purl).partition("?")[0] for purl in listed if purl.startswith("pkg:deb/")} == set(debian)

@@ -5,15 +5,21 @@ import sys
 from pathlib import Path
 
 
-def main(list_file: Path, folder: Path) -> None:
-    """Keep what is named; the versions are Spark's."""
-    names = [line.strip() for line in list_file.read_text().splitlines() if line.strip() and not line.startswith("#")]
-    jars = {jar: re.sub(r"-\d[^-]*(\.Final)?(-core)?\.jar$", "", jar.name) for jar in folder.glob("*.jar")}
-    missing = sorted(set(names) - set(jars.values()))
-    if missing:
+def chosen(list_file: Path, folder: Path) -> dict[Path, str]:
+    """The jars that are named, with the group that is said beside a name; the versions are Spark's."""
+    lines = [line.split() for line in list_file.read_text().splitlines() if line.strip() and not line.startswith("#")]
+    groups = {name: "".join(group) for name, *group in lines}
+    jars = {jar: re.sub(r"-\d[^-]*(\.Final)?(-core)?\.jar$", "", jar.name) for jar in sorted(folder.glob("*.jar"))}
+    if missing := sorted(set(groups) - set(jars.values())):
         sys.exit(f"{list_file}: PySpark in {folder} has no jar for {', '.join(missing)}")
-    for jar, name in jars.items():
-        if name not in names:
+    return {jar: groups[name] for jar, name in jars.items() if name in groups}
+
+
+def main(list_file: Path, folder: Path) -> None:
+    """Keep what is named."""
+    kept = chosen(list_file, folder)
+    for jar in folder.glob("*.jar"):
+        if jar not in kept:
             jar.unlink()
 
 

@@ -9,8 +9,9 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 CAMPAIGN_ARGS ?=
 MUTANT_ARGS ?=
+ATTACK_ARGS ?=
 
-.PHONY: help setup servers test lint format test-long mutants demo bench image e2e requirements clean
+.PHONY: help setup servers test lint format test-long mutants attacks sbom sign audit-dependencies demo bench image e2e requirements clean
 
 help:
 	@echo "make demo          index real files, kill a worker, audit the result"
@@ -18,6 +19,7 @@ help:
 	@echo "make test-long     the slow tests: many kills, 100,000 seeds (an hour, resumable); CAMPAIGN_ARGS=\"--seeds N\""
 	@echo "make reliability-table  write the tables of docs/reliability.md: which seed catches which broken variant"
 	@echo "make mutants       small breaks of the cores, and how many of them the tests notice (an hour)"
+	@echo "make attacks       attacks on a live job, and what each costs others: the table of docs/threats.md (20 minutes)"
 	@echo "make lint          ruff, mypy --strict, import layers, rustfmt, clippy"
 	@echo "make format        let ruff rewrite what it can"
 	@echo "make bench         latency, throughput and failures, beside other systems: docs/benchmarks.md; BENCH_ARGS=fig12 for one figure"
@@ -50,6 +52,9 @@ reliability-table: setup
 
 mutants: setup
 	PYTHONPATH=tests $(BIN)/python -m mutation.run $(MUTANT_ARGS)
+
+attacks: setup
+	PYTHONPATH=runtime:operator:tests:benchmarks $(BIN)/python -m attacks.run $(ATTACK_ARGS)
 
 lint: setup
 	$(BIN)/ruff check .

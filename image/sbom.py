@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import flamestream
 import pyspark
 from select_jars import chosen
+
+import flamestream
 
 Component = dict[str, Any]
 

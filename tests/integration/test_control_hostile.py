@@ -1,46 +1,36 @@
 """A worker that has its job's token and says what no worker says: it costs its own link, and no other job anything."""
 
-import struct
 from collections.abc import Callable, Iterator
-from typing import Any
 
-import msgspec
 import pytest
 
+from attacks.control_words import ADDRESSES, PROGRESS, WRONG, Hostile, encode, hello, report
 from flamestream.adapters import control
 from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.control import LIMITS, PROTOCOL, ControlClient, ControlListener, ControlServer
 from flamestream.adapters.dial import Dial
-from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.handshake import Purpose
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.actions import ToldCoordinator
 from flamestream.core.events import Event, FromCoordinator
-from flamestream.core.messages import MOST_CLASSES, MOST_TEXT, Failed, Hello, PeerLost, Progress, Stop, ToCoordinator
+from flamestream.core.messages import MOST_TEXT, Failed, Hello, PeerLost, Stop, ToCoordinator
 from flamestream.model.ids import NO_FENCE, WorkerId
-from flamestream.model.time import Time
 from support import loops
 
 GOOD = WorkerId("good")
-CLASSES = [0] * MOST_CLASSES
-PROGRESS = Progress(NO_FENCE, Time(1), Time(1), Time(1), 5, 5, latency=CLASSES, release=CLASSES)
-
-
-def hello(worker: str, address: str = "127.0.0.1:1") -> Hello:
-    return Hello(WorkerId(worker), address, NO_FENCE, False, "3.11", "graph")
 
 
 class Job:
     """One job's coordinator on the shared port, and a good worker of it."""
 
     def __init__(self, loop: EpollReactor, port: ControlListener, address: str, name: str) -> None:
-        self.loop, self.name, self.address = loop, name, address
+        self.loop, self.name, self.address, self.token = loop, name, address, "token"
         self.heard: list[ToCoordinator] = []
         self.ends: list[tuple[WorkerId, str]] = []
-        self.server = ControlServer(loop, port, name, "token")
+        self.server = ControlServer(loop, port, name, self.token)
         self.server.handlers = self
         self.told: list[Event] = []
-        self.good = ControlClient(loop, self.told.append, name, address, "token", lambda: hello(GOOD))
+        self.good = ControlClient(loop, self.told.append, name, address, self.token, lambda: hello(GOOD))
         loops.turn_until(loop, lambda: self.heard, "the good worker's Hello")
 
     def connected(self, hello: Hello) -> None:
@@ -67,49 +57,6 @@ class Job:
     def close(self) -> None:
         self.good.close(0)
         self.server.close(0)
-
-
-class Hostile:
-    """A proved connection, and its raw socket: a worker's token is all that it has."""
-
-    def __init__(self, job: Job, *first: bytes) -> None:
-        self.loop = job.loop
-        self.ended: list[str] = []
-        made: list[FrameConnection] = []
-        purpose = Purpose(PROTOCOL, job.name, 0, 0, "worker", "coordinator")
-        Dial(self.loop, job.address, (purpose, b"token"), made.append, LIMITS)
-        loops.turn_until(self.loop, lambda: made, "the handshake")
-        self.connection = made[0]
-        self.connection.handle(lambda _: None, self.ended.append, 1 << 20)
-        for frame in first:
-            self.connection.send(frame)
-
-    def send_part(self, size: int, of: int) -> None:
-        """The beginning of a frame, as far as it is taken."""
-        rest = memoryview(struct.pack(">I", of) + bytes(size))
-        while rest and not self.ended:
-            try:
-                rest = rest[self.connection._socket.send(rest) :]
-            except BlockingIOError:
-                self.loop.soon(lambda: None)
-                self.loop.turn()
-            except OSError:
-                return
-
-    def put_out(self) -> None:
-        loops.turn_until(self.loop, lambda: self.ended, "its end")
-
-
-def encode(message: object) -> bytes:
-    return msgspec.msgpack.encode(message)
-
-
-def report(**fields: Any) -> bytes:
-    """A heartbeat with these fields, whatever they are."""
-    raw = msgspec.msgpack.decode(encode(PROGRESS))
-    for name, value in fields.items():
-        raw[1 + Progress.__struct_fields__.index(name)] = value
-    return encode(raw)
 
 
 @pytest.fixture
@@ -203,34 +150,6 @@ def test_what_links_hold_together_is_bounded(loop: EpollReactor, jobs: tuple[Job
     loops.turn_until(loop, lambda: len(jobs[0].ends) == 4, "the end of the last one")
 
 
-WRONG: dict[str, bytes] = {
-    "latencies of fewer classes": report(latency=[1, 2], release=[1, 2]),
-    "latencies of more classes": report(latency=[1] * 500, release=[1] * 500),
-    "latencies without releases": report(release=[]),
-    "releases without latencies": report(latency=[]),
-    "a negative class": report(latency=[-1, *CLASSES[1:]]),
-    "a class beyond all bounds": report(latency=[1 << 63, *CLASSES[1:]]),
-    "a negative count": report(items_in=-1),
-    "a count beyond all bounds": report(items_out=(1 << 64) - 1),
-    "more memory than there is": report(memory=1 << 62),
-    "a negative time": report(minimal=-1),
-    "more stretches than there are moments": report(given=[[1, 2]] * 5000),
-    "a stretch before the beginning": report(given=[[-5, 2]]),
-    "a stretch of three": report(given=[[1, 2, 3]]),
-    "a long story": report(problem="x" * (MOST_TEXT + 1)),
-    "no text": report(problem=b"\xff\xfe"),
-    "half a text": encode(PROGRESS).replace(encode(""), b"\xa1\xff"),
-    "a number for a text": report(problem=1),
-    "lists in lists": b"\x91" * 100_000,
-    "a negative epoch": encode(["CutTaken", [0, 0], -1, 5]),
-    "a front that cannot be": encode(["Accepted", [0, 0], 1, 1, [], [], [[]], [], []]),
-    "a failure of no category": encode(["Failed", [0, 0], "nonsense", "why"]),
-    "a second Hello": encode(hello("w")),
-    "another message": encode(["Nonsense", 1]),
-    "nothing": b"",
-}
-
-
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_report_ends_its_link_and_is_not_heard(jobs: tuple[Job, Job], wrong: str) -> None:
     hostile = Hostile(jobs[0], encode(hello("w")), report(), WRONG[wrong])
@@ -240,9 +159,7 @@ def test_a_wrong_report_ends_its_link_and_is_not_heard(jobs: tuple[Job, Job], wr
     assert jobs[0].server.acceptor.dropped == 1
 
 
-@pytest.mark.parametrize(
-    "address", ["", "x", "x:", ":1", "x:y", "x:99999", "x:-1", "x:\N{SUPERSCRIPT TWO}", "a b:1", "x\0:1", f"{'x' * 300}:1", "\N{SNOWMAN}:1"]
-)
+@pytest.mark.parametrize("address", ADDRESSES)
 def test_an_address_that_is_none_ends_the_link(jobs: tuple[Job, Job], address: str) -> None:
     """Other workers would be told to dial it."""
     Hostile(jobs[0], encode(hello("w", address))).put_out()

@@ -1,10 +1,7 @@
 """Coordinators of several jobs in one process, with a real ZooKeeper and real workers: what the operator relies on."""
 
-import os
 import re
 import signal
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,25 +12,12 @@ import pytest
 
 from flamestream.adapters.acceptor import listen
 from flamestream.adapters.status_file import JobStatus
-from flamestream.adapters.worker_process import WorkerProcessConfig
 from flamestream.adapters.zookeeper import ClusterState
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
-from flamestream.cli.manifest import parse_job
-from flamestream.cli.settings_of import worker_settings
-from flamestream.cli.validation import checked_job
-from flamestream.core.coordination import Settings
 from flamestream.model.errors import UserError
-from flamestream.model.ids import WorkerId
-from flamestream_operator.coordinators import Coordinators, JobToCoordinate
+from flamestream_operator.coordinators import Coordinators
 from support.eventually import eventually
-
-APPLICATION = """
-import flamestream as fs
-
-graph = fs.Graph("numbers")
-graph.source("numbers").map(str).sink("texts")
-"""
-TOKEN = "t" * 64
+from support.hosted_job import HostedJob as Job
 
 
 @pytest.fixture(scope="module")
@@ -68,54 +52,6 @@ def leader(zookeeper: EmbeddedZooKeeper, port: int) -> Iterator[Leader]:
     made = Leader(zookeeper.address, port)
     yield made
     made.coordinators.close()
-
-
-class Job:
-    """A small endless job with real worker processes and no Spark."""
-
-    def __init__(self, name: str, folder: Path, port: int, identity: str = "") -> None:
-        self.name, self._folder, self._port = name, folder, port
-        (folder / "store").mkdir(parents=True)
-        self._file = f"application_{uuid.uuid4().hex}.py"  # this process loads it too, and a name can be loaded once
-        (folder / self._file).write_text(APPLICATION)
-        settings = Settings(
-            job=identity or name, graph="", python="", workers=2, fronts=1, slots=8, interval_us=50_000, drain_us=20_000_000
-        )
-        self.told = JobToCoordinate(settings=settings, token=TOKEN, store=str(folder / "store"))
-        self.processes: list[subprocess.Popen[bytes]] = []
-
-    def start_worker(self, host: str = "127.0.0.1") -> subprocess.Popen[bytes]:
-        """One more."""
-        number = len(self.processes)
-        config = self._folder / f"worker-{number}.json"
-        config.write_bytes(msgspec.json.encode(self._config(f"w{number}", host)))
-        command = [sys.executable, "-m", "flamestream.adapters.worker_process", str(config)]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        with (self._folder / f"worker-{number}.log").open("wb") as log:
-            self.processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))
-        return self.processes[-1]
-
-    def _config(self, worker: str, host: str) -> WorkerProcessConfig:
-        manifest = {
-            "apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": self.name},
-            "spec": {
-                "application": {"file": self._file, "graph": "graph"},
-                "sources": {"numbers": {"generator": {"rate": 200}}}, "sinks": {"texts": {"files": {"path": "out", "fsync": False}}},
-                "workers": {"replicas": 2, "slots": 8}, "checkpoint": {"interval": "50ms", "store": str(self._folder / "store")},
-            },
-        }  # fmt: skip
-        checked = checked_job(parse_job(msgspec.json.encode(manifest).decode(), str(self._folder / "job.json")))
-        return WorkerProcessConfig(
-            worker=WorkerId(worker), coordinator=f"127.0.0.1:{self._port}", token=TOKEN, application=str(self._folder / self._file),
-            graph="graph", settings=replace(worker_settings(checked), job=self.told.job),
-            sources={"numbers": checked.job.source("numbers")},
-            sinks={"texts": checked.job.sink("texts")}, store=checked.job.store, host=host,
-        )  # fmt: skip
-
-    def end(self) -> None:
-        for process in self.processes:
-            process.kill()
-            process.wait()
 
 
 @pytest.fixture

@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[3]
-TRACKED = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+TRACKED = subprocess.run(
+    ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+).stdout.split()
 DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 PINS = sorted((ROOT / "requirements").glob("*.txt"))
 
@@ -40,14 +42,18 @@ def test_every_python_package_is_pinned_by_version_and_hash(file: Path) -> None:
 
 
 def test_every_pin_is_asked_for_by_a_list_beside_it() -> None:
-    assert {file.stem for file in PINS} == {file.stem for file in (ROOT / "requirements").glob("*.in")} - {"operator"}, "part of image and test"
+    assert {file.stem for file in PINS} == {file.stem for file in (ROOT / "requirements").glob("*.in")} - {"operator"}, (
+        "part of image and test"
+    )
 
 
 def test_what_is_installed_is_compared_with_its_hashes() -> None:
     """No installer of ours takes a list without `--require-hashes`."""
     for name in ("scripts/setup.py", "image/install-python", "tests/support/installing.py"):
         text = (ROOT / name).read_text()
-        assert text.count("--require-hashes") >= len(re.findall(r"requirements?/(?:image|test|go|tools)\.txt", text)) > 0 or name.endswith("setup.py")
+        assert text.count("--require-hashes") >= len(re.findall(r"requirements?/(?:image|test|go|tools)\.txt", text)) > 0 or name.endswith(
+            "setup.py"
+        )
 
 
 def test_crates_are_the_ones_of_the_lock() -> None:
@@ -78,7 +84,7 @@ def test_go_programs_are_built_from_sums() -> None:
         assert not re.search(r"go install .*@v|/cmd/\w+@|@latest", (ROOT / name).read_text()), name
     for folder in {Path(name).parent for name in TRACKED if Path(name).name == "go.mod"}:
         sums = (ROOT / folder / "go.sum").read_text()
-        for module, version in re.findall(r"^(?:require)?\s*(\S+/\S+) (v\S+)(?: // indirect)?$", (ROOT / folder / "go.mod").read_text(), re.MULTILINE):
+        for module, version in re.findall(
+            r"^(?:require)?\s*(\S+/\S+) (v\S+)(?: // indirect)?$", (ROOT / folder / "go.mod").read_text(), re.MULTILINE
+        ):
             assert f"{module} {version} h1:" in sums or f"{module} {version}/go.mod h1:" in sums, f"{folder}: {module}"
-
-

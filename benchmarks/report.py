@@ -2,7 +2,7 @@
 
     python benchmarks/report.py                                # all there is, from .cache/bench/results.jsonl into .cache/bench/report
     python benchmarks/report.py --figure fig12 --results mine.jsonl --out docs/figures
-    python benchmarks/report.py --docs                         # the tables of docs/performance.md, from benchmarks/results
+    python benchmarks/report.py --docs                         # the tables of performance.md and threats.md, from benchmarks/results
 
 A percentile is taken of each run, and the median of the rounds is shown: a round on a busy machine does not move it. In brackets: the
 least and the most of the rounds. The figures are drawn by figures.py in an environment of its own (requirements/bench-report.in).
@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 CACHE = HERE.parent / ".cache" / "bench"
 KEPT = HERE / "results"
 """Results that stand in the repository, and in the docs."""
-PAGE = HERE.parent / "docs" / "performance.md"
+DOCS = HERE.parent / "docs"
 PERCENTILES = (50, 75, 95, 99)
 FIGURES = ("fig9", "fig10", "fig11", "fig12", "fig13", "throughput", "workers")
 PAPER_INTERVALS = {"fig10": 50, "fig11": 500, "fig12": 1000}
@@ -207,13 +207,34 @@ def recovery_table(rows: list[Row]) -> str:
     return _markdown(head, lines)
 
 
-TABLES = {"latency": latency_table, "throughput": throughput_table, "recovery": recovery_table}
-"""Of the page, by the mark that stands before each; from the results of that name."""
+def attacks_table(rows: list[Row]) -> str:
+    """A line an attack: what it cost the job beside the attacked one, and the attacked one's own honest client."""
+    lines = [
+        [
+            row["who"], row["does"], str(row["times"]), _change(row["neighbour"]), _change(row["client"]) if row["client"] else "the job ends",
+            str(row["recoveries"]), "yes" if row["clean"] else "NO",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    head = ["who", "does", "times", "another job, p50 / p99 ms", "its own clients, p50 / p99 ms", "recoveries", "clean"]
+    return _markdown(head, lines)
 
 
-def with_tables(page: str) -> str:
+def _change(cost: dict[str, list[float]]) -> str:
+    shown = (" / ".join(f"{value:.1f}" for value in cost[when]) or "nothing came" for when in ("before", "during"))
+    return " -> ".join(shown)
+
+
+TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
+    DOCS / "performance.md": {"latency": latency_table, "throughput": throughput_table, "recovery": recovery_table},
+    DOCS / "threats.md": {"attacks": attacks_table},
+}
+"""Of each page, by the mark that stands before each; from the results of that name."""
+
+
+def with_tables(page: str, tables: dict[str, Callable[[list[Row]], str]]) -> str:
     """The page with its tables made again. A table without results has no lines."""
-    for name, table in TABLES.items():
+    for name, table in tables.items():
         before, mark, rest = page.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition("<!-- end -->")
         assert mark and end, f"the page has no place for the table of {name}"
@@ -227,7 +248,8 @@ def _where(rows: list[Row]) -> str:
     if not rows:
         return "Not measured yet."
     days = ", ".join(sorted({row["when"][:10] for row in rows}))
-    return f"{'; '.join(_machines(rows))}; {days}. Median of the rounds, least and most in brackets."
+    rounds = "" if "attack" in rows[0] else " Median of the rounds, least and most in brackets."
+    return f"{'; '.join(_machines(rows))}; {days}.{rounds}"
 
 
 def _machines(rows: list[Row]) -> list[str]:
@@ -266,10 +288,11 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=CACHE / "results.jsonl")
     parser.add_argument("--out", type=Path, default=CACHE / "report")
     parser.add_argument("--figure", choices=FIGURES, default="", help="only this one")
-    parser.add_argument("--docs", action="store_true", help="write the tables of docs/performance.md")
+    parser.add_argument("--docs", action="store_true", help="write the tables of the docs")
     options = parser.parse_args()
     if options.docs:
-        PAGE.write_text(with_tables(PAGE.read_text()))
+        for page, tables in TABLES.items():
+            page.write_text(with_tables(page.read_text(), tables))
         return
     options.out.mkdir(parents=True, exist_ok=True)
     if not options.figure:

@@ -48,15 +48,15 @@ class Installation:
         return name, sum(each["restartCount"] for each in pod.get("status", {}).get("containerStatuses", ()))
 
 
-def install(job_namespace: str) -> Installation:
-    """helm upgrade --install, and wait until it is ready."""
+def install(job_namespace: str, *others: str) -> Installation:
+    """helm upgrade --install, and wait until it is ready. The operator watches these namespaces."""
     system = Kube(SYSTEM)
     node = os.environ.get("E2E_CONTROL_NODE") or _first_node(system)
     metadata = _disks(node)
     repository, _, tag = IMAGE.rpartition(":")
     values = {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"},
-        "operator": {"watchNamespaces": [job_namespace], "drills": True},
+        "operator": {"watchNamespaces": [job_namespace, *others], "drills": True},
         "zookeeper": {"storageClass": "flamestream-e2e", "nodeSelector": {"kubernetes.io/hostname": node}},
         "s3": {
             "enabled": True, "image": S3_IMAGE, "storageClass": "flamestream-e2e", "nodeSelector": {"kubernetes.io/hostname": node},

@@ -2,9 +2,9 @@
 
 import pytest
 from report import (
-    PAGE,
     TABLES,
     Case,
+    attacks_table,
     cases,
     failures_table,
     latency_table,
@@ -111,14 +111,26 @@ def test_the_report_has_no_heading_for_what_was_not_measured():
     assert "## Latency" in text and "## Throughput" not in text and "P, 2 cores, 8 GB" in text
 
 
-def test_the_tables_of_the_page_are_those_of_the_results_that_are_kept():
-    text = PAGE.read_text()
-    assert with_tables(text) == text, "python benchmarks/report.py --docs"
+@pytest.mark.parametrize("page", TABLES, ids=lambda page: page.name)
+def test_the_tables_of_a_page_are_those_of_the_results_that_are_kept(page):
+    text = page.read_text()
+    assert with_tables(text, TABLES[page]) == text, "python benchmarks/report.py --docs"
+
+
+def test_an_attack_is_a_line_with_what_it_cost_others_and_whether_it_was_clean():
+    cost = {"before": [2.0, 3.04], "during": [2.5, 9.0]}
+    attack = {"who": "a stranger", "does": "knocks", "times": 7, "neighbour": cost, "client": cost, "recoveries": 0, "clean": True}
+    assert attacks_table([attack]).splitlines()[2] == (
+        "| a stranger | knocks | 7 | 2.0 / 3.0 -> 2.5 / 9.0 | 2.0 / 3.0 -> 2.5 / 9.0 | 0 | yes |"
+    )
+    ended = attack | {"client": None, "neighbour": {"before": [], "during": []}, "clean": False}
+    assert attacks_table([ended]).splitlines()[2] == "| a stranger | knocks | 7 | nothing came -> nothing came | the job ends | 0 | NO |"
 
 
 def test_a_table_without_results_is_empty(monkeypatch, tmp_path):
     monkeypatch.setattr("report.KEPT", tmp_path)
-    marks = "".join(f"<!-- {name} -->\nold\n<!-- end -->\n" for name in TABLES)
-    page = with_tables(marks)
-    assert "old" not in page and page.count("Not measured yet.") == len(TABLES)
-    assert sum(line.startswith("| ") for line in page.splitlines()) == 2 * len(TABLES), "heads alone"
+    tables = {name: table for its in TABLES.values() for name, table in its.items()}
+    marks = "".join(f"<!-- {name} -->\nold\n<!-- end -->\n" for name in tables)
+    page = with_tables(marks, tables)
+    assert "old" not in page and page.count("Not measured yet.") == len(tables)
+    assert sum(line.startswith("| ") for line in page.splitlines()) == 2 * len(tables), "heads alone"

@@ -1,4 +1,5 @@
-"""One attack, in a process of its own: `python -m attacks.attacker NAME SECONDS`, the site on its input. Prints how often it struck.
+"""One attack, in a process of its own: `python -m attacks.attacker NAME SECONDS`. It says that it is ready, waits for the site on its input,
+and prints how often it struck.
 
 Keeps: bounded in count and time; only this machine's ports, and folders that it is given. Its priority is the lowest: an attacker
 elsewhere has a processor of its own.
@@ -15,7 +16,9 @@ from attacks.site import decoded
 
 def main(name: str, seconds: float) -> int:
     os.nice(19)
-    attack, hands = ATTACKS[name], Hands(decoded(sys.stdin.readline()))
+    attack = ATTACKS[name]
+    print("ready", flush=True)
+    hands = Hands(decoded(sys.stdin.readline()))
     start, struck = time.monotonic(), 0
     while struck < max(1, attack.a_second * seconds) and (left := start + seconds - time.monotonic()) > 0:
         attack.strike(hands, struck)

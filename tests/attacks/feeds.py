@@ -62,7 +62,7 @@ BAD = {
 
 
 graph = fs.Graph("attacked")
-graph.source("docs").flat_map(results).sink("live")
+graph.source("docs").flat_map(results).sink("live", key=lambda _: 0)
 graph.source("lines").map(lambda row: len(str(row)[:100])).sink("sizes")
 graph.source("tables").map(lambda row: len(str(row)[:100])).sink("widths")
 """
@@ -133,7 +133,7 @@ ATTACKS = [
     Attack(PRODUCER, "makes it give texts of 1 MB without end", posted(lambda _: b"texts"), a_second=1),
     Attack(PRODUCER, "makes it raise", posted(lambda _: b"raise x")),
     Attack(PRODUCER, "makes it raise with a message of 10 MB", posted(lambda _: b"message"), a_second=5),
-    Attack(PRODUCER, "makes it call itself without end", posted(lambda _: b"deep"), a_second=20),
+    Attack(PRODUCER, "makes it call itself without end", posted(lambda _: b"deep"), a_second=20, ends=True),
     Attack(PRODUCER, "makes it give what is no payload", posted(lambda _: b"unknown"), a_second=20),
     Attack(PRODUCER, "makes it give None", posted(lambda _: b"none"), a_second=20),
     Attack(PRODUCER, "makes it give 500 lists in each other", posted(lambda _: b"nested"), a_second=20),

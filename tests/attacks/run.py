@@ -48,7 +48,9 @@ class Done:
     attacked: float
     over: float
     times: int
-    """How often it struck; -1: it broke down, or found what it should not."""
+    """How often it struck."""
+    broken: bool
+    """The attacker broke down, did not end, or found what it should not."""
     recoveries: tuple[int, int]
     """Of the attacked job and of its neighbour."""
     runs: tuple[bool, bool]
@@ -57,10 +59,12 @@ class Done:
 def carried_out(stage: Stage, attack: Attack, seconds: float) -> Done:
     """A calm while, then the attack."""
     jobs = (stage.attacked, stage.neighbour)
-    before, begun = [stage.attempt(job) for job in jobs], time.monotonic()
-    time.sleep(seconds)
-    attacked = time.monotonic()
     with ours("attacker", attack.name, seconds, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as attacker:
+        assert attacker.stdout is not None
+        attacker.stdout.readline()  # until it has imported all that it needs
+        before, begun = [stage.attempt(job) for job in jobs], time.monotonic()
+        time.sleep(seconds)
+        attacked = time.monotonic()
         try:
             out, _ = attacker.communicate(encoded(stage.site) + "\n", timeout=seconds + LATE)
         except subprocess.TimeoutExpired:
@@ -70,20 +74,30 @@ def carried_out(stage: Stage, attack: Attack, seconds: float) -> Done:
     over = time.monotonic()
     one, other = (stage.attempt(job) - attempt for job, attempt in zip(jobs, before, strict=True))
     runs = (stage.runs(jobs[0]), stage.runs(jobs[1]))
-    return Done(attack, begun, attacked, over, int(out) if attacker.returncode == 0 else -1, (one, other), runs)
+    return Done(attack, begun, attacked, over, int(out or 0), attacker.returncode != 0, (one, other), runs)
 
 
 def row(done: Done, neighbour: Report, client: Report) -> Row:
     """Of the results file."""
-    its = [neighbour] if done.attack.ends else [neighbour, client]
-    whole = all(not (each.doubled or each.disorder or _lost(each, done)) for each in its)
-    clean = whole and done.times >= 0 and done.recoveries[1] == 0 and all(done.runs[1:] if done.attack.ends else done.runs)
+    found = troubles(done, neighbour, client)
     return {
         "attack": done.attack.name, "who": done.attack.who, "does": done.attack.does, "times": done.times,
         "seconds": round(done.over - done.attacked - SETTLE, 1), "neighbour": cost(neighbour, done),
-        "client": None if done.attack.ends else cost(client, done), "recoveries": done.recoveries[0], "clean": clean,
+        "client": None if done.attack.ends else cost(client, done), "recoveries": done.recoveries[0], "clean": not found, "troubles": found,
         "machine": machine(), "load": round(os.getloadavg()[0], 2), "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }  # fmt: skip
+
+
+def troubles(done: Done, neighbour: Report, client: Report) -> list[str]:
+    """What went wrong that should not, in words."""
+    its = {"neighbour": neighbour} if done.attack.ends else {"neighbour": neighbour, "attacked": client}
+    found = ["the attacker broke down, did not end, or found a door open"] if done.broken else []
+    for name, report in its.items():
+        counts = {"lost": _lost(report, done), "doubled": report.doubled, "out of order": report.disorder}
+        found += [f"{name}: {count} {what}" for what, count in counts.items() if count]
+    found += ["the neighbour recovered"] if done.recoveries[1] else []
+    runs = dict(zip(("attacked", "neighbour"), done.runs, strict=True))
+    return found + [f"{name} does not run" for name in its if not runs[name]]
 
 
 def cost(report: Report, done: Done) -> dict[str, list[float]]:
@@ -154,7 +168,7 @@ def main() -> int:
     rows = measured(chosen, options.seconds)
     kept(options.results, rows)
     for each in rows:
-        print(json.dumps({name: each[name] for name in ("attack", "times", "neighbour", "client", "recoveries", "clean")}))
+        print(json.dumps({name: each[name] for name in ("attack", "times", "neighbour", "client", "recoveries", "troubles")}))
     return int(not rows or not all(each["clean"] for each in rows))
 
 

@@ -7,10 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from support.installing import CACHE, ROOT, by_go
+from support.installing import ROOT, by_go
 
-VERSION = "v3.22.0"
-BINARY = CACHE / "bin" / f"helm-{VERSION}"
 KUBERNETES = "1.34.0"
 CHART = ROOT / "charts" / "flamestream"
 
@@ -22,7 +20,7 @@ class Refused(Exception):
 def binary() -> Path:
     """helm's executable, built if need be (minutes, once)."""
     given = shutil.which("helm")
-    return Path(given) if given else by_go(BINARY, "helm", f"helm.sh/helm/v3/cmd/helm@{VERSION}", ", or put helm on the PATH")
+    return Path(given) if given else by_go("helm", "helm", ", or put helm on the PATH")
 
 
 def rendered(values: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """What tests fetch for themselves, once a checkout or a machine, though several processes of tests need it at the same moment."""
 
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -12,6 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".cache"
+GO = Path(__file__).parent / "go"
+"""A module for each program of Go's: its versions, and the hashes of all that it is built of."""
 SECONDS = 900
 
 
@@ -53,24 +56,26 @@ def by_maven(target: Path, what: str, otherwise: str, *goal: str, finish: Callab
     return target
 
 
-def by_go(target: Path, what: str, module: str, otherwise: str = "") -> Path:
-    """`target`, the one program of the Go `module` (path@version), built if it is not there, with the `go` on PATH or else PyPI's.
-    Where it cannot be, tests that need `what` are skipped, and told what to do, or `otherwise`."""
+def by_go(name: str, what: str, otherwise: str = "") -> Path:
+    """The tool of the module in the folder `go/NAME`, built of what its go.sum has, with the `go` on PATH or else PyPI's; once for each
+    such list. Where it cannot be, tests that need `what` are skipped, and told what to do, or `otherwise`."""
+    module = GO / name
+    listed = [(module / file).read_bytes() for file in ("go.mod", "go.sum")]
+    target = CACHE / "bin" / f"{name}-{hashlib.sha256(b''.join(listed)).hexdigest()[:12]}"
     with one_at_a_time():
         if not target.exists():
             if (go := go_command()) is None:
                 pytest.skip(f"no {what}: install go to have it built{otherwise}")
-            made = target.parent / f"build-{os.getpid()}"
-            made.mkdir(parents=True)
-            flags = f"{os.environ.get('GOFLAGS', '')} -modcacherw".strip()
-            environment = os.environ | {"GOBIN": str(made), "CGO_ENABLED": "0", "GOFLAGS": flags}
-            command = [go, "install", "-trimpath", "-ldflags", "-s -w", module]
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            made = target.with_name(f"building-{os.getpid()}")
+            flags = f"{os.environ.get('GOFLAGS', '')} -modcacherw -mod=readonly".strip()
+            environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": flags}
+            package = next(line.split()[1] for line in listed[0].decode().splitlines() if line.startswith("tool "))
+            command = [go, "build", "-trimpath", "-ldflags", "-s -w", "-o", str(made), package]
+            done = subprocess.run(command, cwd=module, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
             if done.returncode:
-                pytest.skip(f"no {what}: building {module} failed: {done.stderr.strip()[-500:]}")
-            (built,) = made.iterdir()
-            os.replace(built, target)
-            made.rmdir()
+                pytest.skip(f"no {what}: building {package} failed: {done.stderr.strip()[-500:]}")
+            os.replace(made, target)
     return target
 
 

@@ -15,12 +15,9 @@ import pytest
 
 from flamestream.adapters.s3_store import S3Store
 from support.eventually import eventually
-from support.installing import CACHE, by_go
+from support.installing import by_go
 from support.processes import kill, suspend
 
-VERSION = "v1.8.0"
-MODULE = "github.com/versity/versitygw/cmd/versitygw"
-BINARY = CACHE / "bin" / f"versitygw-{VERSION}"
 KEY, SECRET = "test", "testsecret"
 
 
@@ -28,7 +25,7 @@ def binary() -> Path:
     """The server's executable, built if need be (minutes, once)."""
     given = os.environ.get("FLAMESTREAM_VERSITYGW") or shutil.which("versitygw")
     otherwise = ", put versitygw on the PATH, or name it in FLAMESTREAM_VERSITYGW"
-    return Path(given) if given else by_go(BINARY, "S3 server", f"{MODULE}@{VERSION}", otherwise)
+    return Path(given) if given else by_go("versitygw", "S3 server", otherwise)
 
 
 class S3Server:

@@ -20,6 +20,9 @@ help:
 	@echo "make reliability-table  write the tables of docs/reliability.md: which seed catches which broken variant"
 	@echo "make mutants       small breaks of the cores, and how many of them the tests notice (an hour)"
 	@echo "make attacks       attacks on a live job, and what each costs others: the table of docs/threats.md (20 minutes)"
+	@echo "make sbom          what the image is made of, as CycloneDX: sbom.cdx.json"
+	@echo "make audit-dependencies  what is known to be vulnerable of that (asks OSV)"
+	@echo "make sign KEY=... THINGS=...  sign images and files with cosign"
 	@echo "make lint          ruff, mypy --strict, import layers, rustfmt, clippy"
 	@echo "make format        let ruff rewrite what it can"
 	@echo "make bench         latency, throughput and failures, beside other systems: docs/benchmarks.md; BENCH_ARGS=fig12 for one figure"
@@ -52,6 +55,19 @@ reliability-table: setup
 
 mutants: setup
 	PYTHONPATH=tests $(BIN)/python -m mutation.run $(MUTANT_ARGS)
+
+SBOM ?= sbom.cdx.json
+
+# What the image has but for Debian's packages, which only the image itself knows.
+sbom: setup
+	@$(BIN)/python image/sbom.py >$(SBOM)
+
+audit-dependencies: sbom
+	@$(BIN)/python scripts/audit_dependencies.py $(SBOM)
+
+# make sign KEY=cosign.key THINGS="registry.example/flamestream@sha256:... flamestream-0.1.0.tgz"
+sign: sbom
+	SBOM=$(SBOM) scripts/sign $(KEY) $(THINGS)
 
 attacks: setup
 	PYTHONPATH=runtime:operator:tests:benchmarks $(BIN)/python -m attacks.run $(ATTACK_ARGS)

@@ -1,11 +1,11 @@
 """The bill of materials of the image, as CycloneDX on standard output: made in the image as it is built, and by `make sbom`.
 
-What it names: the Python packages that requirements/image.txt pins, the jars of PySpark that image/jars.txt keeps, with what is packed inside
-them, the crates of native/Cargo.lock, and the Debian packages of the machine it runs on, where that is Debian and `--debian` asks for them.
-Each has a package URL, by which databases of vulnerabilities know it, and a hash where one is known for what was installed.
+What it names: the Python packages that requirements/image.txt pins, the jars of PySpark that image/jars.txt keeps, with what is packed
+inside them, the crates of native/Cargo.lock, and the Debian packages of the machine it runs on, if `--debian` asks for them. Each has a
+package URL, by which databases of vulnerabilities know it, and a hash where one is known for what was installed.
 
-Keeps: equal input gives equal bytes, so two images can be compared. Does not: look into wheels and crates for the C libraries that they bring
-(librdkafka, OpenSSL of psycopg, mimalloc), or ask anybody anything. Of packages it needs what the image has: its last step has no installer.
+Keeps: equal input gives equal bytes, so two images can be compared. Does not: look into wheels and crates for the C libraries that they
+bring (librdkafka, OpenSSL of psycopg, mimalloc), or ask anybody anything. Needs what the image has: its last step has no installer.
 Source: CycloneDX 1.6; the package URL specification.
 """
 

@@ -10,6 +10,8 @@ import pytest
 
 from support.installing import ROOT, by_go
 
+pytestmark = pytest.mark.slow
+"""Go takes ten minutes to make cosign, once a machine."""
 PASSWORD = {"COSIGN_PASSWORD": "of the key"}
 
 

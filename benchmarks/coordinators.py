@@ -17,6 +17,7 @@ from typing import Any
 
 from flamestream.adapters.control import ControlClient
 from flamestream.adapters.reactor import EpollReactor
+from flamestream.adapters.stores import store_from
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.core import messages as m
 from flamestream.core.actions import ToldCoordinator
@@ -82,7 +83,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, EmbeddedZooKeeper(Path(folder) / "zk") as zookeeper:
-        coordinators = Coordinators(zookeeper=zookeeper.address, host="127.0.0.1", port=17700, changed=lambda _: None)
+        coordinators = Coordinators(
+            zookeeper=zookeeper.address, host="127.0.0.1", port=17700, changed=lambda _: None, store_of=lambda url, _: store_from(url)
+        )
         names = [f"default.job-{number}" for number in range(options.jobs)]
         before = megabytes()
         for name in names:

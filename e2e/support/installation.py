@@ -57,6 +57,7 @@ def install(job_namespace: str, *others: str) -> Installation:
     values = {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"},
         "operator": {"watchNamespaces": [job_namespace, *others], "drills": True},
+        "allow": {"hostPaths": [DISK], "images": [OTHER_IMAGE] if OTHER_IMAGE else [], "drillNamespaces": [SYSTEM]},
         "zookeeper": {"storageClass": "flamestream-e2e", "nodeSelector": {"kubernetes.io/hostname": node}},
         "s3": {
             "enabled": True, "image": S3_IMAGE, "storageClass": "flamestream-e2e", "nodeSelector": {"kubernetes.io/hostname": node},

@@ -21,8 +21,10 @@ from flamestream.adapters.lane import Background
 from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.reactor import EpollReactor, Helpers
 from flamestream.adapters.status_file import JobStatus
+from flamestream.adapters.stores import Keys
 from flamestream.core.job_record import JobRecord
 from flamestream.model.errors import UserError
+from flamestream.ports import ObjectStore
 from flamestream_operator import savepoints
 from flamestream_operator.cluster_state import SharedClusterState
 from flamestream_operator.hosted import Hosted, JobToCoordinate, Member
@@ -31,6 +33,8 @@ from flamestream_operator.savepoints import Savepoint
 __all__ = ["Coordinators", "JobToCoordinate", "Member", "Savepoint"]
 
 T = TypeVar("T")
+StoreOf = Callable[[str, Keys], ObjectStore]
+"""The store of this URL, with these keys. Raises UserError if it is not to be opened."""
 
 RECORD_THREADS: Final = 4
 STORE_THREADS: Final = 8
@@ -56,9 +60,9 @@ class Threads:
 class Coordinators:
     """Started once the Lease is ours; a process that loses it just ends."""
 
-    def __init__(self, *, zookeeper: str, host: str, port: int, changed: Callable[[str], None]) -> None:
+    def __init__(self, *, zookeeper: str, host: str, port: int, changed: Callable[[str], None], store_of: StoreOf) -> None:
         """Listen. `changed(job)` is called in the reactor's thread at every transition. Raises OSError if the port is taken."""
-        self._changed = changed
+        self._changed, self._store_of = changed, store_of
         self._reactor = EpollReactor()
         self._listener = ControlListener(self._reactor, listen(host, port))
         self._state = SharedClusterState(zookeeper)
@@ -124,7 +128,7 @@ class Coordinators:
 
     def delete_savepoint(self, keys: tuple[str, str], savepoint: Savepoint) -> "Future[None]":
         """Its objects. `keys` are those of its store: access key and secret key, or empty."""
-        return self._ask(self._for_stores, lambda: savepoints.delete(_store(keys, savepoint.store), savepoint))
+        return self._ask(self._for_stores, lambda: savepoints.delete(self._store(savepoint.store, keys), savepoint))
 
     def forget(self, job: JobToCoordinate, *, begins_anew: bool = False) -> "Future[None]":
         """Delete everything of a job that nobody runs: snapshots, journal, record; if it begins anew, its attempts go on, as its sinks
@@ -135,7 +139,7 @@ class Coordinators:
             found = records.read()
             if found is not None and begins_anew and records.compare_and_set(savepoints.emptied(found[0]), found[1]) is None:
                 raise UserError(f"job {job.job!r} was changed meanwhile by somebody else: nothing was removed")
-            savepoints.delete_job(_store(job.keys, job.store), job.job, found[0] if found else None)
+            savepoints.delete_job(self._store(job.store, job.keys), job.job, found[0] if found else None)
             self._state.delete(job.job, record=not begins_anew)
 
         return self._ask(self._for_stores, forget)
@@ -179,7 +183,7 @@ class Coordinators:
         if known is not None:
             known.close()
         threads: tuple[Background, Background] = (self._for_records, self._for_stores)
-        records, store = self._state.records(job.job), _store(job.keys, job.store)
+        records, store = self._state.records(job.job), self._store(job.store, job.keys)
         self._for_stores.background(store.warm, lambda problem: _opened(job.job, problem))
         self._hosted[job.job] = Hosted(job, self._reactor, self._listener, records, store, threads, self._changed)
         self._changed(job.job)
@@ -202,6 +206,10 @@ class Coordinators:
         self._reactor.soon(lambda: threads.background(work, lambda result: _settle(answer, result)))
         return answer
 
+    def _store(self, url: str, keys: Keys) -> LazyStore:
+        """Opened by who needs it, in a helper thread."""
+        return LazyStore(lambda: self._store_of(url, keys))
+
     def _record(self, job: str) -> JobRecord | None:
         found = self._state.records(job).read()
         return found[0] if found else None
@@ -215,7 +223,7 @@ class Coordinators:
             record = self._record(job.job)
             if record is None:
                 raise UserError(f"job {job.job!r} has never run: there is nothing to take a savepoint of")
-            return savepoints.take(_store(job.keys, job.store), job.store, record, job.job, name)
+            return savepoints.take(self._store(job.store, job.keys), job.store, record, job.job, name)
 
         def done(result: Savepoint | Exception) -> None:
             if hosted is not None:
@@ -228,7 +236,8 @@ class Coordinators:
         records = self._state.records(job.job)
         if records.read() is not None:
             raise UserError(f"job {job.job!r} has a state of its own: a savepoint is restored into a job that has never run")
-        record = savepoints.restore(_store(job.keys, savepoint.store), savepoint, _store(job.keys, job.store), job.job, job.settings.fronts)
+        source, target = self._store(savepoint.store, job.keys), self._store(job.store, job.keys)
+        record = savepoints.restore(source, savepoint, target, job.job, job.settings.fronts)
         if records.compare_and_set(record, None) is None:
             raise UserError(f"job {job.job!r} has begun meanwhile: its savepoint was not restored")
         return record
@@ -238,10 +247,6 @@ def _opened(job: str, problem: str | Exception) -> None:
     """Opened before a recovery needs it; if it cannot be now, that call says so."""
     if problem:
         log.warning("store cannot be opened yet", extra={"job": job, "reason": str(problem)})
-
-
-def _store(keys: tuple[str, str], url: str) -> LazyStore:
-    return LazyStore(url, keys if keys[0] else None)
 
 
 def _settle(answer: "Future[Any]", result: Any) -> None:

@@ -45,7 +45,7 @@ class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     store: str
     keys: tuple[str, str] = ("", "")
-    """Of the store: access key and secret key; empty: the process has its own."""
+    """Of the store: access key and secret key; empty: none, and the store is not opened."""
 
     @property
     def job(self) -> str:

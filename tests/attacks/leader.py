@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from flamestream.adapters.status_file import JobStatus
+from flamestream.adapters.stores import store_from
 from flamestream_operator.coordinators import Coordinators
 from flamestream_operator.hosted import JobToCoordinate
 
@@ -40,7 +41,9 @@ def _look(coordinators: Coordinators, job: str) -> Seen | None:
 
 
 def main(zookeeper: str, port: int, file: Path) -> None:
-    coordinators = Coordinators(zookeeper=zookeeper, host="127.0.0.1", port=port, changed=lambda _: None)
+    coordinators = Coordinators(
+        zookeeper=zookeeper, host="127.0.0.1", port=port, changed=lambda _: None, store_of=lambda url, _: store_from(url)
+    )
     jobs: list[str] = []
     told = sys.stdin.buffer.raw  # type: ignore[attr-defined]  # unbuffered: what was read and not returned could not be waited for
     try:

@@ -12,6 +12,7 @@ import pytest
 
 from flamestream.adapters.acceptor import listen
 from flamestream.adapters.status_file import JobStatus
+from flamestream.adapters.stores import store_from
 from flamestream.adapters.zookeeper import ClusterState
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.model.errors import UserError
@@ -31,7 +32,9 @@ class Leader:
 
     def __init__(self, zookeeper: str, port: int) -> None:
         self.heard: list[str] = []
-        self.coordinators = Coordinators(zookeeper=zookeeper, host="127.0.0.1", port=port, changed=self.heard.append)
+        self.coordinators = Coordinators(
+            zookeeper=zookeeper, host="127.0.0.1", port=port, changed=self.heard.append, store_of=lambda url, _: store_from(url)
+        )
 
     def wait(self, job: str, seen: Callable[[JobStatus], bool]) -> JobStatus:
         """Until its status is so."""

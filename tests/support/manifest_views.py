@@ -19,6 +19,7 @@ from flamestream.cli.validate import summary_of
 from flamestream.cli.validation import CheckedJob, checked
 from flamestream.cli.workers import SparkWorkers
 from flamestream.spark import session
+from flamestream_operator.core.admission import Allowed
 from flamestream_operator.core.decide import status_of
 from flamestream_operator.core.effects import settings_of as hosted_settings
 from flamestream_operator.core.failures import calmed, failed, gives_up
@@ -31,7 +32,10 @@ from flamestream_operator.objects.rights import build_role_binding
 from flamestream_operator.objects.small import build_budget
 from support.operator_world import World
 
-SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", image="flamestream:1", pull_policy="Never")
+SITE = Site(
+    coordinator="operator:7700", zookeeper="zk:2181", image="flamestream:1", pull_policy="Never",
+    allowed=Allowed(images=("other:1",), service_accounts=("mine",), priority_classes=("high",)),
+)  # fmt: skip
 Document = dict[str, Any]
 View = Callable[[Document], Any]
 

@@ -29,6 +29,15 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{- end }}
 
+{{/* What jobs may choose, as JSON: the chart's own S3 is among the stores. */}}
+{{- define "flamestream.allow" -}}
+{{- $stores := .Values.allow.storeEndpoints -}}
+{{- if .Values.s3.enabled -}}
+{{- $stores = append $stores (printf "http://%s-s3.%s.svc:7070" (include "flamestream.name" .) .Release.Namespace) -}}
+{{- end -}}
+{{- toJson (set (deepCopy .Values.allow) "storeEndpoints" $stores) -}}
+{{- end }}
+
 {{- define "flamestream.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 185

@@ -19,6 +19,7 @@ from flamestream.adapters.located import Document
 from flamestream.adapters.sources import SourceTraits
 from flamestream.cli.manifest import Job, Spec, job_of
 from flamestream.model.errors import FlameStreamError, ManifestError
+from flamestream_operator.core.admission import admit
 from flamestream_operator.core.seen import Site
 from flamestream_operator.objects.meta import Object
 from flamestream_operator.objects.quantities import memory_of
@@ -59,8 +60,9 @@ def read(job: Object, spec: dict[str, Any]) -> Job:
 
 def planned(job: Object, spec: dict[str, Any], site: Site, app_digest: str) -> Plan:
     """Raises ManifestError: the spec cannot run in this cluster, and why."""
-    parsed = read(job, spec).spec
+    parsed, meta = read(job, spec).spec, job["metadata"]
     _runs_here(parsed, site)
+    admit(parsed, str(meta["namespace"]), site.namespace, site.image, site.allowed)
     image = parsed.image or site.image
     application = parsed.application
     from_image = not application.config_map  # what is in pyFiles is in the spec, by its content

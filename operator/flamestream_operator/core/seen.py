@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flamestream.adapters.status_file import JobStatus
+from flamestream_operator.core.admission import STRICT, Allowed
 from flamestream_operator.objects.meta import CONNECTED, LAUNCH, ROLE, Object
 
 AT_ONCE = 1
@@ -26,6 +27,9 @@ class Site:
     zookeeper: str
     image: str
     pull_policy: str = "IfNotPresent"
+    namespace: str = ""
+    """The operator's own: no job runs there."""
+    allowed: Allowed = STRICT
 
 
 @dataclass(frozen=True, slots=True)

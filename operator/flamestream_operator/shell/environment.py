@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import ManifestError
+from flamestream_operator.core.admission import Allowed
 from flamestream_operator.core.seen import Site
 
 PORT: Final = 7700
@@ -31,6 +33,8 @@ class Environment:
     lease: str
     lease_seconds: float
     drills: bool
+    allowed: Allowed
+    """What jobs may choose."""
     port: int
     http_port: int
 
@@ -38,7 +42,10 @@ class Environment:
     def site(self) -> Site:
         """What all jobs are told."""
         address = f"{self.service}.{self.namespace}.svc:{self.port}" if self.service else f"{self.ip}:{self.port}"
-        return Site(coordinator=address, zookeeper=self.zookeeper, image=self.image, pull_policy=self.pull_policy)
+        return Site(
+            coordinator=address, zookeeper=self.zookeeper, image=self.image, pull_policy=self.pull_policy, namespace=self.namespace,
+            allowed=self.allowed,
+        )  # fmt: skip
 
 
 def read_environment(given: Mapping[str, str] | None = None) -> Environment:
@@ -63,6 +70,14 @@ def read_environment(given: Mapping[str, str] | None = None) -> Environment:
         lease=env.get("FLAMESTREAM_LEASE", "flamestream-operator"),
         lease_seconds=float(env.get("FLAMESTREAM_LEASE_SECONDS", "4")),
         drills=env.get("FLAMESTREAM_DRILLS", "false") == "true",
+        allowed=_allowed(env.get("FLAMESTREAM_ALLOW", "{}")),
         port=int(env.get("FLAMESTREAM_PORT", str(PORT))),
         http_port=int(env.get("FLAMESTREAM_HTTP_PORT", str(HTTP_PORT))),
     )
+
+
+def _allowed(text: str) -> Allowed:
+    try:
+        return from_json(text, Allowed)
+    except DecodeError as error:
+        raise ManifestError(f"the environment variable FLAMESTREAM_ALLOW: {error}: correct `allow` in the chart's values") from error

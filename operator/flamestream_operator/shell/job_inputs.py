@@ -35,7 +35,7 @@ class JobInputs:
     async def keys(self, namespace: str, name: str) -> tuple[str, str]:
         """Of a store. Raises LookupError or ApiProblem."""
         if not name:
-            return "", ""
+            raise LookupError("spec.checkpoint.secret: missing: name the Secret with the store's keys, the operator does not lend its own")
         found = await self._api.get("Secret", namespace, name)
         if found is None:
             missing = f"there is no Secret {name!r} in namespace {namespace!r}"

@@ -11,6 +11,7 @@ import logging
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import kopf
@@ -19,6 +20,7 @@ from lightkube import KubeConfig
 from flamestream.adapters.status_file import JobStatus
 from flamestream_operator.coordinators import Coordinators
 from flamestream_operator.hosting import Hosting
+from flamestream_operator.job_store import job_store
 from flamestream_operator.objects.meta import JOB
 from flamestream_operator.shell import metrics
 from flamestream_operator.shell.api import ApiProblem, LightkubeApi
@@ -240,7 +242,10 @@ def main() -> int:
     env = read_environment()
 
     def make_hosting(changed: Callable[[str], None]) -> Hosting:
-        return Coordinators(zookeeper=env.zookeeper, host="0.0.0.0", port=env.port, changed=changed)  # the pod's
+        return Coordinators(
+            zookeeper=env.zookeeper, host="0.0.0.0", port=env.port, changed=changed,  # the pod's
+            store_of=partial(job_store, allowed=env.allowed),
+        )  # fmt: skip
 
     operator = Operator(env, LightkubeApi(KubeConfig.from_env()), make_hosting)
     asyncio.run(operator.run())

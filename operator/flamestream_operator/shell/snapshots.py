@@ -126,11 +126,18 @@ class SnapshotReconciler:
                 why = {"snapshot": key[1], "why": str(problem.args[0])}
                 log.warning("a savepoint stays in the store: its job is gone, and with it the keys", extra=why)
             else:
-                self._check()
-                future: Future[None] = self._hosting.delete_savepoint(keys, self._savepoint(status))
-                await asyncio.wrap_future(future)
+                await self._remove(key, keys, status)
         await self._finalize(key, thing, there=False)
         return None
+
+    async def _remove(self, key: Key, keys: tuple[str, str], status: SnapshotStatus) -> None:
+        """The status may have been written by others: a store that is not to be opened keeps what it has."""
+        self._check()
+        future: Future[None] = self._hosting.delete_savepoint(keys, self._savepoint(status))
+        try:
+            await asyncio.wrap_future(future)
+        except UserError as error:
+            log.warning("a savepoint stays in the store", extra={"snapshot": key[1], "why": str(error)})
 
     def _savepoint(self, status: SnapshotStatus) -> Savepoint:
         return Savepoint(

@@ -31,6 +31,7 @@ from flamestream.adapters.processors import keep_to
 from flamestream.adapters.py_files import PyFile
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.snapshots import StoreSnapshots
+from flamestream.adapters.stores import store_from
 from flamestream.adapters.tcp import TcpLinks
 from flamestream.core.actions import ToldCoordinator
 from flamestream.core.events import Event
@@ -107,7 +108,7 @@ class _WorkerProcess:
         listener = listen(config.host)
         address = address_of(listener, config.advertised or _advertised(config.host))
         self._links = TcpLinks(self._reactor, self._inbox.append, listener, job, config.worker)
-        self._store = LazyStore(config.store)
+        self._store = LazyStore(lambda: store_from(config.store))
         self._consumers = {SinkName(name): self._consumer(SinkName(name)) for name in config.sinks}
         self._producers: OnDemand[FrontId, Producer] = OnDemand(self._producer)
         died_of = watchdog.last_words(config.words)

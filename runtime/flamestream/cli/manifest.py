@@ -82,7 +82,7 @@ class Checkpoint(_Part, frozen=True):
     store: Annotated[str, Meta(min_length=1, max_length=1024)]
     """A folder, or s3://bucket/prefix (with ?endpoint=http://host:port&region=name if needed); in a cluster the latter."""
     secret: ObjectName | None = None
-    """In a cluster: a Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; left out, the pods' workload identity is used."""
+    """A Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. A cluster needs it: the operator does not lend its own identity."""
 
 
 class JournalTopic(_Part, frozen=True):

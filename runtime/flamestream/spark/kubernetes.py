@@ -40,6 +40,8 @@ _REQUIRED: Final = {
     "spark.authenticate": "true",  # a task is code: only our driver may send one
     "spark.kubernetes.executor.podTemplateContainerName": CONTAINER,
     "spark.kubernetes.executor.disableConfigMap": "true",
+    "spark.kubernetes.driver.service.deleteOnTermination": "false",  # there is none, and the driver has no right to any
+    "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",  # the same
     "spark.driver.port": str(DRIVER_PORT),
     "spark.driver.blockManager.port": str(BLOCK_MANAGER_PORT),
 }

@@ -95,7 +95,7 @@ class Stage:
             "sources": {"numbers": {"generator": {"count": 10}}},
             "sinks": {"out": {"files": {"path": "/out"}}},
             "workers": {"replicas": 2},
-            "checkpoint": {"interval": "1s", "store": "s3://bucket/j"},
+            "checkpoint": {"interval": "1s", "store": "s3://bucket/j", "secret": "store"},
         }
         meta = {"name": "j", "namespace": self.place}
         job = await self.api.create({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": meta, "spec": spec})

@@ -29,7 +29,7 @@ HOSTED: dict[str, Any] = {
     "spec": {
         **LOCAL["spec"],
         "application": {"file": "j.py", "graph": "graph", "configMap": "app"},
-        "checkpoint": {"interval": "1s", "store": "s3://bucket/j"},
+        "checkpoint": {"interval": "1s", "store": "s3://bucket/j", "secret": "store"},
     },
 }
 """In a cluster."""

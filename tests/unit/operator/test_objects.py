@@ -10,6 +10,9 @@ from msgspec import convert
 
 from flamestream.cli.driver_config import DriverConfig
 from flamestream.cli.kubectl.beside import as_launched, pod_beside
+from flamestream.model.errors import ManifestError
+from flamestream.spark.kubernetes import KubernetesSettings, kubernetes_conf
+from flamestream_operator.core.admission import Allowed
 from flamestream_operator.core.plan import planned
 from flamestream_operator.core.seen import Site
 from flamestream_operator.objects import names
@@ -24,7 +27,7 @@ from flamestream_operator.objects.pods import (
 from flamestream_operator.objects.rights import build_role
 from flamestream_operator.objects.small import build_budget, build_config, build_token
 
-SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", image="flamestream:1")
+SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", image="flamestream:1", allowed=Allowed(priority_classes=("high",)))
 SPEC: dict[str, Any] = {
     "application": {"file": "j.py", "graph": "graph", "configMap": "app"},
     "sources": {"numbers": {"generator": {"count": 10}}},
@@ -117,12 +120,24 @@ def test_two_applications_keep_together_and_apart() -> None:
     assert far["matchExpressions"] == [{"key": "flamestream.dev/application", "operator": "NotIn", "values": ["a"]}]
 
 
-def test_a_driver_may_touch_pods_and_nothing_that_holds_secrets() -> None:
-    resources = {resource for rule in build_role(JOB)["rules"] for resource in rule["resources"]}
-    assert resources == {"pods", "configmaps", "services", "persistentvolumeclaims"}
-    for rule in build_role(JOB)["rules"]:
-        if "pods" not in rule["resources"]:
-            assert rule["verbs"] == ["deletecollection"]
+def test_a_driver_may_touch_pods_and_nothing_else() -> None:
+    assert {resource for rule in build_role(JOB)["rules"] for resource in rule["resources"]} == {"pods"}
+
+
+def test_spark_asks_for_nothing_else_and_a_user_cannot_have_it_ask() -> None:
+    """What it would remove at its end, each by a setting of its own (KubernetesClusterSchedulerBackend.stop)."""
+    settings = KubernetesSettings(
+        namespace="n", driver_pod="d", driver_ip="i", image="i", pod_name_prefix="p", executors=1, template="t", api="https://a:1"
+    )
+    asks = {
+        "spark.kubernetes.driver.service.deleteOnTermination": "false", "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+        "spark.kubernetes.executor.disableConfigMap": "true",
+    }  # fmt: skip
+    conf = kubernetes_conf(settings)
+    assert {name: conf[name] for name in asks} == asks
+    for name, value in asks.items():
+        with pytest.raises(ManifestError, match="FlameStream sets it"):
+            kubernetes_conf(settings, {name: "true" if value == "false" else "false"})
 
 
 def test_planned_stops_take_one_worker_at_a_time() -> None:

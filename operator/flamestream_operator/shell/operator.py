@@ -16,7 +16,6 @@ from typing import Final
 import kopf
 from lightkube import KubeConfig
 
-from flamestream.adapters.status_file import JobStatus
 from flamestream_operator.coordinators import Coordinators
 from flamestream_operator.hosting import Hosting
 from flamestream_operator.objects.meta import JOB
@@ -31,6 +30,7 @@ from flamestream_operator.shell.jobs import JobReconciler
 from flamestream_operator.shell.lease import Leadership, end_process
 from flamestream_operator.shell.logs import begin_logging
 from flamestream_operator.shell.queue import WorkQueue
+from flamestream_operator.shell.readers import Readers
 from flamestream_operator.shell.snapshots import SnapshotReconciler
 from flamestream_operator.shell.tools import Tools
 from flamestream_operator.shell.watches import Watches, quiet
@@ -52,7 +52,7 @@ class Operator:
         self._queues: dict[str, WorkQueue[Key]] = {}
         self._jobs: JobReconciler | None = None
         self._hosting: Hosting | None = None
-        self._health = Health(self._alive, self._ready, self._job_status, self._observe)
+        self._health = Health(self._alive, self._ready, Readers(api), self._observe)
         self._watching, self._stop = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> None:
@@ -208,9 +208,6 @@ class Operator:
         if self._hosting is not None and not self._hosting.healthy():
             return "the coordinators' loop does not turn"
         return ""
-
-    def _job_status(self, job: str) -> JobStatus | None:
-        return self._hosting.status(job) if self._hosting is not None else None
 
     def _observe(self) -> None:
         if self._jobs is not None:

@@ -24,7 +24,7 @@ from flamestream.core.coordination import Settings
 from flamestream.core.events import Event, FromCoordinator
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import END, Time
-from flamestream_operator.coordinators import Coordinators, JobToCoordinate
+from flamestream_operator.coordinators import Coordinators, JobToCoordinate, ZooKeeper
 
 TOKEN = "t" * 64
 BEAT = 0.1
@@ -82,7 +82,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, EmbeddedZooKeeper(Path(folder) / "zk") as zookeeper:
-        coordinators = Coordinators(zookeeper=zookeeper.address, host="127.0.0.1", port=17700, changed=lambda _: None)
+        login, _, hosts = zookeeper.address.rpartition("@")
+        coordinators = Coordinators(zookeeper=ZooKeeper(hosts=hosts, login=login), host="127.0.0.1", port=17700, changed=lambda _: None)
         names = [f"default.job-{number}" for number in range(options.jobs)]
         before = megabytes()
         for name in names:

@@ -24,11 +24,11 @@ from flamestream.adapters.status_file import JobStatus
 from flamestream.core.job_record import JobRecord
 from flamestream.model.errors import UserError
 from flamestream_operator import savepoints
-from flamestream_operator.cluster_state import SharedClusterState
+from flamestream_operator.cluster_state import SharedClusterState, ZooKeeper
 from flamestream_operator.hosted import Hosted, JobToCoordinate, Member
 from flamestream_operator.savepoints import Savepoint
 
-__all__ = ["Coordinators", "JobToCoordinate", "Member", "Savepoint"]
+__all__ = ["Coordinators", "JobToCoordinate", "Member", "Savepoint", "ZooKeeper"]
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class Threads:
 class Coordinators:
     """Started once the Lease is ours; a process that loses it just ends."""
 
-    def __init__(self, *, zookeeper: str, host: str, port: int, changed: Callable[[str], None]) -> None:
+    def __init__(self, *, zookeeper: ZooKeeper, host: str, port: int, changed: Callable[[str], None]) -> None:
         """Listen. `changed(job)` is called in the reactor's thread at every transition. Raises OSError if the port is taken."""
         self._changed = changed
         self._reactor = EpollReactor()
@@ -66,7 +66,7 @@ class Coordinators:
         self._hosted: dict[str, Hosted] = {}
         self._turned = time.monotonic()
         self._reactor.soon(self._beat)
-        self._for_records.background(self._state.state, lambda _: None)  # while workers dial; without an answer now, a record asks again
+        self._for_records.background(self._state.connected, _connected)  # while workers dial
         self._thread = threading.Thread(target=self._run, name="coordinators", daemon=True)
         self._thread.start()
 
@@ -232,6 +232,12 @@ class Coordinators:
         if records.compare_and_set(record, None) is None:
             raise UserError(f"job {job.job!r} has begun meanwhile: its savepoint was not restored")
         return record
+
+
+def _connected(answer: object) -> None:
+    """A record asks again; until then streams run on without epochs."""
+    if isinstance(answer, Exception):
+        log.warning("ZooKeeper cannot be used yet", extra={"reason": str(answer)})
 
 
 def _opened(job: str, problem: str | Exception) -> None:

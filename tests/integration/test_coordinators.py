@@ -15,7 +15,7 @@ from flamestream.adapters.status_file import JobStatus
 from flamestream.adapters.zookeeper import ClusterState
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.model.errors import UserError
-from flamestream_operator.coordinators import Coordinators
+from flamestream_operator.coordinators import Coordinators, ZooKeeper
 from support.eventually import eventually
 from support.hosted_job import HostedJob as Job
 
@@ -31,7 +31,9 @@ class Leader:
 
     def __init__(self, zookeeper: str, port: int) -> None:
         self.heard: list[str] = []
-        self.coordinators = Coordinators(zookeeper=zookeeper, host="127.0.0.1", port=port, changed=self.heard.append)
+        login, _, hosts = zookeeper.rpartition("@")
+        place = ZooKeeper(hosts=hosts, login=login)
+        self.coordinators = Coordinators(zookeeper=place, host="127.0.0.1", port=port, changed=self.heard.append)
 
     def wait(self, job: str, seen: Callable[[JobStatus], bool]) -> JobStatus:
         """Until its status is so."""

@@ -27,11 +27,12 @@ from flamestream_operator.core.plan import planned
 from flamestream_operator.core.seen import Seen, Site
 from flamestream_operator.core.wanted import wanted
 from flamestream_operator.objects import pods
+from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.rights import build_role_binding
 from flamestream_operator.objects.small import build_budget
 from support.operator_world import World
 
-SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", image="flamestream:1", pull_policy="Never")
+SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", login="operator:secret", image="flamestream:1", pull_policy="Never")
 Document = dict[str, Any]
 View = Callable[[Document], Any]
 
@@ -135,6 +136,12 @@ def hosted(document: Document) -> Any:
     """What its coordinator in the operator is told."""
     job = _object(document)
     return hosted_settings(Seen(now=0, job=job, site=SITE), status_of(job), planned(job, job["spec"], SITE, "digest"))
+
+
+def reached(document: Document) -> Any:
+    """Who may connect to its pods."""
+    job = _object(document)
+    return build_network_policy(job, planned(job, job["spec"], SITE, "digest").spec)
 
 
 def budget(document: Document) -> Any:
@@ -261,8 +268,8 @@ def _spec(document: Document) -> Any:
 CLUSTER: dict[str, View] = {
     view.__name__: view
     for view in (
-        applications, driver, executor, trial, hosted, budget, runs, completes, loses_drivers, cannot_load, is_changed, is_restored,
-        is_deleted, is_patient,
+        applications, driver, executor, trial, hosted, reached, budget, runs, completes, loses_drivers, cannot_load, is_changed,
+        is_restored, is_deleted, is_patient,
     )
 }  # fmt: skip
 """Views of the operator and of what it makes."""

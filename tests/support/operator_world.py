@@ -20,7 +20,7 @@ from support.fake_fleet import FakeHosting, Fleet
 from support.fake_kubernetes import FakeKubernetes
 
 KEY = ("default", "job")
-SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", image="flamestream:1")
+SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", login="operator:secret", image="flamestream:1")
 
 
 class Crash(BaseException):

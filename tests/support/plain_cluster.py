@@ -15,7 +15,7 @@ from flamestream.adapters import sinks
 from flamestream.adapters.acceptor import listen
 from flamestream.adapters.status_file import JobStatus
 from flamestream_operator.api.job_status import JobResourceStatus
-from flamestream_operator.coordinators import Coordinators
+from flamestream_operator.coordinators import Coordinators, ZooKeeper
 from flamestream_operator.core.decide import status_of
 from flamestream_operator.core.seen import Site
 from flamestream_operator.objects.meta import JOB, Object
@@ -54,7 +54,7 @@ def results(count: int) -> list[tuple[int, int]]:
 class Places:
     """What outlives a test body: servers and folders."""
 
-    zookeeper: str
+    zookeeper: ZooKeeper
     s3: S3Server
     namespace: str
     folder: Path
@@ -75,7 +75,10 @@ class PlainCluster:
         """With empty hands, and the address of the one before."""
         self.cluster = Cluster()
         self.coordinators = Coordinators(zookeeper=self.places.zookeeper, host="127.0.0.1", port=self._port, changed=lambda _: None)
-        site = Site(coordinator=f"127.0.0.1:{self._port}", zookeeper=self.places.zookeeper, image="flamestream:1", pull_policy="Never")
+        site = Site(
+            coordinator=f"127.0.0.1:{self._port}", zookeeper=self.places.zookeeper.hosts, login=self.places.zookeeper.login,
+            image="flamestream:1", pull_policy="Never",
+        )  # fmt: skip
         tools = Tools(api=self.api, cluster=self.cluster, hosting=self.coordinators, check=lambda: None, again=lambda _: None)
         self.jobs = JobReconciler(site, tools)
         self.snapshots = SnapshotReconciler(self.jobs, site, tools)

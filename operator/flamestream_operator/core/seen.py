@@ -24,8 +24,12 @@ class Site:
     coordinator: str
     """host:port that workers dial."""
     zookeeper: str
+    login: str = field(repr=False)
+    """The operator's, for ZooKeeper: user:password."""
     image: str
     pull_policy: str = "IfNotPresent"
+    network_policies: bool = True
+    """Whether each job gets one."""
 
 
 @dataclass(frozen=True, slots=True)

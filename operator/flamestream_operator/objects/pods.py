@@ -14,6 +14,7 @@ from flamestream_operator.objects.quantities import memory_of
 
 CONFIG: Final = "/etc/flamestream/config"
 SECRET: Final = "/etc/flamestream/secret"
+LOGIN: Final = "/etc/flamestream/zookeeper"
 APP: Final = "/opt/flamestream/app"
 JVM_MEMORY: Final = 512 << 20
 _POD_SECURITY: Final[Object] = {
@@ -82,14 +83,17 @@ def build_driver_pod(launch: Launch) -> Object:
         "env": [*_downward(), *launch.spec.pods.env],
         "resources": _resources(launch.spec.driver.resources),
         "securityContext": dict(_CONTAINER_SECURITY),
-        "volumeMounts": [*_mounts(launch), _mount("config", CONFIG, True), _mount("secret", SECRET, True)],
+        "volumeMounts": [
+            *_mounts(launch), _mount("config", CONFIG, True), _mount("secret", SECRET, True), _mount("zookeeper", LOGIN, True),
+        ],
         "lifecycle": _before_stop("python3", "-m", "flamestream.cli.driver_stay", str(SUCCEED)),
         **_credentials(launch),
-    }
+    }  # fmt: skip
     volumes = [
         *_volumes(launch),
         {"name": "config", "configMap": {"name": launch.pod}},
         {"name": "secret", "secret": {"secretName": names.token(launch.name, launch.run), "defaultMode": 0o440}},
+        {"name": "zookeeper", "secret": {"secretName": names.login(launch.name), "defaultMode": 0o440}},
     ]
     spec = {**_common(launch, "driver"), "restartPolicy": "Never", "containers": [container], "volumes": volumes}
     spec |= {"serviceAccountName": launch.account, "automountServiceAccountToken": True, "terminationGracePeriodSeconds": SUCCEED + 5}

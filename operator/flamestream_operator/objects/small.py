@@ -1,8 +1,9 @@
-"""The small objects of a job: the headless Service, the Secret of a run, ConfigMaps, the disruption budget.
+"""The small objects of a job: the headless Service, the Secrets of a run and for ZooKeeper, ConfigMaps, the disruption budget.
 
 Does not: make random numbers (the shell puts the token in).
 """
 
+import base64
 import hashlib
 import json
 
@@ -30,6 +31,17 @@ def build_token(job: Object, run: int, token: str) -> Object:
         "type": "Opaque",
         "immutable": True,
         "stringData": {"token": token},
+    }
+
+
+def build_login(job: Object, login: str) -> Object:
+    """What drivers and the pods beside a job prove to ZooKeeper. `data`, so that what is there can be compared with it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(job, names.login(job["metadata"]["name"])),
+        "type": "Opaque",
+        "data": {"login": base64.b64encode(login.encode()).decode()},
     }
 
 

@@ -25,9 +25,10 @@ from flamestream_operator.core.launching import files_of, launch_of
 from flamestream_operator.core.seen import Seen, Site, phase_of
 from flamestream_operator.core.wanted import wanted
 from flamestream_operator.objects import names
+from flamestream_operator.objects.logins import login_of
 from flamestream_operator.objects.meta import Object, owner
 from flamestream_operator.objects.pods import build_audit_pod
-from flamestream_operator.objects.small import build_config
+from flamestream_operator.objects.small import build_config, build_login
 from flamestream_operator.shell.api import ApiProblem
 from flamestream_operator.shell.cache import Key
 from flamestream_operator.shell.events import EventSender
@@ -124,11 +125,12 @@ class DrillReconciler:
         config = build_config(job, name, files_of(look, launch, want))
         config["metadata"]["ownerReferences"] = [owner(drill)]
         self._check()
-        try:
-            await self._api.create(config)
-        except ApiProblem as problem:
-            if not problem.exists:
-                raise
+        for needed in (config, build_login(job, login_of(look.identity, self._site.login))):  # launched by an older operator it has none
+            try:
+                await self._api.create(needed)
+            except ApiProblem as problem:
+                if not problem.exists:
+                    raise
         await self._api.create(build_audit_pod(launch, drill, name))
 
     async def _audit_of(self, key: Key) -> tuple[AuditResult | None, str]:

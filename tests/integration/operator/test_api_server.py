@@ -32,7 +32,7 @@ JOB_SPEC = {
     "workers": {"replicas": 2},
     "checkpoint": {"interval": "1s", "store": "s3://bucket/j"},
 }
-SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", image="flamestream.invalid/none:1", pull_policy="Never")
+SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", login="o:s", image="flamestream.invalid/none:1", pull_policy="Never")
 
 
 @pytest.fixture(scope="module")

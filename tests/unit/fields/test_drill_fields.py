@@ -88,7 +88,7 @@ def struck(document: dict[str, Any]) -> Any:
         cluster=SimpleNamespace(pods_of=pods_of), check=lambda: None,
         hosting=SimpleNamespace(members=lambda job: [SimpleNamespace(ip="2", standby=False)]),
     )  # fmt: skip
-    site = Site(coordinator="o:1", zookeeper="z:1", image="i")
+    site = Site(coordinator="o:1", zookeeper="z:1", login="o:s", image="i")
 
     async def play() -> None:
         spec = spec_of(document)

@@ -22,7 +22,7 @@ from flamestream_operator.hosted import JobToCoordinate
 from flamestream_operator.shell.job_streams import with_secrets
 from flamestream_operator.shell.memory import Memory
 
-SITE = Site(coordinator="o:1", zookeeper="z:1", image="i")
+SITE = Site(coordinator="o:1", zookeeper="z:1", login="o:s", image="i")
 CHANGES: list[dict[str, Any]] = [
     *({"guarantee": guarantee} for guarantee in GUARANTEES if guarantee != "micro-batch"),
     {"workers": {"replicas": 5, "slots": 32, "standby": 2}},

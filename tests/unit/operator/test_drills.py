@@ -23,7 +23,7 @@ from support.fake_kubernetes import FakeKubernetes
 from support.whole_job import Coordinators
 
 KEY = ("n", "d")
-SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", image="flamestream:1", pull_policy="Never")
+SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", login="operator:secret", image="flamestream:1", pull_policy="Never")
 CLEAN = {
     "clean": True,
     "records": 5,

@@ -172,7 +172,7 @@ def test_a_login_without_a_right_is_an_outage_and_no_error_of_a_job(server: Shar
     assert leader.records(MINE).read() == (record(1), 0)
 
 
-def test_a_journal_that_is_full_waits_for_a_commit_and_leaves_room_for_others(server: SharedZooKeeper, loop: EpollReactor) -> None:
+def test_a_journal_that_is_full_waits_for_room_and_leaves_others_theirs(server: SharedZooKeeper, loop: EpollReactor) -> None:
     leader = SharedClusterState(server.place(room=100_000))
     for job in (MINE, THEIRS):
         leader.records(job).read()

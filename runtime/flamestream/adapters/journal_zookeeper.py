@@ -105,7 +105,8 @@ class _Writer:
         if isinstance(checked, NoAuthError) or isinstance(created, NoAuthError):
             return ClusterStateUnavailable("it refuses the login of this pod, which was replaced: so will the pod be, or resume the job")
         if isinstance(created, QuotaExceededError):
-            return ClusterStateUnavailable("the journal is full: commit more often (checkpoint.interval), or raise zookeeper.journalRoom")
+            way_out = "raise zookeeper.journalRoom of the chart, and commit more often (checkpoint.interval)"
+            return ClusterStateUnavailable(f"the journal is full: {way_out}")
         if isinstance(created, Exception) and not isinstance(created, NodeExistsError):
             return Bug(f"journal {self._folder}: ZooKeeper refuses an entry: {created!r}")
         return None

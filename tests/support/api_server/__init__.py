@@ -28,6 +28,8 @@ SOURCES = [HERE / name for name in ("go.mod", "go.sum", "main.go")]
 SECONDS = 2400
 """For a build on a cold, busy machine."""
 TOKEN = "the-tests-own"
+STRANGER = "a-stranger-s"
+"""Of somebody who may do nothing."""
 
 
 def binary() -> Path:
@@ -70,7 +72,7 @@ class ApiServer:
         """Back when it is ready."""
         program, folder, (client, peer) = str(binary()), self._folder, (free_port(), free_port())
         subprocess.run([program, "key", str(folder / "key")], check=True)
-        (folder / "tokens").write_text(f'{TOKEN},tests,tests,"system:masters"\n')
+        (folder / "tokens").write_text(f'{TOKEN},tests,tests,"system:masters"\n{STRANGER},stranger,stranger\n')
         of_etcd = {
             "data-dir": folder / "etcd", "listen-client-urls": f"http://127.0.0.1:{client}",
             "advertise-client-urls": f"http://127.0.0.1:{client}", "listen-peer-urls": f"http://127.0.0.1:{peer}",

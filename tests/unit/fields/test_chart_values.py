@@ -1,5 +1,6 @@
 """Every value of the chart changes what is installed, or is refused: a row a value."""
 
+import base64
 import json
 from typing import Any
 
@@ -97,3 +98,43 @@ def test_what_would_have_no_effect_is_refused_with_what_to_do(row: Row) -> None:
     with pytest.raises(helm.Refused) as caught:
         helm.rendered(row.documents(SAME)[1])
     assert row.refused in str(caught.value)
+
+
+def test_the_chart_makes_a_login_of_its_own_unless_one_is_named() -> None:
+    things = [thing for thing in yaml.safe_load_all(helm.rendered({})) if thing is not None]
+    (secret,) = [thing for thing in things if thing["kind"] == "Secret"]
+    user, _, password = base64.b64decode(secret["data"]["login"]).decode().partition(":")
+    assert (user, len(password)) == ("operator", 48)
+    pods = [thing["spec"]["template"] for thing in things if thing["kind"] in ("Deployment", "StatefulSet")]
+    volumes = [volume for pod in pods for volume in pod["spec"]["volumes"] if volume.get("secret")]
+    assert [volume["secret"]["secretName"] for volume in volumes] == [secret["metadata"]["name"]] * len(pods) and len(pods) == 2
+    assert len({pod["metadata"]["annotations"]["flamestream.dev/login"] for pod in pods}) == 1, "of one rendering"
+    assert password not in helm.rendered({})
+    named = list(yaml.safe_load_all(helm.rendered(SAME)))
+    assert not [thing for thing in named if thing is not None and thing["kind"] == "Secret"]
+
+
+def test_jobs_of_other_namespaces_than_those_that_are_watched_reach_nothing() -> None:
+    values = {**SAME, "operator": {"watchNamespaces": ["one", "two"]}, "s3": {"enabled": True, "secretKey": "x"}}
+    policies = [thing for thing in yaml.safe_load_all(helm.rendered(values)) if thing is not None and thing["kind"] == "NetworkPolicy"]
+    assert len(policies) == 3
+    selectors = [
+        peer["namespaceSelector"] for policy in policies for rule in policy["spec"]["ingress"] for peer in rule.get("from", [])
+        if "namespaceSelector" in peer
+    ]  # fmt: skip
+    only = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["one", "two"]}]}
+    assert selectors == [only] * len(selectors) and len(selectors) == 4
+
+
+def test_who_may_read_the_figures_is_bound_by_name_and_prometheus_shows_an_account_that_may_nothing_else() -> None:
+    readers = [{"kind": "ServiceAccount", "name": "prometheus", "namespace": "monitoring"}]
+    values = {**SAME, "metrics": {"readers": readers, "serviceMonitor": True}}
+    things = [thing for thing in yaml.safe_load_all(helm.rendered(values)) if thing is not None]
+    (role,) = [thing for thing in things if thing["kind"] == "ClusterRole" and thing["metadata"]["name"] == "release-metrics"]
+    assert role["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    bindings = [thing for thing in things if "Binding" in thing["kind"]]
+    account = {"kind": "ServiceAccount", "name": "release-metrics", "namespace": "space"}
+    (mine,) = [thing for thing in bindings if account in thing["subjects"]]
+    assert mine["subjects"] == [*readers, account] and mine["roleRef"]["name"] == "release-metrics"
+    (monitor,) = [thing for thing in things if thing["kind"] == "ServiceMonitor"]
+    assert monitor["spec"]["endpoints"][0]["authorization"]["credentials"] == {"name": "release-metrics", "key": "token"}

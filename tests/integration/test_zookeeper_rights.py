@@ -156,6 +156,9 @@ def test_a_secret_that_was_made_anew_ends_no_job(server: SharedZooKeeper, leader
     old.ask(20)
     failed = next(event for event in iter(old.next, None) if isinstance(event, JournalFailed) and "login" in event.message)
     assert "tried again" in failed.message
+    late = worker_of(loop, server, MINE, 2)
+    late.ask_to_seal()
+    assert isinstance(late.next(), JournalFailed), "a recovery meanwhile waits as well, and ends no job"
     assert worker_of(loop, server, MINE, 2, OTHER_LOGIN).seal() == [10]
     with server.session(LOGIN) as former, pytest.raises(Exception, match="another login"):
         ZooKeeperJobRecords(former, MINE).read()

@@ -180,6 +180,36 @@ def test_forgetting_a_job_leaves_no_trace(leader: Leader, tmp_path: Path, port: 
     assert [file for file in (tmp_path / "forgotten" / "store").rglob("*") if file.is_file()] == []
 
 
+REVEALING = """
+import flamestream as fs
+
+def revealed(number):
+    raise ValueError(f"secret {number}")
+
+graph = fs.Graph("numbers")
+graph.source("numbers").map(revealed).sink("texts")
+"""
+
+
+def test_what_a_function_raised_is_in_the_worker_s_log_and_nowhere_else(
+    leader: Leader, port: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A status is read by whoever may get the job; the operator's log by whoever runs it."""
+    job = Job("revealing", tmp_path / "job", port, application=REVEALING)
+    try:
+        leader.coordinators.start(job.told)
+        job.start_worker()
+        job.start_worker()
+        ended = leader.wait(job.name, lambda status: bool(status.outcome))
+        assert (ended.outcome, ended.category) == ("failed", "user")
+        assert "revealed raised ValueError: (see the worker's log) (record " in ended.message
+        assert "secret" not in msgspec.json.encode(ended).decode() and "secret" not in caplog.text
+        logs = "".join(file.read_text() for file in (tmp_path / "job").glob("worker-*.log"))
+        assert "secret 0" in logs
+    finally:
+        job.end()
+
+
 @pytest.mark.parametrize("damage", [b'{"job": "\xff"}', b"[" * 100_000, b"{}"], ids=["text", "depth", "kind"])
 def test_a_damaged_record_ends_its_own_job_alone(
     zookeeper: EmbeddedZooKeeper, leader: Leader, job: Job, port: int, tmp_path: Path, damage: bytes

@@ -24,6 +24,7 @@ from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.application import folders_of, load, located
 from flamestream.adapters.application_code import code_of
 from flamestream.adapters.control import ControlClient
+from flamestream.adapters.discretion import Discretion
 from flamestream.adapters.host import OnDemand, Ports, WorkerHost
 from flamestream.adapters.known_names import ask
 from flamestream.adapters.lazy_store import LazyStore
@@ -41,6 +42,7 @@ from flamestream.core.worker import Worker
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.kernel import kernel
+from flamestream.model.quoted import quoted
 from flamestream.model.time import FrontId
 from flamestream.ports import Consumer, Journal, Producer
 
@@ -72,6 +74,8 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How many workers share the work on one machine; 0: unknown."""
     processors: tuple[int, ...] = ()
     """Where the loop runs; none: anywhere (processors.py)."""
+    private: bool = False
+    """Others read what the coordinator is told than who may see users' data."""
     words: str = ""
     """A file where one life leaves to the next why its watchdog ended it; "": standard error."""
     patience: float = watchdog.SECONDS
@@ -103,6 +107,7 @@ class _WorkerProcess:
         self._config, self._worker = config, worker
         self._reactor = EpollReactor()
         self._inbox: list[Event] = []
+        self._discretion = Discretion(config.private)
         job = config.settings.job
         listener = listen(config.host)
         address = address_of(listener, config.advertised or _advertised(config.host))
@@ -132,7 +137,8 @@ class _WorkerProcess:
         except (MemoryError, RecursionError):
             raise
         except Exception as error:
-            self._tell_failure("bug", f"worker {self._worker.me}: {process_shell.last_lines(error)}")
+            said = f"{process_shell.place_of(error)}: {quoted(process_shell.last_lines(error))}"
+            self._tell_failure("bug", f"worker {self._worker.me}: {said}")
             raise
         finally:
             self._watchdog.end()
@@ -142,7 +148,7 @@ class _WorkerProcess:
         return process_shell.EXIT_CODES[self._host.exit.category]
 
     def _tell_failure(self, category: str, message: str) -> None:
-        self._control.tell(ToldCoordinator(Failed(self._worker.fence, category, message)))
+        self._control.tell(ToldCoordinator(self._discretion.about(Failed(self._worker.fence, category, message))))
 
     def _close(self) -> None:
         """The control link last: what was told must arrive."""
@@ -170,7 +176,17 @@ class _WorkerProcess:
             self._store, self._reactor, post, job=config.settings.job, writer=config.worker, nonce=lambda: secrets.token_hex(4)
         )
         warm = lambda: snapshots.prefetched.warm  # noqa: E731
-        return Ports(self._links, self._journals(), self._producers, self._consumers, snapshots, self._control, self._problems, warm)
+        return Ports(
+            self._links,
+            self._journals(),
+            self._producers,
+            self._consumers,
+            snapshots,
+            self._control,
+            self._problems,
+            warm,
+            self._discretion,
+        )
 
     def _journals(self) -> dict[FrontId, Journal]:
         """One for all fronts. Without it (timed fronts, or no guarantee) no worker asks for a journal."""

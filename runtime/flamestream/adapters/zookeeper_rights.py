@@ -17,6 +17,7 @@ Keeps: a job's own nodes are made, and bounded, before its record is first read.
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -56,7 +57,7 @@ class Rights:
         except NoNodeError:
             self._create(ROOT, self._own)
         for path in (*(_SHARED_BY_ALL if self._alone else ()), ROOT):  # ROOT before what is below it: nobody makes more of it meanwhile
-            self._state.ask(f"closing {path}", lambda path=path: client.set_acls_async(path, self._own))
+            self._state.ask(f"closing {path}", partial(client.set_acls_async, path, self._own))
         foreign = [path for folder in self._children([ROOT]) for path in self._close_job(folder.rpartition("/")[2])]
         if foreign:
             log.error("nodes in ZooKeeper are another login's", extra={"zookeeper": self._state.hosts, "nodes": foreign[:SHOWN]})
@@ -76,7 +77,7 @@ class Rights:
         path = f"{_QUOTAS}{_journal_of(job)}"
         for each in (f"{path}/zookeeper_limits", f"{path}/zookeeper_stats", path, path.rpartition("/")[0]):
             try:
-                self._state.ask(f"deleting {each}", lambda each=each: self._state.client.delete_async(each))
+                self._state.ask(f"deleting {each}", partial(self._state.client.delete_async, each))
             except NoNodeError:
                 continue
 

@@ -20,6 +20,7 @@ from flamestream.model.errors import UserError
 from flamestream.model.graph import Function, Graph, name_of
 from flamestream.model.payload import ErrorValue
 from flamestream.model.payload_registry import PLANS
+from flamestream.model.quoted import quoted
 
 SHOWN: Final = 200
 """Characters of a payload."""
@@ -40,12 +41,13 @@ def located(error: ErrorValue, source: str, place: tuple[str, int] | None, opera
 
 
 def told(error: ErrorValue, where: str, graph: Graph) -> str:
-    """For people, when it ends a job. `where`: which record it was."""
+    """For people, when it ends a job, with what is users' data marked. `where`: which record it was."""
     ours = error.error == UserError.__name__  # what we say of a function names it already
-    text = f"{error.message} ({where})" if ours else f"{error.function} raised {error.error}: {error.message} ({where})"
+    said = quoted(error.message)
+    text = f"{said} ({where})" if ours else f"{error.function} raised {error.error}: {said} ({where})"
     if error.operation >= 0:
         vertex = graph.vertices[error.operation]
-        text += f"\n  operation {error.operation}, {vertex.kind.value} of {vertex.place}, was given {error.payload or 'nothing'}"
+        text += f"\n  operation {error.operation}, {vertex.kind.value} of {vertex.place}, was given {quoted(error.payload or 'nothing')}"
     return "\n".join([text, *(f"  {frame}" for frame in error.traceback), WAY_OUT])
 
 

@@ -9,6 +9,7 @@ import flamestream as fs
 from flamestream.model import payload
 from flamestream.model.failure import failure, located, shortened, told
 from flamestream.model.graph import name_of
+from flamestream.model.quoted import plain, public
 
 
 @fs.payload_type
@@ -80,11 +81,14 @@ def test_a_ready_made_function_is_called_as_it_is_written() -> None:
 def test_people_are_told_the_place_in_the_graph_the_calls_and_the_way_out() -> None:
     graph = fs.Graph("g")
     graph.source("lines").map(parsed).sink("out")
-    text = told(located(failed(parsed, "west"), "lines", ("", 2), 1), "record 2 of source 'lines'", graph)
+    marked = told(located(failed(parsed, "west"), "lines", ("", 2), 1), "record 2 of source 'lines'", graph)
+    text = plain(marked)
     first, second, *_, third, last = text.splitlines()
     assert first.endswith("parsed raised ValueError: not enough values to unpack (expected 2, got 1) (record 2 of source 'lines')")
     assert second.startswith("  operation 1, map of ") and second.endswith(", was given 'west'") and "test_failure.py:" in second
     assert third.endswith("in parsed") and "onError: {deadLetter: SINK}" in last
+    assert "parsed raised ValueError: (see the worker's log) (record 2 of source 'lines')" in public(marked)
+    assert "west" not in public(marked) and "not enough values" not in public(marked)
 
 
 def test_near_operations_stand_before_every_door() -> None:

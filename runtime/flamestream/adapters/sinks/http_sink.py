@@ -31,6 +31,7 @@ from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import NO_FENCE, Fence, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.payload import decode_items
+from flamestream.model.quoted import quoted
 
 PROTOCOL: Final = 1
 CONNECT_SECONDS: Final = 5.0
@@ -158,7 +159,7 @@ class HttpWriting:
             raise UserError(f"{self._place.url}: {error}") from None
         except urllib3.exceptions.HTTPError as error:
             raise ConnectionError(f"{self._place.url}: {error}") from None
-        status, told = answer.status, answer.data[:500].decode("utf-8", "replace")
+        status, told = answer.status, quoted(answer.data[:500].decode("utf-8", "replace"))
         if 200 <= status < 300:
             return answer.data
         if status == 409 and self._fenced:

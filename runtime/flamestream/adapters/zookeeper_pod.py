@@ -21,8 +21,8 @@ from flamestream.adapters.zookeeper_server import class_path
 VARIABLE: Final = "ZOOKEEPER_DATA"
 LOGIN: Final = "ZOOKEEPER_LOGIN"
 PORT: Final = 2181
-CONNECTIONS: Final = 32
-"""Of one address: a pod of ours has one."""
+CONNECTIONS: Final = 128
+"""Of one address: a pod of ours has one, but some networks show a whole node as one."""
 _CONFIG: Final = """tickTime=500
 dataDir={data}
 clientPort={port}

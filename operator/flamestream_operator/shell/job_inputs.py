@@ -66,7 +66,7 @@ class JobInputs:
         name = action.token["metadata"]["name"]
         found = await self._api.get("Secret", key[0], name)
         if found is None and action.create:
-            made = {**action.token, "stringData": {"token": secrets.token_hex(32)}}
+            made = {**action.token, "stringData": {name: secrets.token_hex(32) for name in action.token["stringData"]}}
             try:
                 found = await self._api.create(made)
             except ApiProblem as problem:

@@ -90,10 +90,16 @@ def test_the_users_labels_never_replace_ours() -> None:
     assert labels["flamestream.dev/role"] == "driver"
 
 
+def secrets_in(pod: dict[str, Any]) -> list[str]:
+    """Keys of the run's Secret that it may read."""
+    mounted = [volume["secret"]["items"] for volume in pod["spec"]["volumes"] if volume["name"] == "secret"]
+    return [item["key"] for items in mounted for item in items]
+
+
 def test_only_the_driver_sees_the_token() -> None:
-    with_secret = [pod for pod in all_pods(a_launch()) if any(volume["name"] == "secret" for volume in pod["spec"]["volumes"])]
-    assert [pod["metadata"]["labels"]["flamestream.dev/role"] for pod in with_secret] == ["driver"]
-    assert "data" not in build_token(JOB, 1, "x" * 64)
+    seen = {pod["metadata"]["labels"]["flamestream.dev/role"]: secrets_in(pod) for pod in all_pods(a_launch())}
+    assert seen == {"driver": ["token", "spark"], "worker": ["spark"], "audit": []}
+    assert set(build_token(JOB, 1, "")["stringData"]) == {"token", "spark"}
 
 
 def test_the_drivers_configuration_is_what_the_driver_reads() -> None:

@@ -4,13 +4,15 @@ Each job has a `Hosted`: the far end of its workers' control links, and, from th
 since no user code runs here), a CoordinatorHost. Blocking calls go to helper threads, those to ZooKeeper and those to stores apart: an
 S3 that is away must not delay another job's recovery.
 
-Keeps: an error of one job ends that job's coordinator and no other; every method may be called from any thread and returns at once.
+Keeps: an error of one job ends that job's coordinator and no other; one that is nobody's is logged, and the loop turns on, but for
+`MOST_ERRORS` of them a minute; every method may be called from any thread and returns at once.
 Does not: know Kubernetes (pods are addresses here), or decide anything about a job (core/coordinator.py).
 """
 
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
@@ -25,6 +27,7 @@ from flamestream.core.job_record import JobRecord
 from flamestream.model.errors import UserError
 from flamestream_operator import savepoints
 from flamestream_operator.cluster_state import SharedClusterState
+from flamestream_operator.contained import Contained
 from flamestream_operator.hosted import Hosted, JobToCoordinate, Member
 from flamestream_operator.savepoints import Savepoint
 
@@ -37,6 +40,9 @@ STORE_THREADS: Final = 8
 TURNS_WITHIN: Final = 5.0
 """Seconds after which a reactor that has not turned hangs."""
 BEAT: Final = 1.0
+MOST_ERRORS: Final = 20
+ERRORS_WITHIN: Final = 60.0
+"""So many in so many seconds end the loop: it gets nowhere."""
 
 log = logging.getLogger(__name__)
 
@@ -74,11 +80,11 @@ class Coordinators:
 
     def start(self, job: JobToCoordinate) -> None:
         """Coordinate it. The same value again while it runs: nothing."""
-        self._reactor.soon(lambda: self._start(job))
+        self._of(job.job).soon(lambda: self._start(job))
 
     def stop(self, job: str) -> None:
         """Forget it. Its workers run on and dial, until somebody starts it."""
-        self._reactor.soon(lambda: self._stop(job))
+        self._of(job).soon(lambda: self._stop(job))
 
     def status(self, job: str) -> JobStatus | None:
         """As far as this leader knows; None: not started here."""
@@ -115,7 +121,7 @@ class Coordinators:
     def savepoint(self, job: JobToCoordinate, name: str) -> "Future[Savepoint]":
         """A copy of the newest committed snapshot, taken while the job runs or is suspended."""
         answer: Future[Savepoint] = Future()
-        self._reactor.soon(lambda: self._savepoint(job, name, answer))
+        self._answering(answer).soon(lambda: self._savepoint(job, name, answer))
         return answer
 
     def restore(self, job: JobToCoordinate, savepoint: Savepoint) -> "Future[JobRecord]":
@@ -158,11 +164,17 @@ class Coordinators:
         self._state.close()
 
     def _run(self) -> None:
-        try:
-            self._reactor.run(self._turn)
-        except Exception:  # a bug: `healthy` shows it, and the process is restarted; the streams run on
-            log.exception("the coordinators' loop has ended")
-            raise
+        errors = deque[float](maxlen=MOST_ERRORS)
+        while True:
+            try:
+                self._reactor.run(self._turn)
+                return
+            except Exception:  # a bug, and nobody's; what else waits in the loop is as it was (!)
+                log.exception("a call in the coordinators' loop has failed")
+                errors.append(time.monotonic())
+                if len(errors) == MOST_ERRORS and errors[-1] - errors[0] < ERRORS_WITHIN:  # `healthy` shows it, the streams run on
+                    log.critical("the coordinators' loop has ended")
+                    raise
 
     def _turn(self) -> None:
         for hosted in list(self._hosted.values()):
@@ -195,11 +207,26 @@ class Coordinators:
             if hosted is not None:
                 call(hosted)
 
-        self._reactor.soon(run)
+        self._of(job).soon(run)
+
+    def _of(self, job: str) -> Contained:
+        """The loop, for calls of `job`: what they raise is that job's."""
+        return Contained(self._reactor, lambda error: self._broken(job, error))
+
+    def _answering(self, answer: "Future[Any]") -> Contained:
+        """The loop, for a call that somebody waits for: what it raises is the answer."""
+        return Contained(self._reactor, lambda error: _settle(answer, error))
+
+    def _broken(self, job: str, error: Exception) -> None:
+        hosted = self._hosted.get(job)
+        if hosted is not None:
+            hosted.broken(error)
+        else:
+            log.error("a job cannot be coordinated", exc_info=error, extra={"job": job})
 
     def _ask(self, threads: Threads, work: Callable[[], T]) -> "Future[T]":
         answer: Future[T] = Future()
-        self._reactor.soon(lambda: threads.background(work, lambda result: _settle(answer, result)))
+        self._answering(answer).soon(lambda: threads.background(work, lambda result: _settle(answer, result)))
         return answer
 
     def _record(self, job: str) -> JobRecord | None:

@@ -24,7 +24,7 @@ from flamestream_operator.core.seen import Seen, Site
 from flamestream_operator.core.settings import JobSettings
 from flamestream_operator.core.wanted import wanted
 from flamestream_operator.hosting import JobToCoordinate, Savepoint
-from flamestream_operator.objects.meta import FINALIZER, Object
+from flamestream_operator.objects.meta import FINALIZER, Object, part
 from flamestream_operator.shell.api import ApiProblem
 from flamestream_operator.shell.cache import Key
 from flamestream_operator.shell.jobs import JobReconciler
@@ -111,14 +111,14 @@ class SnapshotReconciler:
 
     def _secret_of(self, job: Key) -> str:
         thing = self._cluster.jobs.get(job)
-        return str(((thing or {}).get("spec") or {}).get("checkpoint", {}).get("secret") or "")
+        return str(part(thing, "spec", "checkpoint", "secret") or "")
 
     # --- deletion, writing ----------------------------------------------------------------------------------------------------------
 
     async def _deleted(self, key: Key, thing: Object, status: SnapshotStatus) -> float | None:
         if FINALIZER not in (thing["metadata"].get("finalizers") or ()):
             return None
-        keep = thing["spec"].get("deletionPolicy") == "Keep" or not status.manifest
+        keep = part(thing, "spec", "deletionPolicy") == "Keep" or not status.manifest
         if not keep:
             try:
                 keys = await self._jobs.keys(key[0], status.secret)

@@ -19,7 +19,6 @@ ELSEWHERE = {
     "runtime/flamestream/model/payload_codec.py": "payloads, whose errors are its own",
     "runtime/flamestream/adapters/sources/rows.py": "with a hook for dates; a bad row is a BadRow",
     "runtime/flamestream/adapters/places/values.py": "what an audit finds at a user's place; it catches ValueError",
-    "runtime/flamestream/adapters/kafka/avro.py": "a schema registry's answers and files of the user's",
     "runtime/flamestream/cli/driver_stay.py": "the operator's own answer, once",
     "runtime/flamestream/cli/kubectl/main.py": "what kubectl prints",
     "runtime/flamestream/cli/kubectl/beside.py": "what kubectl prints",

@@ -76,6 +76,8 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A file where one life leaves to the next why its watchdog ended it; "": standard error."""
     patience: float = watchdog.SECONDS
     """Seconds without a turn of the loop after which the watchdog ends this process."""
+    loads_within: float = watchdog.LOADING
+    """Seconds that the application's file has."""
     parent: int = 0
     """Pid of the parent, to end with it; 0: the caller sees to that."""
 
@@ -87,10 +89,14 @@ def run(config: WorkerProcessConfig) -> int:
         kernel.huge_arenas()  # its thread goes where it likes, so before the loop is kept to some processors
     if config.processors:
         keep_to(config.processors)
+    died_of = watchdog.last_words(config.words)
+    if died_of:
+        log.warning("the life before was ended", extra={"reason": died_of})
     try:
-        graph = load(Path(config.application), config.graph, config.py_files)
+        with watchdog.limited(config.loads_within, config.words):
+            graph = load(Path(config.application), config.graph, config.py_files)
         code = code_of(located(Path(config.application), folders_of(config.py_files)), config.py_files)
-        process = _WorkerProcess(config, Worker(config.worker, graph, replace(config.settings, code=code), FASTEST))
+        process = _WorkerProcess(config, Worker(config.worker, graph, replace(config.settings, code=code), FASTEST), died_of)
     except FlameStreamError as error:
         return process_shell.ended_by(error)
     return process.run()
@@ -99,7 +105,7 @@ def run(config: WorkerProcessConfig) -> int:
 class _WorkerProcess:
     """One worker and its outside."""
 
-    def __init__(self, config: WorkerProcessConfig, worker: Worker) -> None:
+    def __init__(self, config: WorkerProcessConfig, worker: Worker, died_of: str) -> None:
         self._config, self._worker = config, worker
         self._reactor = EpollReactor()
         self._inbox: list[Event] = []
@@ -110,9 +116,6 @@ class _WorkerProcess:
         self._store = LazyStore(config.store)
         self._consumers = {SinkName(name): self._consumer(SinkName(name)) for name in config.sinks}
         self._producers: OnDemand[FrontId, Producer] = OnDemand(self._producer)
-        died_of = watchdog.last_words(config.words)
-        if died_of:
-            log.warning("the life before was ended", extra={"reason": died_of})
         self._watchdog = watchdog.Watchdog(self._reactor, config.words, config.patience)
         hello = lambda: msgspec.structs.replace(worker.hello(address), died_of=died_of)  # noqa: E731
         self._control = ControlClient(self._reactor, self._inbox.append, job, config.coordinator, config.token, hello)

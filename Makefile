@@ -10,8 +10,9 @@ BENCH_ARGS ?=
 CAMPAIGN_ARGS ?=
 MUTANT_ARGS ?=
 ATTACK_ARGS ?=
+FUZZ_ARGS ?=
 
-.PHONY: help setup servers test lint format test-long mutants attacks sbom sign audit-dependencies demo bench image e2e requirements clean
+.PHONY: help setup servers test lint format test-long mutants attacks fuzz sbom sign audit-dependencies demo bench image e2e requirements clean
 
 help:
 	@echo "make demo          index real files, kill a worker, audit the result"
@@ -23,6 +24,7 @@ help:
 	@echo "make sbom          what the image is made of, as CycloneDX: sbom.cdx.json"
 	@echo "make audit-dependencies  what is known to be vulnerable of that (asks OSV)"
 	@echo "make sign KEY=... THINGS=...  sign images and files with cosign"
+	@echo "make fuzz          new inputs for everything that reads bytes, a minute each in turn, until interrupted; FUZZ_ARGS=\"payload\" for one"
 	@echo "make lint          ruff, mypy --strict, import layers, rustfmt, clippy"
 	@echo "make format        let ruff rewrite what it can"
 	@echo "make bench         latency, throughput and failures, beside other systems: docs/benchmarks.md; BENCH_ARGS=fig12 for one figure"
@@ -71,6 +73,10 @@ sign: sbom
 
 attacks: setup
 	PYTHONPATH=runtime:operator:tests:benchmarks $(BIN)/python -m attacks.run $(ATTACK_ARGS)
+
+# What broke one is in .cache/fuzz, with the command that repeats it; FUZZ_ARGS=--keep adds what reached new code to tests/fuzz/corpus.
+fuzz: setup
+	PYTHONPATH=runtime:tests:operator $(BIN)/python -m fuzz.run $(FUZZ_ARGS)
 
 lint: setup
 	$(BIN)/ruff check .

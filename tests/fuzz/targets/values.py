@@ -191,5 +191,5 @@ TARGETS = (
     Target("rows", rows, _rows),
     Target("redis", redis, lambda: [joined([b"5-3", b"a", b"1", b"b", b"\xff"])]),
     Target("postgres", postgres, _postgres),
-    Target("job-file", job_file, lambda: [JOB.encode()], runs=600, largest=2048),
+    Target("job-file", job_file, lambda: [JOB.encode()], runs=300),
 )

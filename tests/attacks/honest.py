@@ -95,7 +95,7 @@ def main(inlet: int, outlet: int, token: str, report: Path) -> None:
             listener.fresh.wait_for(lambda: due.keys() <= listener.came.keys(), LAST)
         for each, when in due.items():
             came = listener.came.get(each)
-            _line(lines, due=when, ms=None if came is None else round((came - when) * 1e3, 2))
+            _line(lines, number=each, due=when, ms=None if came is None else round((came - when) * 1e3, 2))
         _line(lines, lost=len(due.keys() - listener.came.keys()), doubled=listener.doubled, disorder=listener.disorder)
 
 

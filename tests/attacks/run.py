@@ -93,7 +93,12 @@ def troubles(done: Done, neighbour: Report, client: Report) -> list[str]:
     its = {"neighbour": neighbour} if done.attack.ends else {"neighbour": neighbour, "attacked": client}
     found = ["the attacker broke down, did not end, or found a door open"] if done.broken else []
     for name, report in its.items():
-        counts = {"lost": _lost(report, done), "doubled": report.doubled, "out of order": report.disorder}
+        counts = {
+            "lost": _lost(report, done),
+            "doubled": report.doubled,
+            "out of order": report.disorder,
+            "not once in the output": report.wrong,
+        }
         found += [f"{name}: {count} {what}" for what, count in counts.items() if count]
     found += ["the neighbour recovered"] if done.recoveries[1] else []
     runs = dict(zip(("attacked", "neighbour"), done.runs, strict=True))

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -16,6 +17,7 @@ from typing import Any, Self
 from attacks import leader
 from attacks.feeds import APPLICATION
 from attacks.site import Site
+from flamestream.adapters import sinks
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from support.eventually import eventually
 from support.hosted_job import TOKEN, HostedJob
@@ -39,6 +41,8 @@ class Report:
     """When each was due on this machine's monotonic clock, and its latency in ms; None: it never came."""
     doubled: int
     disorder: int
+    wrong: int
+    """Posts that were answered, and are not once in the job's output: the audit, whatever the client saw."""
 
 
 class Job:
@@ -86,7 +90,11 @@ class Job:
     def report(self) -> Report:
         """When its client has ended."""
         *points, last = [json.loads(line) for line in (self.folder / "report").read_text().splitlines()]
-        return Report([(point["due"], point["ms"]) for point in points], last["doubled"], last["disorder"])
+        output = Counter(
+            payload for _, _, _, payload in sinks.read({"files": {"path": str(self.folder / "live")}}) if isinstance(payload, int)
+        )
+        wrong = sum(output[point["number"]] != 1 for point in points)
+        return Report([(point["due"], point["ms"]) for point in points], last["doubled"], last["disorder"], wrong)
 
 
 class Stage:

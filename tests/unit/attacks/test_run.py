@@ -22,8 +22,8 @@ def done(*, ends: bool = False, **changes: Any) -> Done:
     return Done(attack, CALM, UNTIL, OVER + SETTLE, **{**whole, **changes})
 
 
-def report(*points: tuple[float, float | None], doubled: int = 0, disorder: int = 0) -> Report:
-    return Report(list(points), doubled, disorder)
+def report(*points: tuple[float, float | None], doubled: int = 0, disorder: int = 0, wrong: int = 0) -> Report:
+    return Report(list(points), doubled, disorder, wrong)
 
 
 def test_there_are_more_than_sixty_attacks_each_by_a_name_of_its_own() -> None:
@@ -52,6 +52,7 @@ GOOD = report((15.0, 1.0), (25.0, 1.0))
         (done(), GOOD, report((30.5, None)), ["attacked: 1 lost"]),
         (done(), report((5.0, None)), GOOD, []),
         (done(), report(doubled=2), report(disorder=3), ["neighbour: 2 doubled", "attacked: 3 out of order"]),
+        (done(), report(wrong=1), GOOD, ["neighbour: 1 not once in the output"]),
         (done(recoveries=(4, 0)), GOOD, GOOD, []),
         (done(recoveries=(0, 1)), GOOD, GOOD, ["the neighbour recovered"]),
         (done(runs=(False, True)), GOOD, GOOD, ["attacked does not run"]),

@@ -1,7 +1,7 @@
 """One attack, in a process of its own: `python -m attacks.attacker NAME SECONDS`. It says that it is ready, waits for the site on its
 input, and prints how often it struck.
 
-Keeps: bounded in count and time; only this machine's ports, and folders that it is given. Its priority is the lowest: an attacker
+Keeps: bounded in count and time; only this machine's ports, and folders that it is given. Its priority is low: an attacker
 elsewhere has a processor of its own.
 """
 
@@ -28,7 +28,7 @@ def time_is_up(*_: object) -> None:
 
 
 def main(name: str, seconds: float) -> int:
-    os.nice(19)
+    os.nice(10)
     signal.signal(signal.SIGALRM, time_is_up)
     attack = ATTACKS[name]
     print("ready", flush=True)

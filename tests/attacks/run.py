@@ -49,8 +49,8 @@ class Done:
     over: float
     times: int
     """How often it struck."""
-    broken: bool
-    """The attacker broke down, did not end, or found what it should not."""
+    code: int
+    """The attacker's exit code."""
     recoveries: tuple[int, int]
     """Of the attacked job and of its neighbour."""
     runs: tuple[bool, bool]
@@ -74,7 +74,7 @@ def carried_out(stage: Stage, attack: Attack, seconds: float) -> Done:
     over = time.monotonic()
     one, other = (stage.attempt(job) - attempt for job, attempt in zip(jobs, before, strict=True))
     runs = (stage.runs(jobs[0]), stage.runs(jobs[1]))
-    return Done(attack, begun, attacked, over, int(out or 0), attacker.returncode != 0, (one, other), runs)
+    return Done(attack, begun, attacked, over, int(out or 0), attacker.returncode, (one, other), runs)
 
 
 def row(done: Done, neighbour: Report, client: Report) -> Row:
@@ -91,7 +91,8 @@ def row(done: Done, neighbour: Report, client: Report) -> Row:
 def troubles(done: Done, neighbour: Report, client: Report) -> list[str]:
     """What went wrong that should not, in words."""
     its = {"neighbour": neighbour} if done.attack.ends else {"neighbour": neighbour, "attacked": client}
-    found = ["the attacker broke down, did not end, or found a door open"] if done.broken else []
+    found = ["the attacker broke down, or found a door open"] if done.code > 0 else []
+    found += ["the attacker did not end in time: the machine is too busy"] if done.code < 0 else []
     for name, report in its.items():
         counts = {
             "lost": _lost(report, done),

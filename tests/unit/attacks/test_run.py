@@ -18,7 +18,7 @@ CALM, UNTIL, OVER = 10.0, 20.0, 30.0
 def done(*, ends: bool = False, **changes: Any) -> Done:
     """Ten calm seconds, and ten of attack."""
     attack = Attack("somebody", "does it", lambda *_: None, ends=ends)
-    whole = {"times": 5, "broken": False, "recoveries": (0, 0), "runs": (True, True)}
+    whole = {"times": 5, "code": 0, "recoveries": (0, 0), "runs": (True, True)}
     return Done(attack, CALM, UNTIL, OVER + SETTLE, **{**whole, **changes})
 
 
@@ -58,7 +58,8 @@ GOOD = report((15.0, 1.0), (25.0, 1.0))
         (done(runs=(False, True)), GOOD, GOOD, ["attacked does not run"]),
         (done(runs=(False, True), ends=True), GOOD, report((25.0, None)), []),
         (done(runs=(True, False), ends=True), GOOD, GOOD, ["neighbour does not run"]),
-        (done(broken=True), GOOD, GOOD, ["the attacker broke down, did not end, or found a door open"]),
+        (done(code=1), GOOD, GOOD, ["the attacker broke down, or found a door open"]),
+        (done(code=-9), GOOD, GOOD, ["the attacker did not end in time: the machine is too busy"]),
     ],
 )
 def test_what_should_not_have_happened_is_said(what: Done, neighbour: Report, client: Report, said: list[str]) -> None:

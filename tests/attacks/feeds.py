@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 from attacks.attack import Attack, Strike
 from attacks.hands import Hands
 from attacks.honest import FOREIGN
+from support.raw_http import ELSEWHERE
 
 PRODUCER, FOLDER = "a producer (or a function that it can drive)", "who writes to a watched folder"
 APPLICATION = """
@@ -72,7 +74,7 @@ graph.source("tables").map(lambda row: len(str(row)[:100])).sink("widths")
 def posted(make: Callable[[int], bytes]) -> Strike:
     def strike(hands: Hands, number: int) -> None:
         headers = {"Idempotency-Key": f"hostile {os.getpid()} {number}", "Authorization": f"Bearer {hands.site.token}"}
-        with closing(http.client.HTTPConnection("127.0.0.1", hands.site.inlet, timeout=1)) as connection:
+        with closing(http.client.HTTPConnection("127.0.0.1", hands.site.inlet, timeout=1, source_address=(ELSEWHERE, 0))) as connection:
             try:
                 connection.request("POST", "/", make(number), headers)
                 connection.getresponse().read()
@@ -110,12 +112,24 @@ def _one_text(path: Path) -> None:
 
 
 def _zeros(path: Path) -> None:
+    path.write_bytes(_row_of_zeros())
+
+
+@cache
+def _row_of_zeros() -> bytes:
+    made = pa.BufferOutputStream()
     row = pa.ListArray.from_arrays(pa.array([0, 40 << 20], pa.int32()), pa.repeat(pa.scalar(0, pa.int8()), 40 << 20))
-    pq.write_table(pa.table({"it": row}), path, compression="zstd")
+    pq.write_table(pa.table({"it": row}), made, compression="zstd")
+    return bytes(made.getvalue())
 
 
 def _packed(path: Path) -> None:
-    path.write_bytes(gzip.compress(b"x" * (64 << 20), 1))
+    path.write_bytes(_packed_line())
+
+
+@cache
+def _packed_line() -> bytes:
+    return gzip.compress(b"x" * (64 << 20), 1)
 
 
 def _json(text: str) -> Callable[[Path], None]:

@@ -23,6 +23,8 @@ from flamestream.model.payload_registry import PLANS
 
 SHOWN: Final = 200
 """Characters of a payload."""
+MESSAGE: Final = 2_000
+"""Characters of what an exception says: it may hold the whole payload."""
 FRAMES: Final = 8
 """The innermost calls of a traceback."""
 WAY_OUT: Final = "Mend the function or the input; or set onError: {deadLetter: SINK}, and such items go to that sink"
@@ -30,7 +32,16 @@ WAY_OUT: Final = "Mend the function or the input; or set onError: {deadLetter: S
 
 def failure(function: Function, error: BaseException, payload: Any) -> ErrorValue:
     """What a failed call of `function` for `payload` becomes."""
-    return ErrorValue(name_of(function), type(error).__name__, str(error), payload=shortened(payload), traceback=_frames(error))
+    return ErrorValue(name_of(function), type(error).__name__, said(error), payload=shortened(payload), traceback=_frames(error))
+
+
+def said(error: BaseException) -> str:
+    """What an exception says, in at most about MESSAGE characters."""
+    try:
+        text = str(error)
+    except Exception as problem:  # noqa: BLE001 (a user's __str__)
+        text = f"(its __str__ raised {type(problem).__name__})"
+    return text if len(text) <= MESSAGE else f"{text[:MESSAGE]}... ({len(text):,} characters)"
 
 
 def located(error: ErrorValue, source: str, place: tuple[str, int] | None, operation: int = -1) -> ErrorValue:

@@ -7,7 +7,7 @@ import pytest
 
 import flamestream as fs
 from flamestream.model import payload
-from flamestream.model.failure import failure, located, shortened, told
+from flamestream.model.failure import MESSAGE, failure, located, shortened, told
 from flamestream.model.graph import name_of
 
 
@@ -51,6 +51,23 @@ def test_a_payload_is_shown_in_short(value: Any, text: str) -> None:
 @pytest.mark.parametrize("value", [("x" * 300, "y" * 300), tuple(range(10_000)), (("x" * 90,) * 90,) * 90, Sold("n" * 10**6, 1)])
 def test_a_big_payload_costs_little(value: Any) -> None:
     assert len(shortened(value)) < 350
+
+
+def test_what_an_exception_says_is_bounded() -> None:
+    """A text of the input's own, like that of `[].index(record)`."""
+    whole = f"{'x' * 10_000_000!r} is not in list"
+    assert failed([].index, "x" * 10_000_000).message == f"{whole[:MESSAGE]}... ({len(whole):,} characters)"
+
+
+def test_an_exception_that_raises_when_it_is_asked_is_an_error_value_too() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def function(_: object) -> None:
+        raise Mute
+
+    assert (failed(function, 1).error, failed(function, 1).message) == ("Mute", "(its __str__ raised RuntimeError)")
 
 
 def test_an_error_value_says_what_was_called_with_what_and_where() -> None:

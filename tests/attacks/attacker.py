@@ -31,6 +31,7 @@ def main(name: str, seconds: float) -> int:
     os.nice(10)
     signal.signal(signal.SIGALRM, time_is_up)
     attack = ATTACKS[name]
+    attack.prepare()
     print("ready", flush=True)
     hands = Hands(decoded(sys.stdin.readline()))
     signal.setitimer(signal.ITIMER_REAL, seconds + LATE)

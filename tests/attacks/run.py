@@ -10,6 +10,7 @@ docs/threats.md from them. Ends with 1 if an attack was not clean.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -28,10 +29,13 @@ from attacks.attack import Attack
 from attacks.catalogue import ATTACKS
 from attacks.site import encoded
 from attacks.stage import Report, Stage, ours
+from support.eventually import eventually
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "attacks.jsonl"
 LATE = 20.0
 """Seconds that an attacker may take beyond its time before it is ended."""
+CALM_WITHIN = 30.0
+"""Seconds for the jobs to catch up behind the attack before."""
 SETTLE = 1.0
 """Seconds behind an attack that still belong to it."""
 A_STAGE = 12
@@ -62,6 +66,8 @@ def carried_out(stage: Stage, attack: Attack, seconds: float) -> Done:
     with ours("attacker", attack.name, seconds, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as attacker:
         assert attacker.stdout is not None
         attacker.stdout.readline()  # until it has imported all that it needs
+        with contextlib.suppress(AssertionError):  # then the calm figures say so
+            eventually(stage.calm, "both jobs have caught up", within=CALM_WITHIN)
         before, begun = [stage.attempt(job) for job in jobs], time.monotonic()
         time.sleep(seconds)
         attacked = time.monotonic()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from attacks import leader
+from attacks import honest, leader
 from attacks.feeds import APPLICATION
 from attacks.site import Site
 from flamestream.adapters import sinks
@@ -25,6 +25,8 @@ from support.ports import free_port
 
 SECRET = "the-clients-own"
 ATTACKED, NEIGHBOUR = "attacked", "neighbour"
+CALM = 0.5
+"""Seconds that a job may be behind and an attack begin."""
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
@@ -78,6 +80,13 @@ class Job:
         """Its client's posts."""
         self.client = ours("honest", self.inlet, self.outlet, SECRET, self.folder / "report")
 
+    @property
+    def behind(self) -> float:
+        """Seconds, as its client says; none before it has posted."""
+        file = honest.behind_of(self.folder / "report")
+        text = file.read_text() if file.exists() else ""
+        return float(text) if text.endswith("\n") else float("inf")
+
     def end(self) -> None:
         if self.client is not None:
             self.client.terminate()
@@ -127,6 +136,10 @@ class Stage:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def calm(self) -> bool:
+        """Both jobs have caught up with their clients."""
+        return all(job.behind < CALM for job in (self.attacked, self.neighbour))
 
     def attempt(self, job: Job) -> int:
         """How often it has begun or recovered; 0: not seen yet."""

@@ -10,8 +10,9 @@ BENCH_ARGS ?=
 CAMPAIGN_ARGS ?=
 MUTANT_ARGS ?=
 ATTACK_ARGS ?=
+FUZZ_ARGS ?=
 
-.PHONY: help setup servers test lint format test-long mutants attacks sbom sign audit-dependencies demo bench image e2e requirements clean
+.PHONY: help setup servers test lint format test-long mutants fuzz attacks sbom sign audit-dependencies demo bench image e2e requirements clean
 
 help:
 	@echo "make demo          index real files, kill a worker, audit the result"
@@ -19,6 +20,7 @@ help:
 	@echo "make test-long     the slow tests: many kills, 100,000 seeds (an hour, resumable); CAMPAIGN_ARGS=\"--seeds N\""
 	@echo "make reliability-table  write the tables of docs/reliability.md: which seed catches which broken variant"
 	@echo "make mutants       small breaks of the cores, and how many of them the tests notice (an hour)"
+	@echo "make fuzz          new inputs for everything that reads bytes, a minute each in turn, until interrupted; FUZZ_ARGS=\"payload\" for one"
 	@echo "make attacks       attacks on a live job, and what each costs others: the table of docs/threats.md (20 minutes)"
 	@echo "make sbom          what the image is made of, as CycloneDX: sbom.cdx.json"
 	@echo "make audit-dependencies  what is known to be vulnerable of that (asks OSV)"
@@ -55,6 +57,10 @@ reliability-table: setup
 
 mutants: setup
 	PYTHONPATH=tests $(BIN)/python -m mutation.run $(MUTANT_ARGS)
+
+# What broke one is in .cache/fuzz, with the command that repeats it; FUZZ_ARGS=--keep adds what reached new code to tests/fuzz/corpus.
+fuzz: setup
+	PYTHONPATH=runtime:tests:operator $(BIN)/python -m fuzz.run $(FUZZ_ARGS)
 
 SBOM ?= sbom.cdx.json
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from flamestream.adapters.control import ControlClient
 from flamestream.adapters.reactor import EpollReactor
+from flamestream.adapters.stores import store_from
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.core import messages as m
 from flamestream.core.actions import ToldCoordinator
@@ -24,7 +25,7 @@ from flamestream.core.coordination import Settings
 from flamestream.core.events import Event, FromCoordinator
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import END, Time
-from flamestream_operator.coordinators import Coordinators, JobToCoordinate
+from flamestream_operator.coordinators import Coordinators, JobToCoordinate, ZooKeeper
 
 TOKEN = "t" * 64
 BEAT = 0.1
@@ -82,7 +83,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, EmbeddedZooKeeper(Path(folder) / "zk") as zookeeper:
-        coordinators = Coordinators(zookeeper=zookeeper.address, host="127.0.0.1", port=17700, changed=lambda _: None)
+        login, _, hosts = zookeeper.address.rpartition("@")
+        coordinators = Coordinators(
+            zookeeper=ZooKeeper(hosts=hosts, login=login), host="127.0.0.1", port=17700, changed=lambda _: None,
+            store_of=lambda url, _: store_from(url),
+        )  # fmt: skip
         names = [f"default.job-{number}" for number in range(options.jobs)]
         before = megabytes()
         for name in names:

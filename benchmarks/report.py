@@ -209,13 +209,11 @@ def recovery_table(rows: list[Row]) -> str:
 
 def attacks_table(rows: list[Row]) -> str:
     """A line an attack: what it cost the job beside the attacked one, and the attacked one's own honest client."""
-    lines = [
-        [
-            row["who"], row["does"], str(row["times"]), _change(row["neighbour"]), _change(row["client"]) if row["client"] else "the job ends",
-            str(row["recoveries"]), "yes" if row["clean"] else "NO",
-        ]
-        for row in rows
-    ]  # fmt: skip
+    lines = []
+    for row in rows:
+        own = _change(row["client"]) if row["client"] else "the job ends"
+        clean = "yes" if row["clean"] else "NO"
+        lines.append([row["who"], row["does"], str(row["times"]), _change(row["neighbour"]), own, str(row["recoveries"]), clean])
     head = ["who", "does", "times", "another job, p50 / p99 ms", "its own clients, p50 / p99 ms", "recoveries", "clean"]
     return _markdown(head, lines)
 

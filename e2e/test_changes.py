@@ -44,5 +44,5 @@ def test_a_mistake_is_refused_by_name(stream: Stream) -> None:
 def test_deletion_leaves_nothing(stream: Stream) -> None:
     stream.kube.run("delete", "flamestreamjob", stream.name, "--timeout=90s")
     selector = f"flamestream.dev/job={stream.name}"
-    kinds = "pods,secrets,services,serviceaccounts,roles,rolebindings,poddisruptionbudgets"
+    kinds = "pods,secrets,services,serviceaccounts,roles,rolebindings,poddisruptionbudgets,networkpolicies"
     until("nothing of it is left", lambda: not stream.kube.list(kinds, selector), 60, 0.5)

@@ -25,8 +25,8 @@ def test_list_and_status_show_a_job_that_is_ready(job: FolderJob) -> None:
     shown = job.typed("status", job.name)
     for word in ("ready", "inverted_index.py:graph", "workers    2/2, 1 standby", "latency ", "snapshot ", "driver "):
         assert word in shown, shown
-    live = json.loads(job.typed("status", job.name, "--json"))["live"]
-    assert live["phase"] == "running" and live["snapshot_size"] > 0 and live["latency"]["classes"]
+    status = json.loads(job.typed("status", job.name, "--json"))["job"]["status"]
+    assert status["phase"] == "Running" and status["snapshot"]["size"] > 0 and status["latency"]["p50Ms"] > 0
 
 
 def test_logs_are_of_all_pods_in_the_order_of_time(job: FolderJob) -> None:

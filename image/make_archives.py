@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import os
+import secrets
 import signal
 import struct
 import subprocess
@@ -171,13 +172,19 @@ def main() -> None:
     archive = archive_of(java, class_path())
     archive.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
+        secret = Path(folder) / "secret"
+        secret.write_text(secrets.token_hex(32))  # a Secret's, in a pod
         template = Path(folder) / "executor.json"
         template.write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "executor"}]}}))
         kubernetes = KubernetesSettings(
             namespace=NAMESPACE, driver_pod="driver", driver_ip="127.0.0.1", image="x", pod_name_prefix="x", executors=1,
             template=str(template), api=f"http://127.0.0.1:{server.server_port}",
         )  # fmt: skip
-        conf = {**kubernetes_conf(kubernetes), "spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive}"}
+        conf = {
+            **kubernetes_conf(kubernetes),
+            "spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive}",
+            "spark.authenticate.secret.file": str(secret),
+        }
         settings = SparkSettings(workers=1, scratch=Path(folder) / "spark", master=kubernetes.master, conf=conf, console=True)
         with SparkDriver(settings, java) as driver:
             assert driver.context.parallelize(range(2), 2).map(str).collect() == ["0", "1"]

@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "flamestream"
 RELEASE = "flamestream"
 SYSTEM = "flamestream-system"
+READER = "default"
+"""The account in the operator's namespace that may read its metrics."""
 DISK = "/var/tmp/flamestream-e2e"
 """On the nodes: claims of ZooKeeper and S3, and the folder that stands for a shared volume."""
 IMAGE = os.environ.get("E2E_IMAGE", "localhost/flamestream:e2e")
@@ -57,6 +59,8 @@ def install(job_namespace: str, *others: str) -> Installation:
     values = {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"},
         "operator": {"watchNamespaces": [job_namespace, *others], "drills": True},
+        "allow": {"hostPaths": [DISK], "images": [OTHER_IMAGE] if OTHER_IMAGE else [], "drillNamespaces": [SYSTEM]},
+        "metrics": {"readers": [{"kind": "ServiceAccount", "name": READER, "namespace": SYSTEM}]},
         "zookeeper": {"storageClass": "flamestream-e2e", "nodeSelector": {"kubernetes.io/hostname": node}},
         "s3": {
             "enabled": True, "image": S3_IMAGE, "storageClass": "flamestream-e2e", "nodeSelector": {"kubernetes.io/hostname": node},

@@ -15,7 +15,7 @@ import msgspec
 from flamestream.cli.audit import audited
 from flamestream.cli.audit_result import result_of
 from flamestream.cli.committed import committed_there
-from flamestream.cli.driver_config import read_any_driver_config, read_job
+from flamestream.cli.driver_config import read_any_driver_config, read_job, zookeeper_of
 from flamestream.cli.validation import checked_job
 from flamestream.model.errors import FlameStreamError
 
@@ -29,10 +29,11 @@ def verdict() -> dict[str, object]:
     """As FlameStreamDrill's status has it, or {"error": ...}."""
     try:
         config = read_any_driver_config()
+        zookeeper = zookeeper_of(config)
         job = checked_job(read_job())
         restored_from = job.job.spec.restore_from
-        last = committed_there(config.zookeeper, config.job, job.job.store, restored_from.snapshot if restored_from is not None else "")
-        report = audited(job, last, config.job, config.zookeeper)
+        last = committed_there(zookeeper, config.job, job.job.store, restored_from.snapshot if restored_from is not None else "")
+        report = audited(job, last, config.job, zookeeper)
     except FlameStreamError as error:
         return {"error": str(error)[: LONGEST // 2], "category": error.category}
     return {**msgspec.to_builtins(result_of(report)), "empty": report.empty}

@@ -1,25 +1,44 @@
 """ZooKeeper as the leader uses it: one session for all jobs, made when it is first needed and again as long as that fails.
 
-Keeps: an operator starts and lives without ZooKeeper; a call fails then (ClusterStateUnavailable) and the coordinator tries again. Does
-not: read or write a record itself (runtime/flamestream/adapters/zookeeper.py).
+Keeps: an operator starts and lives without ZooKeeper, and with a login that has no right there; a call fails then (ClusterStateUnavailable)
+and the coordinator tries again: no job ends for it. Nothing is read of a job whose nodes are not its own yet. Does not: read or write a
+record itself (runtime/flamestream/adapters/zookeeper.py), or say whose a node is (zookeeper_rights.py).
 """
 
 import threading
+from dataclasses import dataclass, field
 from typing import Final
 
 from flamestream.adapters.zookeeper import ClusterState, ZooKeeperJobRecords
+from flamestream.adapters.zookeeper_rights import Rights
 from flamestream.core.job_record import JobRecord
+from flamestream.model.errors import ClusterStateUnavailable
+from flamestream_operator.objects.logins import login_of
 
 CONNECT_WITHIN: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZooKeeper:
+    """Where it is, and as whom the operator uses it."""
+
+    hosts: str
+    login: str = field(repr=False)
+    """user:password"""
+    journal_room: int = 0
+    """Bytes of a job's journal there; 0: no bound."""
+    alone: bool = False
+    """Nobody else uses it."""
 
 
 class SharedClusterState:
     """Its calls block; for helper threads."""
 
-    def __init__(self, hosts: str) -> None:
-        self._hosts = hosts
+    def __init__(self, place: ZooKeeper) -> None:
+        self._place = place
         self._lock = threading.Lock()
         self._state: ClusterState | None = None
+        self._rights: Rights | None = None
 
     def records(self, job: str) -> "LazyRecords":
         """The record of a job."""
@@ -27,14 +46,9 @@ class SharedClusterState:
 
     def delete(self, job: str, *, record: bool = True) -> None:
         """Everything that is kept there of a job, or all but its record. Absent is fine."""
-        self.state().delete(job, record=record)
-
-    def state(self) -> ClusterState:
-        """The session. Raises ClusterStateUnavailable."""
-        with self._lock:
-            if self._state is None:
-                self._state = ClusterState(self._hosts, connect_within=CONNECT_WITHIN)
-            return self._state
+        state, rights = self.connected()
+        state.delete(job, record=record)
+        rights.forget(job)
 
     def close(self) -> None:
         """End the session."""
@@ -43,15 +57,36 @@ class SharedClusterState:
                 self._state.close()
                 self._state = None
 
+    def connected(self) -> tuple[ClusterState, Rights]:
+        """The session, and what it may give. Raises ClusterStateUnavailable."""
+        with self._lock:
+            if self._state is None:
+                address = f"{self._place.login}@{self._place.hosts}"
+                self._state = ClusterState(address, connect_within=CONNECT_WITHIN, refused=ClusterStateUnavailable)
+            if self._rights is None:
+                login, room, alone = self._place.login, self._place.journal_room, self._place.alone
+                rights = Rights(self._state, login, lambda job: login_of(job, login), room=room, alone=alone)
+                rights.take()
+                self._rights = rights
+            return self._state, self._rights
+
 
 class LazyRecords:
     """`ports.JobRecords` of one job."""
 
     def __init__(self, shared: SharedClusterState, job: str) -> None:
         self._shared, self._job = shared, job
+        self._prepared = False
 
     def read(self) -> tuple[JobRecord, int] | None:
-        return ZooKeeperJobRecords(self._shared.state(), self._job).read()
+        return self._records().read()
 
     def compare_and_set(self, record: JobRecord, version: int | None) -> int | None:
-        return ZooKeeperJobRecords(self._shared.state(), self._job).compare_and_set(record, version)
+        return self._records().compare_and_set(record, version)
+
+    def _records(self) -> ZooKeeperJobRecords:
+        state, rights = self._shared.connected()
+        if not self._prepared:
+            rights.prepare(self._job)
+            self._prepared = True
+        return ZooKeeperJobRecords(state, self._job, rights.of_record(self._job))

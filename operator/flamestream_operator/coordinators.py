@@ -4,13 +4,15 @@ Each job has a `Hosted`: the far end of its workers' control links, and, from th
 since no user code runs here), a CoordinatorHost. Blocking calls go to helper threads, those to ZooKeeper and those to stores apart: an
 S3 that is away must not delay another job's recovery.
 
-Keeps: an error of one job ends that job's coordinator and no other; every method may be called from any thread and returns at once.
+Keeps: an error of one job ends that job's coordinator and no other; one that is nobody's is logged, and the loop turns on, but for
+`MOST_ERRORS` of them a minute; every method may be called from any thread and returns at once.
 Does not: know Kubernetes (pods are addresses here), or decide anything about a job (core/coordinator.py).
 """
 
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
@@ -21,22 +23,30 @@ from flamestream.adapters.lane import Background
 from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.reactor import EpollReactor, Helpers
 from flamestream.adapters.status_file import JobStatus
+from flamestream.adapters.stores import Keys
 from flamestream.core.job_record import JobRecord
 from flamestream.model.errors import UserError
+from flamestream.ports import ObjectStore
 from flamestream_operator import savepoints
-from flamestream_operator.cluster_state import SharedClusterState
+from flamestream_operator.cluster_state import SharedClusterState, ZooKeeper
+from flamestream_operator.contained import Contained
 from flamestream_operator.hosted import Hosted, JobToCoordinate, Member
 from flamestream_operator.savepoints import Savepoint
 
-__all__ = ["Coordinators", "JobToCoordinate", "Member", "Savepoint"]
+__all__ = ["Coordinators", "JobToCoordinate", "Member", "Savepoint", "ZooKeeper"]
 
 T = TypeVar("T")
+StoreOf = Callable[[str, Keys], ObjectStore]
+"""The store of this URL, with these keys. Raises UserError if it is not to be opened."""
 
 RECORD_THREADS: Final = 4
 STORE_THREADS: Final = 8
 TURNS_WITHIN: Final = 5.0
 """Seconds after which a reactor that has not turned hangs."""
 BEAT: Final = 1.0
+MOST_ERRORS: Final = 20
+ERRORS_WITHIN: Final = 60.0
+"""So many in so many seconds end the loop: it gets nowhere."""
 
 log = logging.getLogger(__name__)
 
@@ -56,9 +66,9 @@ class Threads:
 class Coordinators:
     """Started once the Lease is ours; a process that loses it just ends."""
 
-    def __init__(self, *, zookeeper: str, host: str, port: int, changed: Callable[[str], None]) -> None:
+    def __init__(self, *, zookeeper: ZooKeeper, host: str, port: int, changed: Callable[[str], None], store_of: StoreOf) -> None:
         """Listen. `changed(job)` is called in the reactor's thread at every transition. Raises OSError if the port is taken."""
-        self._changed = changed
+        self._changed, self._store_of = changed, store_of
         self._reactor = EpollReactor()
         self._listener = ControlListener(self._reactor, listen(host, port))
         self._state = SharedClusterState(zookeeper)
@@ -66,7 +76,7 @@ class Coordinators:
         self._hosted: dict[str, Hosted] = {}
         self._turned = time.monotonic()
         self._reactor.soon(self._beat)
-        self._for_records.background(self._state.state, lambda _: None)  # while workers dial; without an answer now, a record asks again
+        self._for_records.background(self._state.connected, _connected)  # while workers dial
         self._thread = threading.Thread(target=self._run, name="coordinators", daemon=True)
         self._thread.start()
 
@@ -74,11 +84,11 @@ class Coordinators:
 
     def start(self, job: JobToCoordinate) -> None:
         """Coordinate it. The same value again while it runs: nothing."""
-        self._reactor.soon(lambda: self._start(job))
+        self._of(job.job).soon(lambda: self._start(job))
 
     def stop(self, job: str) -> None:
         """Forget it. Its workers run on and dial, until somebody starts it."""
-        self._reactor.soon(lambda: self._stop(job))
+        self._of(job).soon(lambda: self._stop(job))
 
     def status(self, job: str) -> JobStatus | None:
         """As far as this leader knows; None: not started here."""
@@ -115,7 +125,7 @@ class Coordinators:
     def savepoint(self, job: JobToCoordinate, name: str) -> "Future[Savepoint]":
         """A copy of the newest committed snapshot, taken while the job runs or is suspended."""
         answer: Future[Savepoint] = Future()
-        self._reactor.soon(lambda: self._savepoint(job, name, answer))
+        self._answering(answer).soon(lambda: self._savepoint(job, name, answer))
         return answer
 
     def restore(self, job: JobToCoordinate, savepoint: Savepoint) -> "Future[JobRecord]":
@@ -124,7 +134,7 @@ class Coordinators:
 
     def delete_savepoint(self, keys: tuple[str, str], savepoint: Savepoint) -> "Future[None]":
         """Its objects. `keys` are those of its store: access key and secret key, or empty."""
-        return self._ask(self._for_stores, lambda: savepoints.delete(_store(keys, savepoint.store), savepoint))
+        return self._ask(self._for_stores, lambda: savepoints.delete(self._store(savepoint.store, keys), savepoint))
 
     def forget(self, job: JobToCoordinate, *, begins_anew: bool = False) -> "Future[None]":
         """Delete everything of a job that nobody runs: snapshots, journal, record; if it begins anew, its attempts go on, as its sinks
@@ -135,7 +145,7 @@ class Coordinators:
             found = records.read()
             if found is not None and begins_anew and records.compare_and_set(savepoints.emptied(found[0]), found[1]) is None:
                 raise UserError(f"job {job.job!r} was changed meanwhile by somebody else: nothing was removed")
-            savepoints.delete_job(_store(job.keys, job.store), job.job, found[0] if found else None)
+            savepoints.delete_job(self._store(job.store, job.keys), job.job, found[0] if found else None)
             self._state.delete(job.job, record=not begins_anew)
 
         return self._ask(self._for_stores, forget)
@@ -158,11 +168,17 @@ class Coordinators:
         self._state.close()
 
     def _run(self) -> None:
-        try:
-            self._reactor.run(self._turn)
-        except Exception:  # a bug: `healthy` shows it, and the process is restarted; the streams run on
-            log.exception("the coordinators' loop has ended")
-            raise
+        errors = deque[float](maxlen=MOST_ERRORS)
+        while True:
+            try:
+                self._reactor.run(self._turn)
+                return
+            except Exception:  # a bug, and nobody's; what else waits in the loop is as it was (!)
+                log.exception("a call in the coordinators' loop has failed")
+                errors.append(time.monotonic())
+                if len(errors) == MOST_ERRORS and errors[-1] - errors[0] < ERRORS_WITHIN:  # `healthy` shows it, the streams run on
+                    log.critical("the coordinators' loop has ended")
+                    raise
 
     def _turn(self) -> None:
         for hosted in list(self._hosted.values()):
@@ -179,7 +195,7 @@ class Coordinators:
         if known is not None:
             known.close()
         threads: tuple[Background, Background] = (self._for_records, self._for_stores)
-        records, store = self._state.records(job.job), _store(job.keys, job.store)
+        records, store = self._state.records(job.job), self._store(job.store, job.keys)
         self._for_stores.background(store.warm, lambda problem: _opened(job.job, problem))
         self._hosted[job.job] = Hosted(job, self._reactor, self._listener, records, store, threads, self._changed)
         self._changed(job.job)
@@ -195,12 +211,31 @@ class Coordinators:
             if hosted is not None:
                 call(hosted)
 
-        self._reactor.soon(run)
+        self._of(job).soon(run)
+
+    def _of(self, job: str) -> Contained:
+        """The loop, for calls of `job`: what they raise is that job's."""
+        return Contained(self._reactor, lambda error: self._broken(job, error))
+
+    def _answering(self, answer: "Future[Any]") -> Contained:
+        """The loop, for a call that somebody waits for: what it raises is the answer."""
+        return Contained(self._reactor, lambda error: _settle(answer, error))
+
+    def _broken(self, job: str, error: Exception) -> None:
+        hosted = self._hosted.get(job)
+        if hosted is not None:
+            hosted.broken(error)
+        else:
+            log.error("a job cannot be coordinated", exc_info=error, extra={"job": job})
 
     def _ask(self, threads: Threads, work: Callable[[], T]) -> "Future[T]":
         answer: Future[T] = Future()
-        self._reactor.soon(lambda: threads.background(work, lambda result: _settle(answer, result)))
+        self._answering(answer).soon(lambda: threads.background(work, lambda result: _settle(answer, result)))
         return answer
+
+    def _store(self, url: str, keys: Keys) -> LazyStore:
+        """Opened by who needs it, in a helper thread."""
+        return LazyStore(lambda: self._store_of(url, keys))
 
     def _record(self, job: str) -> JobRecord | None:
         found = self._state.records(job).read()
@@ -215,7 +250,7 @@ class Coordinators:
             record = self._record(job.job)
             if record is None:
                 raise UserError(f"job {job.job!r} has never run: there is nothing to take a savepoint of")
-            return savepoints.take(_store(job.keys, job.store), job.store, record, job.job, name)
+            return savepoints.take(self._store(job.store, job.keys), job.store, record, job.job, name)
 
         def done(result: Savepoint | Exception) -> None:
             if hosted is not None:
@@ -228,20 +263,23 @@ class Coordinators:
         records = self._state.records(job.job)
         if records.read() is not None:
             raise UserError(f"job {job.job!r} has a state of its own: a savepoint is restored into a job that has never run")
-        record = savepoints.restore(_store(job.keys, savepoint.store), savepoint, _store(job.keys, job.store), job.job, job.settings.fronts)
+        source, target = self._store(savepoint.store, job.keys), self._store(job.store, job.keys)
+        record = savepoints.restore(source, savepoint, target, job.job, job.settings.fronts)
         if records.compare_and_set(record, None) is None:
             raise UserError(f"job {job.job!r} has begun meanwhile: its savepoint was not restored")
         return record
+
+
+def _connected(answer: object) -> None:
+    """A record asks again; until then streams run on without epochs."""
+    if isinstance(answer, Exception):
+        log.warning("ZooKeeper cannot be used yet", extra={"reason": str(answer)})
 
 
 def _opened(job: str, problem: str | Exception) -> None:
     """Opened before a recovery needs it; if it cannot be now, that call says so."""
     if problem:
         log.warning("store cannot be opened yet", extra={"job": job, "reason": str(problem)})
-
-
-def _store(keys: tuple[str, str], url: str) -> LazyStore:
-    return LazyStore(url, keys if keys[0] else None)
 
 
 def _settle(answer: "Future[Any]", result: Any) -> None:

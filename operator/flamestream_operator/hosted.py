@@ -45,7 +45,7 @@ class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     store: str
     keys: tuple[str, str] = ("", "")
-    """Of the store: access key and secret key; empty: the process has its own."""
+    """Of the store: access key and secret key; empty: none, and the store is not opened."""
 
     @property
     def job(self) -> str:
@@ -85,7 +85,7 @@ class Hosted:
         threads: tuple[Background, Background], changed: Callable[[str], None],
     ) -> None:  # fmt: skip
         self.job = job
-        self._reactor = Contained(reactor, self._broken)
+        self._reactor = Contained(reactor, self.broken)
         self._threads = (self._reactor.through(threads[0]), self._reactor.through(threads[1]))
         self._records, self._store, self._tell = records, store, changed
         self._server = ControlServer(reactor, listener, job.job, job.token)
@@ -134,7 +134,7 @@ class Hosted:
         try:
             self._host.turn()
         except Exception as error:  # noqa: BLE001 - as of every other call of this job's (contained.py)
-            self._broken(error)
+            self.broken(error)
             return
         if self._host.finish is not None:
             self._finished(self._host.finish)
@@ -207,7 +207,7 @@ class Hosted:
         if self._host is not None:
             self._host.from_worker(worker, message)
 
-    def _broken(self, error: Exception) -> None:
+    def broken(self, error: Exception) -> None:
         """A bug ends this job's coordination, and only that."""
         log.error("a coordinator has a bug", exc_info=error, extra={"job": self.job.job})
         if self._host is not None and self._host.finish is None:

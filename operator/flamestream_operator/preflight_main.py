@@ -16,7 +16,7 @@ from typing import Any, Final
 from flamestream.adapters.manifests import read_manifest
 from flamestream.adapters.stores import store_from
 from flamestream.adapters.zookeeper import ClusterState, ZooKeeperJobRecords
-from flamestream.cli.driver_config import CONFIG, read_driver_config, read_job
+from flamestream.cli.driver_config import CONFIG, read_driver_config, read_job, zookeeper_of
 from flamestream.cli.settings_of import PYTHON
 from flamestream.cli.validation import CheckedJob, checked_job
 from flamestream.core.messages import Manifest
@@ -44,7 +44,7 @@ def verdict(folder: Path = CONFIG) -> dict[str, Any]:
         checked = checked_job(read_job(folder))
         application = next(folder.glob("driver-*.json")).stem.removeprefix("driver-")
         config = read_driver_config(application, folder)
-        fits(checked, _committed(checked, config.job, config.zookeeper) or _savepoint(folder))
+        fits(checked, _committed(checked, config.job, zookeeper_of(config)) or _savepoint(folder))
     except FlameStreamError as error:
         passing = error.category == "retryable"
         return {"ok": False, "reason": type(error).__name__, "message": str(error)[:LONGEST], "passing": passing}

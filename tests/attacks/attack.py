@@ -19,6 +19,8 @@ class Attack:
     strike: Strike
     a_second: float = 100.0
     """At most: an attacker elsewhere has a processor of its own, and this one shares the victims'."""
+    prepare: Callable[[], object] = lambda: None
+    """What takes long and is not the attack."""
     ends: bool = False
     """The attacked job fails, as it should: only its neighbour is looked at."""
 

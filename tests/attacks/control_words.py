@@ -9,6 +9,7 @@ from flamestream.adapters.control import LIMITS, PROTOCOL
 from flamestream.adapters.dial import Dial
 from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.handshake import Purpose
+from flamestream.adapters.link_tls import LinkKey
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.messages import MOST_CLASSES, MOST_TEXT, Hello, Progress
 from flamestream.model.ids import NO_FENCE, WorkerId
@@ -42,7 +43,7 @@ class Hostile:
         self.ended: list[str] = []
         made: list[FrameConnection] = []
         purpose = Purpose(PROTOCOL, at.name, 0, 0, "worker", "coordinator")
-        Dial(self.loop, at.address, (purpose, at.token.encode()), made.append, LIMITS)
+        Dial(self.loop, at.address, (purpose, LinkKey(at.token.encode())), made.append, LIMITS)
         loops.turn_until(self.loop, lambda: made, "the handshake")
         self.connection = made[0]
         self.connection.handle(lambda _: None, self.ended.append, 1 << 20)
@@ -51,8 +52,12 @@ class Hostile:
 
     def send_part(self, size: int, of: int) -> None:
         """The beginning of a frame, as far as it is taken."""
-        rest = memoryview(struct.pack(">I", of) + bytes(size))
-        while rest and not self.ended:
+        assert self.connection._tls is not None
+        left, rest = size, memoryview(self.connection._tls.sealed([struct.pack(">I", of)]))
+        while (rest or left) and not self.ended:
+            if not rest:
+                piece, left = min(left, 1 << 16), max(0, left - (1 << 16))
+                rest = memoryview(self.connection._tls.sealed([bytes(piece)]))
             try:
                 rest = rest[self.connection._socket.send(rest) :]
             except BlockingIOError:

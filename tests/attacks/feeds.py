@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 from attacks.attack import Attack, Strike
 from attacks.hands import Hands
 from attacks.honest import FOREIGN
+from support.raw_http import ELSEWHERE
 
 PRODUCER, FOLDER = "a producer (or a function that it can drive)", "who writes to a watched folder"
 APPLICATION = """
@@ -72,7 +74,7 @@ graph.source("tables").map(lambda row: len(str(row)[:100])).sink("widths")
 def posted(make: Callable[[int], bytes]) -> Strike:
     def strike(hands: Hands, number: int) -> None:
         headers = {"Idempotency-Key": f"hostile {os.getpid()} {number}", "Authorization": f"Bearer {hands.site.token}"}
-        with closing(http.client.HTTPConnection("127.0.0.1", hands.site.inlet, timeout=1)) as connection:
+        with closing(http.client.HTTPConnection("127.0.0.1", hands.site.inlet, timeout=1, source_address=(ELSEWHERE, 0))) as connection:
             try:
                 connection.request("POST", "/", make(number), headers)
                 connection.getresponse().read()
@@ -82,13 +84,13 @@ def posted(make: Callable[[int], bytes]) -> Strike:
     return strike
 
 
-def left(place: str, name: str, write: Callable[[Path], None]) -> Strike:
+def left(place: str, name: str, content: Callable[[], bytes]) -> Strike:
     """A file that appears whole, in the job's folder `place`."""
 
     def strike(hands: Hands, number: int) -> None:
         folder = Path(getattr(hands.site, place))
         part = folder.parent / f".part-{os.getpid()}-{number}"
-        write(part)
+        part.write_bytes(content())
         part.rename(folder / f"{os.getpid()}-{number}-{name}")
 
     return strike
@@ -103,26 +105,32 @@ def links_out(hands: Hands, number: int) -> None:
     (Path(hands.site.lines) / f"{os.getpid()}-{number}.jsonl").symlink_to("/dev/zero")
 
 
-def _one_text(path: Path) -> None:
+@cache
+def one_text() -> bytes:
     """20 kB that stand for 400 MB."""
-    column = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), ["x" * 400_000])
-    pq.write_table(pa.table({"text": column}), path, store_schema=False)
+    return parquet(pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), ["x" * 400_000]))
 
 
-def _zeros(path: Path) -> None:
-    row = pa.ListArray.from_arrays(pa.array([0, 40 << 20], pa.int32()), pa.repeat(pa.scalar(0, pa.int8()), 40 << 20))
-    pq.write_table(pa.table({"it": row}), path, compression="zstd")
+@cache
+def zeros() -> bytes:
+    """In one row."""
+    return parquet(pa.ListArray.from_arrays(pa.array([0, 40 << 20], pa.int32()), pa.repeat(pa.scalar(0, pa.int8()), 40 << 20)))
 
 
-def _packed(path: Path) -> None:
-    path.write_bytes(gzip.compress(b"x" * (64 << 20), 1))
+def parquet(column: pa.Array) -> bytes:
+    made = pa.BufferOutputStream()
+    pq.write_table(pa.table({"it": column}), made, compression="zstd", store_schema=False)
+    return bytes(made.getvalue())
 
 
-def _json(text: str) -> Callable[[Path], None]:
-    def write(path: Path) -> None:
-        path.write_text(text)
+@cache
+def packed() -> bytes:
+    """A line without end."""
+    return gzip.compress(b"x" * (64 << 20), 1)
 
-    return write
+
+def always(text: str) -> Callable[[], bytes]:
+    return text.encode
 
 
 OBJECT = json.dumps(dict.fromkeys(map(str, range(100_000)), 0))
@@ -141,18 +149,18 @@ ATTACKS = [
     Attack(PRODUCER, "posts as fast as it is answered", posted(lambda number: b"honest %d" % (FOREIGN + number)), a_second=300),
     Attack(PRODUCER, "posts 1 MB each", posted(lambda _: b"raise " + b"x" * 1_000_000), a_second=20),
     Attack(PRODUCER, "posts what is not UTF-8", posted(lambda _: b"\xff\xfe" * 100)),
-    Attack(FOLDER, "leaves 20 kB of Parquet that stand for 400 MB", left("tables", "a.parquet", _one_text), a_second=0.5),
-    Attack(FOLDER, "leaves a row of Parquet with 40 million zeros", left("tables", "a.parquet", _zeros), a_second=0.5),
-    Attack(FOLDER, "leaves Parquet that is none", left("tables", "a.parquet", _json("PAR1" * 1000)), a_second=20),
-    Attack(FOLDER, "leaves a packed line of 64 MB", left("lines", "a.jsonl.gz", _packed), a_second=0.5),
-    Attack(FOLDER, "leaves lists in lists of JSON", left("lines", "a.jsonl", _json("[" * 100_000)), a_second=5),
+    Attack(FOLDER, "leaves 20 kB of Parquet that stand for 400 MB", left("tables", "a.parquet", one_text), a_second=0.5, prepare=one_text),
+    Attack(FOLDER, "leaves a row of Parquet with 40 million zeros", left("tables", "a.parquet", zeros), a_second=0.5, prepare=zeros),
+    Attack(FOLDER, "leaves Parquet that is none", left("tables", "a.parquet", always("PAR1" * 1000)), a_second=20),
+    Attack(FOLDER, "leaves a packed line of 64 MB", left("lines", "a.jsonl.gz", packed), a_second=0.5, prepare=packed),
+    Attack(FOLDER, "leaves lists in lists of JSON", left("lines", "a.jsonl", always("[" * 100_000)), a_second=5),
     Attack(
         FOLDER,
         "leaves an object of 100,000 names",
-        left("lines", "a.jsonl", _json(OBJECT)),
+        left("lines", "a.jsonl", always(OBJECT)),
         a_second=2,
     ),
-    Attack(FOLDER, "leaves numbers of 100,000 digits", left("lines", "a.jsonl", _json("9" * 100_000)), a_second=5),
+    Attack(FOLDER, "leaves numbers of 100,000 digits", left("lines", "a.jsonl", always("9" * 100_000)), a_second=5),
     Attack(FOLDER, "leaves 100 empty files at once", many_names, a_second=5),
     Attack(FOLDER, "leaves links to endless files", links_out, a_second=5),
     Attack(PRODUCER, "makes a function never return", posted(lambda _: b"hang"), a_second=1, ends=True),

@@ -1,4 +1,4 @@
-"""What an attacker does its attack with: connections, and a bounded number of them that stay open."""
+"""What an attacker does its attack with: connections, from an address that is no honest client's, and a bounded number that stay open."""
 
 import contextlib
 import random
@@ -9,6 +9,7 @@ from typing import Final
 
 from attacks.site import Site, WithToken
 from flamestream.adapters.reactor import EpollReactor
+from support.raw_http import ELSEWHERE
 
 HELD: Final = 300
 """Connections at once; the oldest is closed for the next."""
@@ -28,7 +29,7 @@ class Hands:
 
     def connect(self, port: int) -> socket.socket:
         """Raises OSError if nobody answers."""
-        return socket.create_connection(("127.0.0.1", port), timeout=ANSWER)
+        return socket.create_connection(("127.0.0.1", port), timeout=ANSWER, source_address=(ELSEWHERE, 0))
 
     def throw(self, port: int, data: bytes) -> None:
         """Send it, hear what is said to it, and go."""

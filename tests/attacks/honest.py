@@ -79,9 +79,15 @@ class Client:
         return answer.status
 
 
+def behind_of(report: Path) -> Path:
+    """Where a client says, again and again, how many seconds its job is behind."""
+    return report.with_suffix(".behind")
+
+
 def main(inlet: int, outlet: int, token: str, report: Path) -> None:
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    behind = behind_of(report)
     client, due = Client(inlet, token, report.name), dict[int, float]()
     with Listener(outlet) as listener, report.open("w") as lines:
         start, number = time.monotonic(), 0
@@ -91,11 +97,13 @@ def main(inlet: int, outlet: int, token: str, report: Path) -> None:
             if client.post(number, stopped):
                 due[number] = when
             number += 1
+            waiting = EVERY * (len(due) - len(listener.came))
+            behind.write_text(f"{max(waiting, time.monotonic() - when):.3f}\n")
         with listener.fresh:
             listener.fresh.wait_for(lambda: due.keys() <= listener.came.keys(), LAST)
         for each, when in due.items():
             came = listener.came.get(each)
-            _line(lines, due=when, ms=None if came is None else round((came - when) * 1e3, 2))
+            _line(lines, number=each, due=when, ms=None if came is None else round((came - when) * 1e3, 2))
         _line(lines, lost=len(due.keys() - listener.came.keys()), doubled=listener.doubled, disorder=listener.disorder)
 
 

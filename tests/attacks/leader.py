@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 
 from flamestream.adapters.status_file import JobStatus
-from flamestream_operator.coordinators import Coordinators
+from flamestream.adapters.stores import store_from
+from flamestream_operator.coordinators import Coordinators, ZooKeeper
 from flamestream_operator.hosted import JobToCoordinate
 
 
@@ -40,7 +41,11 @@ def _look(coordinators: Coordinators, job: str) -> Seen | None:
 
 
 def main(zookeeper: str, port: int, file: Path) -> None:
-    coordinators = Coordinators(zookeeper=zookeeper, host="127.0.0.1", port=port, changed=lambda _: None)
+    login, _, hosts = zookeeper.rpartition("@")
+    coordinators = Coordinators(
+        zookeeper=ZooKeeper(hosts=hosts, login=login), host="127.0.0.1", port=port, changed=lambda _: None,
+        store_of=lambda url, _: store_from(url),
+    )  # fmt: skip
     jobs: list[str] = []
     told = sys.stdin.buffer.raw  # type: ignore[attr-defined]  # unbuffered: what was read and not returned could not be waited for
     try:

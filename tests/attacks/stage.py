@@ -9,13 +9,15 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from attacks import leader
+from attacks import honest, leader
 from attacks.feeds import APPLICATION
 from attacks.site import Site
+from flamestream.adapters import sinks
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from support.eventually import eventually
 from support.hosted_job import TOKEN, HostedJob
@@ -23,6 +25,8 @@ from support.ports import free_port
 
 SECRET = "the-clients-own"
 ATTACKED, NEIGHBOUR = "attacked", "neighbour"
+CALM = 0.5
+"""Seconds that a job may be behind and an attack begin."""
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
@@ -39,6 +43,8 @@ class Report:
     """When each was due on this machine's monotonic clock, and its latency in ms; None: it never came."""
     doubled: int
     disorder: int
+    wrong: int
+    """Posts that were answered, and are not once in the job's output: the audit, whatever the client saw."""
 
 
 class Job:
@@ -74,6 +80,13 @@ class Job:
         """Its client's posts."""
         self.client = ours("honest", self.inlet, self.outlet, SECRET, self.folder / "report")
 
+    @property
+    def behind(self) -> float:
+        """Seconds, as its client says; none before it has posted."""
+        file = honest.behind_of(self.folder / "report")
+        text = file.read_text() if file.exists() else ""
+        return float(text) if text.endswith("\n") else float("inf")
+
     def end(self) -> None:
         if self.client is not None:
             self.client.terminate()
@@ -86,7 +99,11 @@ class Job:
     def report(self) -> Report:
         """When its client has ended."""
         *points, last = [json.loads(line) for line in (self.folder / "report").read_text().splitlines()]
-        return Report([(point["due"], point["ms"]) for point in points], last["doubled"], last["disorder"])
+        output = Counter(
+            payload for _, _, _, payload in sinks.read({"files": {"path": str(self.folder / "live")}}) if isinstance(payload, int)
+        )
+        wrong = sum(output[point["number"]] != 1 for point in points)
+        return Report([(point["due"], point["ms"]) for point in points], last["doubled"], last["disorder"], wrong)
 
 
 class Stage:
@@ -119,6 +136,10 @@ class Stage:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def calm(self) -> bool:
+        """Both jobs have caught up with their clients."""
+        return all(job.behind < CALM for job in (self.attacked, self.neighbour))
 
     def attempt(self, job: Job) -> int:
         """How often it has begun or recovered; 0: not seen yet."""

@@ -12,7 +12,8 @@ from attacks.attack import Attack, Strike
 from attacks.hands import Hands
 from attacks.http_words import ATTACKS as WORDS
 from attacks.http_words import HOST
-from flamestream.adapters.handshake import Greeting, Proof, Purpose
+from flamestream.adapters.handshake import Greeting, Purpose
+from flamestream.adapters.link_tls import LinkKey
 from flamestream.adapters.tcp import PROTOCOL
 
 AT_A_PORT, AT_A_LINK, AT_ZOOKEEPER = "an HTTP port", "a link's port", "ZooKeeper's port"
@@ -45,10 +46,10 @@ def framed(data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + data
 
 
-def greeting(hands: Hands, *, job: str = "", attempt: int = 1, nonce: bytes = bytes(32)) -> bytes:
+def greeting(hands: Hands, *, job: str = "", attempt: int = 1) -> bytes:
     """As a worker of this job would begin."""
     purpose = Purpose(PROTOCOL, job or hands.site.job, attempt, 0, "w0", "w1")
-    return framed(msgspec.msgpack.encode(Greeting(purpose, nonce)))
+    return framed(msgspec.msgpack.encode(Greeting(purpose)))
 
 
 # --- HTTP ---------------------------------------------------------------------------------------------------------------------------
@@ -109,7 +110,7 @@ def no_key(hands: Hands, number: int) -> None:
     with contextlib.suppress(OSError), hands.connect(_link(hands, number)) as connection:
         connection.sendall(greeting(hands))
         connection.recv(1 << 12)
-        connection.sendall(framed(msgspec.msgpack.encode(Proof(bytes(32)))))
+        connection.sendall(LinkKey(b"a guess").dialling(b"").to_send())
         connection.recv(1 << 12)
 
 

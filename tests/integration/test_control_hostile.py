@@ -10,6 +10,7 @@ from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.control import LIMITS, PROTOCOL, ControlClient, ControlListener, ControlServer
 from flamestream.adapters.dial import Dial
 from flamestream.adapters.handshake import Purpose
+from flamestream.adapters.link_tls import LinkKey
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.actions import ToldCoordinator
 from flamestream.core.events import Event, FromCoordinator
@@ -185,7 +186,7 @@ def test_an_honest_worker_s_long_text_is_cut_and_heard(
 
 def test_an_address_that_resolves_to_nothing_is_tried_again(loop: EpollReactor) -> None:
     """A label too long raises in the resolver's own checks."""
-    dial = Dial(loop, f"{'x' * 100}.org:1", (Purpose(PROTOCOL, "j", 0, 0, "a", "b"), b"k"), lambda _: None, LIMITS)
+    dial = Dial(loop, f"{'x' * 100}.org:1", (Purpose(PROTOCOL, "j", 0, 0, "a", "b"), LinkKey(b"k")), lambda _: None, LIMITS)
     loops.turn_until(loop, lambda: dial.failures >= 2, "two failures")
     dial.cancel()
 

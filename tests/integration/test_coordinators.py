@@ -12,10 +12,11 @@ import pytest
 
 from flamestream.adapters.acceptor import listen
 from flamestream.adapters.status_file import JobStatus
+from flamestream.adapters.stores import store_from
 from flamestream.adapters.zookeeper import ClusterState
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.model.errors import UserError
-from flamestream_operator.coordinators import Coordinators
+from flamestream_operator.coordinators import Coordinators, ZooKeeper
 from support.eventually import eventually
 from support.hosted_job import HostedJob as Job
 
@@ -31,7 +32,11 @@ class Leader:
 
     def __init__(self, zookeeper: str, port: int) -> None:
         self.heard: list[str] = []
-        self.coordinators = Coordinators(zookeeper=zookeeper, host="127.0.0.1", port=port, changed=self.heard.append)
+        login, _, hosts = zookeeper.rpartition("@")
+        self.coordinators = Coordinators(
+            zookeeper=ZooKeeper(hosts=hosts, login=login), host="127.0.0.1", port=port, changed=self.heard.append,
+            store_of=lambda url, _: store_from(url),
+        )  # fmt: skip
 
     def wait(self, job: str, seen: Callable[[JobStatus], bool]) -> JobStatus:
         """Until its status is so."""
@@ -176,6 +181,36 @@ def test_forgetting_a_job_leaves_no_trace(leader: Leader, tmp_path: Path, port: 
     leader.coordinators.forget(job.told).result(20)
     assert leader.coordinators.record(identity).result(10) is None
     assert [file for file in (tmp_path / "forgotten" / "store").rglob("*") if file.is_file()] == []
+
+
+REVEALING = """
+import flamestream as fs
+
+def revealed(number):
+    raise ValueError(f"secret {number}")
+
+graph = fs.Graph("numbers")
+graph.source("numbers").map(revealed).sink("texts")
+"""
+
+
+def test_what_a_function_raised_is_in_the_worker_s_log_and_nowhere_else(
+    leader: Leader, port: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A status is read by whoever may get the job; the operator's log by whoever runs it."""
+    job = Job("revealing", tmp_path / "job", port, application=REVEALING)
+    try:
+        leader.coordinators.start(job.told)
+        job.start_worker()
+        job.start_worker()
+        ended = leader.wait(job.name, lambda status: bool(status.outcome))
+        assert (ended.outcome, ended.category) == ("failed", "user")
+        assert "revealed raised ValueError: (see the worker's log) (record " in ended.message
+        assert "secret" not in msgspec.json.encode(ended).decode() and "secret" not in caplog.text
+        logs = "".join(file.read_text() for file in (tmp_path / "job").glob("worker-*.log"))
+        assert "secret 0" in logs
+    finally:
+        job.end()
 
 
 @pytest.mark.parametrize("damage", [b'{"job": "\xff"}', b"[" * 100_000, b"{}"], ids=["text", "depth", "kind"])

@@ -17,6 +17,7 @@ from flamestream.core.actions import OpenSink
 from flamestream.core.events import BundlesAcknowledged, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName, Slot, WorkerId
+from flamestream.model.quoted import plain
 from flamestream.testing.consumer_contract import CONSUMER_CHECKS, SINK, Outside, Worker, fence
 from flamestream.testing.consumer_outages import CONSUMER_OUTAGE_CHECKS, StoppableOutside
 from flamestream.testing.port_driver import PortDriver
@@ -265,7 +266,7 @@ def test_a_payload_without_the_field_is_named(server: PostgresServer, driver: Po
     table = Table(server, "name text, value int")
     worker = opened(table, driver, 0)
     worker.send(fence(1), things(0, 1, "no thing"))
-    assert "column 'name' wants 'name', which a str has not: 'no thing'" in driver.take(SinkFailed).message
+    assert "column 'name' wants 'name', which a str has not: 'no thing'" in plain(driver.take(SinkFailed).message)
 
 
 def test_a_table_that_is_altered_under_it_ends_the_job(server: PostgresServer, driver: PortDriver) -> None:

@@ -13,6 +13,7 @@ pytest.importorskip("redis")  # an extra
 from flamestream.adapters import sinks
 from flamestream.core.events import BundlesAcknowledged, SinkFailed
 from flamestream.model.errors import ManifestError
+from flamestream.model.quoted import plain
 from flamestream.testing.consumer_contract import Worker, fence
 from flamestream.testing.port_driver import PortDriver
 from support.ports import free_port
@@ -184,7 +185,7 @@ def test_a_key_that_holds_something_else_is_named(server: RedisServer, driver: P
 
 def test_a_payload_without_the_field_is_named(server: RedisServer, driver: PortDriver) -> None:
     opened(Key(server, form="hash", field="name"), driver, 0).send(fence(1), things(0, 1, "no thing"))
-    assert "there is no 'name' in a str: 'no thing'" in driver.take(SinkFailed).message
+    assert "there is no 'name' in a str: 'no thing'" in plain(driver.take(SinkFailed).message)
 
 
 def test_a_server_without_memory_is_told_and_nothing_is_lost(driver: PortDriver) -> None:

@@ -236,20 +236,28 @@ def test_an_answer_that_is_none_fails_the_sink_with_the_consumers_address(driver
 
 
 class Garbled(ConsumerServer):
-    """Its first answer to a delivery is `failed`, with text that is none; it has taken the delivery, and remembers."""
+    """Its first answer to a delivery is `answer`; it has taken the delivery, and remembers."""
 
     garbled = 0
+    answer = b""
 
     def _frames(self, connection: FrameConnection, frames: list[bytes]) -> None:
         if not self.garbled and any(isinstance(decode_question(frame), DeliverFrame) for frame in frames):
             self.garbled += 1
-            connection.send(b"\x94\xa6failed\x92\x01\x01\xa4user\xa1\xff")
+            connection.send(self.answer)
         else:
             super()._frames(connection, frames)
 
 
-def test_a_consumer_whose_answer_is_damaged_is_named_and_asked_again(driver: PortDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+DAMAGED = {"not UTF-8": b"\x94\xa6failed\x92\x01\x01\xa4user\xa1\xff", "no such category": b"\x94\xa6failed\x92\x01\x01\xa4odds\xa1a"}
+
+
+@pytest.mark.parametrize("answer", DAMAGED.values(), ids=DAMAGED)
+def test_a_consumer_whose_answer_is_damaged_is_named_and_asked_again(
+    answer: bytes, driver: PortDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     had: list[Bundle] = []
+    monkeypatch.setattr(Garbled, "answer", answer)
     with Garbled(had.extend) as server:
         worker = Worker(Address(server.port), "w1", driver)
         worker.open(fence(1), 0)

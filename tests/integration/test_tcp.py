@@ -8,6 +8,7 @@ from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.dial import Dial
 from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.handshake import Limits, Purpose
+from flamestream.adapters.link_tls import LinkKey
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.tcp import PROTOCOL, LinkSettings, TcpLinks
 from flamestream.core.actions import LinkPeers, ToPeer
@@ -80,7 +81,7 @@ def proved(loop: EpollReactor, to: Worker, me: str, fence: Fence = FIRST, key: s
     """A connection that has proved to be worker `me`, under our control."""
     connections: list[FrameConnection] = []
     purpose = Purpose(PROTOCOL, "job", fence.attempt, fence.layout, me, to.me)
-    Dial(loop, to.address, (purpose, key.encode()), connections.append, Limits(max_frame=1 << 20, max_unsent=1 << 20))
+    Dial(loop, to.address, (purpose, LinkKey(key.encode())), connections.append, Limits(max_frame=1 << 20, max_unsent=1 << 20))
     loops.turn_until(loop, lambda: connections, "the handshake")
     return connections[0]
 
@@ -199,7 +200,7 @@ def test_a_frame_nested_without_end_breaks_the_link_and_not_the_worker(loop: Epo
 def test_a_second_connection_of_a_peer_does_not_replace_the_first(loop: EpollReactor, a: Worker, b: Worker) -> None:
     linked(loop, a, b)
     purpose = Purpose(PROTOCOL, "job", FIRST.attempt, FIRST.layout, a.me, b.me)
-    second = Dial(loop, b.address, (purpose, KEY.encode()), lambda _: None, Limits(max_frame=1 << 20, max_unsent=1 << 20))
+    second = Dial(loop, b.address, (purpose, LinkKey(KEY.encode())), lambda _: None, Limits(max_frame=1 << 20, max_unsent=1 << 20))
     loops.turn_until(loop, lambda: b.links.acceptor.last_drop == "no link is open for it", "the refusal")
     second.cancel()
     a.send(b, 2)

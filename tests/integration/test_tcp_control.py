@@ -11,6 +11,7 @@ from flamestream.adapters.control import LIMITS, PROTOCOL, ControlClient, Contro
 from flamestream.adapters.dial import Dial
 from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.handshake import Purpose
+from flamestream.adapters.link_tls import LinkKey
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.actions import ToldCoordinator
 from flamestream.core.events import Event, FromCoordinator
@@ -88,7 +89,7 @@ def client(loop: EpollReactor, listener: socket.socket) -> Iterator[Client]:
 def proved(loop: EpollReactor, listener: socket.socket) -> FrameConnection:
     connections: list[FrameConnection] = []
     purpose = Purpose(PROTOCOL, "job", 0, 0, "worker", "coordinator")
-    Dial(loop, address_of(listener), (purpose, b"token"), connections.append, LIMITS)
+    Dial(loop, address_of(listener), (purpose, LinkKey(b"token")), connections.append, LIMITS)
     loops.turn_until(loop, lambda: connections, "the handshake")
     return connections[0]
 

@@ -159,9 +159,9 @@ def looked_up(spec: Spec) -> Any:
     """What an Avro format asks its registry for, and with which login."""
     asked: list[Any] = []
 
-    def ask(registry: Registry, path: str, body: bytes | None) -> Any:
+    def ask(registry: Registry, path: str, body: bytes | None, kind: Any) -> Any:
         asked.append((registry._url, registry._user, path))
-        return {"id": 1, "schema": '"string"'}
+        return msgspec.convert({"id": 1, "schema": '"string"'}, kind)
 
     before, Registry._ask = Registry._ask, ask  # type: ignore[method-assign]
     try:

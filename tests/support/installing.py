@@ -1,5 +1,6 @@
 """What tests fetch for themselves, once a checkout or a machine, though several processes of tests need it at the same moment."""
 
+import faulthandler
 import fcntl
 import hashlib
 import os
@@ -70,6 +71,7 @@ def by_go(name: str, what: str, otherwise: str = "") -> Path:
             made = target.with_name(f"building-{os.getpid()}")
             flags = f"{os.environ.get('GOFLAGS', '')} -modcacherw -mod=readonly".strip()
             environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": flags}
+            faulthandler.cancel_dump_traceback_later()  # longer than a test may take
             package = next(line.split()[1] for line in listed[0].decode().splitlines() if line.startswith("tool "))
             command = [go, "build", "-trimpath", "-ldflags", "-s -w", "-o", str(made), package]
             done = subprocess.run(command, cwd=module, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)

@@ -19,6 +19,7 @@ from flamestream.cli.validate import summary_of
 from flamestream.cli.validation import CheckedJob, checked
 from flamestream.cli.workers import SparkWorkers
 from flamestream.spark import session
+from flamestream_operator.core.admission import Allowed
 from flamestream_operator.core.decide import status_of
 from flamestream_operator.core.effects import settings_of as hosted_settings
 from flamestream_operator.core.failures import calmed, failed, gives_up
@@ -27,11 +28,15 @@ from flamestream_operator.core.plan import planned
 from flamestream_operator.core.seen import Seen, Site
 from flamestream_operator.core.wanted import wanted
 from flamestream_operator.objects import pods
+from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.rights import build_role_binding
 from flamestream_operator.objects.small import build_budget
 from support.operator_world import World
 
-SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", image="flamestream:1", pull_policy="Never")
+SITE = Site(
+    coordinator="operator:7700", zookeeper="zk:2181", login="operator:secret", image="flamestream:1", pull_policy="Never",
+    allowed=Allowed(images=("other:1",), service_accounts=("mine",), priority_classes=("high",)),
+)  # fmt: skip
 Document = dict[str, Any]
 View = Callable[[Document], Any]
 
@@ -135,6 +140,12 @@ def hosted(document: Document) -> Any:
     """What its coordinator in the operator is told."""
     job = _object(document)
     return hosted_settings(Seen(now=0, job=job, site=SITE), status_of(job), planned(job, job["spec"], SITE, "digest"))
+
+
+def reached(document: Document) -> Any:
+    """Who may connect to its pods."""
+    job = _object(document)
+    return build_network_policy(job, planned(job, job["spec"], SITE, "digest").spec)
 
 
 def budget(document: Document) -> Any:
@@ -261,8 +272,8 @@ def _spec(document: Document) -> Any:
 CLUSTER: dict[str, View] = {
     view.__name__: view
     for view in (
-        applications, driver, executor, trial, hosted, budget, runs, completes, loses_drivers, cannot_load, is_changed, is_restored,
-        is_deleted, is_patient,
+        applications, driver, executor, trial, hosted, reached, budget, runs, completes, loses_drivers, cannot_load, is_changed,
+        is_restored, is_deleted, is_patient,
     )
 }  # fmt: skip
 """Views of the operator and of what it makes."""

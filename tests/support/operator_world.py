@@ -20,7 +20,13 @@ from support.fake_fleet import FakeHosting, Fleet
 from support.fake_kubernetes import FakeKubernetes
 
 KEY = ("default", "job")
-SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", image="flamestream:1")
+SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", login="operator:secret", image="flamestream:1")
+
+
+def keys(namespace: str) -> Object:
+    """The Secret of a store, as jobs in tests name it."""
+    text = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "store", "namespace": namespace}, "stringData": text}
 
 
 class Crash(BaseException):
@@ -113,12 +119,14 @@ class World:
             "sources": {"numbers": {"generator": {"count": 10}}},
             "sinks": {"out": {"files": {"path": "/out"}}},
             "workers": {"replicas": 2},
-            "checkpoint": {"interval": "1s", "store": "s3://bucket/j"},
+            "checkpoint": {"interval": "1s", "store": "s3://bucket/j", "secret": "store"},
         }
         whole |= spec
         key = ("FlameStreamJob", *KEY)
         if ("ConfigMap", KEY[0], "app") not in self.kubernetes.things:
             self.edit_code("print(1)")
+        if ("Secret", KEY[0], "store") not in self.kubernetes.things:
+            self.kubernetes.make(keys(KEY[0]))
         if key in self.kubernetes.things:
             self.kubernetes.merge(key, {"spec": spec})
         else:

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from flamestream.adapters import sinks
 from flamestream.adapters.acceptor import listen
 from flamestream.adapters.status_file import JobStatus
 from flamestream_operator.api.job_status import JobResourceStatus
-from flamestream_operator.coordinators import Coordinators
+from flamestream_operator.coordinators import Coordinators, ZooKeeper
+from flamestream_operator.core.admission import Allowed
 from flamestream_operator.core.decide import status_of
 from flamestream_operator.core.seen import Site
+from flamestream_operator.job_store import job_store
 from flamestream_operator.objects.meta import JOB, Object
 from flamestream_operator.shell.api import Api, ApiProblem
 from flamestream_operator.shell.cache import Cluster
@@ -54,7 +57,7 @@ def results(count: int) -> list[tuple[int, int]]:
 class Places:
     """What outlives a test body: servers and folders."""
 
-    zookeeper: str
+    zookeeper: ZooKeeper
     s3: S3Server
     namespace: str
     folder: Path
@@ -74,8 +77,16 @@ class PlainCluster:
     def new_leader(self) -> None:
         """With empty hands, and the address of the one before."""
         self.cluster = Cluster()
-        self.coordinators = Coordinators(zookeeper=self.places.zookeeper, host="127.0.0.1", port=self._port, changed=lambda _: None)
-        site = Site(coordinator=f"127.0.0.1:{self._port}", zookeeper=self.places.zookeeper, image="flamestream:1", pull_policy="Never")
+        allowed = Allowed(store_endpoints=(self.places.s3.endpoint,))
+        self.coordinators = Coordinators(
+            zookeeper=self.places.zookeeper, host="127.0.0.1", port=self._port, changed=lambda _: None,
+            store_of=partial(job_store, allowed=allowed),
+        )  # fmt: skip
+        site = Site(
+            coordinator=f"127.0.0.1:{self._port}", zookeeper=self.places.zookeeper.hosts, login=self.places.zookeeper.login,
+            image="flamestream:1", pull_policy="Never",
+            allowed=allowed,
+        )  # fmt: skip
         tools = Tools(api=self.api, cluster=self.cluster, hosting=self.coordinators, check=lambda: None, again=lambda _: None)
         self.jobs = JobReconciler(site, tools)
         self.snapshots = SnapshotReconciler(self.jobs, site, tools)

@@ -21,14 +21,16 @@ def worker(folder: Path, application: str, index: int, ordinal: int) -> int:
         driver_config.read_job(folder / "config", folder / "application"),
         driver_config.read_token(folder / "secret" / "token"),
     )
-    return pod_worker_main(driver_work._told(config, job, token), application, Life(index, ordinal, secrets.token_hex(4)))
+    zookeeper = driver_config.zookeeper_of(config, folder / "zookeeper" / "login")
+    return pod_worker_main(driver_work._told(config, job, token, zookeeper), application, Life(index, ordinal, secrets.token_hex(4)))
 
 
 def preflight(folder: Path) -> int:
     """The verdict goes to stdout, which the kubelet gives on as the termination message."""
     from flamestream_operator import preflight_main
 
-    preflight_main.read_job = partial(driver_config.read_job, base=folder / "application")  # the pod's mount
+    preflight_main.read_job = partial(driver_config.read_job, base=folder / "application")  # the pod's mounts
+    preflight_main.zookeeper_of = partial(driver_config.zookeeper_of, file=folder / "zookeeper" / "login")
     said = preflight_main.verdict(folder / "config")
     sys.stdout.write(json.dumps(said))
     return 0 if said["ok"] else 1

@@ -24,11 +24,11 @@ class Fault(Part, frozen=True):
     """kill: SIGKILL, for a pod deletion without grace. pause: SIGSTOP for pauseFor, then SIGCONT. delete: a pod's deletion with grace.
     cut: nothing comes in or goes out for pauseFor, and nobody is told."""
     pause_for: Seconds | None = None
-    """How long a pause or a cut is; left out, 10s."""
+    """How long a pause or a cut is; left out, 10s; at most 10m."""
     target_selector: Annotated[dict[str, str], Meta(max_length=8)] = field(default_factory=dict)
     """Labels of the pods, for zookeeper, store and pod."""
     target_namespace: ObjectName | None = None
-    """Their namespace; left out, the drill's."""
+    """Their namespace; left out, the drill's. Another has to be among allow.drillNamespaces of the operator's chart."""
 
     @property
     def lasts(self) -> float:
@@ -43,7 +43,7 @@ class DrillSpec(Part, frozen=True):
     """Name of the FlameStreamJob in this namespace."""
     fault: Fault
     """What is broken, and how."""
-    times: Annotated[int, Meta(ge=1, le=1000)] = 1
+    times: Annotated[int, Meta(ge=1, le=100)] = 1
     """How often."""
     after: Seconds | None = None
     """Time between the job being whole and the next fault; left out, random from 0.2 to 3 seconds."""

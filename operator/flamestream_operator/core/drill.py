@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from flamestream.testing.drill import DrillPlan
 from flamestream_operator.api.drill import DrillSpec
+from flamestream_operator.core.admission import Allowed
 
 ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "worker": ("kill", "pause"),
@@ -39,6 +40,8 @@ ELSEWHERE: Final = ("zookeeper", "store", "pod")
 """Targets that are named by a selector, and may be in another namespace."""
 HITS_WORKERS: Final = ("worker", "daemon", "executor", "driver", "application", "network", "node")
 """Targets whose loss makes a new attempt."""
+LONGEST: Final = 600.0
+"""Seconds of a pause or a cut."""
 _WITHOUT_HISTORY: Final = ("socket", "http", "callback", "discard", "connector")
 
 
@@ -51,6 +54,25 @@ def plan_of(spec: DrillSpec, guarantee: str = "exactly-once") -> DrillPlan:
         after=float(spec.after) if spec.after is not None else None,
         seed=spec.seed, timeout=float(spec.timeout), audit=spec.audit, saves=guarantee != "none",
     )  # fmt: skip
+
+
+def place_of(spec: DrillSpec, namespace: str, own: str) -> str:
+    """The namespace of who is struck by a drill in `namespace`; `own` is the operator's."""
+    if spec.fault.target == "operator":
+        return own
+    return (spec.fault.target_namespace or namespace) if spec.fault.target in ELSEWHERE else namespace
+
+
+def forbidden(spec: DrillSpec, namespace: str, own: str, allowed: Allowed) -> str:
+    """Why nobody is struck so, whatever rights the operator has; "": somebody may be. The CRD says it too, of what one object knows."""
+    fault, place = spec.fault, place_of(spec, namespace, own)
+    if fault.target in ELSEWHERE and not fault.target_selector:
+        return f"a {fault.target} is one of the pods of spec.fault.targetSelector, which is empty: say which"
+    if place != namespace and place not in allowed.drill_namespaces:
+        return f"drills strike in their job's namespace: ask who runs the operator for {place!r} in the chart's allow.drillNamespaces"
+    if fault.lasts > LONGEST:
+        return f"spec.fault.pauseFor: at most {LONGEST:g} s"
+    return ""
 
 
 def cannot_audit(spec: Mapping[str, Any]) -> str:

@@ -22,10 +22,12 @@ from flamestream_operator.core.scheduled import kept
 from flamestream_operator.core.seen import AT_ONCE, Seen, ip_of, is_going, lingers, node_of, phase_of, waits_for_word
 from flamestream_operator.core.settings import JobSettings
 from flamestream_operator.core.wanted import Wanted
+from flamestream_operator.objects.logins import login_of
 from flamestream_operator.objects.meta import Object, is_owned
+from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.pods import build_driver_pod, build_trial_pod
 from flamestream_operator.objects.rights import build_role, build_role_binding, build_service_account
-from flamestream_operator.objects.small import build_budget, build_config, build_service, build_token
+from flamestream_operator.objects.small import build_budget, build_config, build_login, build_service, build_token
 
 _HOSTED = ("Starting", "Running", "Draining")
 SILENCE: Final = 2_000_000
@@ -98,10 +100,13 @@ def _launch(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan, dri
     key = f"launch/{driver.launch}"
     launch = launch_of(seen, status, want, plan, application=driver.application, number=driver.launch, tasks=driver.tasks)
     yield do.Ensure(build_service(seen.job), key)
+    yield do.Ensure(build_login(seen.job, login_of(seen.identity, seen.site.login)), key)
     if not plan.spec.pods.service_account_name:
         yield do.Ensure(build_service_account(seen.job), key)
     yield do.Ensure(build_role(seen.job), key)
     yield do.Ensure(build_role_binding(seen.job, launch.account), key)
+    if seen.site.network_policies:
+        yield do.Ensure(build_network_policy(seen.job, plan.spec), key)
     yield do.Ensure(build_budget(seen.job, plan.spec.workers.replicas), key)
     if plan.spec.application.config_map and want.app_digest:
         yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)

@@ -15,11 +15,14 @@ from typing import Any
 import msgspec
 
 from flamestream.adapters import py_files, sources
+from flamestream.adapters.journals import ZOOKEEPER
 from flamestream.adapters.located import Document
 from flamestream.adapters.sources import SourceTraits
 from flamestream.cli.manifest import Job, Spec, job_of
 from flamestream.model.errors import FlameStreamError, ManifestError
+from flamestream_operator.core.admission import admit
 from flamestream_operator.core.seen import Site
+from flamestream_operator.objects.logins import login_of
 from flamestream_operator.objects.meta import Object
 from flamestream_operator.objects.quantities import memory_of
 
@@ -59,8 +62,9 @@ def read(job: Object, spec: dict[str, Any]) -> Job:
 
 def planned(job: Object, spec: dict[str, Any], site: Site, app_digest: str) -> Plan:
     """Raises ManifestError: the spec cannot run in this cluster, and why."""
-    parsed = read(job, spec).spec
+    parsed, meta = read(job, spec).spec, job["metadata"]
     _runs_here(parsed, site)
+    admit(parsed, str(meta["namespace"]), site.namespace, site.image, site.allowed)
     image = parsed.image or site.image
     application = parsed.application
     from_image = not application.config_map  # what is in pyFiles is in the spec, by its content
@@ -71,9 +75,17 @@ def planned(job: Object, spec: dict[str, Any], site: Site, app_digest: str) -> P
     pods = [
         image, parsed.image_pull_policy, parsed.pods, parsed.driver, parsed.workers.resources, parsed.high_availability,
         parsed.limits, parsed.debug, parsed.spark.conf, parsed.checkpoint.secret,
+        _journals_login(parsed, job, site),
     ]  # fmt: skip
     zookeeper = parsed.zookeeper.servers if parsed.zookeeper else site.zookeeper
     return Plan(parsed, image, zookeeper, _fingerprint(code), _fingerprint(pods))
+
+
+def _journals_login(spec: Spec, job: Object, site: Site) -> str | None:
+    """Workers with another one cannot write their journal: pods are replaced when it changes."""
+    if spec.journal is None or spec.journal.folder != ZOOKEEPER:
+        return None
+    return login_of(f"{job['metadata']['namespace']}.{job['metadata']['name']}", site.login)
 
 
 def needs_config_map(spec: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flamestream.adapters.status_file import JobStatus
+from flamestream_operator.core.admission import STRICT, Allowed
 from flamestream_operator.objects.meta import CONNECTED, LAUNCH, ROLE, Object
 
 AT_ONCE = 1
@@ -24,8 +25,15 @@ class Site:
     coordinator: str
     """host:port that workers dial."""
     zookeeper: str
+    login: str = field(repr=False)
+    """The operator's, for ZooKeeper: user:password."""
     image: str
     pull_policy: str = "IfNotPresent"
+    namespace: str = ""
+    """The operator's own: no job runs there."""
+    allowed: Allowed = STRICT
+    network_policies: bool = True
+    """Whether each job gets one."""
 
 
 @dataclass(frozen=True, slots=True)

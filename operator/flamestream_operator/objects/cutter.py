@@ -20,7 +20,7 @@ def cutter_name(struck_at: str) -> str:
 
 
 def build_cutter(name: str, image: str, pull_policy: str, seconds: float) -> Object:
-    """Of an image of ours."""
+    """Of the operator's image."""
     return {
         "name": name,
         "image": image,

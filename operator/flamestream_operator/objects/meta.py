@@ -21,6 +21,18 @@ CONNECTED: Final = f"{GROUP}/connected"
 FINALIZER: Final = f"{GROUP}/cleanup"
 
 
+def part(thing: Object | None, *path: str) -> Any:
+    """What stands at a path; None if there is nothing. What is on the way may be anything: a schema that was exchanged lets all through.
+
+    >>> part({"spec": {"job": "j"}}, "spec", "job"), part({"spec": "no"}, "spec", "job"), part(None, "spec")
+    ('j', None, None)
+    """
+    found: Any = thing
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
 def labels(job: str) -> dict[str, str]:
     """Of everything that belongs to `job`."""
     return {**MANAGED, JOB: job}

@@ -13,21 +13,16 @@ tells it apart; who creates an object still looks whose it is.
 Does not: say what an object holds.
 """
 
-import hashlib
 from typing import Final
 
-LONGEST: Final = 63
-"""A label's value, a host's name."""
+from flamestream.cli.object_names import LONGEST, fitted, login
+
+__all__ = [
+    "LONGEST", "application_copy", "audit", "budget", "driver_pod", "executor_prefix", "fitted", "login", "network_policy", "preflight",
+    "scheduled", "service", "service_account", "token", "trial",
+]  # fmt: skip
 LONGEST_PREFIX: Final = 47
 """Spark's limit for the prefix of its executors' names."""
-
-
-def fitted(name: str, suffix: str, longest: int = LONGEST) -> str:
-    """`name` and `suffix`; a name that is too long is cut and told apart by a hash."""
-    if len(name) + len(suffix) <= longest:
-        return name + suffix
-    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
-    return f"{name[: longest - len(suffix) - 9].rstrip('-')}-{digest}{suffix}"
 
 
 def driver_pod(job: str, application: str, launch: int) -> str:
@@ -41,8 +36,8 @@ def executor_prefix(job: str, application: str, launch: int) -> str:
 
 
 def service_account(job: str) -> str:
-    """Also the name of its Role and RoleBinding."""
-    return fitted(job, "-driver")
+    """Also the name of its Role and RoleBinding. The chart's admission policies know drivers by it."""
+    return fitted(f"flamestream-{job}", "-driver")
 
 
 def service(job: str) -> str:
@@ -63,6 +58,11 @@ def application_copy(job: str, digest: str) -> str:
 def budget(job: str) -> str:
     """The PodDisruptionBudget of the workers."""
     return fitted(job, "-workers")
+
+
+def network_policy(job: str) -> str:
+    """Who may connect to the job's pods."""
+    return fitted(job, "-clients")
 
 
 def trial(job: str, launch: int) -> str:

@@ -14,6 +14,7 @@ from flamestream_operator.objects.quantities import memory_of
 
 CONFIG: Final = "/etc/flamestream/config"
 SECRET: Final = "/etc/flamestream/secret"
+LOGIN: Final = "/etc/flamestream/zookeeper"
 APP: Final = "/opt/flamestream/app"
 JVM_MEMORY: Final = 512 << 20
 _POD_SECURITY: Final[Object] = {
@@ -82,14 +83,17 @@ def build_driver_pod(launch: Launch) -> Object:
         "env": [*_downward(), *launch.spec.pods.env],
         "resources": _resources(launch.spec.driver.resources),
         "securityContext": dict(_CONTAINER_SECURITY),
-        "volumeMounts": [*_mounts(launch), _mount("config", CONFIG, True), _mount("secret", SECRET, True)],
+        "volumeMounts": [
+            *_mounts(launch), _mount("config", CONFIG, True), _mount("secret", SECRET, True), _mount("zookeeper", LOGIN, True),
+        ],
         "lifecycle": _before_stop("python3", "-m", "flamestream.cli.driver_stay", str(SUCCEED)),
         **_credentials(launch),
-    }
+    }  # fmt: skip
     volumes = [
         *_volumes(launch),
         {"name": "config", "configMap": {"name": launch.pod}},
-        {"name": "secret", "secret": {"secretName": names.token(launch.name, launch.run), "defaultMode": 0o440}},
+        _secret(launch, "token", "spark"),
+        {"name": "zookeeper", "secret": {"secretName": names.login(launch.name), "defaultMode": 0o440}},
     ]
     spec = {**_common(launch, "driver"), "restartPolicy": "Never", "containers": [container], "volumes": volumes}
     spec |= {"serviceAccountName": launch.account, "automountServiceAccountToken": True, "terminationGracePeriodSeconds": SUCCEED + 5}
@@ -104,11 +108,12 @@ def build_executor_template(launch: Launch) -> Object:
         "env": [*launch.spec.pods.env],
         "resources": _others(launch.spec.workers.resources),
         "securityContext": dict(_CONTAINER_SECURITY),
-        "volumeMounts": _mounts(launch),
+        "volumeMounts": [*_mounts(launch), _mount("secret", SECRET, True)],
         "lifecycle": _before_stop("sleep", str(HAND_OVER)),
         **_credentials(launch),
     }
-    spec = {**_common(launch, "worker"), "containers": [container], "volumes": _volumes(launch), "automountServiceAccountToken": False}
+    volumes = [*_volumes(launch), _secret(launch, "spark")]
+    spec = {**_common(launch, "worker"), "containers": [container], "volumes": volumes, "automountServiceAccountToken": False}
     spec |= {"terminationGracePeriodSeconds": 10, "readinessGates": [{"conditionType": CONNECTED}]}  # or a drain takes the last that works
     return {"apiVersion": "v1", "kind": "Pod", "metadata": _with_users(launch, meta), "spec": spec}
 
@@ -213,6 +218,12 @@ def _volumes(launch: Launch) -> list[Object]:
     if launch.app_config_map:
         volumes.append({"name": "application", "configMap": {"name": launch.app_config_map}})
     return volumes
+
+
+def _secret(launch: Launch, *keys: str) -> Object:
+    """Of the run's secrets, those that a pod must read."""
+    items = [{"key": key, "path": key} for key in keys]
+    return {"name": "secret", "secret": {"secretName": names.token(launch.name, launch.run), "items": items, "defaultMode": 0o440}}
 
 
 def _mounts(launch: Launch) -> list[Object]:

@@ -25,10 +25,9 @@ def build_role(job: Object) -> Object:
         "kind": "Role",
         "metadata": metadata(job, names.service_account(job["metadata"]["name"])),
         "rules": [
-            # Executors are made, watched, labelled when they idle, and removed at the end.
+            # Executors are made, watched, labelled when they idle, and removed at the end. Spark is told to remove nothing else
+            # (flamestream.spark.kubernetes): what it removes it names by a label, and such a right is for all that there are.
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "create", "patch", "delete", "deletecollection"]},
-            # Spark removes what an application may have left, though ours leaves none of these: without the right it prints stack traces.
-            {"apiGroups": [""], "resources": ["configmaps", "services", "persistentvolumeclaims"], "verbs": ["deletecollection"]},
         ],
     }
 

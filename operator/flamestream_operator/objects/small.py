@@ -1,8 +1,9 @@
-"""The small objects of a job: the headless Service, the Secret of a run, ConfigMaps, the disruption budget.
+"""The small objects of a job: the headless Service, the Secrets of a run and for ZooKeeper, ConfigMaps, the disruption budget.
 
-Does not: make random numbers (the shell puts the token in).
+Does not: make random numbers (the shell puts the secrets in).
 """
 
+import base64
 import hashlib
 import json
 
@@ -21,15 +22,27 @@ def build_service(job: Object) -> Object:
     }
 
 
-def build_token(job: Object, run: int, token: str) -> Object:
-    """What the workers of one run prove themselves with, and what the keys of its attempts are derived from."""
+def build_token(job: Object, run: int, token: str, spark: str = "") -> Object:
+    """What the workers of one run prove themselves with, and what the keys of its attempts are derived from; and the secret of its Sparks,
+    which no pod has in its environment: who may look at pods could read it there, and send Spark a task."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": metadata(job, names.token(job["metadata"]["name"], run)),
         "type": "Opaque",
         "immutable": True,
-        "stringData": {"token": token},
+        "stringData": {"token": token, "spark": spark},
+    }
+
+
+def build_login(job: Object, login: str) -> Object:
+    """What drivers and the pods beside a job prove to ZooKeeper. `data`, so that what is there can be compared with it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(job, names.login(job["metadata"]["name"])),
+        "type": "Opaque",
+        "data": {"login": base64.b64encode(login.encode()).decode()},
     }
 
 

@@ -34,10 +34,15 @@ _NAMESPACED: Final = {
     "Role": ("rbac.authorization.k8s.io", "v1", "roles"),
     "RoleBinding": ("rbac.authorization.k8s.io", "v1", "rolebindings"),
     "PodDisruptionBudget": ("policy", "v1", "poddisruptionbudgets"),
+    "NetworkPolicy": ("networking.k8s.io", "v1", "networkpolicies"),
     "Lease": ("coordination.k8s.io", "v1", "leases"),
     "EndpointSlice": ("discovery.k8s.io", "v1", "endpointslices"),
 }
-_GLOBAL: Final = {"Node": ("", "v1", "nodes")}
+_GLOBAL: Final = {
+    "Node": ("", "v1", "nodes"),
+    "TokenReview": ("authentication.k8s.io", "v1", "tokenreviews"),
+    "SubjectAccessReview": ("authorization.k8s.io", "v1", "subjectaccessreviews"),
+}
 
 
 @dataclass(eq=False)  # not frozen: a context manager that passes it on sets its traceback

@@ -25,9 +25,10 @@ from flamestream_operator.core.launching import files_of, launch_of
 from flamestream_operator.core.seen import Seen, Site, phase_of
 from flamestream_operator.core.wanted import wanted
 from flamestream_operator.objects import names
+from flamestream_operator.objects.logins import login_of
 from flamestream_operator.objects.meta import Object, owner
 from flamestream_operator.objects.pods import build_audit_pod
-from flamestream_operator.objects.small import build_config
+from flamestream_operator.objects.small import build_config, build_login
 from flamestream_operator.shell.api import ApiProblem
 from flamestream_operator.shell.cache import Key
 from flamestream_operator.shell.events import EventSender
@@ -56,7 +57,9 @@ class DrillReconciler:
         if before.phase in OVER:
             return None
         spec = msgspec.convert(drill["spec"], DrillSpec, dec_hook=lambda _, value: Seconds.parse(value))
-        seen = await self._look(key, drill, spec, before)
+        if before.phase == "Pending" and (first := self._before(key, drill, spec.job)):
+            return await self._waits(drill, before, f"waits for drill {first!r}: one drill of a job at a time")
+        seen = await self._look(key, drill, spec, before if before.phase != "Pending" else replace(before, message=""))
         next_step = step(seen)
         if next_step.status != before:
             drill = await self._write(drill, _ours(next_step.status))
@@ -69,6 +72,18 @@ class DrillReconciler:
         elif next_step.effect == "audit":
             await self._begin_audit(key, drill, seen)
         return None if next_step.status.phase in OVER else next_step.look_again
+
+    def _before(self, key: Key, drill: Object, job: str) -> str:
+        """The drill of the same job whose turn it is; "": this one's."""
+        mine = [other for other in self._cluster.drills if other["metadata"]["namespace"] == key[0] and other["spec"].get("job") == job]
+        undone = [other for other in mine if _status(other).phase not in OVER and not other["metadata"].get("deletionTimestamp")]
+        first = min([*undone, drill], key=_turn)
+        return "" if first["metadata"]["name"] == key[1] else str(first["metadata"]["name"])
+
+    async def _waits(self, drill: Object, status: DrillStatus, why: str) -> float:
+        if status.message != why:
+            await self._write(drill, replace(status, message=why))
+        return 5.0
 
     # --- looking --------------------------------------------------------------------------------------------------------------------
 
@@ -124,11 +139,12 @@ class DrillReconciler:
         config = build_config(job, name, files_of(look, launch, want))
         config["metadata"]["ownerReferences"] = [owner(drill)]
         self._check()
-        try:
-            await self._api.create(config)
-        except ApiProblem as problem:
-            if not problem.exists:
-                raise
+        for needed in (config, build_login(job, login_of(look.identity, self._site.login))):  # launched by an older operator it has none
+            try:
+                await self._api.create(needed)
+            except ApiProblem as problem:
+                if not problem.exists:
+                    raise
         await self._api.create(build_audit_pod(launch, drill, name))
 
     async def _audit_of(self, key: Key) -> tuple[AuditResult | None, str]:
@@ -178,6 +194,12 @@ def _status(drill: Object) -> DrillStatus:
     except msgspec.ValidationError as error:  # a new drill would strike once more
         log.error("a drill's status cannot be read", extra={"drill": drill["metadata"]["name"], "problem": str(error)})
         return DrillStatus(phase="Inconclusive", reason="Unreadable", message=str(error)[:1000])
+
+
+def _turn(drill: Object) -> tuple[bool, str, str]:
+    """Who has begun goes on, else who was there first."""
+    meta = drill["metadata"]
+    return _status(drill).phase == "Pending", str(meta.get("creationTimestamp") or ""), str(meta["name"])
 
 
 def _ours(status: object) -> DrillStatus:

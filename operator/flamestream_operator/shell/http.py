@@ -1,10 +1,10 @@
-"""/healthz, /readyz, /metrics, and /jobs/NAMESPACE/NAME: a coordinator's word as it is now.
+"""/healthz and /readyz, for anybody; /metrics, for who may read them (readers.py).
 
 `healthz` is a canary: it puts a marker through the reconcile queue's own loop and says no if nothing has turned for too long, so a dead
 loop behind a living port is noticed.
 
 Keeps: at most MOST_CONNECTIONS, each with HEAD_SECONDS for a request and between two; who came last gets the place of the oldest of the
-address that has most, so silent connections hide nothing from probes. Does not: need any right.
+address that has most, so silent connections hide nothing from probes. Does not: tell anybody of a job by itself; its status does.
 """
 
 import asyncio
@@ -12,12 +12,11 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-import msgspec
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from flamestream.adapters.admission import Admission, peer_of
-from flamestream.adapters.status_file import JobStatus
+from flamestream_operator.shell.readers import NO_LOGIN, OK, Readers
 
 STUCK: Final = 30.0
 """Seconds after which a loop that has work and does not turn counts as dead."""
@@ -32,11 +31,11 @@ class Health:
         self,
         alive: Callable[[], str],
         ready: Callable[[], str],
-        job: Callable[[str], JobStatus | None],
+        readers: Readers,
         observe: Callable[[], None],
     ) -> None:
         """`observe` brings the figures up to date."""
-        self._alive, self._ready, self._job, self._observe = alive, ready, job, observe
+        self._alive, self._ready, self._readers, self._observe = alive, ready, readers, observe
         self.beat = time.monotonic()
         """Set by the loop that is watched."""
         self._listener: asyncio.Server | None = None
@@ -45,7 +44,6 @@ class Health:
         """Until the runner is cleaned up."""
         app = web.Application()
         app.add_routes([web.get("/healthz", self._healthz), web.get("/readyz", self._readyz), web.get("/metrics", self._metrics)])
-        app.add_routes([web.get("/jobs/{namespace}/{name}", self._jobs)])
         app.on_shutdown.append(self._listen_no_more)
         runner = web.AppRunner(app, access_log=None, keepalive_timeout=HEAD_SECONDS)
         await runner.setup()
@@ -70,13 +68,11 @@ class Health:
     async def _readyz(self, _: web.Request) -> web.Response:
         return _answer(self._ready())
 
-    async def _jobs(self, request: web.Request) -> web.Response:
-        status = self._job(f"{request.match_info['namespace']}.{request.match_info['name']}")
-        if status is None:
-            return web.Response(status=404, text="no such job is coordinated here\n")
-        return web.Response(body=msgspec.json.encode(status), content_type="application/json")
-
-    async def _metrics(self, _: web.Request) -> web.Response:
+    async def _metrics(self, request: web.Request) -> web.Response:
+        status = await self._readers.status(request.headers.get("Authorization", ""), "/metrics")
+        if status != OK:
+            headers = {"WWW-Authenticate": "Bearer"} if status == NO_LOGIN else {}
+            return web.Response(status=status, text="see metrics.readers in the chart's values\n", headers=headers)
         self._observe()
         return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 

@@ -35,7 +35,7 @@ class JobInputs:
     async def keys(self, namespace: str, name: str) -> tuple[str, str]:
         """Of a store. Raises LookupError or ApiProblem."""
         if not name:
-            return "", ""
+            raise LookupError("spec.checkpoint.secret: missing: name the Secret with the store's keys, the operator does not lend its own")
         found = await self._api.get("Secret", namespace, name)
         if found is None:
             missing = f"there is no Secret {name!r} in namespace {namespace!r}"
@@ -66,7 +66,7 @@ class JobInputs:
         name = action.token["metadata"]["name"]
         found = await self._api.get("Secret", key[0], name)
         if found is None and action.create:
-            made = {**action.token, "stringData": {"token": secrets.token_hex(32)}}
+            made = {**action.token, "stringData": {name: secrets.token_hex(32) for name in action.token["stringData"]}}
             try:
                 found = await self._api.create(made)
             except ApiProblem as problem:

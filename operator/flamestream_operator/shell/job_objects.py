@@ -64,8 +64,8 @@ class JobObjects:
         if there is None:
             raise Stop
         self._ours(memory, action.key, there, job)
-        parts: Object = {name: thing[name] for name in ("rules", "subjects") if name in thing}
-        if kind == "PodDisruptionBudget":
+        parts: Object = {name: thing[name] for name in ("rules", "subjects", "data") if name in thing}
+        if kind in ("PodDisruptionBudget", "NetworkPolicy"):
             parts["spec"] = thing["spec"]
         if any(there.get(name) != value for name, value in parts.items()):
             try:

@@ -17,7 +17,7 @@ from flamestream_operator.core.seen import Coordinated, Member, Seen, Site, ip_o
 from flamestream_operator.core.settings import JobSettings
 from flamestream_operator.hosting import JobToCoordinate
 from flamestream_operator.hosting import Member as Connected
-from flamestream_operator.objects.meta import FINALIZER, ROLE, Object
+from flamestream_operator.objects.meta import FINALIZER, ROLE, Object, part
 from flamestream_operator.shell import metrics
 from flamestream_operator.shell.api import ApiProblem
 from flamestream_operator.shell.cache import Key
@@ -244,7 +244,7 @@ def _note_away(memory: Memory, pods: Sequence[Object], coordinated: Coordinated 
 
 
 def _is_of(snapshot: Object, job: Key) -> bool:
-    return (snapshot["metadata"]["namespace"], snapshot["spec"].get("job")) == job
+    return (part(snapshot, "metadata", "namespace"), part(snapshot, "spec", "job")) == job
 
 
 def _prune(memory: Memory, action: do.WriteStatus) -> None:

@@ -11,14 +11,15 @@ import logging
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import kopf
 from lightkube import KubeConfig
 
-from flamestream.adapters.status_file import JobStatus
 from flamestream_operator.coordinators import Coordinators
 from flamestream_operator.hosting import Hosting
+from flamestream_operator.job_store import job_store
 from flamestream_operator.objects.meta import JOB
 from flamestream_operator.shell import metrics
 from flamestream_operator.shell.api import ApiProblem, LightkubeApi
@@ -31,6 +32,7 @@ from flamestream_operator.shell.jobs import JobReconciler
 from flamestream_operator.shell.lease import Leadership, end_process
 from flamestream_operator.shell.logs import begin_logging
 from flamestream_operator.shell.queue import WorkQueue
+from flamestream_operator.shell.readers import Readers
 from flamestream_operator.shell.snapshots import SnapshotReconciler
 from flamestream_operator.shell.tools import Tools
 from flamestream_operator.shell.watches import Watches, quiet
@@ -52,7 +54,7 @@ class Operator:
         self._queues: dict[str, WorkQueue[Key]] = {}
         self._jobs: JobReconciler | None = None
         self._hosting: Hosting | None = None
-        self._health = Health(self._alive, self._ready, self._job_status, self._observe)
+        self._health = Health(self._alive, self._ready, Readers(api), self._observe)
         self._watching, self._stop = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> None:
@@ -209,9 +211,6 @@ class Operator:
             return "the coordinators' loop does not turn"
         return ""
 
-    def _job_status(self, job: str) -> JobStatus | None:
-        return self._hosting.status(job) if self._hosting is not None else None
-
     def _observe(self) -> None:
         if self._jobs is not None:
             self._jobs.observe()
@@ -240,7 +239,10 @@ def main() -> int:
     env = read_environment()
 
     def make_hosting(changed: Callable[[str], None]) -> Hosting:
-        return Coordinators(zookeeper=env.zookeeper, host="0.0.0.0", port=env.port, changed=changed)  # the pod's
+        return Coordinators(
+            zookeeper=env.zookeeper, host="0.0.0.0", port=env.port, changed=changed,  # the pod's
+            store_of=partial(job_store, allowed=env.allowed),
+        )  # fmt: skip
 
     operator = Operator(env, LightkubeApi(KubeConfig.from_env()), make_hosting)
     asyncio.run(operator.run())

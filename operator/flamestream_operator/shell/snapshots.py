@@ -24,7 +24,7 @@ from flamestream_operator.core.seen import Seen, Site
 from flamestream_operator.core.settings import JobSettings
 from flamestream_operator.core.wanted import wanted
 from flamestream_operator.hosting import JobToCoordinate, Savepoint
-from flamestream_operator.objects.meta import FINALIZER, Object
+from flamestream_operator.objects.meta import FINALIZER, Object, part
 from flamestream_operator.shell.api import ApiProblem
 from flamestream_operator.shell.cache import Key
 from flamestream_operator.shell.jobs import JobReconciler
@@ -111,14 +111,14 @@ class SnapshotReconciler:
 
     def _secret_of(self, job: Key) -> str:
         thing = self._cluster.jobs.get(job)
-        return str(((thing or {}).get("spec") or {}).get("checkpoint", {}).get("secret") or "")
+        return str(part(thing, "spec", "checkpoint", "secret") or "")
 
     # --- deletion, writing ----------------------------------------------------------------------------------------------------------
 
     async def _deleted(self, key: Key, thing: Object, status: SnapshotStatus) -> float | None:
         if FINALIZER not in (thing["metadata"].get("finalizers") or ()):
             return None
-        keep = thing["spec"].get("deletionPolicy") == "Keep" or not status.manifest
+        keep = part(thing, "spec", "deletionPolicy") == "Keep" or not status.manifest
         if not keep:
             try:
                 keys = await self._jobs.keys(key[0], status.secret)
@@ -126,11 +126,18 @@ class SnapshotReconciler:
                 why = {"snapshot": key[1], "why": str(problem.args[0])}
                 log.warning("a savepoint stays in the store: its job is gone, and with it the keys", extra=why)
             else:
-                self._check()
-                future: Future[None] = self._hosting.delete_savepoint(keys, self._savepoint(status))
-                await asyncio.wrap_future(future)
+                await self._remove(key, keys, status)
         await self._finalize(key, thing, there=False)
         return None
+
+    async def _remove(self, key: Key, keys: tuple[str, str], status: SnapshotStatus) -> None:
+        """The status may have been written by others: a store that is not to be opened keeps what it has."""
+        self._check()
+        future: Future[None] = self._hosting.delete_savepoint(keys, self._savepoint(status))
+        try:
+            await asyncio.wrap_future(future)
+        except UserError as error:
+            log.warning("a savepoint stays in the store", extra={"snapshot": key[1], "why": str(error)})
 
     def _savepoint(self, status: SnapshotStatus) -> Savepoint:
         return Savepoint(

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.testing.drill_status import Sight
 from flamestream_operator.api.drill import DrillSpec, DrillStatus
-from flamestream_operator.core.drill import ELSEWHERE
+from flamestream_operator.core.drill import ELSEWHERE, forbidden, place_of
 from flamestream_operator.core.seen import Site, ip_of, is_going, phase_of
 from flamestream_operator.cut import CUT
 from flamestream_operator.objects.cutter import build_cutter, cutter_name
@@ -71,6 +71,8 @@ class Strikes:
 
     async def targets(self, namespace: str, spec: DrillSpec) -> Targets:
         """Before a strike."""
+        if why := self._forbidden(namespace, spec):
+            return Targets({}, why)
         try:
             return Targets(await self._victims(namespace, spec))
         except ApiProblem as problem:
@@ -111,16 +113,14 @@ class Strikes:
         return [pod for pod in pods if _group(spec.fault.target, pod) == name and phase_of(pod) == "Running"]
 
     async def _elsewhere(self, namespace: str, spec: DrillSpec) -> list[Object]:
-        return await self._api.list_all("Pod", spec.fault.target_namespace or namespace, dict(spec.fault.target_selector))
+        return await self._api.list_all("Pod", place_of(spec, namespace, self._me[0]), dict(spec.fault.target_selector))
 
-    def _place(self, namespace: str, spec: DrillSpec) -> str:
-        if spec.fault.target == "operator":
-            return self._me[0]
-        return (spec.fault.target_namespace or namespace) if spec.fault.target in ELSEWHERE else namespace
+    def _forbidden(self, namespace: str, spec: DrillSpec) -> str:
+        return forbidden(spec, namespace, self._me[0], self._site.allowed)
 
     async def _struck(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> list[Object]:
         """The pods that were announced, as they are now."""
-        place = self._place(namespace, spec)
+        place = place_of(spec, namespace, self._me[0])
         if spec.fault.target in ("node", "application"):
             names = [
                 pod["metadata"]["name"] for pod in self._cluster.pods_of((namespace, spec.job)) if pod["metadata"]["uid"] in status.lives
@@ -135,6 +135,8 @@ class Strikes:
     async def strike(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> Blow:
         """Once: it is tried by nobody again, since it may have struck. An answer that was lost is no refusal."""
         fault, victim = spec.fault, status.victim
+        if why := self._forbidden(namespace, spec):
+            return Blow(refused=why)  # it was announced by an operator to whom more was allowed
         self._check()
         log.warning("drill strikes", extra={"target": fault.target, "victim": victim, "action": fault.action})
         try:
@@ -155,7 +157,7 @@ class Strikes:
         """One pod."""
         fault, meta = spec.fault, pod["metadata"]
         if fault.action == "cut":
-            await self._api.attach(meta["namespace"], meta["name"], self._cutter(spec, status, pod))
+            await self._api.attach(meta["namespace"], meta["name"], self._cutter(spec, status))
             return Blow()
         if fault.action == "pause" or fault.target in ("worker", "daemon"):
             return await self._inside(spec, pod)
@@ -163,11 +165,9 @@ class Strikes:
         await self._api.delete("Pod", meta["namespace"], meta["name"], grace=grace)
         return Blow()
 
-    def _cutter(self, spec: DrillSpec, status: DrillStatus, pod: Object) -> Object:
-        container, seconds, name = pod["spec"]["containers"][0], spec.fault.lasts, cutter_name(status.struck_at)
-        if spec.fault.target in ELSEWHERE:  # a stranger's image has no tools of ours
-            return build_cutter(name, self._site.image, self._site.pull_policy, seconds)
-        return build_cutter(name, container["image"], container.get("imagePullPolicy", "IfNotPresent"), seconds)
+    def _cutter(self, spec: DrillSpec, status: DrillStatus) -> Object:
+        """Of the operator's image, never of the pod's (!): it may do to that network what the pod may not."""
+        return build_cutter(cutter_name(status.struck_at), self._site.image, self._site.pull_policy, spec.fault.lasts)
 
     async def _inside(self, spec: DrillSpec, pod: Object) -> Blow:
         """By a process in the pod, which says what it saw."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import kopf
 
-from flamestream_operator.objects.meta import GROUP, JOB, ROLE, Object
+from flamestream_operator.objects.meta import GROUP, JOB, ROLE, Object, part
 from flamestream_operator.shell.cache import Cluster, Key, Store, job_of_pod, key_of
 
 APPLICATION_SOURCE = f"{GROUP}/application-source"
@@ -60,9 +60,9 @@ class Watches:
         self._put(self._cluster.snapshots, event, "snapshots")
         thing = _plain(event)
         namespace, name = key_of(thing)
-        self._changed["jobs"]((namespace, str(thing["spec"].get("job", ""))))
+        self._changed["jobs"]((namespace, str(part(thing, "spec", "job") or "")))
         for job in self._cluster.jobs:
-            if (job["spec"].get("restoreFrom") or {}).get("snapshot") == name:
+            if part(job, "spec", "restoreFrom", "snapshot") == name:
                 self._changed["jobs"](key_of(job))
 
     async def _drill(self, event: Any, **_: Any) -> None:

@@ -1,6 +1,6 @@
 """The control link: a worker's one connection to the coordinator, and the coordinator's to all its workers.
 
-The worker dials, both prove the job's token (handshake.py), the worker says Hello, and from then on each side
+The worker dials, both prove the job's token (handshake.py) and speak TLS from then on, the worker says Hello, and each side
 sends its messages as they come. When the link ends the worker dials again for as long as it lives, and works
 on meanwhile: a dead coordinator stops new epochs and recoveries, never the stream. What the worker has to say
 meanwhile waits, except for heartbeats, and follows the next Hello.
@@ -26,6 +26,7 @@ from flamestream.adapters.acceptor import Acceptor
 from flamestream.adapters.dial import Dial, split
 from flamestream.adapters.framing import Budget, FrameConnection
 from flamestream.adapters.handshake import Accepted, Limits, Purpose
+from flamestream.adapters.link_tls import LinkKey
 from flamestream.core.actions import ToldCoordinator
 from flamestream.core.events import FromCoordinator
 from flamestream.core.messages import Hello, Progress, ToCoordinator, ToWorker, shortened
@@ -34,7 +35,7 @@ from flamestream.model.errors import Bug
 from flamestream.model.ids import WorkerId
 from flamestream.ports import Post, Reactor
 
-PROTOCOL: Final = "flamestream-control/1"
+PROTOCOL: Final = "flamestream-control/2"
 LIMITS: Final = Limits(max_frame=64 << 20, max_unsent=256 << 20)
 MAX_WAITING: Final = 1024
 MAX_HELLO: Final = 128 << 10
@@ -68,7 +69,7 @@ class ControlClient:
 
     def __init__(self, reactor: Reactor, post: Post, job: str, address: str, token: str, hello: Callable[[], Hello]) -> None:
         self._reactor, self._post, self._address, self._hello = reactor, post, address, hello
-        self._credentials = (_purpose(job), token.encode())
+        self._credentials = (_purpose(job), LinkKey(token.encode()))
         self._connection: FrameConnection | None = None
         self._waiting: deque[ToCoordinator] = deque(maxlen=MAX_WAITING)
         self._closed = False
@@ -150,7 +151,7 @@ class ControlServer:
     """Set before the loop turns."""
 
     def __init__(self, reactor: Reactor, listener: socket.socket | ControlListener, job: str, token: str) -> None:
-        self.reactor, self._purpose, self._token = reactor, _purpose(job), token.encode()
+        self.reactor, self._purpose, self._key = reactor, _purpose(job), LinkKey(token.encode())
         self._sessions: dict[WorkerId, _Session] = {}
         self._nameless: dict[_Session, None] = {}
         """The oldest first."""
@@ -193,7 +194,7 @@ class ControlServer:
         if handshake.purpose != self._purpose:
             handshake.refuse("it does not look for the coordinator of this job")
             return
-        handshake.challenge(self._token, lambda connection: self._established(handshake, connection))
+        handshake.welcome(self._key, lambda connection: self._established(handshake, connection))
 
     def _established(self, handshake: Accepted, connection: FrameConnection) -> None:
         self.acceptor.proved(handshake)

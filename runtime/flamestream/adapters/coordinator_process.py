@@ -22,6 +22,7 @@ from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.record_file import RecordFile
 from flamestream.adapters.status_file import StatusFile
+from flamestream.adapters.stores import store_from
 from flamestream.core import coordination as co
 from flamestream.model.errors import FlameStreamError, UserError
 from flamestream.ports import JobRecords
@@ -67,7 +68,7 @@ def run(config: CoordinatorProcessConfig, listener: socket.socket) -> int:
         config.token,
         reactor,
         records,
-        LazyStore(config.store),
+        LazyStore(lambda: store_from(config.store)),
         server,
         changed=lambda: file.changed(),  # noqa: PLW0108  it is made below
     )

@@ -6,7 +6,8 @@ reason: a peer that is wrong or too slow costs its connection, never memory. Wha
 Budget that they share.
 
 Keeps: frames arrive whole and in order; `on_closed` is called once, in a later turn, after every frame that came before the end, and
-never after `close`. Does not: look inside a frame, authenticate (handshake.py), or connect again.
+never after `close`; once secured, nothing goes out or is handed over but through TLS. Does not: look inside a frame, authenticate
+(handshake.py), or connect again.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
+from flamestream.adapters.link_tls import MOST_RECEIVED, TlsStream
 from flamestream.ports import Reactor
 
 OnFrames = Callable[[list[bytes]], None]
@@ -26,7 +28,7 @@ OnClosed = Callable[[str], None]
 HEADER: Final = 4
 _LENGTH: Final = struct.Struct(">I")
 DEFAULT_MAX_UNSENT: Final = 256 << 20
-_SCRATCH_SIZE: Final = 256 << 10
+_SCRATCH_SIZE: Final = MOST_RECEIVED
 _READS_A_TURN: Final = 8
 _JOIN_BELOW: Final = 64 << 10
 """Below this a header and a frame are joined by a copy; above, the kernel gathers them."""
@@ -87,6 +89,8 @@ class FrameConnection:
         self._budget: Budget | None = None
         self._held = 0
         """Of the budget."""
+        self._tls: TlsStream | None = None
+        self._on_proved: Callable[[], None] | None = None
         self.open = True
         tune(sock)
         reactor.watch(sock.fileno(), readable=self._readable)
@@ -104,6 +108,14 @@ class FrameConnection:
         if frames and self.open:
             self._on_frames(frames)
 
+    def secure(self, tls: TlsStream, on_proved: Callable[[], None]) -> None:
+        """TLS from here on, both ways. `on_proved` is called before anything is handed over that came through it."""
+        if self._partial:  # (!) said in the clear, by whomever: it must not pass for what TLS has brought
+            self._end("it sent more than the handshake asks for")
+            return
+        self._tls, self._on_proved = tls, on_proved
+        self._answer(tls)
+
     def unanswered_for(self, seconds: int) -> None:
         """End it once the peer's machine has not even received for so long what was sent; where nothing is sent, the kernel asks."""
         if self._socket.family in (socket.AF_INET, socket.AF_INET6):
@@ -116,20 +128,8 @@ class FrameConnection:
         if not self.open:
             return
         header = _LENGTH.pack(len(frame))
-        if self._unsent:
-            self._buffer([memoryview(header), memoryview(frame)])
-            return
-        try:
-            sent = self._socket.send(header + frame) if len(frame) < _JOIN_BELOW else self._socket.sendmsg((header, frame))
-        except BlockingIOError:
-            sent = 0
-        except OSError as error:
-            self._end(f"cannot send: {error}")
-            return
-        if sent < HEADER + len(frame):
-            self._buffer(_rest([memoryview(header), memoryview(frame)], sent))
-            if self.open:
-                self._reactor.watch(self._socket.fileno(), readable=self._readable, writable=self._writable)
+        parts = [header + frame] if len(frame) < _JOIN_BELOW else [header, frame]
+        self._put(parts if self._tls is None else [self._tls.sealed(parts)])
 
     def close(self) -> None:
         """End it now; nothing more is called."""
@@ -180,11 +180,23 @@ class FrameConnection:
                 return f"cannot receive: {error}"
             if size == 0:
                 return "closed by the peer" + (" in the middle of a frame" if self._partial else "")
-            if wrong := self._split(_scratch[:size], frames):
+            if wrong := self._take(_scratch[:size], frames):
                 return wrong
-            if size < _SCRATCH_SIZE:
+            if size < _SCRATCH_SIZE or not self.open:
                 return ""
         return ""
+
+    def _take(self, new: memoryview, frames: list[bytes]) -> str:
+        """Collect what has come, through TLS if there is one. Why it is the last, or ""."""
+        tls = self._tls
+        if tls is None:
+            return self._split(new, frames)
+        plain, wrong = tls.received(new)
+        self._answer(tls)
+        if tls.proved and not wrong and self._on_proved is not None:
+            on_proved, self._on_proved = self._on_proved, None
+            on_proved()
+        return (self._split(plain, frames) if self.open else "") or wrong
 
     def _split(self, new: memoryview, frames: list[bytes]) -> str:
         """Take complete frames out of the partial one and `new`; keep the rest."""
@@ -219,6 +231,28 @@ class FrameConnection:
             self._budget = None
 
     # --- writing --------------------------------------------------------------------------------------------------------------------
+
+    def _answer(self, tls: TlsStream) -> None:
+        """What TLS itself has to say: its handshake, or why it ends."""
+        if self.open and (own := tls.to_send()):
+            self._put([own])
+
+    def _put(self, parts: list[bytes]) -> None:
+        """Write what the kernel takes, and buffer the rest."""
+        if self._unsent:
+            self._buffer(_rest(parts, 0))
+            return
+        try:
+            sent = self._socket.send(parts[0]) if len(parts) == 1 else self._socket.sendmsg(parts)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            self._end(f"cannot send: {error}")
+            return
+        if rest := _rest(parts, sent):
+            self._buffer(rest)
+            if self.open:
+                self._reactor.watch(self._socket.fileno(), readable=self._readable, writable=self._writable)
 
     def _buffer(self, views: list[memoryview]) -> None:
         self._unsent.extend(views)
@@ -288,13 +322,13 @@ def _cut(data: memoryview, max_frame: int, frames: list[bytes], first: int) -> t
     return data[start:], ""
 
 
-def _rest(views: list[memoryview], sent: int) -> list[memoryview]:
-    """`views` without their first `sent` bytes."""
+def _rest(parts: list[bytes], sent: int) -> list[memoryview]:
+    """`parts` without their first `sent` bytes."""
     rest = []
-    for view in views:
-        if sent < len(view):
-            rest.append(view[sent:])
-        sent = max(0, sent - len(view))
+    for part in parts:
+        if sent < len(part):
+            rest.append(memoryview(part)[sent:])
+        sent = max(0, sent - len(part))
     return rest
 
 

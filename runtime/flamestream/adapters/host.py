@@ -13,12 +13,13 @@ import logging
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
 from flamestream.adapters.collector import Collector
+from flamestream.adapters.discretion import Discretion
 from flamestream.adapters.process_identity import resident_bytes
 from flamestream.core import actions, events, messages
 from flamestream.core.actions import Action
@@ -85,6 +86,8 @@ class Ports:
     """Lasting troubles of the ports that do not stop the worker; they travel with its heartbeat."""
     warm: Callable[[], bool] = bool
     """Whether a committed snapshot is at hand; that travels with it too."""
+    discretion: Discretion = field(default_factory=lambda: Discretion(private=False))
+    """What the coordinator may be told of users' data."""
 
 
 class WorkerHost:
@@ -150,7 +153,7 @@ class WorkerHost:
             action = actions.ToldCoordinator(
                 msgspec.structs.replace(message, problem=told, memory=resident_bytes(), warm=self._outside.warm())
             )
-        self._outside.control.tell(action)
+        self._outside.control.tell(actions.ToldCoordinator(self._outside.discretion.about(action.message)))
 
     def _wake(self, _: actions.Wake) -> None:
         self._reactor.soon(self._woken)

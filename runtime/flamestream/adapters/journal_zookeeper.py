@@ -7,6 +7,8 @@ A batch is one transaction: "the fence is still at the version that I sealed, an
 the fence: what exists then counts for ever, and nothing of an older attempt can follow (a zombie's transaction fails as a whole). A batch
 whose answer was lost is sent again under the same name: if it is there already, it was ours.
 
+What is made below `journal` gets the rights of `journal`: so whoever else has one there keeps it (the operator, zookeeper_rights.py).
+
 Entries of one turn of the loop make a batch, one batch a front is under way, and what arrives meanwhile makes the next. For small entries:
 a server takes a megabyte at most, and has everything in memory; a trim at every commit keeps it small.
 
@@ -18,8 +20,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import BadVersionError, KazooException, NoAuthError, NodeExistsError, NoNodeError, QuotaExceededError
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.security import ACL
 
 from flamestream.adapters.journal_batches import Batch, BatchJournal, Done, Sealed, decoded
 from flamestream.adapters.zookeeper import ClusterState
@@ -51,10 +54,11 @@ class _ZooKeeper:
         if self._state is None:
             self._state = self._connect()
             self.name = f"ZooKeeper at {self._state.hosts}"
-        folder = f"{self._root}/front-{front}"
-        version = _fence(self._state, folder, attempt)
+        folder, acl = f"{self._root}/front-{front}", _acl_of(self._state, self._root)
+        version = _fence(self._state, folder, attempt, acl)
         entries, batches = _read(self._state, folder, cut)
-        return Sealed(entries, max(batches.values(), default=START), _Writer(self._state, self._reactor, folder, attempt, version, batches))
+        writer = _Writer(self._state, self._reactor, folder, attempt, version, batches, acl)
+        return Sealed(entries, max(batches.values(), default=START), writer)
 
 
 class _Writer:
@@ -64,17 +68,18 @@ class _Writer:
     way_out = "name a folder on a shared volume in spec.journal.folder"
 
     def __init__(
-        self, state: ClusterState, reactor: Reactor, folder: str, attempt: Attempt, version: int, batches: dict[str, Time]
-    ) -> None:
-        """`version` of the fence; `batches`: name and last time of everything that is there."""
+        self, state: ClusterState, reactor: Reactor, folder: str, attempt: Attempt, version: int, batches: dict[str, Time],
+        acl: list[ACL] | None,
+    ) -> None:  # fmt: skip
+        """`version` of the fence; `batches`: name and last time of everything that is there; `acl` of what is made."""
         self._state, self._reactor, self._folder = state, reactor, folder
-        self._attempt, self._version, self._batches = attempt, version, batches
+        self._attempt, self._version, self._batches, self._acl = attempt, version, batches, acl
 
     def send(self, batch: Batch, done: Done) -> None:
         name = f"{self._attempt:08d}-{batch.number:08d}-{batch.last:020d}"
         transaction = self._state.client.transaction()
         transaction.check(f"{self._folder}/fence", self._version)
-        transaction.create(f"{self._folder}/entries/{name}", batch.data)
+        transaction.create(f"{self._folder}/entries/{name}", batch.data, self._acl)
 
         def answered(answer: Any) -> None:
             error = self._error(answer)
@@ -97,6 +102,11 @@ class _Writer:
         if isinstance(checked, (BadVersionError, NoNodeError)):
             message = f"journal {self._folder}: a newer attempt has sealed it; this worker of attempt {self._attempt} was replaced"
             return Fenced(message)
+        if isinstance(checked, NoAuthError) or isinstance(created, NoAuthError):
+            return ClusterStateUnavailable("it refuses the login of this pod, which was replaced: so will the pod be, or resume the job")
+        if isinstance(created, QuotaExceededError):
+            way_out = "raise zookeeper.journalRoom of the chart, and commit more often (checkpoint.interval)"
+            return ClusterStateUnavailable(f"the journal is full: {way_out}")
         if isinstance(created, Exception) and not isinstance(created, NodeExistsError):
             return Bug(f"journal {self._folder}: ZooKeeper refuses an entry: {created!r}")
         return None
@@ -110,15 +120,23 @@ def everything(state: ClusterState, job: str, front: FrontId) -> list[Entry]:
         return []  # no attempt has sealed it yet
 
 
-def _fence(state: ClusterState, folder: str, attempt: int) -> int:
+def _acl_of(state: ClusterState, root: str) -> list[ACL] | None:
+    """None: nobody has made it, so it will be as everything that this session makes."""
+    try:
+        return list(state.ask(f"reading the rights of {root}", lambda: state.client.get_acls_async(root))[0])
+    except NoNodeError:
+        return None
+
+
+def _fence(state: ClusterState, folder: str, attempt: int, acl: list[ACL] | None) -> int:
     """Make `attempt` the newest one that may write; the fence's version. Raises Fenced if a newer one has come."""
     path, client, mine = f"{folder}/fence", state.client, b"%d" % attempt
     while True:
         try:
             data, stat = state.ask(f"reading {path}", lambda: client.get_async(path))
         except NoNodeError:
-            _create(state, f"{folder}/entries", b"")
-            _create(state, path, b"0")
+            _create(state, f"{folder}/entries", b"", acl)
+            _create(state, path, b"0", acl)
             continue
         if int(data) > attempt:
             raise Fenced(f"journal {folder}: attempt {int(data)} has sealed it; this worker of attempt {attempt} has been replaced")
@@ -130,10 +148,10 @@ def _fence(state: ClusterState, folder: str, attempt: int) -> int:
             continue
 
 
-def _create(state: ClusterState, path: str, data: bytes) -> None:
+def _create(state: ClusterState, path: str, data: bytes, acl: list[ACL] | None) -> None:
     """Unless it is there."""
     try:
-        state.ask(f"creating {path}", lambda: state.client.create_async(path, data, makepath=True))
+        state.ask(f"creating {path}", lambda: state.client.create_async(path, data, acl, makepath=True))
     except NodeExistsError:
         return
 

@@ -13,6 +13,7 @@ from flamestream.adapters.journal import everything as everything_in_folder
 from flamestream.adapters.kafka.clients import Clients, KafkaAccess, require_package
 from flamestream.adapters.own_thread import OwnThread
 from flamestream.core.events import Entry
+from flamestream.model.errors import ClusterStateUnavailable
 from flamestream.model.time import FrontId
 from flamestream.ports import Journal, Post, Reactor
 
@@ -33,7 +34,7 @@ class JournalConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Where the order decisions of journalled fronts are kept."""
 
     folder: str = ""
-    """Or zookeeper://host:port[,host:port]"""
+    """Or zookeeper://[user:password@]host:port[,host:port]"""
     kafka: KafkaJournal | None = None
     """Instead of a folder."""
     fsync: bool = True
@@ -52,8 +53,9 @@ def build(config: JournalConfig, job: str, fronts: int, reactor: Reactor, post: 
         from flamestream.adapters.journal_zookeeper import zookeeper_journal  # lazily: not every worker needs kazoo
         from flamestream.adapters.zookeeper import ClusterState
 
-        hosts = config.folder.removeprefix(ZOOKEEPER)
-        return zookeeper_journal(lambda: ClusterState(hosts), job, reactor, post, keep=config.keep)
+        address = config.folder.removeprefix(ZOOKEEPER)
+        connect = lambda: ClusterState(address, refused=ClusterStateUnavailable)  # noqa: E731  # a login may be replaced under a running job
+        return zookeeper_journal(connect, job, reactor, post, keep=config.keep)
     return FolderJournal(Path(config.folder), reactor, post, fsync=config.fsync, keep=config.keep)
 
 

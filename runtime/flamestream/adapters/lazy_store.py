@@ -7,17 +7,17 @@ Keeps: an error of opening is an error of the call that needed it. Does not: cre
 """
 
 import threading
+from collections.abc import Callable
 
-from flamestream.adapters.stores import Keys, store_from
 from flamestream.model.errors import FlameStreamError
 from flamestream.ports import ObjectStore
 
 
 class LazyStore:
-    """`ports.ObjectStore` for the URL `url`. Its calls block, so they come from helper threads, several at a time."""
+    """`ports.ObjectStore` that `opened` gives. Its calls block, so they come from helper threads, several at a time."""
 
-    def __init__(self, url: str, keys: Keys | None = None) -> None:
-        self._url, self._keys = url, keys
+    def __init__(self, opened: Callable[[], ObjectStore]) -> None:
+        self._open = opened
         self._store: ObjectStore | None = None
         self._lock = threading.Lock()
 
@@ -44,5 +44,5 @@ class LazyStore:
     def _opened(self) -> ObjectStore:
         with self._lock:
             if self._store is None:
-                self._store = store_from(self._url, keys=self._keys)
+                self._store = self._open()
             return self._store

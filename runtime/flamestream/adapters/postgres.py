@@ -26,10 +26,13 @@ import psycopg
 from psycopg import conninfo, pq
 
 from flamestream.model.errors import Corrupt, UserError
+from flamestream.model.quoted import quoted
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 LOCK_SECONDS: Final = 2
+_ABOUT_VALUES: Final = ("22", "23")
+"""Classes of SQLSTATE: data exceptions, and constraints that are violated."""
 _DEFAULTS: Final = {
     "connect_timeout": "5",
     "tcp_user_timeout": "10000",
@@ -144,10 +147,14 @@ def described(given: dict[str, str]) -> str:
 
 
 def told(error: psycopg.Error) -> str:
-    """What the server says, on a line: message, detail, hint."""
+    """What the server says, on a line: message, detail, hint. Of what is wrong with a value: the value may stand in it."""
     diagnosis = error.diag
     parts = [diagnosis.message_primary, diagnosis.message_detail, diagnosis.message_hint] if diagnosis.message_primary else [str(error)]
-    return " ".join("; ".join(filter(None, parts)).split())
+    text = " ".join("; ".join(filter(None, parts)).split())
+    if (error.sqlstate or "")[:2] not in _ABOUT_VALUES:
+        return text
+    place = [each for each in (diagnosis.table_name, diagnosis.column_name, diagnosis.constraint_name) if each]
+    return f"{type(error).__name__} {' '.join(place)}: {quoted(text)}"
 
 
 def _check_durable(connection: Connection, where: str) -> None:

@@ -20,6 +20,7 @@ import msgspec
 from flamestream.adapters.parent_death import die_with_parent
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import FlameStreamError, ManifestError
+from flamestream.model.quoted import plain
 
 C = TypeVar("C", bound=msgspec.Struct)
 
@@ -48,7 +49,7 @@ def begin(parent: int, **who: object) -> None:
 
 def ended_by(error: FlameStreamError) -> int:
     """Log what ended the process; its exit code."""
-    log.error(str(error), extra={"category": error.category})
+    log.error(plain(str(error)), extra={"category": error.category})
     return EXIT_CODES[error.category]
 
 
@@ -65,6 +66,12 @@ def read_config(kind: type[C], file: str) -> C:
 def last_lines(error: BaseException, count: int = 6) -> str:
     """Enough of a traceback to find the place."""
     return " | ".join(line.strip() for line in "".join(traceback.format_exception(error)).strip().splitlines()[-count:])
+
+
+def place_of(error: BaseException) -> str:
+    """What it is and where it was raised, without its words, which may have users' data."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {frame.name} ({Path(frame.filename).name}:{frame.lineno})"
 
 
 class _Lines(logging.Formatter):

@@ -11,7 +11,7 @@ a link of `SLOWEST` takes. Does not: try again (s3_store.py).
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import lru_cache
@@ -97,9 +97,17 @@ def _patient(bucket: Bucket, size: int) -> Bucket:
 @lru_cache(maxsize=128)
 def _shared(bucket: Bucket, keys: tuple[str | None, ...]) -> Client:
     """`keys`: of the environment, which may change."""
-    access, secret, token = keys or (bucket.access_key, bucket.secret_key, None)
+    if not keys:
+        return _made(bucket, credential_provider=_given(bucket))
+    access, secret, token = keys
     given = {"access_key_id": access, "secret_access_key": secret} | ({"session_token": token} if token else {})
     return _made(bucket, **given)
+
+
+def _given(bucket: Bucket) -> Callable[[], dict[str, Any]]:
+    """A provider, because a client looks for what it is not told in the environment (!): this process's session token would go along."""
+    keys = {"access_key_id": bucket.access_key, "secret_access_key": bucket.secret_key, "expires_at": None}
+    return lambda: keys
 
 
 @lru_cache(maxsize=128)

@@ -13,7 +13,9 @@ flamestream.model.errors.UserError: checkpoint.store 'ftp://x' has an unknown sc
 Does not: take keys in a URL; URLs end up in logs.
 """
 
+import re
 from pathlib import Path
+from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from flamestream.adapters.local_store import LocalStore
@@ -22,6 +24,9 @@ from flamestream.ports import ObjectStore
 
 Keys = tuple[str, str]
 """Access key and secret key of an S3 store, where they are not in the environment."""
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][-A-Za-z0-9._]{0,254}")
+_REGION: Final = re.compile(r"[-A-Za-z0-9]{1,63}")
+"""Both become parts of a host's name."""
 
 
 def store_from(url: str, *, create: bool = False, setting: str = "checkpoint.store", keys: Keys | None = None) -> ObjectStore:
@@ -55,10 +60,15 @@ def parsed_s3(url: str, setting: str) -> tuple[str, str, dict[str, str]]:
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     unknown = sorted(options.keys() - {"endpoint", "region"})
-    if unknown or not parts.netloc or "@" in parts.netloc:
+    if parts.scheme != "s3" or unknown or not parts.netloc or "@" in parts.netloc:
         raise UserError(
             f"{setting} {_without_secret(url)!r} must be s3://bucket/prefix with ?endpoint= and &region= if needed"
             + (f", not {', '.join(unknown)}" if unknown else "")
+        )
+    if not _BUCKET.fullmatch(parts.netloc) or not _REGION.fullmatch(options.get("region", "none")):
+        raise UserError(
+            f"{setting} {_without_secret(url)!r} cannot be used: a bucket is of letters, digits, dots, '_' and '-', "
+            "a region of letters, digits and '-'"
         )
     endpoint = urlsplit(options.get("endpoint", "http://none"))
     if endpoint.scheme not in ("http", "https") or not endpoint.netloc:

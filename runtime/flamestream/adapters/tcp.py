@@ -1,10 +1,10 @@
 """Links: frames between the workers of one attempt, over TCP.
 
 Of each pair the lexicographically smaller WorkerId dials, so there is one connection a pair. Both prove the attempt's key
-(handshake.py), bound to job, fence and both names. A dialler may know the attempt before the acceptor does: its greeting is held
-until this worker hears of the attempt too, or the handshake's deadline passes and it dials again. Frames sent before a link is up
-wait in it. A link that is not up `link_seconds` after LinkPeers, ends, stalls or brings a malformed frame is broken, once, for good:
-only a new attempt brings a new one, because a frame may be lost.
+(handshake.py) for this job, fence and both names, and speak TLS from then on. A dialler may know the attempt before the acceptor does:
+its greeting is held until this worker hears of the attempt too, or the handshake's deadline passes and it dials again. Frames sent before
+a link is up wait in it. A link that is not up `link_seconds` after LinkPeers, ends, stalls or brings a malformed frame is broken, once,
+for good: only a new attempt brings a new one, because a frame may be lost.
 
 Keeps: FromPeer in the sender's order; nothing of an older fence, another job, or an unproved peer reaches the worker's core (invariant
 6); queues bounded in bytes, each and together. Does not: check a frame's meaning, or repeat a frame.
@@ -20,6 +20,7 @@ from flamestream.adapters.acceptor import Acceptor
 from flamestream.adapters.dial import Dial
 from flamestream.adapters.framing import Budget, FrameConnection
 from flamestream.adapters.handshake import Accepted, Limits, Purpose
+from flamestream.adapters.link_tls import LinkKey
 from flamestream.core.actions import LinkPeers, ToPeer
 from flamestream.core.events import FromPeer, LinkBroken
 from flamestream.core.messages import Frame
@@ -28,7 +29,7 @@ from flamestream.model.errors import Bug, PayloadError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, WorkerId
 from flamestream.ports import Post, Reactor
 
-PROTOCOL: Final = "flamestream-link/1"
+PROTOCOL: Final = "flamestream-link/2"
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgpack_decoder(Frame)
 
@@ -53,7 +54,7 @@ class TcpLinks:
         self._reactor, self._post, self._job, self._me = reactor, post, job, me
         self._settings = settings or LinkSettings()
         self._fence = NO_FENCE
-        self._key = b""
+        self._key = LinkKey(b"")
         self._links: dict[WorkerId, _Link] = {}
         self._held = Budget(self._settings.max_held)
         self.acceptor = Acceptor(reactor, listener, self._greeted, self._settings.limits)
@@ -61,7 +62,7 @@ class TcpLinks:
     def link(self, action: LinkPeers) -> None:
         """Close every link of older fences and begin those of this one."""
         self._close_links()
-        self._fence, self._key = action.fence, action.key.encode()
+        self._fence, self._key = action.fence, LinkKey(action.key.encode())
         for peer, address in action.addresses.items():
             if peer != self._me:
                 self._links[peer] = self._begin(peer, address)
@@ -114,7 +115,7 @@ class TcpLinks:
         elif (link := self._links.get(peer)) is None or peer > self._me or not link.waiting:
             handshake.refuse("no link is open for it")
         else:
-            handshake.challenge(self._key, lambda connection: self._established(handshake, link, connection))
+            handshake.welcome(self._key, lambda connection: self._established(handshake, link, connection))
 
     def _established(self, handshake: Accepted, link: "_Link", connection: FrameConnection) -> None:
         self.acceptor.proved(handshake)
@@ -144,7 +145,7 @@ class _Link:
     def waiting(self) -> bool:
         return self._connection is None and not self._over
 
-    def dial(self, address: str, purpose: Purpose, key: bytes) -> None:
+    def dial(self, address: str, purpose: Purpose, key: LinkKey) -> None:
         self._dial = Dial(self._reactor, address, (purpose, key), self.up, self._settings.limits)
 
     def up(self, connection: FrameConnection) -> None:

@@ -5,13 +5,17 @@ eat memory, and never be there again. So it ends itself: Python's fault handler 
 (a function in native code may hold that), writes down where each thread stands, and ends the process. Whoever starts the worker starts it
 again; the next life reads what was written, and tells the coordinator, which names it if the job fails for it.
 
-Keeps: `SECONDS` are more than the coordinator's patience, so nobody is ended who was not dropped before. Does not: watch a process that
-has not begun its loop (an application may take long to load), or batches, which nobody waits for.
+Before the loop there is the application's file, which may take long to load, and has `LOADING` for that.
+
+Keeps: `SECONDS` are more than the coordinator's patience, so nobody is ended who was not dropped before. Does not: watch batches, which
+nobody waits for.
 """
 
 import faulthandler
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +23,8 @@ from flamestream.ports import Reactor, Timer
 
 SECONDS: Final = 12.0
 """More than a drill pauses a worker for."""
+LOADING: Final = 600.0
+"""Nobody waits for this worker yet: long enough for a great model from a slow store."""
 AGAIN: Final = 1.0
 """Each costs a thread's start, some 50 us."""
 STDERR: Final = 2
@@ -34,10 +40,7 @@ class Watchdog:
     def __init__(self, reactor: Reactor, words: str, seconds: float = SECONDS) -> None:
         """`words`: the file that its end is written to; "" or one that cannot be made: standard error."""
         self._reactor, self._words, self._seconds = reactor, words, seconds
-        try:
-            self._file = os.open(words, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600) if words else STDERR
-        except OSError:
-            self._file = STDERR
+        self._file = _opened(words)
         self._timer: Timer | None = None
 
     def begin(self) -> None:
@@ -50,9 +53,32 @@ class Watchdog:
         faulthandler.cancel_dump_traceback_later()
         if self._timer is not None:
             self._timer.cancel()
-        if self._file != STDERR:
-            os.close(self._file)
-            Path(self._words).unlink(missing_ok=True)  # nothing is in it
+        _closed(self._file, self._words)
+
+
+@contextmanager
+def limited(seconds: float, words: str) -> Iterator[None]:
+    """What is done has so many seconds, or the process ends as by its watchdog."""
+    file = _opened(words)
+    faulthandler.dump_traceback_later(seconds, exit=True, file=file)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        _closed(file, words)
+
+
+def _opened(words: str) -> int:
+    try:
+        return os.open(words, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600) if words else STDERR
+    except OSError:
+        return STDERR
+
+
+def _closed(file: int, words: str) -> None:
+    if file != STDERR:
+        os.close(file)
+        Path(words).unlink(missing_ok=True)  # nothing is in it
 
 
 def last_words(words: str) -> str:

@@ -24,6 +24,7 @@ from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.application import folders_of, load, located
 from flamestream.adapters.application_code import code_of
 from flamestream.adapters.control import ControlClient
+from flamestream.adapters.discretion import Discretion
 from flamestream.adapters.host import OnDemand, Ports, WorkerHost
 from flamestream.adapters.known_names import ask
 from flamestream.adapters.lazy_store import LazyStore
@@ -31,6 +32,7 @@ from flamestream.adapters.processors import keep_to
 from flamestream.adapters.py_files import PyFile
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.snapshots import StoreSnapshots
+from flamestream.adapters.stores import store_from
 from flamestream.adapters.tcp import TcpLinks
 from flamestream.core.actions import ToldCoordinator
 from flamestream.core.events import Event
@@ -41,6 +43,7 @@ from flamestream.core.worker import Worker
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.kernel import kernel
+from flamestream.model.quoted import quoted
 from flamestream.model.time import FrontId
 from flamestream.ports import Consumer, Journal, Producer
 
@@ -72,10 +75,14 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How many workers share the work on one machine; 0: unknown."""
     processors: tuple[int, ...] = ()
     """Where the loop runs; none: anywhere (processors.py)."""
+    private: bool = False
+    """Others read what the coordinator is told than who may see users' data."""
     words: str = ""
     """A file where one life leaves to the next why its watchdog ended it; "": standard error."""
     patience: float = watchdog.SECONDS
     """Seconds without a turn of the loop after which the watchdog ends this process."""
+    loads_within: float = watchdog.LOADING
+    """Seconds that the application's file has."""
     parent: int = 0
     """Pid of the parent, to end with it; 0: the caller sees to that."""
 
@@ -87,10 +94,14 @@ def run(config: WorkerProcessConfig) -> int:
         kernel.huge_arenas()  # its thread goes where it likes, so before the loop is kept to some processors
     if config.processors:
         keep_to(config.processors)
+    died_of = watchdog.last_words(config.words)
+    if died_of:
+        log.warning("the life before was ended", extra={"reason": died_of})
     try:
-        graph = load(Path(config.application), config.graph, config.py_files)
+        with watchdog.limited(config.loads_within, config.words):
+            graph = load(Path(config.application), config.graph, config.py_files)
         code = code_of(located(Path(config.application), folders_of(config.py_files)), config.py_files)
-        process = _WorkerProcess(config, Worker(config.worker, graph, replace(config.settings, code=code), FASTEST))
+        process = _WorkerProcess(config, Worker(config.worker, graph, replace(config.settings, code=code), FASTEST), died_of)
     except FlameStreamError as error:
         return process_shell.ended_by(error)
     return process.run()
@@ -99,20 +110,18 @@ def run(config: WorkerProcessConfig) -> int:
 class _WorkerProcess:
     """One worker and its outside."""
 
-    def __init__(self, config: WorkerProcessConfig, worker: Worker) -> None:
+    def __init__(self, config: WorkerProcessConfig, worker: Worker, died_of: str) -> None:
         self._config, self._worker = config, worker
         self._reactor = EpollReactor()
         self._inbox: list[Event] = []
+        self._discretion = Discretion(config.private)
         job = config.settings.job
         listener = listen(config.host)
         address = address_of(listener, config.advertised or _advertised(config.host))
         self._links = TcpLinks(self._reactor, self._inbox.append, listener, job, config.worker)
-        self._store = LazyStore(config.store)
+        self._store = LazyStore(lambda: store_from(config.store))
         self._consumers = {SinkName(name): self._consumer(SinkName(name)) for name in config.sinks}
         self._producers: OnDemand[FrontId, Producer] = OnDemand(self._producer)
-        died_of = watchdog.last_words(config.words)
-        if died_of:
-            log.warning("the life before was ended", extra={"reason": died_of})
         self._watchdog = watchdog.Watchdog(self._reactor, config.words, config.patience)
         hello = lambda: msgspec.structs.replace(worker.hello(address), died_of=died_of)  # noqa: E731
         self._control = ControlClient(self._reactor, self._inbox.append, job, config.coordinator, config.token, hello)
@@ -132,7 +141,8 @@ class _WorkerProcess:
         except (MemoryError, RecursionError):
             raise
         except Exception as error:
-            self._tell_failure("bug", f"worker {self._worker.me}: {process_shell.last_lines(error)}")
+            said = f"{process_shell.place_of(error)}: {quoted(process_shell.last_lines(error))}"
+            self._tell_failure("bug", f"worker {self._worker.me}: {said}")
             raise
         finally:
             self._watchdog.end()
@@ -142,7 +152,7 @@ class _WorkerProcess:
         return process_shell.EXIT_CODES[self._host.exit.category]
 
     def _tell_failure(self, category: str, message: str) -> None:
-        self._control.tell(ToldCoordinator(Failed(self._worker.fence, category, message)))
+        self._control.tell(ToldCoordinator(self._discretion.about(Failed(self._worker.fence, category, message))))
 
     def _close(self) -> None:
         """The control link last: what was told must arrive."""
@@ -170,7 +180,17 @@ class _WorkerProcess:
             self._store, self._reactor, post, job=config.settings.job, writer=config.worker, nonce=lambda: secrets.token_hex(4)
         )
         warm = lambda: snapshots.prefetched.warm  # noqa: E731
-        return Ports(self._links, self._journals(), self._producers, self._consumers, snapshots, self._control, self._problems, warm)
+        return Ports(
+            self._links,
+            self._journals(),
+            self._producers,
+            self._consumers,
+            snapshots,
+            self._control,
+            self._problems,
+            warm,
+            self._discretion,
+        )
 
     def _journals(self) -> dict[FrontId, Journal]:
         """One for all fronts. Without it (timed fronts, or no guarantee) no worker asks for a journal."""

@@ -7,13 +7,14 @@ answer is lost, its outcome is unknown (ClusterStateUnavailable), and only readi
 `/flamestream/<job>/launcher` is a hint for people, an ephemeral node that names who runs the job, so that a second launcher is refused with
 the holder's name. It goes when the session does and guarantees nothing: the fence in the job record does.
 
-An address is `host:port[,host:port]`, or `user:password@` before it: then every node is its maker's alone (digest), to read as well.
+An address is `host:port[,host:port]`, or `user:password@` before it: then every node is its maker's alone (digest), to read as well. Where
+several jobs share a server, zookeeper_rights.py says whose is what.
 
 Keeps: every call ends within its deadline, whatever ZooKeeper does. Does not: watch; the coordinator polls nothing here either.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Self, TypeVar
 
 import msgspec
@@ -21,16 +22,17 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, KazooException, NoAuthError, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
-from kazoo.security import make_digest_acl
+from kazoo.security import ACL, make_digest_acl
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from flamestream.adapters.process_identity import ProcessIdentity
 from flamestream.core.job_record import JobRecord
 from flamestream.model.decoding import from_json
-from flamestream.model.errors import ClusterStateUnavailable, Corrupt, UserError
+from flamestream.model.errors import ClusterStateUnavailable, Corrupt, FlameStreamError, UserError
 
 T = TypeVar("T")
 
+ROOT: Final = "/flamestream"
 SESSION: Final = 6.0
 """Seconds without a word from us after which ZooKeeper removes our ephemeral nodes."""
 ANSWER_WITHIN: Final = 5.0
@@ -42,10 +44,13 @@ CLAIM_TRIES: Final = 5
 class ClusterState:
     """A session with ZooKeeper, shared by what is kept there. It reconnects by itself until it is closed."""
 
-    def __init__(self, address: str, *, session: float = SESSION, connect_within: float = CONNECT_WITHIN) -> None:
-        """Connect. Raises ClusterStateUnavailable that names the hosts if nobody answers in time."""
+    def __init__(
+        self, address: str, *, session: float = SESSION, connect_within: float = CONNECT_WITHIN, refused: type[FlameStreamError] = UserError
+    ) -> None:
+        """Connect. Raises ClusterStateUnavailable that names the hosts if nobody answers in time. `refused`: what a call raises that the
+        login has no right to."""
         login, _, hosts = address.rpartition("@")
-        self.hosts = hosts
+        self.hosts, self._refused = hosts, refused
         self.session = session
         forever = KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0)
         self.client = KazooClient(hosts, timeout=session, connection_retry=forever, logger=_quiet(), **_as(login))
@@ -64,7 +69,7 @@ class ClusterState:
         except (NoNodeError, NodeExistsError, BadVersionError):
             raise
         except NoAuthError as error:
-            raise UserError(
+            raise self._refused(
                 f"ZooKeeper at {self.hosts} refuses {what}: somebody with another login has made that node. Give the login that made it, "
                 "or let whoever has it delete the node"
             ) from error
@@ -75,7 +80,7 @@ class ClusterState:
 
     def delete(self, job: str, *, record: bool = True) -> None:
         """Everything that is kept here of `job`, or all but its record. Absent is fine."""
-        folder = _folder_of(job)
+        folder = folder_of(job)
         if record:
             self._delete(folder)
         else:
@@ -111,9 +116,10 @@ class ClusterState:
 class ZooKeeperJobRecords:
     """The record of one job (ports.JobRecords)."""
 
-    def __init__(self, state: ClusterState, job: str) -> None:
-        self._state = state
-        self._path = f"{_folder_of(job)}/record"
+    def __init__(self, state: ClusterState, job: str, acl: Sequence[ACL] | None = None) -> None:
+        """`acl` of the record; None: as of everything that this session makes."""
+        self._state, self._acl = state, acl
+        self._path = f"{folder_of(job)}/record"
 
     def read(self) -> tuple[JobRecord, int] | None:
         """The record and its version, or None before the first attempt."""
@@ -132,7 +138,7 @@ class ZooKeeperJobRecords:
         what = f"writing {self._path} over version {version}"
         try:
             if version is None:
-                self._state.ask(what, lambda: client.create_async(self._path, data, makepath=True))
+                self._state.ask(what, lambda: client.create_async(self._path, data, self._acl, makepath=True))
                 return 0
             return int(self._state.ask(what, lambda: client.set_async(self._path, data, version=version)).version)
         except (NodeExistsError, BadVersionError, NoNodeError):
@@ -155,7 +161,7 @@ class SingleInstance:
     def __init__(self, state: ClusterState, job: str) -> None:
         self._state = state
         self._job = job
-        self._path = f"{_folder_of(job)}/launcher"
+        self._path = f"{folder_of(job)}/launcher"
         self._mine = msgspec.json.encode(ProcessIdentity.of_this_process())
 
     def claim(self) -> None:
@@ -213,10 +219,11 @@ class SingleInstance:
             return  # somebody else was faster
 
 
-def _folder_of(job: str) -> str:
+def folder_of(job: str) -> str:
+    """The node of everything that is kept of `job`. Raises UserError for a name that no node can have."""
     if not job or "/" in job or job in (".", ".."):
         raise UserError(f"{job!r} cannot be a job's name: it names a node in ZooKeeper, so it has no '/'")
-    return f"/flamestream/{job}"
+    return f"{ROOT}/{job}"
 
 
 def _as(login: str) -> dict[str, Any]:

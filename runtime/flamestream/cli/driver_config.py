@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 CONFIG: Final = Path("/etc/flamestream/config")
 TOKEN: Final = Path("/etc/flamestream/secret/token")
+LOGIN: Final = Path("/etc/flamestream/zookeeper/login")
 APPLICATION: Final = Path("/opt/flamestream/app")
 """What relative paths of the manifest start from."""
 
@@ -28,7 +29,7 @@ class DriverConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel", fo
     coordinator: str
     """host:port that workers dial."""
     zookeeper: str
-    """host:port[,host:port], for journals kept there."""
+    """host:port[,host:port], for journals kept there; the login is in a file of its own."""
     tasks: int
     """Workers of this application, standbys included: one executor each."""
     image: str
@@ -73,10 +74,19 @@ def read_any_driver_config(folder: Path = CONFIG) -> DriverConfig:
 
 def read_token(file: Path = TOKEN) -> str:
     """The job's secret. Raises ManifestError."""
+    return _secret(file, "the job's token")
+
+
+def zookeeper_of(config: DriverConfig, file: Path = LOGIN) -> str:
+    """The address as the job may use it: user:password@host:port[,host:port]. Raises ManifestError."""
+    return f"{_secret(file, 'the login for ZooKeeper')}@{config.zookeeper}"
+
+
+def _secret(file: Path, what: str) -> str:
     try:
         return file.read_text().strip()
     except OSError as error:
-        raise ManifestError(f"{file}: cannot read the job's token: {error.strerror}") from error
+        raise ManifestError(f"{file}: cannot read {what}: {error.strerror}") from error
 
 
 def read_job(folder: Path = CONFIG, base: Path = APPLICATION) -> "Job":

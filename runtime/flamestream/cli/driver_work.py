@@ -10,7 +10,7 @@ from functools import partial
 
 import msgspec
 
-from flamestream.cli.driver_config import DriverConfig
+from flamestream.cli.driver_config import DriverConfig, zookeeper_of
 from flamestream.cli.manifest import Job
 from flamestream.cli.settings_of import worker_config
 from flamestream.cli.validation import checked_job
@@ -22,7 +22,7 @@ from flamestream.spark.streaming import run_workers
 
 def run_job(spark: SparkDriver, config: DriverConfig, application: str, job: Job, token: str) -> None:
     """Until every worker was told to stop. Loads the application: raises ManifestError, GraphError, UserError; and what ended the job."""
-    main = partial(pod_worker_main, _told(config, job, token), application)
+    main = partial(pod_worker_main, _told(config, job, token, zookeeper_of(config)), application)
     over = threading.Event()
     problems: list[FlameStreamError] = []
 
@@ -36,7 +36,7 @@ def run_job(spark: SparkDriver, config: DriverConfig, application: str, job: Job
         raise problems[0]
 
 
-def _told(config: DriverConfig, job: Job, token: str) -> bytes:
+def _told(config: DriverConfig, job: Job, token: str, zookeeper: str) -> bytes:
     """What every worker is told."""
-    told = worker_config(checked_job(job), coordinator=config.coordinator, token=token, job=config.job, zookeeper=config.zookeeper)
+    told = worker_config(checked_job(job), coordinator=config.coordinator, token=token, job=config.job, zookeeper=zookeeper)
     return msgspec.json.encode(told)

@@ -108,7 +108,6 @@ def attempt_of(checked: CheckedJob, folder: RunFolder, *, changed: bool) -> Iter
             manifest=str(checked.job.path(checked.job.document.file).absolute()),
             launcher=ProcessIdentity.of_this_process(),
             address="",
-            token="",
             zookeeper=zookeeper.pid,
         )
         records = ZooKeeperJobRecords(state, checked.job.name)

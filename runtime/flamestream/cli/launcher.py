@@ -232,7 +232,6 @@ class Launcher:
             manifest=str(Path(self._checked.job.document.file).absolute()),
             launcher=ProcessIdentity.of_this_process(),
             address=self._address,
-            token=self._token,
             coordinator=self._coordinator.pid,
             zookeeper=self._zookeeper.pid,
             driver=self._workers.driver if self._workers is not None else 0,

@@ -21,6 +21,7 @@ from flamestream.cli.manifest_parts import Free, ObjectName, Seconds
 from flamestream.cli.manifest_parts import Part as _Part
 from flamestream.cli.manifest_rules import idle_settings
 from flamestream.model.errors import ManifestError
+from flamestream.model.slot import DEFAULT_SLOTS, MAX_SLOTS
 
 API_VERSION: Final = "flamestream.dev/v1alpha1"
 GUARANTEES: Final = ("exactly-once", "exactly-once-2pc", "at-least-once", "micro-batch", "none")
@@ -68,7 +69,7 @@ class Workers(_Part, frozen=True):
     """Workers that share the slots; `kubectl scale` changes it."""
     standby: Annotated[int, Meta(ge=0, le=16)] = 0
     """Started workers without slots, which take over at once."""
-    slots: Annotated[int, Meta(ge=1, le=4096)] = 256
+    slots: Annotated[int, Meta(ge=1, le=MAX_SLOTS)] = DEFAULT_SLOTS
     """Virtual partitions; fixed for the life of the job."""
     resources: Resources = field(default_factory=lambda: Resources(requests={"cpu": "200m"}, limits={"memory": "2Gi"}))
     """In a cluster: requests and limits of a worker's container. Spark makes its memory's request equal to the limit."""
@@ -82,7 +83,7 @@ class Checkpoint(_Part, frozen=True):
     store: Annotated[str, Meta(min_length=1, max_length=1024)]
     """A folder, or s3://bucket/prefix (with ?endpoint=http://host:port&region=name if needed); in a cluster the latter."""
     secret: ObjectName | None = None
-    """In a cluster: a Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; left out, the pods' workload identity is used."""
+    """A Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. A cluster needs it: the operator does not lend its own identity."""
 
 
 class JournalTopic(_Part, frozen=True):

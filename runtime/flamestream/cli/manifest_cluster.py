@@ -56,6 +56,8 @@ class PodSettings(Part, frozen=True):
     """Names of the Secrets that the image is pulled with."""
     priority_class_name: ObjectName | None = None
     """An existing priority class."""
+    clients: Annotated[list[Free], Meta(max_length=32)] = field(default_factory=list)
+    """Who may connect to the ports that sources and sinks listen on, as `from` of a NetworkPolicy; left out, anybody."""
 
 
 class Upgrade(Part, frozen=True):

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from flamestream.model.errors import FlameStreamError
+from flamestream.model.quoted import plain
 
 Json = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 
@@ -31,5 +32,5 @@ def say(text: str) -> None:
 def say_error(error: FlameStreamError, json: bool) -> None:
     """What happened, where, and what to do."""
     if json:
-        as_json({"error": {"category": error.category, "message": str(error)}})
-    errors.print(f"error: {error}", markup=False, style="red" if errors.is_terminal else "")
+        as_json({"error": {"category": error.category, "message": plain(str(error))}})
+    errors.print(f"error: {plain(str(error))}", markup=False, style="red" if errors.is_terminal else "")

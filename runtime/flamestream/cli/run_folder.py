@@ -1,13 +1,13 @@
 """The run folder: what one machine keeps of a running job, so that other commands find it.
 
-    run.json       who runs, and the secret token of the control link (mode 0600)
+    run.json       who runs
     status.json    written by the coordinator
     workers/       the pid of every worker's life
     logs/          what the processes print
     zookeeper/     data of the embedded ZooKeeper
 
-Keeps: files that hold the token are readable by their owner only, and appear whole. Does not: decide who may run (the claim in the
-cluster state does).
+Keeps: files are readable by their owner only (those of coordinator and workers hold the job's token), and appear whole. Does not: decide
+who may run (the claim in the cluster state does).
 """
 
 import os
@@ -35,7 +35,6 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     launcher: ProcessIdentity
     address: str
     """Where the coordinator listens."""
-    token: str
     coordinator: int = 0
     """Its pid; it changes when the coordinator is restarted."""
     zookeeper: int = 0

@@ -54,7 +54,7 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
 
 
 def worker_config(checked: CheckedJob, *, coordinator: str, token: str, job: str = "", zookeeper: str = "") -> WorkerProcessConfig:
-    """Everything that workers are told, but for their own name. `job` is the job's identity, where that is not its name alone."""
+    """Everything that workers are told, but for their own name. `job`: its identity in a cluster, whose status others see as well."""
     described, spec = checked.job, checked.job.spec
     settings = worker_settings(checked)
     return WorkerProcessConfig(
@@ -65,6 +65,7 @@ def worker_config(checked: CheckedJob, *, coordinator: str, token: str, job: str
         graph=spec.application.graph,
         py_files=checked.py_files,
         settings=replace(settings, job=job or settings.job),
+        private=bool(job),
         sources={name: described.source(name) for name in spec.sources},
         sinks={name: described.sink(name) for name in spec.sinks},
         store=described.store,

@@ -26,6 +26,7 @@ from flamestream.model.errors import GraphError, UserError
 from flamestream.model.failure import told
 from flamestream.model.graph import Function, Graph, Kind, Vertex
 from flamestream.model.payload import ErrorValue
+from flamestream.model.quoted import plain
 from flamestream.model.time import END
 from flamestream.testing.reference import ERRORS, Run, interpret
 
@@ -158,6 +159,6 @@ def _judge(graph: Graph, errors: Sequence[ErrorValue], trial: Trial, *, fails: b
         where = f"record {error.offset} of source {error.source!r}" if error.offset >= 0 else f"a record of source {error.source!r}"
         wrong_field = fails and error.function.startswith("fs.") and error.error == AttributeError.__name__
         if wrong_field or error.error == UserError.__name__:
-            raise GraphError(told(error, where, graph).rpartition("\n")[0])
+            raise GraphError(plain(told(error, where, graph)).rpartition("\n")[0])
         if len(trial.warnings) < MOST_WARNINGS:
-            trial.warnings.append(told(error, where, graph))
+            trial.warnings.append(plain(told(error, where, graph)))

@@ -6,22 +6,26 @@ coordinator that does not know whether its write took effect finds out by readin
 Does not: store itself (ports.JobRecords and its adapters).
 """
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from flamestream.model.errors import UserError
-from flamestream.model.ids import Attempt, Epoch, Fence
+from flamestream.model.ids import MAX_ATTEMPT, MAX_EPOCH, Attempt, Epoch, Fence
 from flamestream.model.layout import Layout
-from flamestream.model.time import Time
+from flamestream.model.time import END, START, Time
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a new coordinator must know, and all that it may rely on."""
 
-    attempt: Attempt
+    attempt: Annotated[Attempt, Meta(ge=0, lt=MAX_ATTEMPT)]
+    """Below the greatest that there is, so that a recovery has a next one; `announced` the same."""
     layout: Layout
-    announced: Epoch
+    announced: Annotated[Epoch, Meta(ge=0, lt=MAX_EPOCH)]
     """The greatest epoch number ever used: none is used twice."""
-    committed: Epoch
+    committed: Annotated[Epoch, Meta(ge=0, lt=MAX_EPOCH)]
     cut: Time
     manifest: str
     """Name of the committed manifest; "" before the first commit."""
@@ -33,6 +37,13 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of the application that this attempt runs; "" if nobody said."""
     writer: str = ""
     """Nonce of the coordinator that wrote it last."""
+
+    def __post_init__(self) -> None:
+        """What a coordinator goes on from fits together, and all of it fits the messages."""
+        if not START <= self.cut <= END:
+            raise ValueError(f"its cut is {self.cut}: times are of 64 bits")
+        if self.committed > self.announced:
+            raise ValueError(f"epoch {self.committed} is committed and the newest announced is {self.announced}")
 
     @property
     def fence(self) -> Fence:

@@ -20,9 +20,12 @@ from flamestream.model.errors import UserError
 from flamestream.model.graph import Function, Graph, name_of
 from flamestream.model.payload import ErrorValue
 from flamestream.model.payload_registry import PLANS
+from flamestream.model.quoted import quoted
 
 SHOWN: Final = 200
 """Characters of a payload."""
+MESSAGE: Final = 2_000
+"""Characters of what an exception says: it may hold the whole payload."""
 FRAMES: Final = 8
 """The innermost calls of a traceback."""
 WAY_OUT: Final = "Mend the function or the input; or set onError: {deadLetter: SINK}, and such items go to that sink"
@@ -30,7 +33,16 @@ WAY_OUT: Final = "Mend the function or the input; or set onError: {deadLetter: S
 
 def failure(function: Function, error: BaseException, payload: Any) -> ErrorValue:
     """What a failed call of `function` for `payload` becomes."""
-    return ErrorValue(name_of(function), type(error).__name__, str(error), payload=shortened(payload), traceback=_frames(error))
+    return ErrorValue(name_of(function), type(error).__name__, said(error), payload=shortened(payload), traceback=_frames(error))
+
+
+def said(error: BaseException) -> str:
+    """What an exception says, in at most about MESSAGE characters."""
+    try:
+        text = str(error)
+    except Exception as problem:  # noqa: BLE001 (a user's __str__)
+        text = f"(its __str__ raised {type(problem).__name__})"
+    return text if len(text) <= MESSAGE else f"{text[:MESSAGE]}... ({len(text):,} characters)"
 
 
 def located(error: ErrorValue, source: str, place: tuple[str, int] | None, operation: int = -1) -> ErrorValue:
@@ -40,12 +52,13 @@ def located(error: ErrorValue, source: str, place: tuple[str, int] | None, opera
 
 
 def told(error: ErrorValue, where: str, graph: Graph) -> str:
-    """For people, when it ends a job. `where`: which record it was."""
+    """For people, when it ends a job, with what is users' data marked. `where`: which record it was."""
     ours = error.error == UserError.__name__  # what we say of a function names it already
-    text = f"{error.message} ({where})" if ours else f"{error.function} raised {error.error}: {error.message} ({where})"
+    said = quoted(error.message)
+    text = f"{said} ({where})" if ours else f"{error.function} raised {error.error}: {said} ({where})"
     if error.operation >= 0:
         vertex = graph.vertices[error.operation]
-        text += f"\n  operation {error.operation}, {vertex.kind.value} of {vertex.place}, was given {error.payload or 'nothing'}"
+        text += f"\n  operation {error.operation}, {vertex.kind.value} of {vertex.place}, was given {quoted(error.payload or 'nothing')}"
     return "\n".join([text, *(f"  {frame}" for frame in error.traceback), WAY_OUT])
 
 

@@ -1,6 +1,13 @@
 """Identities: a newtype for every number and name, so that they cannot be mixed up."""
 
-from typing import NamedTuple, NewType
+from typing import Annotated, Final, NamedTuple, NewType
+
+from msgspec import Meta
+
+MAX_ATTEMPT: Final = 10**8 - 1
+"""Attempts, and versions of a layout, have eight digits in names (docs/formats.md)."""
+MAX_EPOCH: Final = 10**12 - 1
+"""Epochs have twelve."""
 
 WorkerId = NewType("WorkerId", str)
 """One life of one worker process. A relaunched worker has a new one; it is never used again."""
@@ -20,8 +27,8 @@ SequenceNumber = NewType("SequenceNumber", int)
 class Fence(NamedTuple):
     """What a message or write must carry; whoever has seen a greater one refuses it (invariant 6)."""
 
-    attempt: Attempt
-    layout: LayoutVersion
+    attempt: Annotated[Attempt, Meta(ge=0, le=MAX_ATTEMPT)]
+    layout: Annotated[LayoutVersion, Meta(ge=0, le=MAX_ATTEMPT)]
 
 
 NO_FENCE = Fence(Attempt(0), LayoutVersion(0))

@@ -1,17 +1,21 @@
 """Layout: which worker has which slots and fronts, and which one hosts the acker. It changes only at a recovery."""
 
-import msgspec
+from typing import Annotated
 
-from flamestream.model.ids import Fence, LayoutVersion, Slot, WorkerId
-from flamestream.model.time import FrontId
+import msgspec
+from msgspec import Meta
+
+from flamestream.model.ids import MAX_ATTEMPT, Fence, LayoutVersion, Slot, WorkerId
+from flamestream.model.slot import MAX_SLOTS
+from flamestream.model.time import MAX_FRONTS, FrontId
 
 
 class Layout(msgspec.Struct, frozen=True):
     """`owners[slot]` has the slot; `fronts[i]` is the owner of front `i`."""
 
-    version: LayoutVersion
-    owners: tuple[WorkerId, ...]
-    fronts: tuple[WorkerId, ...]
+    version: Annotated[LayoutVersion, Meta(ge=0, lt=MAX_ATTEMPT)]
+    owners: Annotated[tuple[WorkerId, ...], Meta(min_length=1, max_length=MAX_SLOTS)]
+    fronts: Annotated[tuple[WorkerId, ...], Meta(max_length=MAX_FRONTS)]
     acker: WorkerId
 
     @property

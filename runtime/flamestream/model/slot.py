@@ -13,6 +13,7 @@ from flamestream.model.ids import Slot
 INT32_MIN = -(2**31)
 INT32_MAX = 2**31 - 1
 DEFAULT_SLOTS = 256
+MAX_SLOTS = 4096
 
 
 def hash_of(canonical: bytes) -> int:

@@ -16,6 +16,8 @@ from typing import Final
 
 from flamestream.model.errors import ManifestError
 
+SECRET: Final = "/etc/flamestream/secret/spark"
+"""Mounted in drivers and executors. Without it Spark writes its secret into its pods' environment, for all to read who may see pods."""
 DRIVER_PORT: Final = 7078
 BLOCK_MANAGER_PORT: Final = 7079
 CONTAINER: Final = "executor"
@@ -37,9 +39,11 @@ _DEFAULTS: Final = {
 _REQUIRED: Final = {
     "spark.executor.cores": "1",
     "spark.task.cpus": "1",
-    "spark.authenticate": "true",  # a task is code: only our driver may send one
+    "spark.authenticate.secret.file": SECRET,
     "spark.kubernetes.executor.podTemplateContainerName": CONTAINER,
     "spark.kubernetes.executor.disableConfigMap": "true",
+    "spark.kubernetes.driver.service.deleteOnTermination": "false",  # there is none, and the driver has no right to any
+    "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",  # the same
     "spark.driver.port": str(DRIVER_PORT),
     "spark.driver.blockManager.port": str(BLOCK_MANAGER_PORT),
 }

@@ -13,6 +13,8 @@ Keeps: one SparkContext a process (Spark's own rule). Does not: run anything in 
 """
 
 import os
+import re
+import secrets
 import shutil
 import sys
 import warnings
@@ -56,6 +58,14 @@ _DEFAULTS: Final = {
     "spark.executor.memory": "512m",
     "spark.executor.defaultJavaOptions": " ".join(QUICK),
 }
+_LOCKED: Final = {
+    "spark.authenticate": "true",  # a task is code: only our driver may send one
+    "spark.network.crypto.enabled": "true",
+    "spark.network.crypto.cipher": "AES/GCM/NoPadding",  # Spark's default hides what is said and lets it be changed
+    "spark.network.crypto.saslFallback": "false",  # nobody talks it into less
+}
+"""Where Spark makes a secret of its own, or we do: everywhere but on a Spark cluster, which has its users' (docs/manifest.md)."""
+_WITH_A_SECRET: Final = re.compile(r"local(\[|-cluster\[|$)|k8s://|yarn$")
 _LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
@@ -89,11 +99,12 @@ class SparkSettings:
 
 def configuration(settings: SparkSettings) -> dict[str, str]:
     """Every setting of the session. Raises ManifestError if the user's contradict what a job needs."""
-    for name, value in settings.required.items():
+    master = settings.conf.get("spark.master", "")
+    required = {**settings.required, **(_LOCKED if _WITH_A_SECRET.match(settings.master or master or "local") else {})}
+    for name, value in required.items():
         given = settings.conf.get(name, value)
         if given != value:
             raise ManifestError(f"spec.spark.conf.{name}: {given!r} is not possible, FlameStream needs {value!r}: remove the line")
-    master = settings.conf.get("spark.master", "")
     if master and settings.master and master != settings.master:
         raise ManifestError(f"spec.spark.conf.spark.master: {master!r} contradicts spec.spark.master {settings.master!r}: remove one")
     variables = {**INTERPRETER, MODULES_VARIABLE: ",".join(settings.preimport)}
@@ -102,7 +113,7 @@ def configuration(settings: SparkSettings) -> dict[str, str]:
         environment["spark.executorEnv.PYTHONPATH"] = _python_path(settings)
     places = {"spark.local.dir": str(settings.scratch / "local")} | (_LOOPBACK if settings.local else {})
     named = {"spark.app.name": settings.name, "spark.master": settings.master or master or f"local[{settings.workers},{LIVES}]"}
-    return {**_DEFAULTS, **settings.defaults, **places, **environment, **settings.conf, **settings.required, **named}
+    return {**_DEFAULTS, **settings.defaults, **places, **environment, **settings.conf, **required, **named}
 
 
 class SparkDriver:
@@ -112,6 +123,8 @@ class SparkDriver:
         """Only in the main thread (parent_death.py)."""
         self.settings = settings
         self._conf = configuration(settings)
+        if self._conf["spark.master"].startswith("local-cluster"):  # the one kind for which Spark makes none itself
+            self._conf["spark.authenticate.secret"] = secrets.token_hex(32)
         self._context: SparkContext | None = None
         java = java or find_java()
         home = _spark_home(settings.scratch)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
+from flamestream_operator.cluster_state import ZooKeeper
 from support.api_server import ApiServer
 from support.plain_cluster import Places
 from support.real_cluster import VARIABLE, namespace
 from support.versitygw import S3Server
+from support.zookeeper_pod import SharedZooKeeper
 
 
 @pytest.fixture(scope="session")
@@ -40,9 +41,9 @@ def own_api_server(api_server: None) -> None:
 
 
 @pytest.fixture(scope="package")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with EmbeddedZooKeeper(tmp_path_factory.mktemp("zk")) as server:
-        yield server.address
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
+    with SharedZooKeeper(tmp_path_factory.mktemp("zk")) as server:
+        yield server.place(room=1 << 24)
 
 
 @pytest.fixture(scope="package")
@@ -55,6 +56,6 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 
 @pytest.fixture
-def places(own_api_server: None, zookeeper: str, s3: S3Server, tmp_path: Path) -> Iterator[Places]:
+def places(own_api_server: None, zookeeper: ZooKeeper, s3: S3Server, tmp_path: Path) -> Iterator[Places]:
     with namespace() as name:
         yield Places(zookeeper, s3, name, tmp_path)

@@ -21,6 +21,7 @@ from flamestream_operator.shell.lease import Leadership
 from flamestream_operator.shell.tools import Tools
 from support.fake_fleet import FakeHosting, Fleet
 from support.fake_kubernetes import FakeKubernetes
+from support.operator_world import keys
 from support.real_cluster import config, namespace, the_api
 
 pytestmark = pytest.mark.usefixtures("api_server")
@@ -30,9 +31,9 @@ JOB_SPEC = {
     "sources": {"numbers": {"generator": {"count": 10}}},
     "sinks": {"out": {"files": {"path": "/out"}}},
     "workers": {"replicas": 2},
-    "checkpoint": {"interval": "1s", "store": "s3://bucket/j"},
+    "checkpoint": {"interval": "1s", "store": "s3://bucket/j", "secret": "store"},
 }
-SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", image="flamestream.invalid/none:1", pull_policy="Never")
+SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", login="o:s", image="flamestream.invalid/none:1", pull_policy="Never")
 
 
 @pytest.fixture(scope="module")
@@ -209,6 +210,7 @@ class Local:
 def test_an_applied_job_has_its_driver_pod_admitted_as_restricted_and_leaves_nothing(place: str) -> None:
     async def play(local: Local) -> None:
         await local.api.create(application(place))
+        await local.api.create(keys(place))
         await local.api.create(a_job(place, "numbers"))
         job = await local.until("numbers", lambda job: bool(status_of(job).drivers) and bool(local.cluster.pods_of((place, "numbers"))))
         driver = status_of(job).drivers[0].name
@@ -216,7 +218,7 @@ def test_an_applied_job_has_its_driver_pod_admitted_as_restricted_and_leaves_not
         assert pod is not None
         assert pod["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
         assert status_of(job).phase == "Starting"
-        for kind, name in (("Service", "numbers-pods"), ("Role", "numbers-driver"), ("PodDisruptionBudget", "numbers-workers")):
+        for kind, name in (("Service", "numbers-pods"), ("Role", "flamestream-numbers-driver"), ("PodDisruptionBudget", "numbers-workers")):
             assert await local.api.get(kind, place, name) is not None, f"{kind} {name}"
         await local.api.delete("FlameStreamJob", place, "numbers")
         await local.until("numbers", lambda _: False)
@@ -229,6 +231,7 @@ def test_a_quota_that_is_too_small_is_said_before_a_driver_starts() -> None:
     async def play(local: Local) -> None:
         await _small_quota(local.place)
         await local.api.create(application(local.place))
+        await local.api.create(keys(local.place))
         await local.api.create(a_job(local.place, "big"))
         job = await local.until("big", lambda job: status_of(job).failures.count > 0)
         assert status_of(job).failures.reason == "QuotaExceeded"

@@ -24,7 +24,7 @@ from support.real_cluster import namespace, the_api
 from support.whole_job import Coordinators
 
 pytestmark = pytest.mark.usefixtures("own_api_server")
-SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", image="flamestream.invalid/none:1", pull_policy="Never")
+SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", login="o:s", image="flamestream.invalid/none:1", pull_policy="Never")
 ALL = ("kill", "pause", "delete", "cut")
 PAIRS = [(target, action) for target in ACTIONS for action in ALL]
 CLEAN = {"clean": True, "records": 5, "delivered": 5, "complete": True, "bounds": "all results had to be there"}
@@ -95,7 +95,7 @@ class Stage:
             "sources": {"numbers": {"generator": {"count": 10}}},
             "sinks": {"out": {"files": {"path": "/out"}}},
             "workers": {"replicas": 2},
-            "checkpoint": {"interval": "1s", "store": "s3://bucket/j"},
+            "checkpoint": {"interval": "1s", "store": "s3://bucket/j", "secret": "store"},
         }
         meta = {"name": "j", "namespace": self.place}
         job = await self.api.create({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": meta, "spec": spec})

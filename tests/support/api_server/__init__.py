@@ -28,6 +28,17 @@ SOURCES = [HERE / name for name in ("go.mod", "go.sum", "main.go")]
 SECONDS = 2400
 """For a build on a cold, busy machine."""
 TOKEN = "the-tests-own"
+OPERATORS = "the-operators-own"
+OPERATOR = "system:serviceaccount:space:release-operator"
+"""The account that the chart makes, as support/helm.py renders it: it has the rights that a test gives it."""
+AUDIT = f"""
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{{level: Metadata, users: ["{OPERATOR}"]}}, {{level: None}}]
+"""
+STRANGER = "a-stranger-s"
+"""Of somebody who may do nothing."""
 
 
 def binary() -> Path:
@@ -43,8 +54,6 @@ def binary() -> Path:
 
 
 def _build(target: Path) -> None:
-    if (go := go_command()) is None:
-        pytest.skip("no API server: install go to have kube-apiserver and etcd built")
     if (go := go_command()) is None:
         pytest.skip("no API server: install go to have kube-apiserver and etcd built")
     version = next(line.split()[1] for line in SOURCES[0].read_text().splitlines() if line.strip().startswith("k8s.io/kubernetes v"))
@@ -65,12 +74,17 @@ class ApiServer:
         self._folder, self._processes = folder, list[subprocess.Popen[bytes]]()
         self._port = free_port()
         self.kubeconfig = folder / "kubeconfig"
+        self.audit_log = folder / "audit.log"
+        """What the operator's account has asked for, a line of JSON each."""
 
     def start(self) -> None:
         """Back when it is ready."""
         program, folder, (client, peer) = str(binary()), self._folder, (free_port(), free_port())
         subprocess.run([program, "key", str(folder / "key")], check=True)
-        (folder / "tokens").write_text(f'{TOKEN},tests,tests,"system:masters"\n')
+        (folder / "tokens").write_text(
+            f'{TOKEN},tests,tests,"system:masters"\n{OPERATORS},{OPERATOR},operator,"system:serviceaccounts"\n{STRANGER},stranger,stranger\n'
+        )
+        (folder / "audit.yaml").write_text(AUDIT)
         of_etcd = {
             "data-dir": folder / "etcd", "listen-client-urls": f"http://127.0.0.1:{client}",
             "advertise-client-urls": f"http://127.0.0.1:{client}", "listen-peer-urls": f"http://127.0.0.1:{peer}",
@@ -80,6 +94,7 @@ class ApiServer:
         of_server = {
             "etcd-servers": f"http://127.0.0.1:{client}", "bind-address": "127.0.0.1", "secure-port": self._port,
             "cert-dir": folder / "certificates", "token-auth-file": folder / "tokens", "authorization-mode": "RBAC",
+            "audit-policy-file": folder / "audit.yaml", "audit-log-path": self.audit_log, "audit-log-mode": "blocking",
             "service-account-issuer": "https://tests", "service-account-key-file": folder / "key",
             "service-account-signing-key-file": folder / "key", "service-cluster-ip-range": "10.0.0.0/24",
         }  # fmt: skip
@@ -113,6 +128,6 @@ class ApiServer:
         return {
             "apiVersion": "v1", "kind": "Config", "current-context": "tests",
             "clusters": [{"name": "tests", "cluster": cluster}],
-            "users": [{"name": "tests", "user": {"token": TOKEN}}],
-            "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": "tests"}}],
+            "users": [{"name": "tests", "user": {"token": TOKEN}}, {"name": "operator", "user": {"token": OPERATORS}}],
+            "contexts": [{"name": name, "context": {"cluster": "tests", "user": name}} for name in ("tests", "operator")],
         }  # fmt: skip

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from flamestream.adapters.framing import FrameConnection
+from flamestream.adapters.link_tls import LinkKey
 from flamestream.adapters.reactor import EpollReactor
 from support import loops
 
@@ -196,3 +197,72 @@ def test_finish_waits_for_a_peer_that_reads_late_although_something_it_said_was_
         loops.turn_until(loop, lambda: ended, "the end")
     assert ended == [None]
     assert size == 4 + 100_000
+
+
+# --- through TLS --------------------------------------------------------------------------------------------------------------------
+
+KEY = LinkKey(b"key")
+
+
+def secured(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) -> tuple[End, End]:
+    """Both ends, proved."""
+    left, right = End(loop, sockets[0]), End(loop, sockets[1])
+    proved: list[End] = []
+    left.connection.secure(KEY.dialling(b"test"), lambda: proved.append(left))
+    right.connection.secure(KEY.accepting(b"test"), lambda: proved.append(right))
+    loops.turn_until(loop, lambda: len(proved) == 2, "the handshake")
+    return left, right
+
+
+def test_frames_of_all_sizes_arrive_through_tls_both_ways(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) -> None:
+    left, right = secured(loop, sockets)
+    chance = random.Random(7)
+    sizes = [0, 1, MAX, *(chance.choice((3, 50, 5_000, 16_384, 70_000, 300_000)) for _ in range(100))]
+    sent = [chance.randbytes(size) for size in sizes]
+    for frame in sent:
+        left.connection.send(frame)
+        right.connection.send(frame)
+    loops.turn_until(loop, lambda: len(right.frames) == len(left.frames) == len(sent), "every frame")
+    assert left.frames == right.frames == sent
+
+
+def test_what_came_in_the_clear_never_passes_for_what_tls_brought(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) -> None:
+    right = End(loop, sockets[1])
+    sockets[0].send(b"\0\0\0\x05hello\0\0\0\x09the beginn")
+    loops.turn_until(loop, lambda: right.frames, "a frame in the clear")
+    right.connection.secure(KEY.accepting(b"test"), lambda: pytest.fail("nobody has proved anything"))
+    loops.turn_until(loop, lambda: right.closed, "the end")
+    assert right.closed == ["it sent more than the handshake asks for"]
+
+
+def test_what_came_before_a_damaged_record_is_heard_and_may_be_answered(
+    loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]
+) -> None:
+    left, right = secured(loop, sockets)
+    assert left.connection._tls is not None
+    heard: list[bytes] = []
+
+    def answer(frames: list[bytes]) -> None:
+        heard.extend(frames)
+        right.connection.send(b"answer")
+
+    right.connection.handle(answer, right.closed.append, MAX)
+    good, damaged = (left.connection._tls.sealed([b"\0\0\0\x04good"]) for _ in range(2))
+    sockets[0].send(good + damaged[:-1] + bytes([damaged[-1] ^ 1]))
+    loops.turn_until(loop, lambda: right.closed, "the end")
+    assert heard == [b"good"]
+    assert right.closed == ["TLS: DECRYPTION_FAILED_OR_BAD_RECORD_MAC"]
+
+
+def test_a_proof_with_damage_behind_it_is_none(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) -> None:
+    """Else the owner would get a connection that is over, and take it for a link that broke."""
+    right = End(loop, sockets[1])
+    right.connection.secure(KEY.accepting(b"test"), lambda: pytest.fail("handed over"))
+    dialler = KEY.dialling(b"test")
+    sockets[0].send(dialler.to_send())
+    while not dialler.proved:
+        loop.turn()
+        dialler.received(memoryview(sockets[0].recv(1 << 16)))
+    sockets[0].send(dialler.to_send() + b"\x17\3\3\0\x20" + bytes(32))
+    loops.turn_until(loop, lambda: right.closed, "the end")
+    assert right.closed == ["TLS: DECRYPTION_FAILED_OR_BAD_RECORD_MAC"]

@@ -147,6 +147,20 @@ def test_a_record_of_an_id_that_the_registry_does_not_know_is_not_of_the_format(
         decoder_of(read(registry))(b"\0\0\0\0\x09\x0e")
 
 
+@pytest.mark.parametrize("said", [[1], {"error_code": 1}, {"schema": 6}, "Bad Gateway"], ids=str)
+def test_what_is_no_answer_of_a_registry_is_asked_for_again(registry: Registry, said: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy's, while the registry is away: to take it for a record's fault would be another result at another time."""
+    monkeypatch.setattr(registry, "answer", lambda *_: (200, said))
+    with pytest.raises(BrokersAway, match="as no schema registry does"):
+        decoder_of(read(registry))(b"\0\0\0\0\x01\x0e")
+
+
+def test_a_schema_that_is_none_is_the_users_to_mend(registry: Registry) -> None:
+    registry.register("orders-value", 1, 6)
+    with pytest.raises(UserError, match="the schema is wrong"):
+        decoder_of(read(registry))(b"\0\0\0\0\x01\x0e")
+
+
 def test_a_record_without_an_id_is_not_of_the_format(registry: Registry) -> None:
     with pytest.raises(ValueError, match="not framed"):
         decoder_of(read(registry))(b"\x0e")

@@ -11,6 +11,7 @@ from flamestream.adapters.dial import Dial
 from flamestream.adapters.dialer import Dialer
 from flamestream.adapters.handshake import Limits, Purpose
 from flamestream.adapters.known_names import lookup
+from flamestream.adapters.link_tls import LinkKey
 from support.loops import reactor, turn_until
 
 
@@ -71,7 +72,7 @@ def test_a_name_service_that_does_not_answer_holds_up_no_helper_and_is_asked_onc
         dialers = [Dialer(loop, ("sink", 9), lambda _: None) for _ in range(4)]
         for dialer in dialers:
             dialer.dial()
-        dials = [Dial(loop, "peer:9", (Purpose("p", "j", 1, 1, "a", "b"), b"key"), lambda _: None, Limits(1, 1)) for _ in range(4)]
+        dials = [Dial(loop, "peer:9", (Purpose("p", "j", 1, 1, "a", "b"), LinkKey(b"key")), lambda _: None, Limits(1, 1)) for _ in range(4)]
         turn_until(loop, lambda: set(asked) == {"sink", "peer"}, "both names are asked for")
         done: list[object] = []
         loop.background(lambda: "an upload", done.append)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from flamestream.adapters import sinks
+from flamestream.adapters.sinks import tail as tail_module
+from flamestream.adapters.sinks.log import end_of
 from flamestream.adapters.sinks.tail import Cursor, Given, Tail
 from flamestream.core.actions import Bundle
 from flamestream.model.errors import UserError
@@ -112,6 +114,45 @@ def test_from_the_end_only_what_comes_later(tmp_path: Path) -> None:
         tail.to_the_end()
         worker.deliver(fence(1), bundle(0, 2, 1))
         assert [item.payload for item in Tail(tmp_path / "out", Cursor.parse(tail.cursor)).next(9)] == ["0/2/0"]
+
+
+def test_the_end_is_found_without_reading_what_lies_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder only grows, and whoever asks a port may ask for its end again and again."""
+    root, starts = tmp_path / "out", list[int]()
+    with PortDriver() as driver:
+        worker = Worker(Folder(root), "w", driver)
+        for attempt in (1, 2):
+            worker.open(fence(attempt), 0)
+            for sequence in range(1, 4):
+                worker.deliver(fence(attempt), bundle(0, 3 * attempt - 3 + sequence, 2))
+        at = Cursor()
+        monkeypatch.setattr(tail_module, "scan", None)
+        monkeypatch.setattr(tail_module, "end_of", lambda file, start: (starts.append(start), end_of(file, start))[1])
+        Tail(root, at).to_the_end()
+        Tail(root, at).to_the_end()
+        monkeypatch.undo()
+        assert starts[0] == 0 < starts[1] == next(root.glob("attempt-2-*")).stat().st_size, "only what is new is looked at"
+        assert Tail(root, at.copy()).next(9) == []
+        worker.deliver(fence(2), bundle(0, 7, 1))
+        with next(root.glob("attempt-2-*")).open("ab") as torn:
+            torn.write(b"\0\0\0\x10half")
+        assert [item.payload for item in Tail(root, at.copy()).next(9)] == ["0/7/0"]
+        Tail(root, at).to_the_end()
+        assert max(place.start for place in at.places.values()) == next(root.glob("attempt-2-*")).stat().st_size - 8
+
+
+def test_an_end_in_the_middle_of_a_takeover_loses_nothing_that_counts_again(tmp_path: Path) -> None:
+    with PortDriver() as driver:
+        worker = Worker(Folder(tmp_path / "out"), "w", driver)
+        worker.open(fence(1), 0)
+        worker.deliver(fence(1), bundle(0, 1, 1))
+        (tmp_path / "out" / "fences" / "0000000002-0000000001.announced").touch()
+        tail = Tail(tmp_path / "out", Cursor())
+        tail.to_the_end()
+        newer = Worker(Folder(tmp_path / "out"), "w2", driver)
+        newer.open(fence(2), 0)
+        newer.deliver(fence(2), bundle(0, 2, 1))
+        assert [item.payload for item in tail.next(9)] == ["0/2/0"]
 
 
 def test_what_a_takeover_has_not_decided_waits(tmp_path: Path) -> None:

@@ -49,6 +49,19 @@ def test_a_function_that_does_not_return_ends_its_process_and_is_named(tmp_path:
     assert last_words(str(tmp_path / "words")) == "", "they are read once"
 
 
+def test_an_application_that_does_not_load_ends_its_process_and_is_named(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text("import time\n\ntime.sleep(3600)\n")
+    ended = lived(tmp_path, "from flamestream.adapters.watchdog import limited\nwith limited(0.4, sys.argv[1]):\n    import job")
+    assert ended.returncode == 1
+    assert "a function did not return: job.py:3 in <module>" in last_words(str(tmp_path / "words"))
+
+
+def test_one_that_has_loaded_is_left_alone(tmp_path: Path) -> None:
+    program = "import time\nfrom flamestream.adapters.watchdog import limited\nwith limited(0.4, sys.argv[1]):\n    pass\ntime.sleep(1)"
+    assert lived(tmp_path, program).returncode == 0
+    assert not (tmp_path / "words").exists()
+
+
 def test_a_loop_that_turns_is_left_alone(tmp_path: Path) -> None:
     ended = lived(tmp_path, "reactor.later(1.5, reactor.stop); reactor.run(lambda: None)")
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -18,12 +18,12 @@ CALM, UNTIL, OVER = 10.0, 20.0, 30.0
 def done(*, ends: bool = False, **changes: Any) -> Done:
     """Ten calm seconds, and ten of attack."""
     attack = Attack("somebody", "does it", lambda *_: None, ends=ends)
-    whole = {"times": 5, "broken": False, "recoveries": (0, 0), "runs": (True, True)}
+    whole = {"times": 5, "code": 0, "recoveries": (0, 0), "runs": (True, True)}
     return Done(attack, CALM, UNTIL, OVER + SETTLE, **{**whole, **changes})
 
 
-def report(*points: tuple[float, float | None], doubled: int = 0, disorder: int = 0) -> Report:
-    return Report(list(points), doubled, disorder)
+def report(*points: tuple[float, float | None], doubled: int = 0, disorder: int = 0, wrong: int = 0) -> Report:
+    return Report(list(points), doubled, disorder, wrong)
 
 
 def test_there_are_more_than_sixty_attacks_each_by_a_name_of_its_own() -> None:
@@ -52,12 +52,14 @@ GOOD = report((15.0, 1.0), (25.0, 1.0))
         (done(), GOOD, report((30.5, None)), ["attacked: 1 lost"]),
         (done(), report((5.0, None)), GOOD, []),
         (done(), report(doubled=2), report(disorder=3), ["neighbour: 2 doubled", "attacked: 3 out of order"]),
+        (done(), report(wrong=1), GOOD, ["neighbour: 1 not once in the output"]),
         (done(recoveries=(4, 0)), GOOD, GOOD, []),
         (done(recoveries=(0, 1)), GOOD, GOOD, ["the neighbour recovered"]),
         (done(runs=(False, True)), GOOD, GOOD, ["attacked does not run"]),
         (done(runs=(False, True), ends=True), GOOD, report((25.0, None)), []),
         (done(runs=(True, False), ends=True), GOOD, GOOD, ["neighbour does not run"]),
-        (done(broken=True), GOOD, GOOD, ["the attacker broke down, did not end, or found a door open"]),
+        (done(code=1), GOOD, GOOD, ["the attacker broke down, or found a door open"]),
+        (done(code=-9), GOOD, GOOD, ["the attacker did not end in time: the machine is too busy"]),
     ],
 )
 def test_what_should_not_have_happened_is_said(what: Done, neighbour: Report, client: Report, said: list[str]) -> None:

@@ -104,17 +104,3 @@ def test_every_command_answers_with_json_and_nothing_else(kubectl: Kubectl, caps
     assert said
     for line in said:
         json.loads(line)
-
-
-def test_the_operator_that_leads_is_found_whatever_its_release_is_called(kubectl: Kubectl, capsys: pytest.CaptureFixture[str]) -> None:
-    leases = [
-        {"metadata": {"name": "other-operator", "namespace": "a"}, "spec": {"holderIdentity": "elsewhere-1"}},
-        {"metadata": {"name": "mine-operator", "namespace": "b"}, "spec": {"holderIdentity": "mine-2"}},
-    ]
-    live = {"phase": "running", "attempt": 4, "epoch": 9, "items_in": 5, "items_out": 4, "workers": [], "standbys": [], "problems": []}
-    kubectl.answers(**{
-        "leases -A -l app.kubernetes.io/managed-by=flamestream,app.kubernetes.io/component=operator": {"items": leases},
-        "/namespaces/b/pods/mine-2:8080/proxy/jobs/n/j": live, "pods -l": {"items": []}, "flamestreamjobs": JOB,
-    })  # fmt: skip
-    typed("status", "j")
-    assert "stream     running, attempt 4, epoch 9" in capsys.readouterr().out

@@ -30,34 +30,29 @@ POD = {
 
 
 def test_status_has_graph_stream_recovery_and_pods_on_one_screen() -> None:
-    shown = list(lines(JOB, [POD], None, NOW))
+    shown = list(lines(JOB, [POD], NOW))
     assert shown[0] == "n/j: Running (ready)"
     assert "sources    docs (files)" in shown
-    assert "stream     attempt 3, epoch 7, 30 s ago (as the status has it)" in shown
+    assert "stream     attempt 3, epoch 7, 30 s ago" in shown
     assert "recovery   lost w0: 120 ms, 60 s ago, 2 in this run" in shown
     assert "worker     j-a-1-exec-1  Running  n1  10.0.0.1" in shown
     assert len(shown) < 25
 
 
-def test_live_figures_win_over_the_status() -> None:
-    live = {"phase": "running", "attempt": 4, "epoch": 9, "workers": [{}], "items_in": 1000, "items_out": 5, "standbys": [], "problems": []}
-    assert "stream     running, attempt 4, epoch 9, 1,000 items in, 5 out" in list(lines(JOB, [], live, NOW))
-
-
 def test_a_job_without_a_status_is_shown_as_pending() -> None:
     fresh = {**JOB, "status": {}}
     assert row(fresh)["phase"] == "Pending"
-    assert next(lines(fresh, [], None, NOW)) == "n/j: Pending (not ready)"
+    assert next(lines(fresh, [], NOW)) == "n/j: Pending (not ready)"
 
 
-def test_a_pod_beside_a_job_has_its_volumes_but_not_its_token() -> None:
-    names = ("config", "secret", "kube-api-access-x")
+def test_a_pod_beside_a_job_has_its_volumes_and_its_login_but_not_its_token() -> None:
+    names = ("config", "secret", "zookeeper", "kube-api-access-x")
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
     container = {"name": "driver", "image": "i", "args": ["driver", "a"], "env": [], "volumeMounts": mounts}
     driver = {"spec": {"containers": [container], "volumes": [{"name": name} for name in names], "serviceAccountName": "j-driver"}}
     pod = pod_beside(driver, JOB, ["cat"])
-    assert [volume["name"] for volume in pod["spec"]["volumes"]] == ["config"]
-    assert [mount["name"] for mount in pod["spec"]["containers"][0]["volumeMounts"]] == ["config"]
+    assert [volume["name"] for volume in pod["spec"]["volumes"]] == ["config", "zookeeper"]
+    assert [mount["name"] for mount in pod["spec"]["containers"][0]["volumeMounts"]] == ["config", "zookeeper"]
     assert pod["spec"]["automountServiceAccountToken"] is False
     assert "args" not in pod["spec"]["containers"][0]
     assert pod["metadata"]["ownerReferences"][0]["uid"] == "u"

@@ -140,7 +140,7 @@ class Running:
     def info(self, **changes: Any) -> None:
         me = ProcessIdentity.of_this_process()
         given: dict[str, Any] = {"launcher": me, "coordinator": 1, "driver": 0} | changes
-        self.folder.write("run.json", RunInfo(job="sums", manifest="job.yaml", address="", token="", **given))
+        self.folder.write("run.json", RunInfo(job="sums", manifest="job.yaml", address="", **given))
         identity = msgspec.structs.replace(me, pid=self.process.pid, ticks=start_ticks(self.process.pid))
         for name in ("w1", "w2"):
             (self.folder.path / "workers" / f"{name}.json").write_bytes(msgspec.json.encode(identity))

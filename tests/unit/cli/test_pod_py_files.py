@@ -56,7 +56,7 @@ def pod(job: JobFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 def test_a_worker_elsewhere_is_told_by_content_what_it_needs(
     pod: Path, tmp_path: Path, job: JobFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = msgspec.json.decode(_told(CONFIG, read_job(pod, tmp_path / "base"), "t"), type=WorkerProcessConfig)
+    told = msgspec.json.decode(_told(CONFIG, read_job(pod, tmp_path / "base"), "t", "n.j:x@z:1"), type=WorkerProcessConfig)
     monkeypatch.setattr(unpacked, "ROOM", tmp_path / "another pod" / "py-files")
     (tmp_path / "another pod").mkdir(mode=0o700)
     unpacked._held.clear()

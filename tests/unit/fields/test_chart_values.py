@@ -1,5 +1,6 @@
 """Every value of the chart changes what is installed, or is refused: a row a value."""
 
+import base64
 import json
 from typing import Any
 
@@ -14,6 +15,8 @@ SCHEMA = json.loads((helm.CHART / "values.schema.json").read_text())
 S3 = {"s3.enabled": True, "s3.secretKey": "x"}
 ANYWHERE = [{"key": "spot", "operator": "Exists"}]
 FAST = {"disk": "fast"}
+SAME = {"zookeeper": {"loginSecret": "login"}}
+"""Without it each rendering makes another login, and differs by that alone."""
 MORE = {"cpu": "7", "memory": "7Gi"}
 
 ROWS = [
@@ -34,6 +37,8 @@ ROWS = [
     Row("operator.podAnnotations", {"team": "x"}),
     Row("zookeeper.servers", "zk:2181"),
     Row("zookeeper.enabled", False, refused="name a ZooKeeper in zookeeper.servers, or set zookeeper.enabled"),
+    Row("zookeeper.loginSecret", "mine"),
+    Row("zookeeper.journalRoom", "7Mi"),
     Row("zookeeper.storage", "7Gi"),
     Row("zookeeper.storageClass", "fast"),
     Row("zookeeper.storageClass", "none"),
@@ -52,7 +57,19 @@ ROWS = [
     Row("s3.nodeSelector", FAST, given=S3),
     Row("s3.resources.requests", MORE, given=S3),
     Row("s3.resources.limits", MORE, given=S3),
+    Row("allow.images", ["registry.example/team/"]),
+    Row("allow.serviceAccounts", ["loader"]),
+    Row("allow.priorityClasses", ["high"]),
+    Row("allow.hostPaths", ["/data/shared"]),
+    Row("allow.hostPaths", ["/"], refused="does not match pattern"),
+    Row("allow.volumes", ["nfs"]),
+    Row("allow.volumes", ["hostPath"], refused="/allow/volumes/0"),
+    Row("allow.storeEndpoints", ["https://s3.example"]),
+    Row("allow.drillNamespaces", ["space"], given={"operator.drills": True}),
+    Row("admissionPolicy.enabled", False),
     Row("networkPolicy.enabled", False),
+    Row("networkPolicy.metricsFrom", [{"podSelector": {}}]),
+    Row("metrics.readers", [{"kind": "ServiceAccount", "name": "prometheus", "namespace": "monitoring"}]),
     Row("metrics.service", False),
     Row("metrics.serviceMonitor", True),
     Row("metrics.serviceMonitor", True, given={"metrics.service": False}, refused="metrics.serviceMonitor reads the Service"),
@@ -81,7 +98,7 @@ def resolved(schema: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("row", [row for row in ROWS if not row.refused], ids=str)
 def test_a_change_of_a_value_is_seen(row: Row) -> None:
-    before, after = row.documents({})
+    before, after = row.documents(SAME)
     assert helm.rendered(before) != helm.rendered(after)
     assert [each for each in yaml.safe_load_all(helm.rendered(after)) if each is not None and "kind" not in each] == []
 
@@ -89,5 +106,45 @@ def test_a_change_of_a_value_is_seen(row: Row) -> None:
 @pytest.mark.parametrize("row", [row for row in ROWS if row.refused], ids=str)
 def test_what_would_have_no_effect_is_refused_with_what_to_do(row: Row) -> None:
     with pytest.raises(helm.Refused) as caught:
-        helm.rendered(row.documents({})[1])
+        helm.rendered(row.documents(SAME)[1])
     assert row.refused in str(caught.value)
+
+
+def test_the_chart_makes_a_login_of_its_own_unless_one_is_named() -> None:
+    things = [thing for thing in yaml.safe_load_all(helm.rendered({})) if thing is not None]
+    (secret,) = [thing for thing in things if thing["kind"] == "Secret"]
+    user, _, password = base64.b64decode(secret["data"]["login"]).decode().partition(":")
+    assert (user, len(password)) == ("operator", 48)
+    pods = [thing["spec"]["template"] for thing in things if thing["kind"] in ("Deployment", "StatefulSet")]
+    volumes = [volume for pod in pods for volume in pod["spec"]["volumes"] if volume.get("secret")]
+    assert [volume["secret"]["secretName"] for volume in volumes] == [secret["metadata"]["name"]] * len(pods) and len(pods) == 2
+    assert len({pod["metadata"]["annotations"]["flamestream.dev/login"] for pod in pods}) == 1, "of one rendering"
+    assert password not in helm.rendered({})
+    named = list(yaml.safe_load_all(helm.rendered(SAME)))
+    assert not [thing for thing in named if thing is not None and thing["kind"] == "Secret"]
+
+
+def test_jobs_of_other_namespaces_than_those_that_are_watched_reach_nothing() -> None:
+    values = {**SAME, "operator": {"watchNamespaces": ["one", "two"]}, "s3": {"enabled": True, "secretKey": "x"}}
+    policies = [thing for thing in yaml.safe_load_all(helm.rendered(values)) if thing is not None and thing["kind"] == "NetworkPolicy"]
+    assert len(policies) == 3
+    selectors = [
+        peer["namespaceSelector"] for policy in policies for rule in policy["spec"]["ingress"] for peer in rule.get("from", [])
+        if "namespaceSelector" in peer
+    ]  # fmt: skip
+    only = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["one", "two"]}]}
+    assert selectors == [only] * len(selectors) and len(selectors) == 4
+
+
+def test_who_may_read_the_figures_is_bound_by_name_and_prometheus_shows_an_account_that_may_nothing_else() -> None:
+    readers = [{"kind": "ServiceAccount", "name": "prometheus", "namespace": "monitoring"}]
+    values = {**SAME, "metrics": {"readers": readers, "serviceMonitor": True}}
+    things = [thing for thing in yaml.safe_load_all(helm.rendered(values)) if thing is not None]
+    (role,) = [thing for thing in things if thing["kind"] == "ClusterRole" and thing["metadata"]["name"] == "release-metrics"]
+    assert role["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    bindings = [thing for thing in things if "subjects" in thing]
+    account = {"kind": "ServiceAccount", "name": "release-metrics", "namespace": "space"}
+    (mine,) = [thing for thing in bindings if account in thing["subjects"]]
+    assert mine["subjects"] == [*readers, account] and mine["roleRef"]["name"] == "release-metrics"
+    (monitor,) = [thing for thing in things if thing["kind"] == "ServiceMonitor"]
+    assert monitor["spec"]["endpoints"][0]["authorization"]["credentials"] == {"name": "release-metrics", "key": "token"}

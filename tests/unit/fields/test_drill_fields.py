@@ -11,6 +11,7 @@ from flamestream.cli.manifest_parts import Seconds
 from flamestream.testing.drill_status import DrillStatus
 from flamestream_operator.api.drill import DrillSpec, Target
 from flamestream_operator.api.snapshot import SnapshotSpec
+from flamestream_operator.core.admission import Allowed
 from flamestream_operator.core.drill import plan_of
 from flamestream_operator.core.seen import Site
 from flamestream_operator.crd import definitions
@@ -88,7 +89,7 @@ def struck(document: dict[str, Any]) -> Any:
         cluster=SimpleNamespace(pods_of=pods_of), check=lambda: None,
         hosting=SimpleNamespace(members=lambda job: [SimpleNamespace(ip="2", standby=False)]),
     )  # fmt: skip
-    site = Site(coordinator="o:1", zookeeper="z:1", image="i")
+    site = Site(coordinator="o:1", zookeeper="z:1", login="o:s", image="i", allowed=Allowed(drill_namespaces=("system", "other")))
 
     async def play() -> None:
         spec = spec_of(document)

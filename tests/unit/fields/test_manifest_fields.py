@@ -29,7 +29,7 @@ HOSTED: dict[str, Any] = {
     "spec": {
         **LOCAL["spec"],
         "application": {"file": "j.py", "graph": "graph", "configMap": "app"},
-        "checkpoint": {"interval": "1s", "store": "s3://bucket/j"},
+        "checkpoint": {"interval": "1s", "store": "s3://bucket/j", "secret": "store"},
     },
 }
 """In a cluster."""
@@ -48,6 +48,9 @@ TWO_READERS = {"numbers": {"kafka": {"brokers": "k:9092", "topic": "t", "readers
 JOURNALLED = {**SOCKET, "spec.journal.folder": "journal"}
 IN_ZOOKEEPER = {**SOCKET, "spec.journal.folder": "zookeeper://"}
 IN_TOPIC = {**SOCKET, "spec.journal.kafka": {"topic": "j", "brokers": "k:9092"}}
+LISTENING = {
+    "spec.sources": {"numbers": {"http": {"listen": "[::]:80", "path": "/numbers", "keys": "/keys"}}}, "spec.journal.folder": "zookeeper://",
+}  # fmt: skip
 LIMITED = {"spec.workers.resources.limits": {"memory": "2Gi"}}
 ERRORS = {"spec.sinks.errors": {"files": {"path": "errors"}}}
 
@@ -139,6 +142,7 @@ ROWS = [
     Row("spec.pods.serviceAccountName", "mine", "driver"),
     Row("spec.pods.imagePullSecrets", ["pull"], "executor"),
     Row("spec.pods.priorityClassName", "high", "executor"),
+    Row("spec.pods.clients", [{"podSelector": {}}], "reached", given=LISTENING),
     Row("spec.highAvailability", True, "applications"),
     Row("spec.suspend", True, "runs"),
     Row("spec.upgrade.strategy", "Fresh", "is_changed", before="Restore"),

@@ -7,8 +7,9 @@ import pytest
 
 import flamestream as fs
 from flamestream.model import payload
-from flamestream.model.failure import failure, located, shortened, told
+from flamestream.model.failure import MESSAGE, failure, located, shortened, told
 from flamestream.model.graph import name_of
+from flamestream.model.quoted import plain, public
 
 
 @fs.payload_type
@@ -53,6 +54,23 @@ def test_a_big_payload_costs_little(value: Any) -> None:
     assert len(shortened(value)) < 350
 
 
+def test_what_an_exception_says_is_bounded() -> None:
+    """A text of the input's own, like that of `[].index(record)`."""
+    whole = f"{'x' * 10_000_000!r} is not in list"
+    assert failed([].index, "x" * 10_000_000).message == f"{whole[:MESSAGE]}... ({len(whole):,} characters)"
+
+
+def test_an_exception_that_raises_when_it_is_asked_is_an_error_value_too() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def function(_: object) -> None:
+        raise Mute
+
+    assert (failed(function, 1).error, failed(function, 1).message) == ("Mute", "(its __str__ raised RuntimeError)")
+
+
 def test_an_error_value_says_what_was_called_with_what_and_where() -> None:
     error = failed(parsed, "west")
     assert (error.function, error.error, error.payload) == (name_of(parsed), "ValueError", "'west'")
@@ -80,11 +98,14 @@ def test_a_ready_made_function_is_called_as_it_is_written() -> None:
 def test_people_are_told_the_place_in_the_graph_the_calls_and_the_way_out() -> None:
     graph = fs.Graph("g")
     graph.source("lines").map(parsed).sink("out")
-    text = told(located(failed(parsed, "west"), "lines", ("", 2), 1), "record 2 of source 'lines'", graph)
+    marked = told(located(failed(parsed, "west"), "lines", ("", 2), 1), "record 2 of source 'lines'", graph)
+    text = plain(marked)
     first, second, *_, third, last = text.splitlines()
     assert first.endswith("parsed raised ValueError: not enough values to unpack (expected 2, got 1) (record 2 of source 'lines')")
     assert second.startswith("  operation 1, map of ") and second.endswith(", was given 'west'") and "test_failure.py:" in second
     assert third.endswith("in parsed") and "onError: {deadLetter: SINK}" in last
+    assert "parsed raised ValueError: (see the worker's log) (record 2 of source 'lines')" in public(marked)
+    assert "west" not in public(marked) and "not enough values" not in public(marked)
 
 
 def test_near_operations_stand_before_every_door() -> None:

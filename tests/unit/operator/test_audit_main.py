@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from flamestream.cli.committed import LastCommit
-from flamestream.cli.driver_config import read_any_driver_config
+from flamestream.cli.driver_config import read_any_driver_config, zookeeper_of
 from flamestream.model.errors import ManifestError
 from flamestream_operator import audit_main
 from support.damage import nothing, only, without_runs
@@ -28,6 +28,7 @@ class Pod:
         self.asked: list[tuple[str, ...]] = []
         self._patch = monkeypatch.setattr
         (folder / "driver-b.json").write_text(json.dumps(CONFIG))
+        (folder / "login").write_text("default.words:secret")
 
     def audits(self, past: PastRun) -> None:
         """It is a pod beside the job that has left this."""
@@ -39,6 +40,7 @@ class Pod:
 
         self._patch(audit_main, "read_any_driver_config", lambda: read_any_driver_config(self.folder))
         self._patch(audit_main, "read_job", lambda: job.job)
+        self._patch(audit_main, "zookeeper_of", lambda config: zookeeper_of(config, self.folder / "login"))
         self._patch(audit_main, "committed_there", there)
         self._patch(audit_main, "MESSAGE", self.folder / "termination-log")
 
@@ -61,7 +63,7 @@ def test_a_clean_verdict_names_its_bounds(pod: Pod, capsys: pytest.CaptureFixtur
     verdict = said(capsys)
     assert (verdict["clean"], verdict["delivered"], verdict["notDue"], verdict["epoch"]) == (True, 32, 8, 7)
     assert "up to epoch 7" in verdict["bounds"] and verdict["input"] == "input: lines (40) read again from the source"
-    assert pod.asked == [("z:2181", "default.words", str(pod.folder / "snapshots"), "")]
+    assert pod.asked == [("default.words:secret@z:2181", "default.words", str(pod.folder / "snapshots"), "")]
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,11 @@ from flamestream_operator.hosted import JobToCoordinate
 from flamestream_operator.shell.job_streams import with_secrets
 from flamestream_operator.shell.memory import Memory
 
-SITE = Site(coordinator="o:1", zookeeper="z:1", image="i")
+SITE = Site(coordinator="o:1", zookeeper="z:1", login="o:s", image="i")
 CHANGES: list[dict[str, Any]] = [
     *({"guarantee": guarantee} for guarantee in GUARANTEES if guarantee != "micro-batch"),
     {"workers": {"replicas": 5, "slots": 32, "standby": 2}},
-    {"checkpoint": {"interval": "20ms", "store": "s3://b/p"}},
+    {"checkpoint": {"interval": "20ms", "store": "s3://b/p", "secret": "store"}},
     {"sources": {"numbers": {"kafka": {"brokers": "b:1", "topic": "t", "readers": 3}}}, "journal": {"kafka": {"topic": "j"}}},
 ]
 
@@ -37,7 +37,8 @@ def both(tmp_path: Path, change: dict[str, Any]) -> tuple[Settings, Settings]:
     (tmp_path / file).write_text('import flamestream as fs\ngraph = fs.Graph("g")\ngraph.source("numbers").map(str).sink("out")\n')
     spec = {
         "application": {"file": file, "graph": "graph"}, "sources": {"numbers": {"generator": {}}},
-        "sinks": {"out": {"files": {"path": "/out"}}}, "workers": {"replicas": 2}, "checkpoint": {"interval": "1s", "store": "s3://b/p"},
+        "sinks": {"out": {"files": {"path": "/out"}}}, "workers": {"replicas": 2},
+        "checkpoint": {"interval": "1s", "store": "s3://b/p", "secret": "store"},
         **change,
     }  # fmt: skip
     job = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": "j", "namespace": "n"}, "spec": spec}

@@ -1,6 +1,7 @@
 """FlameStreamDrills over a fake API server: what is struck, what counts as seen, and what is refused with its reason."""
 
 import asyncio
+import dataclasses
 import json
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from flamestream.adapters.moments import precise
 from flamestream.testing.drill_status import OVER, AuditResult
 from flamestream_operator.api.drill import DrillSpec, DrillStatus, Fault
+from flamestream_operator.core.admission import Allowed
 from flamestream_operator.core.drill import ACTIONS, ELSEWHERE, REFUSALS, cannot_audit
 from flamestream_operator.core.seen import Site
 from flamestream_operator.crd import definitions
@@ -23,7 +25,10 @@ from support.fake_kubernetes import FakeKubernetes
 from support.whole_job import Coordinators
 
 KEY = ("n", "d")
-SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", image="flamestream:1", pull_policy="Never")
+SITE = Site(
+    coordinator="operator:7700", zookeeper="zk:2181", login="operator:secret", image="flamestream:1", pull_policy="Never",
+    allowed=Allowed(drill_namespaces=("system",)),
+)  # fmt: skip
 CLEAN = {
     "clean": True,
     "records": 5,
@@ -88,8 +93,9 @@ class Pods:
 class World:
     """A job of two applications on two nodes, an operator, a ZooKeeper, and one drill."""
 
-    def __init__(self, target: str, action: str = "kill", **spec: Any) -> None:
+    def __init__(self, target: str, action: str = "kill", site: Site = SITE, **spec: Any) -> None:
         self.api: Any = Pods()
+        self.site = site
         self.hosting, self.now = Coordinators(), 1_800_000_000.0
         self.audit: dict[str, Any] | None = dict(CLEAN)
         self.cluster = Cluster()
@@ -125,7 +131,7 @@ class World:
         tools = Tools(
             api=self.api, cluster=self.cluster, hosting=self.hosting, check=lambda: None, again=lambda _: None, clock=lambda: self.now,  # type: ignore[arg-type]  # what a drill asks of them
         )  # fmt: skip
-        return DrillReconciler(None, SITE, tools, self.api, self.leader)  # type: ignore[arg-type]  # its audits' pods are made here
+        return DrillReconciler(None, self.site, tools, self.api, self.leader)  # type: ignore[arg-type]  # its audits' pods are made here
 
     def status(self) -> DrillStatus:
         return msgspec.convert(self.api.things[("FlameStreamDrill", *KEY)].get("status") or {}, DrillStatus)
@@ -203,13 +209,76 @@ def test_a_node_and_an_application_are_all_its_pods(target: str, action: str) ->
     assert struck == {f"driver-{letter}", f"exec-{letter}"}
 
 
-def test_a_strangers_pod_is_cut_by_an_image_of_ours_and_the_jobs_by_its_own() -> None:
+def test_a_cut_is_made_by_the_operators_image_whatever_the_pods_is() -> None:
+    """It has NET_ADMIN, which the pod has not: a job's author chooses the job's image."""
     images = []
     for target in ("store", "network"):
         world = World(target, "cut")
         world.over()
         images.append(world.api.commands[0][1][0])
-    assert images == ["flamestream:1", "app:1"]
+    assert images == ["flamestream:1", "flamestream:1"]
+
+
+# --- what is not allowed is not done ----------------------------------------------------------------------------------------------------
+
+STRICT = dataclasses.replace(SITE, allowed=Allowed())
+TOO_MUCH: dict[str, tuple[str, str, dict[str, Any], Site, str]] = {
+    "the operator": ("operator", "kill", {}, STRICT, "'system' in the chart's allow.drillNamespaces"),
+    "another namespace": ("zookeeper", "kill", {}, STRICT, "'system' in the chart's allow.drillNamespaces"),
+    "another namespace's network": ("store", "cut", {}, STRICT, "'system' in the chart's allow.drillNamespaces"),
+    "another namespace than those allowed": ("pod", "kill", {"targetNamespace": "other"}, SITE, "'other' in the chart's"),
+    "whatever there is": ("pod", "kill", {"targetSelector": {}, "targetNamespace": "n"}, STRICT, "targetSelector, which is empty"),
+    "whatever there is, where it may": ("pod", "kill", {"targetSelector": {}}, SITE, "targetSelector, which is empty"),
+    "an hour of silence": ("network", "cut", {"pauseFor": "1h"}, SITE, "at most 600 s"),
+}
+
+
+@pytest.mark.parametrize(("target", "action", "fault", "site", "words"), TOO_MUCH.values(), ids=TOO_MUCH)
+def test_a_drill_that_reaches_too_far_is_refused_whatever_rights_the_operator_has(
+    target: str, action: str, fault: dict[str, Any], site: Site, words: str
+) -> None:
+    world = World(target, action, fault=fault, site=site)
+    status = world.over()
+    assert (status.phase, status.reason) == ("Inconclusive", "Refused"), status.message
+    assert words in status.message
+    assert (world.api.commands, world.api.graces) == ([], [])
+
+
+def test_in_its_own_namespace_a_drill_needs_nobodys_leave() -> None:
+    world = World("pod", fault={"targetNamespace": None}, site=STRICT)
+    world.api.list_all = _only(world.api, "exec-a")
+    assert world.over().phase == "Passed"
+
+
+def test_a_strike_that_was_announced_when_more_was_allowed_is_not_made() -> None:
+    world = World("zookeeper")
+    world.over("started_at")
+    world.over("next_at")
+    operator, narrower = world.operator(), dataclasses.replace(SITE, allowed=Allowed())
+    spec = msgspec.convert({"job": "j", "fault": {"target": "zookeeper", **SELECTED}}, DrillSpec)
+    operator._strikes._site = narrower
+    blow = asyncio.run(operator._strikes.strike("n", spec, DrillStatus(victim="zk-0", lives=["uid-9"], struck_at="2026-01-01T00:00:00Z")))
+    assert "allow.drillNamespaces" in blow.refused
+    assert world.api.graces == []
+
+
+def test_one_drill_of_a_job_at_a_time() -> None:
+    """Two would each take the other's fault for its own."""
+    world = World("worker")
+    second = {**world.drill, "metadata": {**world.drill["metadata"], "name": "a-second", "creationTimestamp": "2027-01-15T08:00:01Z"}}
+    world.api.make({key: value for key, value in second.items() if key != "status"})
+    world.cluster.drills.replace_all(list(world.api.of("FlameStreamDrill")), None)
+    operator = world.operator()
+
+    def told() -> DrillStatus:
+        return msgspec.convert(world.api.things[("FlameStreamDrill", "n", "a-second")].get("status") or {}, DrillStatus)
+
+    assert asyncio.run(operator.reconcile(("n", "a-second"))) == 5.0
+    assert (told().phase, told().message) == ("Pending", "waits for drill 'd': one drill of a job at a time")
+    assert world.over().phase == "Passed"
+    world.cluster.drills.replace_all(list(world.api.of("FlameStreamDrill")), None)
+    asyncio.run(operator.reconcile(("n", "a-second")))
+    assert (told().phase, told().message) == ("Running", "")
 
 
 # --- what did not take place does not count ---------------------------------------------------------------------------------------------

@@ -67,11 +67,10 @@ def test_a_launch_makes_what_the_driver_needs_before_the_driver() -> None:
         watched.look = lambda action: tried.append(len(world.kubernetes.created)) if isinstance(action, do.Try) else None
         await started(world)
         made = [(kind, name) for kind, name, _ in world.kubernetes.created if kind not in ("FlameStreamJob", "Event")]
-        copy = next(name for kind, name in made if name.startswith("job-app-"))
+        copy, driver = next(name for kind, name in made if name.startswith("job-app-")), "flamestream-job-driver"
         wanted = [
-            ("Secret", "job-token-1"), ("Service", "job-pods"), ("ServiceAccount", "job-driver"), ("Role", "job-driver"),
-            ("RoleBinding", "job-driver"), ("PodDisruptionBudget", "job-workers"), ("ConfigMap", copy), ("ConfigMap", "job-driver-a-1"),
-            ("Pod", "job-driver-a-1"),
+            ("Secret", "job-token-1"), ("Service", "job-pods"), ("ServiceAccount", driver), ("Role", driver), ("RoleBinding", driver),
+            ("PodDisruptionBudget", "job-workers"), ("ConfigMap", copy), ("ConfigMap", "job-driver-a-1"), ("Pod", "job-driver-a-1"),
         ]  # fmt: skip
         ours = [thing for thing in made if thing in wanted]
         assert ours == wanted

@@ -10,6 +10,8 @@ from flamestream.adapters.status_file import JobStatus
 from flamestream_operator.shell import http, metrics
 from flamestream_operator.shell.http import Health
 from flamestream_operator.shell.memory import Memory
+from flamestream_operator.shell.readers import Readers
+from support.accounts import Accounts
 from support.operator_world import World
 from support.ports import free_port
 
@@ -21,7 +23,7 @@ def served(play: Play, observe: Callable[[], None] = lambda: None) -> None:
 
     async def run() -> None:
         port = free_port()
-        runner = await Health(lambda: "", lambda: "", lambda name: None, observe).serve(port)
+        runner = await Health(lambda: "", lambda: "", Readers(Accounts()), observe).serve(port)
         try:
             await play(port)
         finally:
@@ -30,9 +32,10 @@ def served(play: Play, observe: Callable[[], None] = lambda: None) -> None:
     asyncio.run(run())
 
 
-async def ask(port: int, path: str, method: str = "GET") -> bytes:
+async def ask(port: int, path: str, method: str = "GET", token: str = "") -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    login = f"Authorization: Bearer {token}\r\n" if token else ""
+    writer.write(f"{method} {path} HTTP/1.1\r\nHost: x\r\n{login}Connection: close\r\n\r\n".encode())
     try:
         return await asyncio.wait_for(reader.read(), 30)
     finally:
@@ -79,9 +82,24 @@ def test_other_methods_and_paths_are_answered() -> None:
     async def play(port: int) -> None:
         assert (await ask(port, "/healthz", "HEAD")).startswith(b"HTTP/1.1 200")
         assert (await ask(port, "/healthz", "PUT")).startswith(b"HTTP/1.1 405")
-        assert (await ask(port, "/jobs/a/..%2f..%2fb")).startswith(b"HTTP/1.1 404")
+        assert (await ask(port, "/jobs/a/b")).startswith(b"HTTP/1.1 404")
         assert b" 400 " in (await ask(port, "/healthz", "BREW"))[:13]
         assert b" 4" in (await ask(port, "x:1", "CONNECT"))[:10]
+
+    served(play)
+
+
+def test_figures_are_for_who_may_read_them_and_probes_for_anybody() -> None:
+    async def play(port: int) -> None:
+        assert (await ask(port, "/healthz")).startswith(b"HTTP/1.1 200")
+        assert (await ask(port, "/readyz")).startswith(b"HTTP/1.1 200")
+        assert (await ask(port, "/metrics", token="prometheus")).startswith(b"HTTP/1.1 200")
+        for method in ("GET", "HEAD"):
+            stranger = await ask(port, "/metrics", method)
+            assert stranger.startswith(b"HTTP/1.1 401") and b"WWW-Authenticate: Bearer" in stranger
+            assert b"flamestream_" not in stranger
+            assert (await ask(port, "/metrics", method, "somebody")).startswith(b"HTTP/1.1 403")
+            assert (await ask(port, "/metrics", method, "made-up")).startswith(b"HTTP/1.1 401")
 
     served(play)
 
@@ -102,7 +120,7 @@ def test_one_job_s_figures_do_not_hide_those_of_others() -> None:
     before = REGISTRY.get_sample_value("flamestream_operator_reconcile_errors_total", labels) or 0
 
     async def play(port: int) -> None:
-        answer = await ask(port, "/metrics")
+        answer = await ask(port, "/metrics", token="prometheus")
         assert answer.startswith(b"HTTP/1.1 200")
         assert b'flamestream_job_attempt{job="n.good"} 7.0' in answer
         assert b'job="n.bad"' not in answer

@@ -1,6 +1,7 @@
 """The objects that the operator builds: what must be in each, whatever the user adds."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,23 +9,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import convert
 
-from flamestream.cli.driver_config import DriverConfig
+from flamestream.cli.driver_config import LOGIN, DriverConfig
 from flamestream.cli.kubectl.beside import as_launched, pod_beside
-from flamestream_operator.core.plan import planned
+from flamestream.model.errors import ManifestError
+from flamestream.spark.kubernetes import KubernetesSettings, kubernetes_conf
+from flamestream_operator.core.admission import Allowed
+from flamestream_operator.core.plan import planned, read
 from flamestream_operator.core.seen import Site
 from flamestream_operator.objects import names
+from flamestream_operator.objects.logins import login_of
+from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.pods import (
     Launch,
     build_audit_pod,
     build_driver_config,
     build_driver_pod,
     build_executor_template,
+    build_preflight_pod,
     build_trial_pod,
 )
 from flamestream_operator.objects.rights import build_role
 from flamestream_operator.objects.small import build_budget, build_config, build_token
 
-SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", image="flamestream:1")
+SITE = Site(
+    coordinator="operator:7700",
+    zookeeper="zk:2181",
+    login="operator:secret",
+    image="flamestream:1",
+    allowed=Allowed(priority_classes=("high",)),
+)
 SPEC: dict[str, Any] = {
     "application": {"file": "j.py", "graph": "graph", "configMap": "app"},
     "sources": {"numbers": {"generator": {"count": 10}}},
@@ -90,10 +103,71 @@ def test_the_users_labels_never_replace_ours() -> None:
     assert labels["flamestream.dev/role"] == "driver"
 
 
+def secrets_in(pod: dict[str, Any]) -> list[str]:
+    """Keys of the run's Secret that it may read."""
+    mounted = [volume["secret"]["items"] for volume in pod["spec"]["volumes"] if volume["name"] == "secret"]
+    return [item["key"] for items in mounted for item in items]
+
+
 def test_only_the_driver_sees_the_token() -> None:
-    with_secret = [pod for pod in all_pods(a_launch()) if any(volume["name"] == "secret" for volume in pod["spec"]["volumes"])]
-    assert [pod["metadata"]["labels"]["flamestream.dev/role"] for pod in with_secret] == ["driver"]
-    assert "data" not in build_token(JOB, 1, "x" * 64)
+    seen = {pod["metadata"]["labels"]["flamestream.dev/role"]: secrets_in(pod) for pod in all_pods(a_launch())}
+    assert seen == {"driver": ["token", "spark"], "worker": ["spark"], "audit": []}
+    assert set(build_token(JOB, 1, "")["stringData"]) == {"token", "spark"}
+
+
+def test_workers_see_no_login_and_pods_beside_the_job_see_that_alone() -> None:
+    """A worker gets it inside its task, as it gets the token; of the run's secrets its pod has Spark's."""
+    pods = [*all_pods(a_launch()), build_preflight_pod(a_launch(), "p")]
+    seen = {pod["metadata"]["labels"]["flamestream.dev/role"]: {volume["name"] for volume in pod["spec"]["volumes"]} for pod in pods}
+    private = {role: volumes & {"secret", "zookeeper"} for role, volumes in seen.items()}
+    assert private == {
+        "driver": {"secret", "zookeeper"}, "worker": {"secret"}, "audit": {"zookeeper"}, "preflight": {"zookeeper"},
+    }  # fmt: skip
+    mounts = build_driver_pod(a_launch())["spec"]["containers"][0]["volumeMounts"]
+    assert {"name": "zookeeper", "mountPath": str(LOGIN.parent), "readOnly": True} in mounts
+
+
+def test_no_login_is_another_s_or_shows_where_things_are_printed() -> None:
+    logins = {login_of(job, operators) for job in ("n.j", "n.k") for operators in ("operator:one", "operator:two")}
+    assert len(logins) == 4 and all("one" not in login and "two" not in login for login in logins)
+    assert SITE.login not in repr(SITE)
+
+
+def test_another_login_replaces_the_pods_of_jobs_whose_journal_is_in_zookeeper_and_no_others() -> None:
+    def revision(site: Site, **spec: Any) -> str:
+        return planned(JOB, {**SPEC, **spec}, site, "digest").revision
+
+    other = replace(SITE, login="operator:another")
+    sources = {"lines": {"socket": {"address": "x:1"}}}
+    in_zookeeper = {"sources": sources, "journal": {"folder": "zookeeper://"}}
+    assert revision(SITE, **in_zookeeper) != revision(other, **in_zookeeper)
+    assert revision(SITE) == revision(other)
+
+
+@pytest.mark.parametrize(
+    ("spec", "clients"),
+    [
+        ({}, None),
+        ({"sources": {"docs": {"http": {"listen": "0.0.0.0:8080", "path": "/docs"}}}}, {"ports": [8080]}),
+        (
+            {
+                "sources": {"docs": {"http": {"listen": "[::]:8081", "path": "/docs"}}},
+                "sinks": {"out": {"events": {"listen": "0.0.0.0:8082", "path": "/out"}}},
+                "pods": {"clients": [{"namespaceSelector": {"matchLabels": {"team": "x"}}}]},
+            },
+            {"ports": [8081, 8082], "from": [{"namespaceSelector": {"matchLabels": {"team": "x"}}}]},
+        ),
+    ],
+    ids=["nothing listens", "anybody", "whom the job names"],
+)
+def test_a_jobs_pods_are_reached_by_its_own_and_where_it_listens_by_its_clients(spec: Any, clients: Any) -> None:
+    made = build_network_policy(JOB, read(JOB, {**SPEC, "highAvailability": False, **spec}).spec)
+    assert made["spec"]["podSelector"] == {"matchLabels": {"flamestream.dev/job": "j"}}
+    assert made["spec"]["policyTypes"] == ["Ingress"]
+    own, *others = made["spec"]["ingress"]
+    assert own == {"from": [{"podSelector": {"matchLabels": {"flamestream.dev/job": "j"}}}]}, "of the same namespace"
+    told = [{**rule, "ports": [port["port"] for port in rule["ports"]]} for rule in others]
+    assert told == ([] if clients is None else [clients])
 
 
 def test_the_drivers_configuration_is_what_the_driver_reads() -> None:
@@ -117,12 +191,24 @@ def test_two_applications_keep_together_and_apart() -> None:
     assert far["matchExpressions"] == [{"key": "flamestream.dev/application", "operator": "NotIn", "values": ["a"]}]
 
 
-def test_a_driver_may_touch_pods_and_nothing_that_holds_secrets() -> None:
-    resources = {resource for rule in build_role(JOB)["rules"] for resource in rule["resources"]}
-    assert resources == {"pods", "configmaps", "services", "persistentvolumeclaims"}
-    for rule in build_role(JOB)["rules"]:
-        if "pods" not in rule["resources"]:
-            assert rule["verbs"] == ["deletecollection"]
+def test_a_driver_may_touch_pods_and_nothing_else() -> None:
+    assert {resource for rule in build_role(JOB)["rules"] for resource in rule["resources"]} == {"pods"}
+
+
+def test_spark_asks_for_nothing_else_and_a_user_cannot_have_it_ask() -> None:
+    """What it would remove at its end, each by a setting of its own (KubernetesClusterSchedulerBackend.stop)."""
+    settings = KubernetesSettings(
+        namespace="n", driver_pod="d", driver_ip="i", image="i", pod_name_prefix="p", executors=1, template="t", api="https://a:1"
+    )
+    asks = {
+        "spark.kubernetes.driver.service.deleteOnTermination": "false", "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+        "spark.kubernetes.executor.disableConfigMap": "true",
+    }  # fmt: skip
+    conf = kubernetes_conf(settings)
+    assert {name: conf[name] for name in asks} == asks
+    for name, value in asks.items():
+        with pytest.raises(ManifestError, match="FlameStream sets it"):
+            kubernetes_conf(settings, {name: "true" if value == "false" else "false"})
 
 
 def test_planned_stops_take_one_worker_at_a_time() -> None:
@@ -138,6 +224,8 @@ NAMES = [
     names.service_account,
     names.service,
     lambda job: names.token(job, 1),
+    names.login,
+    names.network_policy,
     lambda job: names.application_copy(job, "0123456789abcdef"),
     names.budget,
     lambda job: names.trial(job, 1),

@@ -228,7 +228,7 @@ def test_a_deleted_job_leaves_nothing_and_keeps_its_state() -> None:
         world.delete()
         await world.calm()
         left = [key for key in world.kubernetes.things if key[0] not in ("Event", "ConfigMap") or "app" not in key[2]]
-        assert [key for key in left if key[0] != "Event"] == []
+        assert [key for key in left if key[0] != "Event"] == [("Secret", "default", "store")]
         epoch = world.fleet.records["default.job"].epoch
         await started(world)
         assert world.status.epoch.number >= epoch

@@ -53,3 +53,22 @@ def test_workers_import_the_application_before_anything_of_the_launchers(monkeyp
 def test_every_interpreter_hashes_counts_time_and_reads_text_alike() -> None:
     made = configuration(settings(master="spark://host:7077"))
     assert [made[f"spark.executorEnv.{name}"] for name in ("PYTHONHASHSEED", "TZ", "LC_ALL")] == ["0", "UTC", "C.UTF-8"]
+
+
+LOCKED = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true", "spark.network.crypto.cipher": "AES/GCM/NoPadding"}
+
+
+@pytest.mark.parametrize("master", ["", "local[8]", "local", "local-cluster[2,1,512]", "k8s://https://host:6443", "yarn"])
+def test_what_spark_says_is_proved_and_encrypted(master: str) -> None:
+    made = configuration(settings(master=master))
+    assert {name: made[name] for name in LOCKED} == LOCKED
+    for name in LOCKED:
+        with pytest.raises(ManifestError, match=f"spec.spark.conf.{name}: 'false' is not possible"):
+            configuration(settings(master=master, conf={name: "false"}))
+
+
+def test_a_cluster_of_sparks_own_has_its_users_secret() -> None:
+    for chosen in ({"master": "spark://host:7077"}, {"conf": {"spark.master": "spark://host:7077"}}):
+        assert not set(configuration(settings(**chosen))) & set(LOCKED)
+    own = {"spark.authenticate": "true", "spark.authenticate.secret": "theirs"}
+    assert configuration(settings(master="spark://host:7077", conf=own))["spark.authenticate.secret"] == "theirs"

@@ -27,7 +27,11 @@ def test_an_image_of_others_is_named_by_digest(place: str) -> None:
 def test_no_image_of_others_is_named_elsewhere() -> None:
     assert set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)) == {"${BASE}"}
     templates = "".join(file.read_text() for file in (ROOT / "charts" / "flamestream" / "templates").glob("*.yaml"))
-    assert set(re.findall(r"\bimage: (.+)", templates)) == {'{{ include "flamestream.image" . }}', "{{ .Values.s3.image }}"}
+    named = set(re.findall(r"^ *(?:- )?image: (.+)", templates, re.MULTILINE))
+    assert named == {
+        '{{ include "flamestream.image" . }}',
+        "{{ .Values.s3.image }}",
+    }
 
 
 @pytest.mark.parametrize("file", PINS, ids=lambda file: str(file.name))

@@ -9,11 +9,12 @@ Keeps: the same bytes and schema give the same payload. Does not: register schem
 """
 
 import base64
+import http.client
 import io
 import json
 import urllib.error
 import urllib.request
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -21,11 +22,28 @@ import msgspec
 from flamestream.adapters.kafka.avro_shape import Schema, checked
 from flamestream.adapters.kafka.failures import BrokersAway
 from flamestream.adapters.kafka.plain import payload_of, plain_of
+from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import UserError
+
+T = TypeVar("T")
 
 _MAGIC: Final = b"\0"
 _HEAD: Final = 5
 ANSWER_SECONDS: Final = 10.0
+MAX_ANSWER: Final = 16 << 20
+
+
+class _Registered(msgspec.Struct, frozen=True):
+    """A registry's answer to a number."""
+
+    schema: str
+    references: list[Any] | None = None
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """Its answer to a schema."""
+
+    id: Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 
 
 class Avro(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -101,24 +119,24 @@ class Registry:
         """The parsed schema. Raises BrokersAway, or ValueError if the registry has no such schema."""
         found = self._known.get(number)
         if found is None:
-            answer = self._ask(f"/schemas/ids/{number}", None)
-            if answer.get("references"):
+            answer = self._ask(f"/schemas/ids/{number}", None, _Registered)
+            if answer.references:
                 raise UserError(f"{self._url}: schema {number} refers to others, which is not supported: register it in one piece")
-            found = self._known[number] = _parsed(json.loads(answer["schema"]))
+            found = self._known[number] = _parsed(_from_text(answer.schema, f"schema {number} of {self._url}"))
         return found
 
     def id_of(self, spec: Avro) -> int:
         """Of the schema in the sink's file."""
         if spec.subject is None or spec.schema is None:
             raise UserError("avro: a sink with a registry needs `subject`, the name under which `schema` is registered")
-        with open(spec.schema, encoding="utf-8") as file:
-            body = json.dumps({"schema": json.dumps(json.load(file))}).encode()
+        body = json.dumps({"schema": json.dumps(_read_file(spec.schema))}).encode()
         try:
-            return int(self._ask(f"/subjects/{quote(spec.subject, safe='')}", body)["id"])
+            return self._ask(f"/subjects/{quote(spec.subject, safe='')}", body, _Known).id
         except ValueError as error:
             raise UserError(f"avro: {spec.schema} is not registered under {spec.subject}: register it ({error})") from None
 
-    def _ask(self, path: str, body: bytes | None) -> Any:
+    def _ask(self, path: str, body: bytes | None, kind: type[T]) -> T:
+        """Raises ValueError if there is nothing at `path`. What is no answer (of a proxy before it, say) is asked for again."""
         request = urllib.request.Request(self._url + path, data=body, headers={"Content-Type": "application/vnd.schemaregistry.v1+json"})
         if self._user is not None:
             from os import environ
@@ -128,26 +146,37 @@ class Registry:
             request.add_header("Authorization", "Basic " + base64.b64encode(environ[self._user].encode()).decode())
         try:
             with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
-                return json.load(answer)
+                return from_json(answer.read(MAX_ANSWER), kind)
         except urllib.error.HTTPError as error:
             if error.code == 404:
                 raise ValueError(f"{self._url} has nothing at {path}") from None
             if error.code in (401, 403):
                 raise UserError(f"{self._url}{path}: refused ({error.code}): correct `user`") from None
             raise BrokersAway(f"{self._url}{path}: {error}") from error
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             raise BrokersAway(f"{self._url}: {error}") from error
+        except DecodeError as error:
+            raise BrokersAway(f"{self._url}{path} answers as no schema registry does: {error}") from error
 
 
 def _file(spec: Avro) -> Schema:
     assert spec.schema is not None
+    return _parsed(_read_file(spec.schema))
+
+
+def _read_file(name: str) -> Any:
     try:
-        with open(spec.schema, encoding="utf-8") as file:
-            return _parsed(json.load(file))
+        with open(name, "rb") as file:
+            return _from_text(file.read(), name)
     except OSError as error:
-        raise UserError(f"avro: {spec.schema} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise UserError(f"avro: {spec.schema} is not JSON: {error}") from error
+        raise UserError(f"avro: {name} cannot be read: {error.strerror}") from error
+
+
+def _from_text(text: str | bytes, name: str) -> Any:
+    try:
+        return from_json(text)
+    except DecodeError as error:
+        raise UserError(f"avro: {name} is not JSON: {error}") from error
 
 
 def _parsed(schema: Any) -> Schema:
@@ -156,7 +185,7 @@ def _parsed(schema: Any) -> Schema:
 
     try:
         return checked(parse_schema(_without_logical_types(schema)))
-    except (SchemaParseException, UnknownType, KeyError, RecursionError) as error:
+    except (SchemaParseException, UnknownType, KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         raise UserError(f"avro: the schema is wrong: {error!r}") from error
 
 

@@ -14,6 +14,7 @@ from flamestream.core.events import BundlesAcknowledged, SinkFailed, SinkOpened
 from flamestream.model.graph import name_of
 from flamestream.model.ids import SinkName
 from flamestream.model.payload import decode_items
+from flamestream.model.quoted import quoted
 from flamestream.ports import Post, Reactor
 
 
@@ -42,7 +43,9 @@ class CallbackConsumer:
                 try:
                     function(decode_items(bundle.items))
                 except Exception as error:  # noqa: BLE001  # whatever a user's function raises is the sink's failure
-                    message = f"sink {self._sink}: {name_of(function)} raised {type(error).__name__}: {error} (slot {bundle.slot})"
+                    message = (
+                        f"sink {self._sink}: {name_of(function)} raised {type(error).__name__}: {quoted(str(error))} (slot {bundle.slot})"
+                    )
                     self._post(SinkFailed(action.fence, self._sink, "user", message))
                     return
         self._post(BundlesAcknowledged(action.fence, self._sink, action.number))

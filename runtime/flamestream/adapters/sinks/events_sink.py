@@ -61,6 +61,8 @@ class EventsConsumer:
         self._thread = OwnThread(reactor)
         self._server = HttpServer(reactor, place.address, self._asked, body=0, shared=True)
         self._clients: set[_Client] = set()
+        self._end = Cursor()
+        """Of the folder, as it was seen last; only in the thread."""
 
     @property
     def problem(self) -> str:
@@ -109,6 +111,11 @@ class EventsConsumer:
         """Runs a blocking call in this sink's thread."""
         return self._thread.background
 
+    def tail_of_now(self) -> Tail:
+        """Behind everything that is there. In the thread; each call looks at what is new since the last one, whoever it was for."""
+        Tail(self._place.root, self._end).to_the_end()
+        return Tail(self._place.root, self._end.copy())
+
     def later(self, cost: float, call: Any) -> Timer:
         """When a client that looked for `cost` seconds looks again."""
         return self._reactor.later(max(self._place.poll_seconds, LOOK_SHARE * cost * len(self._clients)), call)
@@ -143,7 +150,7 @@ class _Client:
             self._sink.left(self)
 
     def _to_the_end(self) -> tuple[bytes, float]:
-        self._tail.to_the_end()
+        self._tail = self._sink.tail_of_now()
         return f"id: {self._tail.cursor}\n\n".encode(), 0.0
 
     def _look(self) -> None:

@@ -24,13 +24,15 @@ import msgspec
 import urllib3
 
 from flamestream.adapters.sinks.ledger import Ledger
+from flamestream.adapters.sinks.log import AtSlot, OfBundle
 from flamestream.adapters.sinks.postgres_rows import plain
 from flamestream.core.actions import Bundle, Deliver, OpenSink
 from flamestream.core.events import LastBundle
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Fenced, UserError
-from flamestream.model.ids import NO_FENCE, Fence, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
 from flamestream.model.payload import decode_items
+from flamestream.model.quoted import quoted
 
 PROTOCOL: Final = 1
 CONNECT_SECONDS: Final = 5.0
@@ -40,8 +42,8 @@ _json: Final = msgspec.json.Encoder().encode
 
 
 class _Last(msgspec.Struct, frozen=True):
-    slot: int
-    sequence: int
+    slot: AtSlot
+    sequence: OfBundle
     t_last: str
     items: str
 
@@ -87,10 +89,7 @@ class HttpWriting:
         body = self._post(_json(question))
         try:
             opened = from_json(body, _Opened)
-            last = {
-                Slot(b.slot): LastBundle(SequenceNumber(b.sequence), bytes.fromhex(b.t_last), base64.b64decode(b.items))
-                for b in opened.last
-            }
+            last = {bundle.slot: _last_bundle(bundle) for bundle in opened.last}
         except ValueError as error:
             what = (
                 f"{self._place.url} does not keep the contract `fenced`: it answered {body[:200]!r} to the question what it has ({error})"
@@ -158,7 +157,7 @@ class HttpWriting:
             raise UserError(f"{self._place.url}: {error}") from None
         except urllib3.exceptions.HTTPError as error:
             raise ConnectionError(f"{self._place.url}: {error}") from None
-        status, told = answer.status, answer.data[:500].decode("utf-8", "replace")
+        status, told = answer.status, quoted(answer.data[:500].decode("utf-8", "replace"))
         if 200 <= status < 300:
             return answer.data
         if status == 409 and self._fenced:
@@ -171,4 +170,4 @@ class HttpWriting:
 
 
 def _last_bundle(told: _Last) -> LastBundle:
-    return LastBundle(SequenceNumber(told.sequence), bytes.fromhex(told.t_last), base64.b64decode(told.items))
+    return LastBundle(told.sequence, bytes.fromhex(told.t_last), base64.b64decode(told.items))

@@ -27,6 +27,7 @@ from flamestream.adapters.spec import function_of
 from flamestream.model.collections import Map
 from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import UserError
+from flamestream.model.quoted import quoted
 
 HEADER: Final = "flamestream"
 DIGEST_BYTES: Final = 8
@@ -115,7 +116,7 @@ class Records:
                 value = None if payload is None else self._value(payload)
                 made.append((meta, key, value, self._partition_of(meta, key, payload, slot, partitions)))
         except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
-            raise UserError(f"{self._where}: {payload!r:.200} cannot be written: {error}") from error
+            raise UserError(f"{self._where}: {quoted(f'{payload!r:.200}')} cannot be written: {quoted(str(error))}") from error
         return made
 
     def _partition_of(self, meta: bytes, key: bytes | None, payload: Any, slot: int, partitions: int) -> int:

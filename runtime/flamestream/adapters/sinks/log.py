@@ -10,20 +10,25 @@ Keeps: what `scan` gives is what was written. Does not: know which logs or lengt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import FileIO
-from typing import Final
+from os import fstat, pread
+from typing import Annotated, Final
 from zlib import crc32
 
 import msgspec
+from msgspec import Meta
 
 from flamestream.core.actions import Bundle
 from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Fence, SequenceNumber, Slot
+from flamestream.model.slot import MAX_SLOTS
 
 HEADER: Final = 8
 MAX_RECORD: Final = 1 << 30
 
-Delivered = tuple[Slot, SequenceNumber, bytes, bytes]
+AtSlot = Annotated[Slot, Meta(ge=0, lt=MAX_SLOTS)]
+OfBundle = Annotated[SequenceNumber, Meta(ge=1, le=(1 << 63) - 1)]
+Delivered = tuple[AtSlot, OfBundle, bytes, bytes]
 """slot, sequence, t_last, items."""
 
 
@@ -89,6 +94,17 @@ def read_body(file: FileIO, start: int) -> bytes | None:
         return None
     body = file.read(length)
     return body if len(body) == length and crc32(body) == int.from_bytes(header[4:], "big") else None
+
+
+def end_of(file: FileIO, start: int) -> int:
+    """Where the whole records from byte `start` on end, by their lengths alone: nothing is read but those."""
+    size = fstat(file.fileno()).st_size
+    while start + HEADER <= size:
+        length = int.from_bytes(pread(file.fileno(), 4, start), "big")
+        if not 0 < length <= min(MAX_RECORD, size - start - HEADER):
+            break
+        start += HEADER + length
+    return start
 
 
 def _followed(file: FileIO, start: int) -> bool:

@@ -23,6 +23,7 @@ from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName, Slot
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.payload import decode_items
+from flamestream.model.quoted import quoted
 from flamestream.model.time import timestamp_of
 
 Place = tuple[bytes, Slot, int]
@@ -97,7 +98,7 @@ class RowMaker:
                 row.append(getattr(value, path) if get is None else get(value, place))
             except (AttributeError, LookupError, TypeError, ValueError):
                 raise UserError(
-                    f"{where(place)}: column {column!r} wants {path!r}, which a {type(value).__name__} has not: {value!r:.200}"
+                    f"{where(place)}: column {column!r} wants {path!r}, which a {type(value).__name__} has not: {quoted(f'{value!r:.200}')}"
                 ) from None
         return tuple(row)
 

@@ -31,6 +31,7 @@ from flamestream.core.actions import Bundle, Deliver, OpenSink
 from flamestream.core.events import LastBundle
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot
+from flamestream.model.quoted import quoted
 
 _PLAN_CACHE_MODE: Final = 120_000
 """The server that has it first."""
@@ -156,7 +157,7 @@ class PostgresWriting:
                 except (psycopg.DataError, psycopg.IntegrityError):
                     bad = middle
         row = dict(zip(self._place.columns, rows[good], strict=True))
-        return UserError(f"{self._server.where}: table {self._place.table} does not take the row {row!r:.500}: {told(error)}")
+        return UserError(f"{self._server.where}: table {self._place.table} does not take the row {quoted(f'{row!r:.500}')}: {told(error)}")
 
 
 def _insert(table: Table, place: PostgresPlace, given: Columns) -> sql.Composable:

@@ -19,6 +19,7 @@ from flamestream.core.actions import Bundle
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName, Slot
 from flamestream.model.payload import decode_items
+from flamestream.model.quoted import quoted
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -67,7 +68,9 @@ class EntryMaker:
             try:
                 return text(getattr(value, source) if get is None else get(value, place))
             except (AttributeError, LookupError, TypeError, ValueError):
-                raise UserError(f"{where(place)}: there is no {source!r} in a {type(value).__name__}: {value!r:.200}") from None
+                raise UserError(
+                    f"{where(place)}: there is no {source!r} in a {type(value).__name__}: {quoted(f'{value!r:.200}')}"
+                ) from None
 
         return read
 

@@ -32,6 +32,7 @@ from flamestream.core.actions import Deliver, OpenSink
 from flamestream.core.events import BundlesAcknowledged, LastBundle, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.decoding import DecodeError
 from flamestream.model.ids import NO_FENCE, Fence, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.quoted import quoted
 from flamestream.ports import Post, Reactor
 
 MAX_UNSENT: Final = 2 * MAX_FRAME
@@ -149,7 +150,7 @@ class SocketConsumer:
                 self._hang_up()
                 self._later(lambda: SinkFenced(answer.fence, self._sink))
             case FailedFrame(category=category, message=message):
-                self._fail(category, f"says: {message}")
+                self._fail(category, f"says: {quoted(message)}")
 
     def _acknowledge(self, number: int) -> None:
         if self._in_flight is not None and self._in_flight.number == number:

@@ -13,14 +13,14 @@ Keeps: per slot, items in their order, each once; what is given is never taken b
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import FileIO
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
 from flamestream.adapters.sinks.fences import FencedFolder, FenceRecord, fence_of, ordered_logs
-from flamestream.adapters.sinks.log import scan
+from flamestream.adapters.sinks.log import end_of, scan
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, SequenceNumber, Slot
 from flamestream.model.meta import Meta
@@ -73,6 +73,10 @@ class Cursor:
     """Every log of an older fence was read to its end."""
     places: dict[str, _Place] = field(default_factory=dict)
 
+    def copy(self) -> "Cursor":
+        """Another one at the same place."""
+        return Cursor(self.floor, {log: replace(place) for log, place in self.places.items()})
+
     def __str__(self) -> str:
         parts = [f"{self.floor.attempt}.{self.floor.layout}"]
         for log, place in self.places.items():
@@ -118,10 +122,7 @@ class Tail:
     def next(self, most: int, size: int = 1 << 30) -> list[Given]:
         """Up to `most` items, and about `size` bytes of them and their cursors: the last one may have any size. Fewer if no more are
         there now. Raises Corrupt, or UserError for a cursor of another folder."""
-        try:
-            record = self._folder.newest_record()
-        except FileNotFoundError:
-            return []
+        record = self._record()
         if record is None:
             return []
         if record.fence < self._cursor.floor:
@@ -133,9 +134,25 @@ class Tail:
         return given if given else self._newest(record, room)
 
     def to_the_end(self) -> None:
-        """As if everything that is there now had been given."""
-        while self.next(4096):
-            pass
+        """As if everything that is there now had been given. Reads no records, and of the logs what is new since the cursor.
+
+        If a newer attempt is about to take over, what it does not count is given again from its own logs, which are behind this end.
+        """
+        record = self._record()
+        if record is None:
+            return
+        places = {log: place for log, place in self._cursor.places.items() if fence_of(log) >= record.fence}
+        for log in self._folder.logs_of(record.fence):
+            with FileIO(self._folder.root / log) as file:
+                places[log] = _Place(end_of(file, places[log].start if log in places else 0))
+        self._cursor.floor, self._cursor.places = max(self._cursor.floor, record.fence), places
+
+    def _record(self) -> FenceRecord | None:
+        """None: nobody has opened the sink yet."""
+        try:
+            return self._folder.newest_record()
+        except FileNotFoundError:
+            return None
 
     def _older(self, record: FenceRecord, room: _Room) -> list[Given]:
         """What counts of the fences from the floor to the newest, in their order."""
@@ -159,7 +176,7 @@ class Tail:
         self._cursor.floor = max(self._cursor.floor, Fence(fence.attempt, LayoutVersion(fence.layout + 1)))
 
     def _newest(self, record: FenceRecord, room: _Room) -> list[Given]:
-        before = {log: _Place(place.start, place.items) for log, place in self._cursor.places.items()}
+        before = self._cursor.copy().places
         given: list[Given] = []
         for log in ordered_logs(self._folder.logs_of(record.fence)):
             if room.left:

@@ -9,9 +9,10 @@ DeliverFrame(fence=Fence(attempt=1, layout=1), number=7, bundles=[(3, 1, b't', b
 Keeps: a garbage frame is a decode error and never a strange object.
 """
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta
 
 from flamestream.adapters.sinks.log import Delivered
 from flamestream.model.decoding import msgpack_decoder
@@ -61,10 +62,10 @@ class FencedFrame(msgspec.Struct, frozen=True, array_like=True, tag="fenced"):
 
 
 class FailedFrame(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
-    """Consumer to worker: this cannot be taken, ever; `category` is of model/errors.py."""
+    """Consumer to worker: this cannot be taken, ever; `category` says who must act (model/errors.py)."""
 
     fence: Fence
-    category: str
+    category: Annotated[str, Meta(pattern="^(user|corrupt|bug)$")]
     message: str
 
 

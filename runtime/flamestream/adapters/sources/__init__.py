@@ -313,7 +313,7 @@ def _postgres(spec: PostgresSpec, name: str, front: FrontId, post: Post, reactor
 
     log = ChangeLog(spec.table, spec.key, spec.columns, spec.follow, spec.start, spec.poll_ms / 1000)
     server = Server(spec.dsn, spec.password_file, f"flamestream source {name}"[:63])
-    return ServerProducer(PostgresReader(server, log), front, post, reactor)
+    return ServerProducer(PostgresReader(server, log, name), front, post, reactor)
 
 
 def _redis(spec: RedisSpec, name: str, front: FrontId, post: Post, reactor: Reactor) -> Producer:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from flamestream.core.actions import Follow, Pull, ReadRun
 from flamestream.core.events import RecordsArrived, SourceEnded
 from flamestream.model.errors import Bug
+from flamestream.model.failure import said
 from flamestream.model.graph import name_of
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
 from flamestream.model.payload import ErrorValue
@@ -122,4 +123,4 @@ def payload_of(function: Callable[[int], Any] | None, number: int) -> object:
     try:
         return function(number)
     except Exception as error:  # noqa: BLE001  # whatever the user's function raises is an item of the stream
-        return ErrorValue(function=name_of(function), error=type(error).__name__, message=f"number {number}: {error}")
+        return ErrorValue(function=name_of(function), error=type(error).__name__, message=f"number {number}: {said(error)}")

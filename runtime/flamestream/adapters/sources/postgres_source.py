@@ -31,6 +31,7 @@ from psycopg import sql
 
 from flamestream.adapters.postgres import Connection, Server
 from flamestream.adapters.postgres_tables import Table, find, to_name
+from flamestream.adapters.sources.formats import MAX_RECORD, error_item
 from flamestream.adapters.sources.reading import Chunk
 from flamestream.core.events import Entry
 from flamestream.model.errors import Corrupt, UserError
@@ -92,8 +93,8 @@ class PostgresReader:
 
     ended = False
 
-    def __init__(self, server: Server, log: ChangeLog) -> None:
-        self._server, self._log = server, log
+    def __init__(self, server: Server, log: ChangeLog, source: str) -> None:
+        self._server, self._log, self._source = server, log, source
         self._next = log.start
         self._open: _Open | None = None
         self._table: Table | None = None
@@ -223,12 +224,16 @@ class PostgresReader:
         payloads = [self._payload(row) for row in rows]
         ends = [Offset(row[0] + 1) for row in rows]
         ends[-1] = Offset(self._next)
-        sizes = [_size(payload) for payload in payloads]
+        sizes = [_size(row) for row in rows]
         self._mean = max(1, sum(sizes) // len(sizes))
         return Chunk(THE_PARTITION, Offset(rows[0][0]), payloads, sizes, ends)
 
     def _payload(self, row: Sequence[Any]) -> object:
-        return _frozen(row[1]) if len(row) == 2 else tuple(map(_frozen, row[1:]))
+        made = _frozen(row[1]) if len(row) == 2 else tuple(map(_frozen, row[1:]))
+        if _size(made) > MAX_RECORD:
+            message = f"table {self._log.table}: the row with {self._log.key} {row[0]} has more than {MAX_RECORD} bytes"
+            return error_item(self._source, "RecordTooLong", message)
+        return made
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
@@ -298,6 +303,6 @@ def _frozen(value: Any) -> object:
 
 
 def _size(payload: object) -> int:
-    if isinstance(payload, tuple):
+    if isinstance(payload, tuple | list):
         return 8 + sum(map(_size, payload))
     return len(payload) if isinstance(payload, str | bytes) else 8

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from flamestream.adapters.redis import Server
+from flamestream.adapters.sources.formats import MAX_RECORD, error_item
 from flamestream.adapters.sources.reading import Chunk
 from flamestream.core.events import Entry
 from flamestream.model.collections import Map
@@ -77,7 +78,7 @@ class RedisReader:
     def __init__(self, server: Server, stream: Stream, source: str) -> None:
         self._server, self._stream = server, stream
         self._where = f"{server.where}: stream {stream.key}"
-        self._function = f"source {source}"
+        self._source = source
         self._next = stream.start
         self._mean = 64
         """Bytes of a record, about."""
@@ -170,6 +171,8 @@ class RedisReader:
 
     def _payload(self, row: Raw) -> object:
         name, parts = row
+        if sum(map(len, parts)) > MAX_RECORD:
+            return self._unreadable(name, f"it has more than {MAX_RECORD} bytes", "RecordTooLong")
         try:
             found = {field.decode(): self._value(value) for field, value in zip(parts[::2], parts[1::2], strict=True)}
             if not self._stream.fields:
@@ -184,5 +187,5 @@ class RedisReader:
     def _value(self, data: bytes) -> str | bytes:
         return data if self._stream.as_bytes else data.decode()
 
-    def _unreadable(self, name: bytes, why: str) -> ErrorValue:
-        return ErrorValue(function=self._function, error="BadRecord", message=f"stream {self._stream.key}, entry {name.decode()}: {why}")
+    def _unreadable(self, name: bytes, why: str, error: str = "BadRecord") -> ErrorValue:
+        return error_item(self._source, error, f"stream {self._stream.key}, entry {name.decode()}: {why}")

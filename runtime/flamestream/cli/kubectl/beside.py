@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from flamestream.cli.driver_config import CONFIG
+from flamestream.cli import object_names
+from flamestream.cli.driver_config import CONFIG, LOGIN
 from flamestream.cli.kubectl.cluster import JOB, ROLE, Cluster, Object
 from flamestream.model.errors import Retryable, UserError
 
@@ -49,8 +50,10 @@ def as_launched(config: Object) -> Object:
     template = read["executor.json"]["spec"]
     told = next(value for file, value in read.items() if file.startswith("driver-"))
     container = {**template["containers"][0], "name": "driver", "image": told["image"], "imagePullPolicy": told["imagePullPolicy"]}
-    container["volumeMounts"] = [*container["volumeMounts"], {"name": "config", "mountPath": str(CONFIG), "readOnly": True}]
-    volumes = [*template["volumes"], {"name": "config", "configMap": {"name": config["metadata"]["name"]}}]
+    meta, places = config["metadata"], {"config": CONFIG, "zookeeper": LOGIN.parent}
+    container["volumeMounts"] += [{"name": name, "mountPath": str(path), "readOnly": True} for name, path in places.items()]
+    login = {"secretName": object_names.login(meta["labels"][JOB]), "defaultMode": 0o440}
+    volumes = [*template["volumes"], {"name": "config", "configMap": {"name": meta["name"]}}, {"name": "zookeeper", "secret": login}]
     return {"spec": {**template, "containers": [container], "volumes": volumes}}
 
 

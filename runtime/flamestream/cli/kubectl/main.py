@@ -5,9 +5,7 @@ The same words, exit codes and `--json` as `flamestream`; a job is named, not it
 Does not: talk to the API server by itself (cluster.py calls kubectl).
 """
 
-import contextlib
 import heapq
-import json
 import sys
 import threading
 from collections.abc import Sequence
@@ -30,8 +28,6 @@ JobName = Annotated[str, typer.Argument(help="Name of the FlameStreamJob.", show
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Default: the context's.", show_default=False)]
 Context = Annotated[str, typer.Option("--context", help="Default: kubectl's.", show_default=False)]
 Wait = Annotated[bool, typer.Option(help="Return when it is done.")]
-LEASES: Final = "app.kubernetes.io/managed-by=flamestream,app.kubernetes.io/component=operator"
-"""What every operator's Lease is labelled with, whatever its release is called."""
 _KIND: Final = "flamestreamjobs.flamestream.dev"
 
 
@@ -65,29 +61,13 @@ def status(job: JobName, namespace: Namespace = "", context: Context = "", json:
     """
     cluster = Cluster(namespace, context)
     found = cluster.job(job)
-    pods, live = cluster.pods(job), _live(cluster, found)
     if json:
-        as_json({"job": found, "live": live})
+        as_json({"job": found})
     else:
-        for line in lines(found, pods, live):
+        for line in lines(found, cluster.pods(job)):
             say(line)
     if condition(found, "Running").get("status") != "True" and found.get("status", {}).get("phase") != "Completed":
         raise typer.Exit(ExitCode.UNAVAILABLE)
-
-
-def _live(cluster: Cluster, job: Object) -> dict[str, Any] | None:
-    """The coordinator's word, from the operator that leads; None if we may not ask it."""
-    try:
-        leases = Cluster(context=cluster.context).get("leases", "-A", "-l", LEASES)["items"]
-    except (UserError, Retryable):
-        return None
-    for lease in leases:  # several operators may share a cluster: the one that coordinates this job answers
-        pod = f"{lease['metadata']['namespace']}/pods/{lease['spec'].get('holderIdentity', '')}"
-        identity = f"{job['metadata']['namespace']}/{job['metadata']['name']}"
-        with contextlib.suppress(UserError, Retryable):
-            found: dict[str, Any] = json.loads(cluster.run("get", "--raw", f"/api/v1/namespaces/{pod}:8080/proxy/jobs/{identity}"))
-            return found
-    return None
 
 
 @app.command()

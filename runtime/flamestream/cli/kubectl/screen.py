@@ -37,7 +37,7 @@ def table(rows: Sequence[dict[str, str]]) -> Iterator[str]:
         yield "   ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
 
 
-def lines(job: Object, pods: Sequence[Object], live: dict[str, Any] | None, now: datetime | None = None) -> Iterator[str]:
+def lines(job: Object, pods: Sequence[Object], now: datetime | None = None) -> Iterator[str]:
     """A job in `status`."""
     status = job.get("status") or {}
     holds = [word for kind, word in MARKS.items() if condition(job, kind).get("status") == "True"]
@@ -48,24 +48,21 @@ def lines(job: Object, pods: Sequence[Object], live: dict[str, Any] | None, now:
     yield f"graph      {spec['application']['file']}:{spec['application']['graph']}, {spec.get('guarantee', '')}"
     yield f"sources    {_named(spec['sources'])}"
     yield f"sinks      {_named(spec['sinks'])}"
-    yield from _figures(status, live, now or datetime.now(UTC))
+    yield from _figures(status, now or datetime.now(UTC))
     for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
         yield _pod(pod)
-    for problem in (live or {}).get("problems") or status.get("problems") or ():
+    for problem in status.get("problems") or ():
         yield f"problem    {problem}"
 
 
-def _figures(status: Object, live: dict[str, Any] | None, now: datetime) -> Iterator[str]:
+def _figures(status: Object, now: datetime) -> Iterator[str]:
     workers, epoch, recovery = status.get("workers") or {}, status.get("epoch"), status.get("recovery")
-    if live is not None:
-        entered, left = live["items_in"], live["items_out"]
-        yield f"stream     {live['phase']}, attempt {live['attempt']}, epoch {live['epoch']}, {entered:,} items in, {left:,} out"
-        yield f"workers    {len(live['workers'])}/{workers.get('desired', 0)}, {len(live['standbys'])} standby"
-    else:
-        age = f", {_age(epoch['time'], now)} ago" if epoch else ""
-        yield f"stream     attempt {status.get('attempt', 0)}, epoch {epoch['number'] if epoch else 'none'}{age} (as the status has it)"
-        yield f"workers    {workers.get('summary', '0/0')}, {workers.get('standby', 0)} standby"
-    yield from _latency(status.get("latency") or {}, live or {})
+    age = f", {_age(epoch['time'], now)} ago" if epoch else ""
+    yield f"stream     attempt {status.get('attempt', 0)}, epoch {epoch['number'] if epoch else 'none'}{age}"
+    yield f"workers    {workers.get('summary', '0/0')}, {workers.get('standby', 0)} standby"
+    if latency := status.get("latency"):
+        figures = [latency.get(name, 0) for name in ("p50Ms", "p99Ms", "deliveredP50Ms", "deliveredP99Ms")]
+        yield "latency    {:g} ms (p50), {:g} ms (p99) to the release; {:g}, {:g} ms to the consumer's acknowledgment".format(*figures)
     snapshot = status.get("snapshot") or {}
     if snapshot.get("size"):
         yield f"snapshot   {snapshot['size']:,} bytes in {snapshot['store']}"
@@ -75,17 +72,6 @@ def _figures(status: Object, live: dict[str, Any] | None, now: datetime) -> Iter
     suspension = status.get("suspension")
     if suspension:
         yield f"suspended  at epoch {suspension['epoch']}, cut {suspension['cut']}, {suspension['outputs']:,} results delivered"
-
-
-def _latency(status: Object, live: Object) -> Iterator[str]:
-    released, delivered = live.get("release") or {}, live.get("latency") or {}
-    if delivered.get("calls"):
-        figures = [told.get(name, 0) for told in (released, delivered) for name in ("p50_ms", "p99_ms")]
-    elif status:
-        figures = [status.get(name, 0) for name in ("p50Ms", "p99Ms", "deliveredP50Ms", "deliveredP99Ms")]
-    else:
-        return
-    yield "latency    {:g} ms (p50), {:g} ms (p99) to the release; {:g}, {:g} ms to the consumer's acknowledgment".format(*figures)
 
 
 def _pod(pod: Object) -> str:

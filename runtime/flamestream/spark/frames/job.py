@@ -10,6 +10,7 @@ from typing import Any
 from flamestream.model.failure import told
 from flamestream.model.meta import Meta, first_component, time_of_meta
 from flamestream.model.payload import ErrorValue
+from flamestream.model.quoted import plain
 from flamestream.model.time import Time, front_of
 from flamestream.spark.frames.delivering import SinkPlace
 from flamestream.spark.frames.inputs import Input
@@ -47,7 +48,7 @@ class FrameJob:
         """An error item that ends the job, as the streaming runner tells it."""
         time = time_of_meta(meta)
         source = next(each for each in self.inputs if each.source.front.front == front_of(time))
-        return told(error, f"{_place(source, time, meta)} of source {source.name!r}", self.graph.get())
+        return plain(told(error, f"{_place(source, time, meta)} of source {source.name!r}", self.graph.get()))
 
 
 def _place(source: Input, time: Time, meta: Meta) -> str:

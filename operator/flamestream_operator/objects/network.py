@@ -1,0 +1,38 @@
+"""Who may connect to a job's pods: those of the same job, and to the ports that its sources and sinks listen on whom the job names.
+
+Policies add up, so a user who wants more (a port of a connector of his own) makes another one beside it.
+
+Keeps: pods of other jobs and strangers reach no link, no block manager and no JVM of this job. Does not: narrow what a job's pods connect
+to: where its data come from and go to is the job's business; or enforce anything (the cluster's network does, or does not).
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from flamestream.adapters.spec import address_of
+from flamestream.cli.manifest import Spec
+from flamestream_operator.objects import names
+from flamestream_operator.objects.meta import JOB, Object, metadata
+
+
+def build_network_policy(job: Object, spec: Spec) -> Object:
+    """Of all pods of the job."""
+    name = job["metadata"]["name"]
+    rules: list[Object] = [{"from": [{"podSelector": {"matchLabels": {JOB: name}}}]}]
+    if ports := sorted(set(_listened(spec))):
+        clients = {"from": [dict(each) for each in spec.pods.clients]} if spec.pods.clients else {}
+        rules.append({**clients, "ports": [{"protocol": "TCP", "port": port} for port in ports]})
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(job, names.network_policy(name)),
+        "spec": {"podSelector": {"matchLabels": {JOB: name}}, "policyTypes": ["Ingress"], "ingress": rules},
+    }
+
+
+def _listened(spec: Spec) -> Iterator[int]:
+    for written in (*spec.sources.values(), *spec.sinks.values()):
+        for settings in written.values():
+            listen = settings.get("listen") if isinstance(settings, dict) else None
+            with suppress(ValueError):  # no address: the driver refuses it by name
+                yield address_of(str(listen))[1]

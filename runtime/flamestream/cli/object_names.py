@@ -1,0 +1,23 @@
+"""Names of a job's objects that both the operator and `kubectl flamestream` know.
+
+Does not: name what the operator alone looks for (flamestream_operator/objects/names.py).
+"""
+
+import hashlib
+from typing import Final
+
+LONGEST: Final = 63
+"""A label's value, a host's name."""
+
+
+def fitted(name: str, suffix: str, longest: int = LONGEST) -> str:
+    """`name` and `suffix`; a name that is too long is cut and told apart by a hash."""
+    if len(name) + len(suffix) <= longest:
+        return name + suffix
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: longest - len(suffix) - 9].rstrip('-')}-{digest}{suffix}"
+
+
+def login(job: str) -> str:
+    """The Secret with the job's login for ZooKeeper."""
+    return fitted(job, "-zookeeper")

@@ -72,5 +72,7 @@ def test_workers_get_the_device_they_ask_for_and_a_job_says_when_there_is_none(
     assert [each[DEVICE] for each in limits] == ["1", "1"]
     job.extra["workers"] = {**job.extra["workers"], "resources": {"limits": {DEVICE: "9", "memory": "1Gi"}}}
     kube.apply(job.manifest())
-    until("its conditions name it", lambda: DEVICE in json.dumps(job.status().get("conditions", [])), 180, 1.0)
-    job.delete()
+    try:
+        until("its conditions name it", lambda: DEVICE in json.dumps(job.status().get("conditions", [])), 180, 1.0)
+    finally:
+        job.delete()

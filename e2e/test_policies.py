@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from e2e.support.folders import FolderJob
+from e2e.support.folders import SECURITY, FolderJob
 from e2e.support.installation import IMAGE, RELEASE, SYSTEM, Installation
 from e2e.support.kube import Kube
 
@@ -58,8 +58,11 @@ def test_who_reaches_what(installation: Installation, kube: Kube, labels: dict[s
 
 def reached(kube: Kube, labels: dict[str, str], *places: str) -> set[str]:
     """Where a pod with these labels gets a connection."""
-    container = {"name": "reach", "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": ["sleep", "600"]}
-    spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
+    container = {"name": "reach", "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": ["sleep", "600"], "securityContext": SECURITY}
+    spec = {
+        "containers": [container], "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},  # as a job's
+    }  # fmt: skip
     kube.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "reach", "labels": labels}, "spec": spec})
     try:
         kube.run("wait", "--for=condition=Ready", "pod/reach", "--timeout=60s")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from e2e.support.folders import SECURITY
 from e2e.support.installation import IMAGE, RELEASE, SYSTEM, Installation, install
 from e2e.support.kube import Kube, KubectlError, until
 from e2e.support.stream import Stream
@@ -21,7 +22,6 @@ WORSE = 2.0
 MORE = 25.0
 Report = Callable[..., None]
 Object = dict[str, Any]
-SECURITY = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
 A_WORKER = {"app.kubernetes.io/managed-by": "flamestream", "flamestream.dev/role": "worker"}
 
 

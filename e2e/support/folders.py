@@ -17,7 +17,7 @@ from e2e.support.installation import DISK, IMAGE, Installation
 from e2e.support.kube import Kube, until
 
 ROOT = Path(__file__).resolve().parents[2]
-_SECURITY = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+SECURITY = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
 _VOLUME = {"name": "shared", "hostPath": {"path": f"{DISK}/shared"}}
 _MOUNT = {"name": "shared", "mountPath": "/shared"}
 _WRITER = """
@@ -80,7 +80,7 @@ class FolderJob:
         """Documents come from now on, until the pod `writer` is deleted."""
         command = ["python3", "-c", _WRITER, self.folder(self.docs or self.name), str(1 / per_second)]
         container = {
-            "name": "writer", "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": command, "securityContext": _SECURITY,
+            "name": "writer", "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": command, "securityContext": SECURITY,
             "volumeMounts": [_MOUNT],
         }  # fmt: skip
         spec = {

@@ -73,7 +73,7 @@ class HostedJob:
         job = self._checked.job
         return WorkerProcessConfig(
             worker=WorkerId(worker), coordinator=f"127.0.0.1:{self._port}", token=TOKEN, application=str(self._folder / self._file),
-            graph="graph", settings=replace(worker_settings(self._checked), job=self.told.job, private=True),
+            graph="graph", settings=replace(worker_settings(self._checked), job=self.told.job),
             sources={name: job.source(name) for name in job.spec.sources}, sinks={name: job.sink(name) for name in job.spec.sinks},
             store=job.store, journal=journal_of(job), host=host, private=True,
         )  # fmt: skip

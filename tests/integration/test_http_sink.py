@@ -16,6 +16,7 @@ from flamestream.adapters import sinks
 from flamestream.core.actions import OpenSink
 from flamestream.core.events import BundlesAcknowledged, SinkFailed
 from flamestream.model.ids import SinkName, Slot, WorkerId
+from flamestream.model.quoted import plain
 from flamestream.ports import Consumer, Post, Reactor
 from flamestream.testing.consumer_contract import CONSUMER_CHECKS, SINK, Outside, Worker, bundle, fence
 from flamestream.testing.consumer_outages import CONSUMER_OUTAGE_CHECKS, StoppableOutside
@@ -125,7 +126,7 @@ def test_a_refusal_ends_the_job_and_says_what_the_server_said(status: int) -> No
         worker.open(fence(1), 0)
         worker.send(fence(1), bundle(0, 1))
         failed = driver.take(SinkFailed)
-    assert (failed.category, f"with {status}: no such index" in failed.message) == ("user", True)
+    assert (failed.category, f"with {status}: no such index" in plain(failed.message)) == ("user", True)
 
 
 def test_a_server_that_never_answers_is_told() -> None:

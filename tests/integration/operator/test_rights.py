@@ -90,9 +90,12 @@ class Process:
         config = yaml.safe_load(Path(os.environ[VARIABLE]).read_text())
         self._config = places.folder / "operators-kubeconfig"
         self._config.write_text(yaml.safe_dump(config | {"current-context": "operator"}))
+        login = places.folder / "operators-login"
+        login.write_text(places.zookeeper.login)
         self._told = {
             "KUBECONFIG": str(self._config), "PYTHONPATH": os.pathsep.join(sys.path), "POD_NAME": "operator-1", "POD_NAMESPACE": OWN,
-            "POD_IP": "10.9.9.9", "FLAMESTREAM_ZOOKEEPER": places.zookeeper, "FLAMESTREAM_IMAGE": "flamestream:1",
+            "POD_IP": "10.9.9.9", "FLAMESTREAM_ZOOKEEPER": places.zookeeper.hosts, "FLAMESTREAM_IMAGE": "flamestream:1",
+            "FLAMESTREAM_ZOOKEEPER_LOGIN": str(login),
             "FLAMESTREAM_IMAGE_PULL_POLICY": "Never", "FLAMESTREAM_DRILLS": "true", "FLAMESTREAM_PORT": str(self.port),
             "FLAMESTREAM_HTTP_PORT": str(free_port()), "FLAMESTREAM_LEASE_SECONDS": "30", "FLAMESTREAM_SERVICE": SERVICE,
             "FLAMESTREAM_ALLOW": json.dumps({"storeEndpoints": [places.s3.endpoint]}),

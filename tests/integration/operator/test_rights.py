@@ -38,6 +38,9 @@ HELD: dict[Right, str] = {
     ("", "pods", "deletecollection"): "the same: Spark removes an application's executors at once",
     ("", "pods/exec", "create"): "Kubernetes from 1.35 on asks for it where get was enough",
     ("", "endpoints/restricted", "create"): "asked for by some distributions",
+    ("networking.k8s.io", "networkpolicies", "patch"): "a job's policy is mended when its ports change, at a launch",
+    ("authentication.k8s.io", "tokenreviews", "create"): "asked when somebody reads /metrics",
+    ("authorization.k8s.io", "subjectaccessreviews", "create"): "the same",
     ("flamestream.dev", "flamestreamdrills", "get"): "what there is now, behind a write that came too late",
 }
 """Rights that this life does not use, and why they are held."""
@@ -45,7 +48,7 @@ HELD: dict[Right, str] = {
 
 def granted(things: list[dict[str, Any]]) -> set[Right]:
     """By the chart."""
-    rules = [rule for thing in things if thing["kind"] in ("Role", "ClusterRole") for rule in thing["rules"]]
+    rules = [rule for thing in things if thing["kind"] in ("Role", "ClusterRole") for rule in thing["rules"] if "resources" in rule]
     return {
         (group, resource, verb) for rule in rules for group in rule["apiGroups"] for resource in rule["resources"] for verb in rule["verbs"]
     }

@@ -55,7 +55,7 @@ class SharedClusterState:
         with self._lock:
             if self._state is not None:
                 self._state.close()
-                self._state = None
+                self._state = self._rights = None
 
     def connected(self) -> tuple[ClusterState, Rights]:
         """The session, and what it may give. Raises ClusterStateUnavailable."""

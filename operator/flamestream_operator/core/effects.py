@@ -22,7 +22,6 @@ from flamestream_operator.core.scheduled import kept
 from flamestream_operator.core.seen import AT_ONCE, Seen, ip_of, is_going, lingers, node_of, phase_of, waits_for_word
 from flamestream_operator.core.settings import JobSettings
 from flamestream_operator.core.wanted import Wanted
-from flamestream_operator.objects.logins import login_of
 from flamestream_operator.objects.meta import Object, is_owned
 from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.pods import build_driver_pod, build_trial_pod
@@ -100,7 +99,7 @@ def _launch(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan, dri
     key = f"launch/{driver.launch}"
     launch = launch_of(seen, status, want, plan, application=driver.application, number=driver.launch, tasks=driver.tasks)
     yield do.Ensure(build_service(seen.job), key)
-    yield do.Ensure(build_login(seen.job, login_of(seen.identity, seen.site.login)), key)
+    yield do.Ensure(build_login(seen.job, seen.site.login), key)
     if not plan.spec.pods.service_account_name:
         yield do.Ensure(build_service_account(seen.job), key)
     yield do.Ensure(build_role(seen.job), key)

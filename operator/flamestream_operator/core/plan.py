@@ -23,7 +23,7 @@ from flamestream.model.errors import FlameStreamError, ManifestError
 from flamestream_operator.core.admission import admit
 from flamestream_operator.core.seen import Site
 from flamestream_operator.objects.logins import login_of
-from flamestream_operator.objects.meta import Object
+from flamestream_operator.objects.meta import Object, identity
 from flamestream_operator.objects.quantities import memory_of
 
 
@@ -85,7 +85,7 @@ def _journals_login(spec: Spec, job: Object, site: Site) -> str | None:
     """Workers with another one cannot write their journal: pods are replaced when it changes."""
     if spec.journal is None or spec.journal.folder != ZOOKEEPER:
         return None
-    return login_of(f"{job['metadata']['namespace']}.{job['metadata']['name']}", site.login)
+    return login_of(identity(job), site.login)
 
 
 def needs_config_map(spec: dict[str, Any]) -> str:

@@ -20,7 +20,6 @@ from flamestream_operator.core.plan import Plan
 from flamestream_operator.core.seen import Seen, phase_of
 from flamestream_operator.core.wanted import Wanted
 from flamestream_operator.objects import names
-from flamestream_operator.objects.logins import login_of
 from flamestream_operator.objects.meta import Object
 from flamestream_operator.objects.pods import build_preflight_pod
 from flamestream_operator.objects.rights import build_service_account
@@ -61,7 +60,7 @@ def trial_of(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan) ->
         key = f"aside/{trial.pod}"
         if not plan.spec.pods.service_account_name:
             yield do.Ensure(build_service_account(seen.job), key)  # before the first launch there is none yet
-        yield do.Ensure(build_login(seen.job, login_of(seen.identity, seen.site.login)), key)
+        yield do.Ensure(build_login(seen.job, seen.site.login), key)
         if want.app_digest and plan.spec.application.config_map:
             yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)
         yield do.Create(build_config(seen.job, trial.pod, files_of(seen, launch, want) | _savepoint(seen, status)), key)

@@ -12,7 +12,7 @@ from typing import Any
 
 from flamestream.adapters.status_file import JobStatus
 from flamestream_operator.core.admission import STRICT, Allowed
-from flamestream_operator.objects.meta import CONNECTED, LAUNCH, ROLE, Object
+from flamestream_operator.objects.meta import CONNECTED, LAUNCH, ROLE, Object, identity
 
 AT_ONCE = 1
 """Seconds of grace for a driver whose workers have ended or handed over: its hook waits for them, and they need it no more."""
@@ -133,7 +133,7 @@ class Seen:
     @property
     def identity(self) -> str:
         """NAMESPACE.NAME"""
-        return f"{self.job['metadata']['namespace']}.{self.name}"
+        return identity(self.job)
 
     @property
     def generation(self) -> int:

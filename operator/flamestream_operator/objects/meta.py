@@ -33,6 +33,11 @@ def part(thing: Object | None, *path: str) -> Any:
     return found
 
 
+def identity(job: Object) -> str:
+    """NAMESPACE.NAME: what the job is called beside Kubernetes."""
+    return f"{job['metadata']['namespace']}.{job['metadata']['name']}"
+
+
 def labels(job: str) -> dict[str, str]:
     """Of everything that belongs to `job`."""
     return {**MANAGED, JOB: job}

@@ -8,7 +8,8 @@ import hashlib
 import json
 
 from flamestream_operator.objects import names
-from flamestream_operator.objects.meta import JOB, ROLE, Object, metadata
+from flamestream_operator.objects.logins import login_of
+from flamestream_operator.objects.meta import JOB, ROLE, Object, identity, metadata
 
 
 def build_service(job: Object) -> Object:
@@ -35,14 +36,14 @@ def build_token(job: Object, run: int, token: str, spark: str = "") -> Object:
     }
 
 
-def build_login(job: Object, login: str) -> Object:
-    """What drivers and the pods beside a job prove to ZooKeeper. `data`, so that what is there can be compared with it."""
+def build_login(job: Object, operators: str) -> Object:
+    """What drivers and the pods beside a job prove to ZooKeeper, by the operator's login. `data`: what is there is compared with it."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": metadata(job, names.login(job["metadata"]["name"])),
         "type": "Opaque",
-        "data": {"login": base64.b64encode(login.encode()).decode()},
+        "data": {"login": base64.b64encode(login_of(identity(job), operators).encode()).decode()},
     }
 
 

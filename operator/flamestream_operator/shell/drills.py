@@ -25,8 +25,7 @@ from flamestream_operator.core.launching import files_of, launch_of
 from flamestream_operator.core.seen import Seen, Site, phase_of
 from flamestream_operator.core.wanted import wanted
 from flamestream_operator.objects import names
-from flamestream_operator.objects.logins import login_of
-from flamestream_operator.objects.meta import Object, owner
+from flamestream_operator.objects.meta import Object, owner, part
 from flamestream_operator.objects.pods import build_audit_pod
 from flamestream_operator.objects.small import build_config, build_login
 from flamestream_operator.shell.api import ApiProblem
@@ -75,7 +74,7 @@ class DrillReconciler:
 
     def _before(self, key: Key, drill: Object, job: str) -> str:
         """The drill of the same job whose turn it is; "": this one's."""
-        mine = [other for other in self._cluster.drills if other["metadata"]["namespace"] == key[0] and other["spec"].get("job") == job]
+        mine = [other for other in self._cluster.drills if other["metadata"]["namespace"] == key[0] and part(other, "spec", "job") == job]
         undone = [other for other in mine if _status(other).phase not in OVER and not other["metadata"].get("deletionTimestamp")]
         first = min([*undone, drill], key=_turn)
         return "" if first["metadata"]["name"] == key[1] else str(first["metadata"]["name"])
@@ -139,7 +138,7 @@ class DrillReconciler:
         config = build_config(job, name, files_of(look, launch, want))
         config["metadata"]["ownerReferences"] = [owner(drill)]
         self._check()
-        for needed in (config, build_login(job, login_of(look.identity, self._site.login))):  # launched by an older operator it has none
+        for needed in (config, build_login(job, self._site.login)):  # launched by an older operator it has none
             try:
                 await self._api.create(needed)
             except ApiProblem as problem:

@@ -22,8 +22,8 @@ class Discretion:
 
     def about(self, message: ToCoordinator) -> ToCoordinator:
         """The message as it may be told. What is taken out is logged, and once while it is told again and again."""
-        fields = {name: getattr(message, name) for name in message.__struct_fields__}
-        marked = {name: text for name, text in fields.items() if isinstance(text, str) and BEGIN in text}
+        every = message.__struct_fields__
+        marked = {name: text for name in every if isinstance(text := getattr(message, name), str) and BEGIN in text}
         if not marked:
             return message
         if self._private and marked != self._logged:

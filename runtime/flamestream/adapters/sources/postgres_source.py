@@ -138,7 +138,7 @@ class PostgresReader:
                 f"{entry.next - 1}, and now has {len(rows)}: rows of a change log must stay until an epoch has committed what they led to. "
                 "Restore them, or start the job anew with another store"
             )
-        return [self._payload(row) for row in rows]
+        return list(map(self._payload, rows, map(_size, rows)))
 
     def close(self) -> None:
         """Let the connection go."""
@@ -221,16 +221,16 @@ class PostgresReader:
     # --- rows -----------------------------------------------------------------------------------------------------------------------
 
     def _chunk(self, rows: Sequence[Any]) -> Chunk:
-        payloads = [self._payload(row) for row in rows]
+        sizes = [_size(row) for row in rows]
+        payloads = list(map(self._payload, rows, sizes))
         ends = [Offset(row[0] + 1) for row in rows]
         ends[-1] = Offset(self._next)
-        sizes = [_size(row) for row in rows]
         self._mean = max(1, sum(sizes) // len(sizes))
         return Chunk(THE_PARTITION, Offset(rows[0][0]), payloads, sizes, ends)
 
-    def _payload(self, row: Sequence[Any]) -> object:
+    def _payload(self, row: Sequence[Any], size: int) -> object:
         made = _frozen(row[1]) if len(row) == 2 else tuple(map(_frozen, row[1:]))
-        if _size(made) > MAX_RECORD:
+        if size > MAX_RECORD and _size(made) > MAX_RECORD:  # the row has its key too
             message = f"table {self._log.table}: the row with {self._log.key} {row[0]} has more than {MAX_RECORD} bytes"
             return error_item(self._source, "RecordTooLong", message)
         return made

@@ -107,7 +107,7 @@ class RedisReader:
                 "entries must stay until an epoch has committed what they led to. Trim less (MAXLEN, MINID), or start the job anew "
                 "with another store"
             )
-        return [self._payload(row) for row in rows]
+        return list(map(self._payload, rows, map(_size, rows)))
 
     def close(self) -> None:
         """Let the connection go."""
@@ -164,14 +164,14 @@ class RedisReader:
             offsets = [offset_of(row[0].decode()) for row in rows]
         except ValueError as error:
             raise UserError(f"{self._where}: {error}") from None
-        sizes = [sum(map(len, row[1])) for row in rows]
+        sizes = list(map(_size, rows))
         self._mean = max(1, sum(sizes) // len(sizes))
         first, self._next = Offset(self._next), offsets[-1] + 1
-        return Chunk(THE_PARTITION, first, [self._payload(row) for row in rows], sizes, [Offset(offset + 1) for offset in offsets])
+        return Chunk(THE_PARTITION, first, list(map(self._payload, rows, sizes)), sizes, [Offset(offset + 1) for offset in offsets])
 
-    def _payload(self, row: Raw) -> object:
+    def _payload(self, row: Raw, size: int) -> object:
         name, parts = row
-        if sum(map(len, parts)) > MAX_RECORD:
+        if size > MAX_RECORD:
             return self._unreadable(name, f"it has more than {MAX_RECORD} bytes", "RecordTooLong")
         try:
             found = {field.decode(): self._value(value) for field, value in zip(parts[::2], parts[1::2], strict=True)}
@@ -189,3 +189,7 @@ class RedisReader:
 
     def _unreadable(self, name: bytes, why: str, error: str = "BadRecord") -> ErrorValue:
         return error_item(self._source, error, f"stream {self._stream.key}, entry {name.decode()}: {why}")
+
+
+def _size(row: Raw) -> int:
+    return sum(map(len, row[1]))

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ class Installation:
         return name, sum(each["restartCount"] for each in pod.get("status", {}).get("containerStatuses", ()))
 
 
-def install(job_namespace: str, *others: str) -> Installation:
+def install(job_namespace: str, *others: str, drill_namespaces: Sequence[str] = (SYSTEM,)) -> Installation:
     """helm upgrade --install, and wait until it is ready. The operator watches these namespaces."""
     system = Kube(SYSTEM)
     node = os.environ.get("E2E_CONTROL_NODE") or _first_node(system)
@@ -59,7 +60,7 @@ def install(job_namespace: str, *others: str) -> Installation:
     values = {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"},
         "operator": {"watchNamespaces": [job_namespace, *others], "drills": True},
-        "allow": {"hostPaths": [DISK], "images": [OTHER_IMAGE] if OTHER_IMAGE else [], "drillNamespaces": [SYSTEM]},
+        "allow": {"hostPaths": [DISK], "images": [OTHER_IMAGE] if OTHER_IMAGE else [], "drillNamespaces": list(drill_namespaces)},
         "metrics": {"readers": [{"kind": "ServiceAccount", "name": READER, "namespace": SYSTEM}]},
         "zookeeper": {"storageClass": "flamestream-e2e", "nodeSelector": {"kubernetes.io/hostname": node}},
         "s3": {

@@ -15,6 +15,7 @@ may lack what is still under way, but must have a prefix) or when everything is 
     /audit                               counts of what is lost, doubled, reordered; and whether all is through
 """
 
+import bisect
 import gc
 import itertools
 import json
@@ -29,6 +30,7 @@ import time
 from collections import deque
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -309,8 +311,11 @@ class Outside:
         from flamestream.model.payload import decode_items
 
         __import__("workload")  # registers the payload types
+        if first >= len(self.sent):
+            return {"documents": 0}
         done: dict[int, float] = {}
-        for when, bundles in list(self.deliveries):
+        begun = bisect.bisect_left(self.deliveries, self.sent[first], key=itemgetter(0))  # the rest is of documents before
+        for when, bundles in self.deliveries[begun:]:
             for bundle in bundles:
                 for _, change in decode_items(bundle[3]):
                     done[change.document] = when

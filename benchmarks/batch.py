@@ -30,8 +30,8 @@ from flamestream.adapters.sinks.chunks import chunks_of
 from flamestream.adapters.sources.pieces import Stamps
 from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.cli.reference_rows import ReferenceJob, rows_of
-from flamestream.core.actions import Bundle
-from flamestream.core.settings import FrontSettings
+from flamestream.core.protocol.actions import Bundle
+from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, Slot, SourceName

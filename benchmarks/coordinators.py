@@ -19,10 +19,10 @@ from flamestream.adapters.control import ControlClient
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.stores import store_from
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
-from flamestream.core import messages as m
-from flamestream.core.actions import ToldCoordinator
-from flamestream.core.coordination import Settings
-from flamestream.core.events import Event, FromCoordinator
+from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.protocol import messages as m
+from flamestream.core.protocol.actions import ToldCoordinator
+from flamestream.core.protocol.events import Event, FromCoordinator
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import END, Time
 from flamestream_operator.coordinators import Coordinators, JobToCoordinate, ZooKeeper

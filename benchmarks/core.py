@@ -24,11 +24,11 @@ import workload
 from corpus import documents
 
 import flamestream as fs
-from flamestream.core import actions, events, messages
-from flamestream.core.native import FASTEST
-from flamestream.core.parts import REFERENCE, Parts
-from flamestream.core.settings import FrontSettings, WorkerSettings
-from flamestream.core.worker import Worker
+from flamestream.core.dataflow.native import FASTEST
+from flamestream.core.dataflow.parts import REFERENCE, Parts
+from flamestream.core.protocol import actions, events, messages
+from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
+from flamestream.core.worker.worker import Worker
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SourceName, WorkerId
 from flamestream.model.kernel import kernel
 from flamestream.model.layout import Assignment, Layout

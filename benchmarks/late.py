@@ -32,11 +32,11 @@ import workload
 from corpus import documents
 from scaling import BEGIN, MS, SECOND, SLOTS, Costs, charge, core_costs, plan_of
 
-from flamestream.core import actions as a
-from flamestream.core import events as e
-from flamestream.core.messages import Data
-from flamestream.core.native import FASTEST
-from flamestream.core.worker import Worker
+from flamestream.core.dataflow.native import FASTEST
+from flamestream.core.protocol import actions as a
+from flamestream.core.protocol import events as e
+from flamestream.core.protocol.messages import Data
+from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.meta import Meta, time_of_meta

@@ -20,7 +20,7 @@ from typing import Any
 
 from batch import HERE, job_of, plus_one, with_count
 
-from flamestream.core.job_record import JobRecord
+from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId

@@ -30,8 +30,8 @@ from job import noise  # noqa: E402
 from workload import Change  # noqa: E402
 
 from flamestream.adapters import sinks  # noqa: E402
-from flamestream.core.actions import Bundle, Deliver, OpenSink  # noqa: E402
-from flamestream.core.events import BundlesAcknowledged, SinkFailed, SinkOpened  # noqa: E402
+from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink  # noqa: E402
+from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed, SinkOpened  # noqa: E402
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot, WorkerId  # noqa: E402
 from flamestream.model.payload import encode_items  # noqa: E402
 from flamestream.testing.port_driver import PortDriver  # noqa: E402

@@ -27,11 +27,11 @@ import workload
 from core import Alone
 from corpus import documents
 
-from flamestream.core import actions as a
-from flamestream.core import events as e
-from flamestream.core.messages import Data
-from flamestream.core.native import FASTEST
-from flamestream.core.settings import FrontSettings
+from flamestream.core.dataflow.native import FASTEST
+from flamestream.core.protocol import actions as a
+from flamestream.core.protocol import events as e
+from flamestream.core.protocol.messages import Data
+from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model import payload as codec
 from flamestream.model.ids import Partition, SinkName, SourceName
 from flamestream.model.time import FrontId, Instant, Timestamp

@@ -69,7 +69,7 @@ def test_byte_code_is_there_and_is_not_compared_with_its_source(kube: Kube, name
     code = (
         "import importlib.util as u, json; d = open(u.cache_from_source(u.find_spec('{0}').origin), 'rb').read(8); print(json.dumps(d[4]))"
     )
-    for module in ("flamestream.core.worker", "pyspark.worker", "msgspec", "argparse"):
+    for module in ("flamestream.core.worker.worker", "pyspark.worker", "msgspec", "argparse"):
         assert json.loads(printed(kube, "python3", "-c", code.format(module))) == 1, f"{module}: a hash that is never checked"
 
 

@@ -9,8 +9,8 @@ import sqlite3
 from typing import Any
 
 from flamestream.adapters.sinks.ledger import Ledger
-from flamestream.core.actions import Deliver, OpenSink
-from flamestream.core.events import LastBundle
+from flamestream.core.protocol.actions import Deliver, OpenSink
+from flamestream.core.protocol.events import LastBundle
 from flamestream.model.errors import Fenced, UserError
 from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.payload import decode_items

@@ -28,8 +28,8 @@ class Ours:
         """`make setup` did it."""
 
     def versions(self) -> dict[str, str]:
-        from flamestream.core.native import FASTEST
-        from flamestream.core.parts import REFERENCE
+        from flamestream.core.dataflow.native import FASTEST
+        from flamestream.core.dataflow.parts import REFERENCE
 
         kernel = "Python" if FASTEST is REFERENCE else "native"
         return {"flamestream": version("flamestream"), "python": platform.python_version(), "spark": version("pyspark"), "kernel": kernel}

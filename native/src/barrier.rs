@@ -1,4 +1,4 @@
-//! Barriers and deliveries: the mirrors of `core/barrier.py` and the hot part of `core/delivery.py`.
+//! Barriers and deliveries: the mirrors of `core/dataflow/barrier.py` and the hot part of `core/dataflow/delivery.py`.
 //!
 //! A result is encoded when it is held, once: the same bytes are compared with tombstones, put into bundles and delivered.
 

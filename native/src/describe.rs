@@ -1,4 +1,4 @@
-//! What a graph's vertices are made of, as `core/native.py` describes them.
+//! What a graph's vertices are made of, as `core/dataflow/native.py` describes them.
 
 use crate::folded::Folded;
 use crate::grouping::Grouping;

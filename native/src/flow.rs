@@ -1,4 +1,4 @@
-//! Dataflow: the mirror of `core/dataflow.py`, item by item in the same order, with the same results.
+//! Dataflow: the mirror of `core/dataflow/dataflow.py`, item by item in the same order, with the same results.
 
 use crate::barrier::Barrier;
 use crate::codec;
@@ -114,7 +114,7 @@ fn floor_of(cut: &[u8]) -> PyResult<Floor> {
 
 #[pymethods]
 impl Flow {
-    /// `vertices`: dicts, as core/native.py makes them.
+    /// `vertices`: dicts, as core/dataflow/native.py makes them.
     #[new]
     #[pyo3(signature = (vertices, *, slots, me, dead_letter, make_error, error_type, located, on_error))]
     fn new(

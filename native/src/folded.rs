@@ -1,5 +1,5 @@
 //! Folded: a reduce of ready-made functions, over rows. The same results, rows of snapshots and errors as `reduce.rs`, which mirrors
-//! `core/reduce.py`; only that payloads stay encoded, and that a list's values stand one behind the other in their bucket.
+//! `core/dataflow/reduce.py`; only that payloads stay encoded, and that a list's values stand one behind the other in their bucket.
 //!
 //! An accumulator of a list is how much of that is its own. So all accumulators of a bucket share one piece of memory, in order, and
 //! going back cuts it. What a ready-made function cannot do natively Python does, for that item; its accumulator is then an object.

@@ -1,4 +1,4 @@
-//! Grouping: the mirror of `core/grouping.py`.
+//! Grouping: the mirror of `core/dataflow/grouping.py`.
 
 use crate::encoding;
 use crate::keyed::{Changed, Content, Table};

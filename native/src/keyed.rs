@@ -1,4 +1,4 @@
-//! Keyed state: buckets by canonical key, and which of them changed since the committed cut. The mirror of `core/keyed.py`.
+//! Keyed state: buckets by canonical key, and which of them changed since the committed cut. The mirror of `core/dataflow/keyed_state.py`.
 
 use crate::meta::{Floor, Meta};
 use hashbrown::{DefaultHashBuilder, HashTable};

@@ -1,4 +1,4 @@
-//! Outgoing items, gathered per receiver and cause: the mirror of the columns in `core/outbox.py`. Payloads are encoded as they come.
+//! Outgoing items, gathered per receiver and cause: the mirror of the columns in `core/dataflow/outbox.py`. Payloads are encoded as they come.
 
 use crate::encoding;
 use crate::meta::Meta;

@@ -1,4 +1,4 @@
-//! Reduce: the mirror of `core/reduce.py`.
+//! Reduce: the mirror of `core/dataflow/reduce.py`.
 
 use crate::encoding;
 use crate::keyed::{forget_below, Changed, Content, Dated, Table};

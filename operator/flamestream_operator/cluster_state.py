@@ -11,7 +11,7 @@ from typing import Final
 
 from flamestream.adapters.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream.adapters.zookeeper_rights import Rights
-from flamestream.core.job_record import JobRecord
+from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.errors import ClusterStateUnavailable
 from flamestream_operator.objects.logins import login_of
 

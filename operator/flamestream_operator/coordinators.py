@@ -6,7 +6,7 @@ S3 that is away must not delay another job's recovery.
 
 Keeps: an error of one job ends that job's coordinator and no other; one that is nobody's is logged, and the loop turns on, but for
 `MOST_ERRORS` of them a minute; every method may be called from any thread and returns at once.
-Does not: know Kubernetes (pods are addresses here), or decide anything about a job (core/coordinator.py).
+Does not: know Kubernetes (pods are addresses here), or decide anything about a job (core/coordinator/coordinator.py).
 """
 
 import logging
@@ -24,7 +24,7 @@ from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.reactor import EpollReactor, Helpers
 from flamestream.adapters.status_file import JobStatus
 from flamestream.adapters.stores import Keys
-from flamestream.core.job_record import JobRecord
+from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.errors import UserError
 from flamestream.ports import ObjectStore
 from flamestream_operator import savepoints

@@ -18,8 +18,8 @@ from flamestream.adapters.lane import Background
 from flamestream.adapters.process_shell import last_lines
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.status_file import JobStatus
-from flamestream.core import coordination as co
-from flamestream.core.messages import Hello, Stop, ToCoordinator
+from flamestream.core.coordinator import coordination as co
+from flamestream.core.protocol.messages import Hello, Stop, ToCoordinator
 from flamestream.model.ids import WorkerId
 from flamestream.ports import JobRecords, ObjectStore
 from flamestream_operator.contained import Contained

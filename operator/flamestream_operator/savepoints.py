@@ -17,9 +17,9 @@ import msgspec
 from flamestream.adapters.manifests import read_manifest, write_manifest
 from flamestream.adapters.object_names import plain
 from flamestream.adapters.snapshots import put_and_compare, segment_bytes
-from flamestream.core.coordination import NO_EPOCH
-from flamestream.core.job_record import JobRecord
-from flamestream.core.messages import SegmentRef
+from flamestream.core.coordinator.coordination import NO_EPOCH
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import SegmentRef
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Attempt, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout

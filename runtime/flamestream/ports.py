@@ -10,7 +10,7 @@ Every port method returns at once. What takes time happens in the reactor's call
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from flamestream.core.actions import (
+from flamestream.core.protocol.actions import (
     Append,
     Deliver,
     Follow,
@@ -25,8 +25,8 @@ from flamestream.core.actions import (
     TrimJournal,
     Upload,
 )
-from flamestream.core.events import Event
-from flamestream.core.job_record import JobRecord as JobRecord
+from flamestream.core.protocol.events import Event
+from flamestream.core.protocol.job_record import JobRecord as JobRecord
 from flamestream.model.time import Instant, Time, Timestamp
 
 T = TypeVar("T")

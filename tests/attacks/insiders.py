@@ -5,7 +5,7 @@ from collections.abc import Callable
 from attacks.attack import Attack, Strike
 from attacks.control_words import ADDRESSES, WRONG, Hostile, encode, hello, report
 from attacks.hands import Hands
-from flamestream.core.messages import Failed, PeerLost
+from flamestream.core.protocol.messages import Failed, PeerLost
 from flamestream.model.ids import NO_FENCE, WorkerId
 
 WORKER = "a worker with its job's token"

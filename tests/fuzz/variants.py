@@ -62,7 +62,7 @@ VARIANTS: dict[str, Broken] = {
     "text that is none, of a worker": _unguarded("message"),
     "text that is none, in a record": _unguarded("job-record"),
     "a commit that nobody announced": Broken(
-        "job-record", "flamestream.core.job_record:JobRecord.__post_init__", "if self.committed > self.announced:", "if False:"
+        "job-record", "flamestream.core.protocol.job_record:JobRecord.__post_init__", "if self.committed > self.announced:", "if False:"
     ),
     "text that is none, in a manifest": _unguarded("snapshot-manifest"),
     "text that is none, in a decision": _unguarded("rolling-decision"),

@@ -27,8 +27,8 @@ from flamestream.adapters.sources.documents import Documents
 from flamestream.adapters.sources.listing import LocalFiles, Place
 from flamestream.adapters.status_file import JobStatus
 from flamestream.cli.exit_codes import ExitCode
-from flamestream.core.events import Entry
-from flamestream.core.front import RunRecords
+from flamestream.core.protocol.events import Entry
+from flamestream.core.worker.front import RunRecords
 from flamestream.model.failure import located
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue

@@ -12,9 +12,9 @@ from flamestream.adapters.dial import Dial
 from flamestream.adapters.handshake import Purpose
 from flamestream.adapters.link_tls import LinkKey
 from flamestream.adapters.reactor import EpollReactor
-from flamestream.core.actions import ToldCoordinator
-from flamestream.core.events import Event, FromCoordinator
-from flamestream.core.messages import MOST_TEXT, Failed, Hello, PeerLost, Stop, ToCoordinator
+from flamestream.core.protocol.actions import ToldCoordinator
+from flamestream.core.protocol.events import Event, FromCoordinator
+from flamestream.core.protocol.messages import MOST_TEXT, Failed, Hello, PeerLost, Stop, ToCoordinator
 from flamestream.model.ids import NO_FENCE, WorkerId
 from support import loops
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flamestream.adapters import sinks
-from flamestream.core.actions import Bundle
+from flamestream.core.protocol.actions import Bundle
 from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.payload import encode_items
 from flamestream.ports import Consumer, Post, Reactor

@@ -16,7 +16,7 @@ from flamestream.adapters import sinks, sources
 from flamestream.adapters.application import load
 from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.cli.exit_codes import ExitCode
-from flamestream.core.settings import FrontSettings
+from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model import payload as codec
 from flamestream.model.ids import SourceName
 from flamestream.model.time import END, FrontId

@@ -15,7 +15,7 @@ from flamestream.adapters.sources.formats import Mark
 from flamestream.adapters.sources.pieces import Stamps
 from flamestream.cli.reference_rows import ReferenceJob
 from flamestream.cli.reference_rows import rows_of as reference_rows
-from flamestream.core.actions import Bundle
+from flamestream.core.protocol.actions import Bundle
 from flamestream.model import payload as codec
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, Slot

@@ -12,8 +12,8 @@ import pytest
 from attacks.http_words import ATTACKS, HOST
 from flamestream.adapters import http_connection, sinks, sources
 from flamestream.adapters.http_server import Exchange, HttpServer, Request
-from flamestream.core.actions import Follow, Pull
-from flamestream.core.events import RecordsArrived
+from flamestream.core.protocol.actions import Follow, Pull
+from flamestream.core.protocol.events import RecordsArrived
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.time import Time
 from flamestream.testing.consumer_contract import SINK, Worker, bundle, fence

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from flamestream.adapters import sinks
-from flamestream.core.actions import OpenSink
-from flamestream.core.events import BundlesAcknowledged, SinkFailed
+from flamestream.core.protocol.actions import OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed
 from flamestream.model.ids import SinkName, Slot, WorkerId
 from flamestream.model.quoted import plain
 from flamestream.ports import Consumer, Post, Reactor

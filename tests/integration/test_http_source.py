@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from flamestream.adapters import sources
-from flamestream.core.actions import Follow, Pull
-from flamestream.core.events import RecordsArrived, SourceFailed
+from flamestream.core.protocol.actions import Follow, Pull
+from flamestream.core.protocol.events import RecordsArrived, SourceFailed
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import Time
 from flamestream.ports import Post, Producer, Reactor

@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from flamestream.adapters import sinks, sources
-from flamestream.core.actions import Follow, Pull
-from flamestream.core.events import RecordsArrived, SinkFailed, SourceFailed
+from flamestream.core.protocol.actions import Follow, Pull
+from flamestream.core.protocol.events import RecordsArrived, SinkFailed, SourceFailed
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.ports import Consumer, Post, Producer, Reactor
 from flamestream.testing.consumer_contract import SINK, Worker, bundle, fence

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from flamestream.adapters import sinks
-from flamestream.core.events import SinkFailed
+from flamestream.core.protocol.events import SinkFailed
 from flamestream.model.errors import Corrupt
 from flamestream.model.payload import decode_items
 from flamestream.testing.consumer_contract import (

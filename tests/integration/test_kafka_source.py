@@ -11,8 +11,8 @@ from confluent_kafka.admin import NewPartitions
 
 import flamestream as fs
 from flamestream.adapters import sources
-from flamestream.core.actions import Follow, Pull, ReadRun
-from flamestream.core.events import Entry, RecordsArrived, RunRead
+from flamestream.core.protocol.actions import Follow, Pull, ReadRun
+from flamestream.core.protocol.events import Entry, RecordsArrived, RunRead
 from flamestream.model.ids import Offset
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import Time

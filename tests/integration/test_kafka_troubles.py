@@ -5,8 +5,8 @@ import re
 import pytest
 from confluent_kafka import TopicPartition
 
-from flamestream.core.actions import ReadRun
-from flamestream.core.events import BundlesAcknowledged, Entry, SinkFailed, SourceFailed
+from flamestream.core.protocol.actions import ReadRun
+from flamestream.core.protocol.events import BundlesAcknowledged, Entry, SinkFailed, SourceFailed
 from flamestream.model.ids import Offset
 from flamestream.model.time import Time
 from flamestream.testing.consumer_contract import Worker, bundle, fence

@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 
 from flamestream.adapters import sources
-from flamestream.core.actions import Follow, Pull
-from flamestream.core.events import RecordsArrived, SinkFailed, SourceFailed
+from flamestream.core.protocol.actions import Follow, Pull
+from flamestream.core.protocol.events import RecordsArrived, SinkFailed, SourceFailed
 from flamestream.testing.consumer_contract import Worker, fence
 from flamestream.testing.port_driver import PortDriver
 from flamestream.testing.producer_contract import FRONT, PLENTY, Front

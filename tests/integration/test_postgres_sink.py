@@ -13,8 +13,8 @@ import pytest
 
 import flamestream as fs
 from flamestream.adapters import sinks
-from flamestream.core.actions import OpenSink
-from flamestream.core.events import BundlesAcknowledged, SinkFailed, SinkFenced, SinkOpened
+from flamestream.core.protocol.actions import OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName, Slot, WorkerId
 from flamestream.model.quoted import plain

@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 
 from flamestream.adapters import sources
-from flamestream.core.actions import Follow, Pull, ReadRun
-from flamestream.core.events import Entry, RecordsArrived, SourceEnded, SourceFailed
+from flamestream.core.protocol.actions import Follow, Pull, ReadRun
+from flamestream.core.protocol.events import Entry, RecordsArrived, SourceEnded, SourceFailed
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import Time
 from flamestream.ports import Post, Producer, Reactor

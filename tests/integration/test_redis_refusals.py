@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("redis")  # an extra
 
 from flamestream.adapters import sinks
-from flamestream.core.events import BundlesAcknowledged, SinkFailed
+from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed
 from flamestream.model.errors import ManifestError
 from flamestream.model.quoted import plain
 from flamestream.testing.consumer_contract import Worker, fence

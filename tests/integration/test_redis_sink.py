@@ -14,8 +14,8 @@ pytest.importorskip("redis")  # an extra
 import flamestream as fs
 from flamestream.adapters import sinks
 from flamestream.adapters.sinks import redis_sink
-from flamestream.core.actions import OpenSink
-from flamestream.core.events import BundlesAcknowledged, SinkFailed, SinkFenced, SinkOpened
+from flamestream.core.protocol.actions import OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName, Slot, WorkerId
 from flamestream.testing.consumer_contract import CONSUMER_CHECKS, Outside, Worker, fence

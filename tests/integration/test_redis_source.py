@@ -12,8 +12,8 @@ pytest.importorskip("redis")  # an extra
 import flamestream as fs
 from flamestream.adapters import sources
 from flamestream.adapters.sources.redis_stream import id_of, offset_of
-from flamestream.core.actions import Follow, Pull, ReadRun
-from flamestream.core.events import Entry, RecordsArrived, SourceEnded, SourceFailed
+from flamestream.core.protocol.actions import Follow, Pull, ReadRun
+from flamestream.core.protocol.events import Entry, RecordsArrived, SourceEnded, SourceFailed
 from flamestream.model.errors import ManifestError
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue

@@ -15,8 +15,8 @@ import pytest
 
 from flamestream.adapters import sinks, sources
 from flamestream.adapters.sources.files_spec import FilesSpec, place_of, reader
-from flamestream.core.actions import Follow, OpenSink, Pull
-from flamestream.core.events import BundlesAcknowledged, RecordsArrived, SinkFailed, SourceFailed
+from flamestream.core.protocol.actions import Follow, OpenSink, Pull
+from flamestream.core.protocol.events import BundlesAcknowledged, RecordsArrived, SinkFailed, SourceFailed
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Offset, Partition, SinkName, Slot, WorkerId
 from flamestream.model.payload import encode_items, payload_type

@@ -16,8 +16,8 @@ import pytest
 from flamestream.adapters import sinks
 from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.sinks.wire import AcknowledgedFrame, DeliverFrame, decode_question, encode
-from flamestream.core.actions import Bundle, OpenSink
-from flamestream.core.events import BundlesAcknowledged, SinkFailed
+from flamestream.core.protocol.actions import Bundle, OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed
 from flamestream.model.ids import WorkerId
 from flamestream.ports import Consumer as ConsumerPort
 from flamestream.ports import Post, Reactor

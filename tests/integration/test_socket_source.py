@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from flamestream.adapters import sources
-from flamestream.core.actions import Follow, Pull
-from flamestream.core.events import RecordsArrived, SourceEnded, SourceFailed
+from flamestream.core.protocol.actions import Follow, Pull
+from flamestream.core.protocol.events import RecordsArrived, SourceEnded, SourceFailed
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import Time

@@ -13,9 +13,9 @@ from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.handshake import Purpose
 from flamestream.adapters.link_tls import LinkKey
 from flamestream.adapters.reactor import EpollReactor
-from flamestream.core.actions import ToldCoordinator
-from flamestream.core.events import Event, FromCoordinator
-from flamestream.core.messages import Drain, Hello, PeerLost, Progress, Stop, ToCoordinator
+from flamestream.core.protocol.actions import ToldCoordinator
+from flamestream.core.protocol.events import Event, FromCoordinator
+from flamestream.core.protocol.messages import Drain, Hello, PeerLost, Progress, Stop, ToCoordinator
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import Time
 from support import loops

@@ -17,9 +17,9 @@ from flamestream.adapters.handshake import Greeting, Limits, Purpose, Welcome
 from flamestream.adapters.link_tls import LinkKey
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.tcp import PROTOCOL, LinkSettings, TcpLinks
-from flamestream.core.actions import LinkPeers, ToPeer
-from flamestream.core.events import Event, FromPeer
-from flamestream.core.messages import Frame
+from flamestream.core.protocol.actions import LinkPeers, ToPeer
+from flamestream.core.protocol.events import Event, FromPeer
+from flamestream.core.protocol.messages import Frame
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, WorkerId
 from support import loops
 

@@ -12,8 +12,8 @@ import sys
 sys.modules["flamestream._kernel"] = None
 sys.path.insert(0, {str(RUNTIME)!r})
 import flamestream as fs
-from flamestream.core.native import FASTEST
-from flamestream.core.parts import REFERENCE
+from flamestream.core.dataflow.native import FASTEST
+from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model import codec, payload_codec
 from flamestream.testing import simulate
 assert FASTEST is REFERENCE

@@ -12,7 +12,7 @@ from kazoo.client import KazooClient
 from flamestream.adapters.process_identity import ProcessIdentity
 from flamestream.adapters.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
-from flamestream.core.job_record import JobRecord
+from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.errors import ClusterStateUnavailable, Corrupt, UserError
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from flamestream.core.native import FASTEST
-from flamestream.core.parts import REFERENCE
+from flamestream.core.dataflow.native import FASTEST
+from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.slot import INT32_MIN

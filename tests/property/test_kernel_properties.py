@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.core.reduce import decoded
+from flamestream.core.dataflow.reduce import decoded
 from flamestream.model import codec, payload_codec, state
 from flamestream.model.collections import Vector
 from flamestream.model.collections.vector import append_in_python

@@ -23,7 +23,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from flamestream.core.native import native
+from flamestream.core.dataflow.native import native
 from flamestream.model.kernel import kernel
 from flamestream.testing import SimulationFailure, simulate
 from flamestream.testing.faults import Fault

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.core.acker_role import Acker
+from flamestream.core.worker.acker_role import Acker
 from sim import campaign
 from sim.campaign import Campaign, Chunk, chunks, run
 from sim.variants.variant import patched

@@ -3,7 +3,7 @@
 from collections import Counter
 from random import Random
 
-from flamestream.core import compaction
+from flamestream.core.coordinator import compaction
 from flamestream.model import state
 from flamestream.testing import simulate
 from flamestream.testing.faults import Fault

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from flamestream.core.native import native
-from flamestream.core.parts import REFERENCE
+from flamestream.core.dataflow.native import native
+from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
 from flamestream.testing import simulate
 from flamestream.testing.graphs import SimJob

@@ -22,8 +22,8 @@ from flamestream.adapters.sources.files_spec import FilesSpec, reader
 from flamestream.adapters.sources.kafka_source import KafkaReader, KafkaSourceSpec
 from flamestream.adapters.sources.memory import channel_named
 from flamestream.adapters.spec import convert
-from flamestream.core.actions import Deliver, OpenSink
-from flamestream.core.settings import FrontSettings
+from flamestream.core.protocol.actions import Deliver, OpenSink
+from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model.ids import SinkName, Slot, SourceName, WorkerId
 from flamestream.model.time import FrontId, Instant, Timestamp
 from flamestream.testing.consumer_contract import bundle, fence

@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from flamestream.core import messages as msg
-from flamestream.core.coordination import (
+from flamestream.core.coordinator.coordination import (
     Action,
     DeleteObjects,
     Event,
@@ -36,8 +35,9 @@ from flamestream.core.coordination import (
     WriteManifest,
     WriteRecord,
 )
-from flamestream.core.coordinator import Coordinator
-from flamestream.core.job_record import JobRecord
+from flamestream.core.coordinator.coordinator import Coordinator
+from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, WorkerId
 from flamestream.model.time import END, START, Instant, Time
 

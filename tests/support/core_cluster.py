@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
-from flamestream.core import actions as act
-from flamestream.core import events as ev
-from flamestream.core import messages as msg
-from flamestream.core.chain import Row, chains_of
-from flamestream.core.epochs import PendingEpoch, next_manifest
-from flamestream.core.parts import REFERENCE, Parts
-from flamestream.core.settings import ERRORS, FrontSettings, WorkerSettings
-from flamestream.core.worker import Worker
+from flamestream.core.coordinator.epochs import PendingEpoch, next_manifest
+from flamestream.core.dataflow.parts import REFERENCE, Parts
+from flamestream.core.protocol import actions as act
+from flamestream.core.protocol import events as ev
+from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.chain import Row, chains_of
+from flamestream.core.protocol.settings import ERRORS, FrontSettings, WorkerSettings
+from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import (

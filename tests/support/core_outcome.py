@@ -6,9 +6,9 @@ Does not: run anything (core_cluster.py).
 from dataclasses import dataclass, field
 from typing import Any
 
-from flamestream.core import events as ev
-from flamestream.core.front import RunRecords
-from flamestream.core.settings import WorkerSettings
+from flamestream.core.protocol import events as ev
+from flamestream.core.protocol.settings import WorkerSettings
+from flamestream.core.worker.front import RunRecords
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition, SinkName, Slot, WorkerId

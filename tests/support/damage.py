@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from flamestream.core.events import Entry
+from flamestream.core.protocol.events import Entry
 from flamestream.model.ids import Offset, Slot
 from flamestream.model.meta import Meta, child, meta_of
 from flamestream.model.time import START

@@ -11,8 +11,8 @@ import msgspec
 from flamestream.adapters import sinks, sources
 from flamestream.adapters.record_file import RecordFile
 from flamestream.adapters.sources.recorded import RecordedSource
-from flamestream.core.job_record import JobRecord
-from flamestream.core.settings import FrontSettings
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, SourceName, WorkerId

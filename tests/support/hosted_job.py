@@ -16,7 +16,7 @@ from flamestream.cli.journal_of import journal_of
 from flamestream.cli.manifest import parse_job
 from flamestream.cli.settings_of import worker_settings
 from flamestream.cli.validation import checked_job
-from flamestream.core.coordination import Settings
+from flamestream.core.coordinator.coordination import Settings
 from flamestream.model.ids import WorkerId
 from flamestream_operator.coordinators import JobToCoordinate
 

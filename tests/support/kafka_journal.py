@@ -6,7 +6,7 @@ from uuid import uuid4
 from flamestream.adapters import journals
 from flamestream.adapters.journals import JournalConfig, KafkaJournal
 from flamestream.adapters.reactor import EpollReactor
-from flamestream.core.events import Event, JournalFailed, SourceFailed
+from flamestream.core.protocol.events import Event, JournalFailed, SourceFailed
 from support.journal_worker import FRONT, Worker
 from support.kafka_broker.topics import Kafka
 

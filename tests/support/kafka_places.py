@@ -8,8 +8,8 @@ from confluent_kafka import Message
 
 from flamestream.adapters import sinks, sources
 from flamestream.adapters.sinks.kafka_items import Place, place_in
-from flamestream.core.actions import Follow, Pull
-from flamestream.core.events import RecordsArrived, SourceFailed
+from flamestream.core.protocol.actions import Follow, Pull
+from flamestream.core.protocol.events import RecordsArrived, SourceFailed
 from flamestream.model.ids import Offset, Partition, SinkName, WorkerId
 from flamestream.model.payload import decode, encode_items
 from flamestream.ports import Consumer, Post, Producer, Reactor

@@ -21,8 +21,8 @@ from flamestream.adapters.coordinator_process import CoordinatorProcessConfig
 from flamestream.adapters.journals import JournalConfig
 from flamestream.adapters.status_file import JobStatus
 from flamestream.adapters.worker_process import WorkerProcessConfig
-from flamestream.core.coordination import Settings
-from flamestream.core.settings import FrontSettings, WorkerSettings
+from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName, SourceName, WorkerId
 from flamestream.model.time import FrontId

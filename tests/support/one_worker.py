@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import flamestream as fs
-from flamestream.core import actions, events, messages
-from flamestream.core.chain import Row
-from flamestream.core.parts import Parts
-from flamestream.core.settings import FrontSettings, WorkerSettings
-from flamestream.core.worker import Worker
+from flamestream.core.dataflow.parts import Parts
+from flamestream.core.protocol import actions, events, messages
+from flamestream.core.protocol.chain import Row
+from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
+from flamestream.core.worker.worker import Worker
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SinkName, SourceName, WorkerId
 from flamestream.model.layout import Assignment, Layout
 from flamestream.model.time import START, FrontId, Instant, Timestamp

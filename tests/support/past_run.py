@@ -28,10 +28,10 @@ from flamestream.adapters.local_store import LocalStore
 from flamestream.cli.committed import LastCommit
 from flamestream.cli.manifest import read
 from flamestream.cli.validation import CheckedJob, checked_job
-from flamestream.core.actions import Bundle, Deliver, OpenSink
-from flamestream.core.events import BundlesAcknowledged, Entry, SinkOpened
-from flamestream.core.job_record import JobRecord
-from flamestream.core.messages import FrontPosition, Manifest
+from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, Entry, SinkOpened
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import FrontPosition, Manifest
 from flamestream.model.ids import (
     Attempt,
     Epoch,

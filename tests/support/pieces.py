@@ -11,7 +11,7 @@ from flamestream.adapters.sources.formats import Mark
 from flamestream.adapters.sources.pieces import Stamps
 from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.adapters.sources.windows import Planner, RecordWindow
-from flamestream.core.settings import FrontSettings
+from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model.ids import SourceName
 from flamestream.model.meta import meta_of
 from flamestream.model.time import END, FrontId

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from flamestream.adapters.segment import read_segment, table_of, written
-from flamestream.core.chain import Row
+from flamestream.core.protocol.chain import Row
 
 
 def encode_segment(rows: Sequence[Row]) -> bytes:

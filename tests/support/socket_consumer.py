@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from flamestream.adapters.sinks.log import Delivered
-from flamestream.core.actions import Bundle
+from flamestream.core.protocol.actions import Bundle
 from flamestream.model.ids import NO_FENCE, Fence, Slot
 from flamestream.testing.consumer import Consumer, ConsumerServer
 

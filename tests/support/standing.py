@@ -10,7 +10,7 @@ from typing import Any
 import flamestream as fs
 from flamestream.adapters import sinks
 from flamestream.adapters.places import Findings, Wanted, place_of
-from flamestream.core.actions import Bundle
+from flamestream.core.protocol.actions import Bundle
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.payload import encode, encode_items

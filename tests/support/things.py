@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import flamestream as fs
-from flamestream.core.actions import Bundle
+from flamestream.core.protocol.actions import Bundle
 from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.payload import encode_items
 from flamestream.testing.consumer_contract import Worker, fence

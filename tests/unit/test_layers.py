@@ -34,10 +34,10 @@ def test_the_package_keeps_its_layers() -> None:
 @pytest.mark.parametrize(
     ("module", "statement"),
     [
-        ("model/slot.py", "import flamestream.core.events"),
-        ("core/messages.py", "import flamestream.ports"),
-        ("core/messages.py", "import time"),
-        ("core/events.py", "import random"),
+        ("model/slot.py", "import flamestream.core.protocol.events"),
+        ("core/protocol/messages.py", "import flamestream.ports"),
+        ("core/protocol/messages.py", "import time"),
+        ("core/protocol/events.py", "import random"),
         ("model/ids.py", "import os"),
         ("adapters/__init__.py", "import flamestream.testing"),
         ("adapters/__init__.py", "import flamestream.spark"),

@@ -52,4 +52,4 @@ def test_a_file_that_is_named_is_there(folder: str) -> None:
 
 
 def test_a_file_that_went_away_is_noticed() -> None:
-    assert absent("as core/nowhere.py makes them, and core/worker.py") == {"core/nowhere.py"}
+    assert absent("as core/nowhere.py makes them, and core/worker/worker.py") == {"core/nowhere.py"}

@@ -5,7 +5,7 @@ Does not: know the coordinators (coordinators.py).
 
 from dataclasses import dataclass
 
-from flamestream.core.coordination import Settings
+from flamestream.core.coordinator.coordination import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

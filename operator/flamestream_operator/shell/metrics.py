@@ -14,7 +14,7 @@ from prometheus_client.core import HistogramMetricFamily, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
 from flamestream.adapters.status_file import JobStatus, LastRecovery, WorkerFigures
-from flamestream.core.latency import BOUNDS
+from flamestream.core.protocol.latency import BOUNDS
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series of each counter, which nobody reads
 _counted: dict[str, dict[str, WorkerFigures]] = {}

@@ -27,9 +27,9 @@ from flamestream.adapters.dial import Dial, split
 from flamestream.adapters.framing import Budget, FrameConnection
 from flamestream.adapters.handshake import Accepted, Limits, Purpose
 from flamestream.adapters.link_tls import LinkKey
-from flamestream.core.actions import ToldCoordinator
-from flamestream.core.events import FromCoordinator
-from flamestream.core.messages import Hello, Progress, ToCoordinator, ToWorker, shortened
+from flamestream.core.protocol.actions import ToldCoordinator
+from flamestream.core.protocol.events import FromCoordinator
+from flamestream.core.protocol.messages import Hello, Progress, ToCoordinator, ToWorker, shortened
 from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import Bug
 from flamestream.model.ids import WorkerId

@@ -1,7 +1,7 @@
 """The coordinator's host: core.coordinator on its ports, in whatever process and beside whatever else that process does.
 
 Keeps: requests to the job record and to the store are each carried out one at a time, in order; deletions never hold up a commit; an
-error of this job's ends this coordinator (`finish`) and nothing else. Does not: decide anything (core/coordinator.py), or have a loop, a
+error of this job's ends this coordinator (`finish`) and nothing else. Does not: decide anything (core/coordinator/coordinator.py), or have a loop, a
 listening socket or a file (coordinator_process.py, or the operator).
 """
 
@@ -16,11 +16,11 @@ from flamestream.adapters.deletions import Deletions
 from flamestream.adapters.lane import Background, Lane
 from flamestream.adapters.manifests import read_manifest, write_manifest
 from flamestream.adapters.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
-from flamestream.core import coordination as co
-from flamestream.core.coordinator import Coordinator
-from flamestream.core.gaps import Gaps
-from flamestream.core.latency import Recent, quantile
-from flamestream.core.messages import Announce, Hello, Progress, ToCoordinator
+from flamestream.core.coordinator import coordination as co
+from flamestream.core.coordinator.coordinator import Coordinator
+from flamestream.core.coordinator.output_gaps import Gaps
+from flamestream.core.protocol.latency import Recent, quantile
+from flamestream.core.protocol.messages import Announce, Hello, Progress, ToCoordinator
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable
 from flamestream.model.ids import Epoch, LayoutVersion, WorkerId
 from flamestream.model.time import timestamp_of

@@ -4,7 +4,7 @@
 descriptor N, so a coordinator that is started again has the same address, and workers find it by themselves. SIGTERM and SIGINT stop the
 job at once, SIGUSR1 drains it to an epoch; killing this process harms nothing, the stream goes on without it.
 
-Does not: decide anything (core/coordinator.py), carry it out (coordinator_host.py), or start workers (the launcher does).
+Does not: decide anything (core/coordinator/coordinator.py), carry it out (coordinator_host.py), or start workers (the launcher does).
 """
 
 import argparse
@@ -23,7 +23,7 @@ from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.record_file import RecordFile
 from flamestream.adapters.status_file import StatusFile
 from flamestream.adapters.stores import store_from
-from flamestream.core import coordination as co
+from flamestream.core.coordinator import coordination as co
 from flamestream.model.errors import FlameStreamError, UserError
 from flamestream.ports import JobRecords
 

@@ -7,7 +7,7 @@ import logging
 
 import msgspec
 
-from flamestream.core.messages import ToCoordinator
+from flamestream.core.protocol.messages import ToCoordinator
 from flamestream.model.quoted import BEGIN, plain, public
 
 log = logging.getLogger(__name__)

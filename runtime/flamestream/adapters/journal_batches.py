@@ -15,8 +15,8 @@ from typing import Final, Protocol
 import msgspec
 
 from flamestream.adapters.journal_fronts import AWAY, SealedFronts, pause_after
-from flamestream.core.actions import Append, SealJournal, TrimJournal
-from flamestream.core.events import Entry, JournalAppended, JournalFailed
+from flamestream.core.protocol.actions import Append, SealJournal, TrimJournal
+from flamestream.core.protocol.events import Entry, JournalAppended, JournalFailed
 from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt, PayloadError
 from flamestream.model.ids import Attempt, Fence, Offset, Partition

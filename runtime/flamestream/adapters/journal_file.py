@@ -19,7 +19,7 @@ from zlib import crc32
 
 import msgspec
 
-from flamestream.core.events import Entry
+from flamestream.core.protocol.events import Entry
 from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Offset, Partition

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
-from flamestream.core.actions import Append, SealJournal
-from flamestream.core.events import Entry, JournalFailed, JournalSealed, SourceFailed
+from flamestream.core.protocol.actions import Append, SealJournal
+from flamestream.core.protocol.events import Entry, JournalFailed, JournalSealed, SourceFailed
 from flamestream.model.errors import Bug, Fenced, FlameStreamError, Retryable
 from flamestream.model.ids import Fence
 from flamestream.model.time import FrontId

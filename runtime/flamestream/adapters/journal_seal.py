@@ -30,7 +30,7 @@ import msgspec
 
 from flamestream.adapters.journal_file import Scan, scan
 from flamestream.adapters.local_store import LocalStore, unavailable
-from flamestream.core.events import Entry
+from flamestream.core.protocol.events import Entry
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Fenced
 from flamestream.model.ids import Attempt

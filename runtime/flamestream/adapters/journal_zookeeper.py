@@ -26,7 +26,7 @@ from kazoo.security import ACL
 
 from flamestream.adapters.journal_batches import Batch, BatchJournal, Done, Sealed, decoded
 from flamestream.adapters.zookeeper import ClusterState
-from flamestream.core.events import Entry
+from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Bug, ClusterStateUnavailable, Fenced
 from flamestream.model.ids import Attempt
 from flamestream.model.time import START, FrontId, Time

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from flamestream.adapters.snapshots import checksum_of, put_and_compare
-from flamestream.core.messages import Manifest
+from flamestream.core.protocol.messages import Manifest
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, StoreUnavailable
 from flamestream.ports import ObjectStore

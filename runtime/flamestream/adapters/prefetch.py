@@ -13,8 +13,8 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from flamestream.core.chain import Chain
-from flamestream.core.messages import SegmentRef
+from flamestream.core.protocol.chain import Chain
+from flamestream.core.protocol.messages import SegmentRef
 from flamestream.model.ids import Slot
 from flamestream.ports import Reactor
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple
 
-from flamestream.core.chain import Chain, Row
+from flamestream.core.protocol.chain import Chain, Row
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Slot
 

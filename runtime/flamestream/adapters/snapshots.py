@@ -23,10 +23,10 @@ from flamestream.adapters.kept import Kept
 from flamestream.adapters.object_names import plain
 from flamestream.adapters.prefetch import Prefetched
 from flamestream.adapters.segment import Part, chains_in, merged, part_of, pause, read_segment, slots_in, table_of, written
-from flamestream.core.actions import Load, Prefetch, Upload
-from flamestream.core.chain import Row
-from flamestream.core.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
-from flamestream.core.messages import SegmentRef
+from flamestream.core.protocol.actions import Load, Prefetch, Upload
+from flamestream.core.protocol.chain import Row
+from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
+from flamestream.core.protocol.messages import SegmentRef
 from flamestream.model.errors import Corrupt, FlameStreamError, StoreUnavailable
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, Slot, WorkerId
 from flamestream.ports import ObjectStore, Post, Reactor

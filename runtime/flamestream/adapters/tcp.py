@@ -21,9 +21,9 @@ from flamestream.adapters.dial import Dial
 from flamestream.adapters.framing import Budget, FrameConnection
 from flamestream.adapters.handshake import Accepted, Limits, Purpose
 from flamestream.adapters.link_tls import LinkKey
-from flamestream.core.actions import LinkPeers, ToPeer
-from flamestream.core.events import FromPeer, LinkBroken
-from flamestream.core.messages import Frame
+from flamestream.core.protocol.actions import LinkPeers, ToPeer
+from flamestream.core.protocol.events import FromPeer, LinkBroken
+from flamestream.core.protocol.messages import Frame
 from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import Bug, PayloadError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, WorkerId

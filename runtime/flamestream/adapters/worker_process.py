@@ -5,7 +5,7 @@ the coordinator says so (0), when a newer attempt has fenced this worker, or whe
 error that a port raises, is told to the coordinator before the process ends; running out of memory or stack is not: that is a failure
 of this worker, and whether it comes again is counted by the coordinator.
 
-Keeps: a worker is one process and one loop. Does not: decide anything (core/worker.py), or start anything.
+Keeps: a worker is one process and one loop. Does not: decide anything (core/worker/worker.py), or start anything.
 """
 
 import logging
@@ -34,12 +34,12 @@ from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.snapshots import StoreSnapshots
 from flamestream.adapters.stores import store_from
 from flamestream.adapters.tcp import TcpLinks
-from flamestream.core.actions import ToldCoordinator
-from flamestream.core.events import Event
-from flamestream.core.messages import Failed
-from flamestream.core.native import FASTEST
-from flamestream.core.settings import WorkerSettings
-from flamestream.core.worker import Worker
+from flamestream.core.dataflow.native import FASTEST
+from flamestream.core.protocol.actions import ToldCoordinator
+from flamestream.core.protocol.events import Event
+from flamestream.core.protocol.messages import Failed
+from flamestream.core.protocol.settings import WorkerSettings
+from flamestream.core.worker.worker import Worker
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.kernel import kernel

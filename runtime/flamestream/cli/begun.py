@@ -18,7 +18,7 @@ from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
-from flamestream.core.job_record import JobRecord
+from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.time import Time

@@ -32,10 +32,10 @@ from flamestream.adapters.stores import store_from
 from flamestream.adapters.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.cli.run_folder import RunFolder
-from flamestream.core.held_outputs import bundle_in
-from flamestream.core.job_record import JobRecord
-from flamestream.core.messages import FrontPosition, Manifest
-from flamestream.core.reduce import stored_value
+from flamestream.core.dataflow.held_outputs import bundle_in
+from flamestream.core.dataflow.reduce import stored_value
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import FrontPosition, Manifest
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Retryable, UserError
 from flamestream.model.graph import Graph

@@ -27,7 +27,7 @@ from flamestream.cli.recorded import recorded_sources
 from flamestream.cli.run_folder import RunFolder, RunInfo
 from flamestream.cli.starting import may_start
 from flamestream.cli.validation import CheckedJob
-from flamestream.core.job_record import JobRecord
+from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.errors import ClusterStateUnavailable, UserError
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout

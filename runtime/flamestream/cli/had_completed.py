@@ -9,8 +9,8 @@ from flamestream.adapters.manifests import read_manifest
 from flamestream.adapters.stores import store_from
 from flamestream.cli.recorded import recorded_sources
 from flamestream.cli.validation import CheckedJob
-from flamestream.core.job_record import JobRecord
-from flamestream.core.messages import FrontPosition
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import FrontPosition
 from flamestream.model.errors import FlameStreamError
 
 

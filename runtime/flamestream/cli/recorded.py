@@ -15,8 +15,8 @@ from flamestream.cli.committed import LastCommit
 from flamestream.cli.journal_of import journal_of
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
-from flamestream.core.events import Entry
-from flamestream.core.front import RunRecords
+from flamestream.core.protocol.events import Entry
+from flamestream.core.worker.front import RunRecords
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import END, START, FrontId, Time, last_below
 from flamestream.testing.input_audit import Finding, Skip, committed_position, contiguity, records, recounted

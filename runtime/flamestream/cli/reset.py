@@ -28,7 +28,7 @@ from flamestream.cli.manifest import Job
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.run import RunFolderOption
 from flamestream.cli.run_folder import RunFolder, find
-from flamestream.core.messages import Manifest
+from flamestream.core.protocol.messages import Manifest
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, FlameStreamError, ManifestError
 from flamestream.ports import ObjectStore

@@ -13,8 +13,8 @@ from flamestream.adapters.worker_process import WorkerProcessConfig
 from flamestream.cli.journal_of import journal_of
 from flamestream.cli.manifest import EXACT, DeadLetter, Spec
 from flamestream.cli.validation import CheckedJob
-from flamestream.core.coordination import Settings
-from flamestream.core.settings import FrontSettings, WorkerSettings
+from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.model.ids import SinkName, SourceName, WorkerId
 from flamestream.model.time import FrontId
 

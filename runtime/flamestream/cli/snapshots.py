@@ -16,7 +16,7 @@ from flamestream.cli.manifest import Job, read
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.progress import moment
 from flamestream.cli.validate import ManifestFile
-from flamestream.core.messages import Manifest
+from flamestream.core.protocol.messages import Manifest
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.time import timestamp_of

@@ -12,7 +12,7 @@ from flamestream.cli.begun import settle
 from flamestream.cli.manifest import Job
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.validation import CheckedJob
-from flamestream.core.job_record import JobRecord, check_code
+from flamestream.core.protocol.job_record import JobRecord, check_code
 from flamestream.model.errors import StoreUnavailable
 from flamestream.ports import JobRecords
 

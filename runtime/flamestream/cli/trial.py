@@ -20,8 +20,8 @@ from flamestream.cli.field_types import FLOAT_KEY, said
 from flamestream.cli.hang import within
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
-from flamestream.core import user_code
-from flamestream.core.front import RunRecords
+from flamestream.core.dataflow import user_code
+from flamestream.core.worker.front import RunRecords
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.failure import told
 from flamestream.model.graph import Function, Graph, Kind, Vertex

@@ -9,7 +9,7 @@ batch runners all execute this same list.
 >>> [vertex.kind.value for vertex in graph.validated().vertices]
 ['source', 'map', 'sink']
 
-Does not: run anything (core/dataflow.py), or know payload types (model/payload.py).
+Does not: run anything (core/dataflow/dataflow.py), or know payload types (model/payload.py).
 Source: EDBT 2018, sections 2 and 3; `reduce` is its Fig. 5 in one vertex.
 """
 

@@ -1,7 +1,7 @@
 """Reduce in its unfused form: map + grouping(2) + combine + cycle, as the paper draws it (EDBT 2018, Fig. 5).
 
 Items and accumulators of a key interleave in one grouping: [x1, a1, x2, a2, ...]. The window (a1, x2) combines to a2, which goes round
-the cycle; the window (x2, a2) and the speculative (x1, x2) yield nothing. Kept as the tested equal of core/reduce.py.
+the cycle; the window (x2, a2) and the speculative (x1, x2) yield nothing. Kept as the tested equal of core/dataflow/reduce.py.
 """
 
 from collections.abc import Callable, Iterator

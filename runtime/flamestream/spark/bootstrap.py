@@ -9,7 +9,7 @@ Keeps: one commit, of a job that has none yet. Does not: write down what the his
 from collections.abc import Sequence
 from typing import Any
 
-from flamestream.core.messages import FrontPosition
+from flamestream.core.protocol.messages import FrontPosition
 from flamestream.model.errors import UserError
 from flamestream.model.time import FrontId, Time, last_below
 from flamestream.spark.batch import partitions_for, report_of

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from flamestream.adapters.sources.windows import Cut
-from flamestream.core.messages import FrontPosition
+from flamestream.core.protocol.messages import FrontPosition
 from flamestream.model.errors import Corrupt, FlameStreamError, UserError
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.meta import floor

@@ -10,8 +10,8 @@ would; frames between the halves wait, and nobody connects across. Journals, sin
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from flamestream.core import coordination as c
-from flamestream.core.parts import REFERENCE
+from flamestream.core.coordinator import coordination as c
+from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.ids import WorkerId
 from flamestream.testing.control import ControlLink, break_random, silence_random
 from flamestream.testing.coordinator_node import CoordinatorNode

@@ -36,7 +36,7 @@ from flamestream.adapters.sinks.wire import (
     decode_question,
     encode,
 )
-from flamestream.core.actions import Bundle
+from flamestream.core.protocol.actions import Bundle
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, SequenceNumber, Slot
 

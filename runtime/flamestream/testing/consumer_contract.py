@@ -22,8 +22,8 @@ Does not: measure.
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from flamestream.core.actions import Bundle, Deliver, OpenSink
-from flamestream.core.events import BundlesAcknowledged, LastBundle, SinkFailed, SinkFenced, SinkOpened
+from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, LastBundle, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot
 from flamestream.model.payload import encode_items
 from flamestream.ports import Consumer, Post, Reactor

@@ -12,8 +12,8 @@ Does not: cut connections of a server that stays (the server's kill does that, a
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from flamestream.core.actions import OpenSink
-from flamestream.core.events import BundlesAcknowledged, SinkFailed, SinkOpened
+from flamestream.core.protocol.actions import OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed, SinkOpened
 from flamestream.model.ids import Slot
 from flamestream.testing.consumer_contract import SINK, Outside, Worker, bundle, fence
 from flamestream.testing.port_driver import PortDriver

@@ -10,8 +10,8 @@ Every bundle that is taken is shown to the invariants.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from flamestream.core.actions import Bundle, Deliver, OpenSink
-from flamestream.core.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
+from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot
 from flamestream.testing.faults import Fault
 from flamestream.testing.world import World

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from flamestream.core import coordination as c
-from flamestream.core.events import Event, FromCoordinator
-from flamestream.core.messages import Hello, ToCoordinator, ToWorker
+from flamestream.core.coordinator import coordination as c
+from flamestream.core.protocol.events import Event, FromCoordinator
+from flamestream.core.protocol.messages import Hello, ToCoordinator, ToWorker
 from flamestream.model.ids import WorkerId
 from flamestream.testing.faults import Fault
 from flamestream.testing.world import World

@@ -1,6 +1,6 @@
 """A coordinator process: the real core, with every action carried out on the simulated outside.
 
-A node is one life: `flamestream.core.coordinator.Coordinator`, as the launcher or the operator runs it.
+A node is one life: `flamestream.core.coordinator.coordinator.Coordinator`, as the launcher or the operator runs it.
 
 Does not: decide who is started again when (cluster.py).
 """
@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from flamestream.core import coordination as c
-from flamestream.core.coordinator import Coordinator
-from flamestream.core.messages import Manifest, Recover
+from flamestream.core.coordinator import coordination as c
+from flamestream.core.coordinator.coordinator import Coordinator
+from flamestream.core.protocol.messages import Manifest, Recover
 from flamestream.model.ids import WorkerId
 from flamestream.model.time import Instant
 from flamestream.testing.control import ControlLink

@@ -14,8 +14,8 @@ import sys
 from typing import Any
 
 from flamestream.adapters import sinks
-from flamestream.core.actions import Bundle, Deliver, OpenSink
-from flamestream.core.events import BundlesAcknowledged, SinkFenced, SinkOpened
+from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, SinkFenced, SinkOpened
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.payload import encode_items
 from flamestream.testing.port_driver import PortDriver

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import get_args
 
-from flamestream.core.messages import ToCoordinator, ToWorker
+from flamestream.core.protocol.messages import ToCoordinator, ToWorker
 from flamestream.testing.trace import Trace
 
 WORDS = tuple(kind.__name__ for kind in (*get_args(ToCoordinator), *get_args(ToWorker)))

@@ -13,12 +13,12 @@ Does not: change any other invariant (invariants.py).
 from bisect import bisect_left
 from collections.abc import Mapping
 
-from flamestream.core.actions import Bundle
-from flamestream.core.chain import chains_of
-from flamestream.core.events import Entry
-from flamestream.core.held_outputs import bundle_in
-from flamestream.core.job_record import JobRecord
-from flamestream.core.messages import Manifest
+from flamestream.core.dataflow.held_outputs import bundle_in
+from flamestream.core.protocol.actions import Bundle
+from flamestream.core.protocol.chain import chains_of
+from flamestream.core.protocol.events import Entry
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import Manifest
 from flamestream.model import payload as codec
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot
 from flamestream.model.meta import Meta, floor, time_of_meta

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from flamestream.core.events import Entry
-from flamestream.core.messages import FrontPosition
+from flamestream.core.protocol.events import Entry
+from flamestream.core.protocol.messages import FrontPosition
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import START, Time
 

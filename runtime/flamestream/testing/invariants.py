@@ -20,12 +20,12 @@ from typing import Any
 
 import msgspec
 
-from flamestream.core.actions import Bundle
-from flamestream.core.chain import Row
-from flamestream.core.events import Entry, LastBundle
-from flamestream.core.job_record import JobRecord
-from flamestream.core.messages import Data, Frame, Manifest
-from flamestream.core.worker import Worker
+from flamestream.core.protocol.actions import Bundle
+from flamestream.core.protocol.chain import Row
+from flamestream.core.protocol.events import Entry, LastBundle
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import Data, Frame, Manifest
+from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model import state as states
 from flamestream.model.errors import FlameStreamError

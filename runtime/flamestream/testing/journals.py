@@ -12,8 +12,8 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from flamestream.core.actions import Append, SealJournal, TrimJournal
-from flamestream.core.events import Entry, Event, JournalAppended, JournalFailed, JournalSealed, SourceFailed
+from flamestream.core.protocol.actions import Append, SealJournal, TrimJournal
+from flamestream.core.protocol.events import Entry, Event, JournalAppended, JournalFailed, JournalSealed, SourceFailed
 from flamestream.model.ids import NO_FENCE, Fence
 from flamestream.model.time import FrontId, Time
 from flamestream.testing.faults import Fault

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from flamestream.core.events import Event, FromPeer, LinkBroken
-from flamestream.core.messages import Frame
+from flamestream.core.protocol.events import Event, FromPeer, LinkBroken
+from flamestream.core.protocol.messages import Frame
 from flamestream.model.ids import NO_FENCE, Fence, WorkerId
 from flamestream.testing.faults import Fault
 from flamestream.testing.world import World

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
-from flamestream.core.events import Entry
-from flamestream.core.front import RunRecords
+from flamestream.core.protocol.events import Entry
+from flamestream.core.worker.front import RunRecords
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Offset, Partition, SinkName, Slot

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from flamestream.adapters.reactor import EpollReactor
-from flamestream.core.events import Event
+from flamestream.core.protocol.events import Event
 
 E = TypeVar("E")
 T = TypeVar("T")

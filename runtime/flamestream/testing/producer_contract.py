@@ -23,8 +23,8 @@ Does not: measure.
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from flamestream.core.actions import Follow, Pull, ReadRun
-from flamestream.core.events import Entry, RecordsArrived, RunRead, SourceFailed
+from flamestream.core.protocol.actions import Follow, Pull, ReadRun
+from flamestream.core.protocol.events import Entry, RecordsArrived, RunRead, SourceFailed
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, Offset, Partition
 from flamestream.model.payload import check as check_payload
 from flamestream.model.time import FrontId, Time

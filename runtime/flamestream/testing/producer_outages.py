@@ -11,8 +11,8 @@ for sources that can be read again.)
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from flamestream.core.actions import ReadRun
-from flamestream.core.events import RunRead, SourceFailed
+from flamestream.core.protocol.actions import ReadRun
+from flamestream.core.protocol.events import RunRead, SourceFailed
 from flamestream.testing.port_driver import PortDriver
 from flamestream.testing.producer_contract import FRONT, PLENTY, RECORDS, Front, Outside, run_of
 

@@ -5,14 +5,14 @@ journal: asked for it again, it has lost it. Records come late or out of their o
 job runs, and a front may be idle for long. One that is open (a socket that nobody writes to, a topic) says that it has ended only when the
 simulator closes it, which is when everything else is through: while it is idle, nobody may wait for it.
 
-Does not: stamp (core/front.py), or know which records have entered (oracle.py).
+Does not: stamp (core/worker/front.py), or know which records have entered (oracle.py).
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from flamestream.core.actions import Follow, Pull, ReadRun
-from flamestream.core.events import Entry, Event, RecordsArrived, RunRead, SourceEnded
+from flamestream.core.protocol.actions import Follow, Pull, ReadRun
+from flamestream.core.protocol.events import Entry, Event, RecordsArrived, RunRead, SourceEnded
 from flamestream.model import payload as codec
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
 from flamestream.model.time import FrontId, Time, Timestamp

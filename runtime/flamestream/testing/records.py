@@ -6,8 +6,8 @@ give an older version, as a server that lags behind would; but nobody is shown a
 
 from collections.abc import Callable
 
-from flamestream.core.coordination import Event, RecordConflict, RecordRead, RecordUnknown, RecordWritten
-from flamestream.core.job_record import JobRecord
+from flamestream.core.coordinator.coordination import Event, RecordConflict, RecordRead, RecordUnknown, RecordWritten
+from flamestream.core.protocol.job_record import JobRecord
 from flamestream.testing.faults import Fault
 from flamestream.testing.world import World
 

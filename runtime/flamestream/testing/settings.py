@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 
-from flamestream.core.coordination import Settings
-from flamestream.core.settings import FrontSettings, WorkerSettings
+from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.model.ids import Partition, SourceName
 from flamestream.model.time import FrontId, Timestamp
 from flamestream.testing.faults import FaultPlan

@@ -14,10 +14,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from random import Random
 
-from flamestream.core import actions as a
-from flamestream.core.events import Entry, Event, FromPeer, RunRead
-from flamestream.core.front import JournalledFront
-from flamestream.core.parts import REFERENCE, Parts
+from flamestream.core.dataflow.parts import REFERENCE, Parts
+from flamestream.core.protocol import actions as a
+from flamestream.core.protocol.events import Entry, Event, FromPeer, RunRead
+from flamestream.core.worker.front import JournalledFront
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
 from flamestream.model.time import START, FrontId, Time
 from flamestream.testing.cluster import Cluster

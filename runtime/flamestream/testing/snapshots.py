@@ -16,10 +16,10 @@ from pyarrow import parquet
 
 from flamestream.adapters import segment, snapshots
 from flamestream.adapters.prefetch import Prefetched
-from flamestream.core.actions import Load, Prefetch, Upload
-from flamestream.core.chain import Chain, Row, chains_of
-from flamestream.core.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
-from flamestream.core.messages import SegmentRef
+from flamestream.core.protocol.actions import Load, Prefetch, Upload
+from flamestream.core.protocol.chain import Chain, Row, chains_of
+from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
+from flamestream.core.protocol.messages import SegmentRef
 from flamestream.model.errors import Corrupt, FlameStreamError
 from flamestream.model.ids import Slot
 from flamestream.testing.stores import Store, StoreError, checksum, fetch_surely, store_surely

@@ -1,6 +1,6 @@
 """A worker process: the real core, with every action handed to a simulated port.
 
-A node is one life: `flamestream.core.worker.Worker` under the ports, exactly as the shell in `flamestream.spark` runs it.
+A node is one life: `flamestream.core.worker.worker.Worker` under the ports, exactly as the shell in `flamestream.spark` runs it.
 
 Does not: decide who is started again when (cluster.py).
 """
@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from flamestream.core import actions as a
-from flamestream.core.events import Event, FromCoordinator, JournalAppended, Woken
-from flamestream.core.messages import Hello, Progress, Recover
-from flamestream.core.parts import Parts
-from flamestream.core.settings import WorkerSettings
-from flamestream.core.worker import Worker
+from flamestream.core.dataflow.parts import Parts
+from flamestream.core.protocol import actions as a
+from flamestream.core.protocol.events import Event, FromCoordinator, JournalAppended, Woken
+from flamestream.core.protocol.messages import Hello, Progress, Recover
+from flamestream.core.protocol.settings import WorkerSettings
+from flamestream.core.worker.worker import Worker
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Offset, Partition, WorkerId
 from flamestream.model.time import FrontId

@@ -15,11 +15,11 @@ from flamestream.adapters.segment import chains_in, merged, part_of, read_segmen
 from flamestream.adapters.sinks import log
 from flamestream.adapters.sinks.rolling import chain, segments
 from flamestream.adapters.sources import http_keys
-from flamestream.core.actions import Bundle
-from flamestream.core.chain import Row
-from flamestream.core.events import Entry
-from flamestream.core.job_record import JobRecord
-from flamestream.core.messages import CodeSpan, FrontPosition, Manifest, SegmentRef, SlotOutput
+from flamestream.core.protocol.actions import Bundle
+from flamestream.core.protocol.chain import Row
+from flamestream.core.protocol.events import Entry
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import CodeSpan, FrontPosition, Manifest, SegmentRef, SlotOutput
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId

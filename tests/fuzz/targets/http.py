@@ -15,7 +15,7 @@ from flamestream.adapters.kafka.avro import Avro, Registry
 from flamestream.adapters.kafka.failures import BrokersAway
 from flamestream.adapters.sinks.http_sink import HttpPlace, HttpWriting
 from flamestream.adapters.sinks.tail import Cursor
-from flamestream.core.actions import OpenSink
+from flamestream.core.protocol.actions import OpenSink
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import SinkName, Slot, WorkerId
 from fuzz.stand_ins import Loop, Wire

@@ -12,9 +12,9 @@ from flamestream.adapters.link_tls import LinkKey
 from flamestream.adapters.sinks import wire
 from flamestream.adapters.sinks.socket_sink import SocketConsumer
 from flamestream.adapters.sources.socket_source import SocketProducer
-from flamestream.core import events as ev
-from flamestream.core import messages as msg
-from flamestream.core.actions import Bundle, Deliver, Follow, OpenSink, Pull
+from flamestream.core.protocol import events as ev
+from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.actions import Bundle, Deliver, Follow, OpenSink, Pull
 from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, MessageId, SequenceNumber, SinkName, Slot, WorkerId

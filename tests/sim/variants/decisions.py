@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from flamestream.core.coordination import DeleteObjects, RecordWritten, WriteManifest
-from flamestream.core.coordinator import Coordinator
-from flamestream.core.epochs import Epochs, superseded
-from flamestream.core.record_keeper import News, RecordKeeper
-from flamestream.core.recovery import Recovery
+from flamestream.core.coordinator.coordination import DeleteObjects, RecordWritten, WriteManifest
+from flamestream.core.coordinator.coordinator import Coordinator
+from flamestream.core.coordinator.epochs import Epochs, superseded
+from flamestream.core.coordinator.record_keeper import News, RecordKeeper
+from flamestream.core.coordinator.recovery import Recovery
 from flamestream.model.ids import Epoch
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.time import START

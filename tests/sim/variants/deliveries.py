@@ -3,14 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
-from flamestream.core import messages as msg
-from flamestream.core.actions import Bundle, Deliver, OpenSink
-from flamestream.core.delivery import Delivery
-from flamestream.core.held_outputs import HeldOutputs
-from flamestream.core.recovery import Recovery
-from flamestream.core.rejoin import Rejoin
-from flamestream.core.snapshot import PendingSnapshot
-from flamestream.core.worker import Worker
+from flamestream.core.coordinator.recovery import Recovery
+from flamestream.core.dataflow.delivery import Delivery
+from flamestream.core.dataflow.held_outputs import HeldOutputs
+from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
+from flamestream.core.worker.rejoin import Rejoin
+from flamestream.core.worker.snapshot import PendingSnapshot
+from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model.meta import Meta
 from flamestream.model.time import START

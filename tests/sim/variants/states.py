@@ -4,12 +4,13 @@ from typing import Any
 
 from flamestream.adapters import segment, snapshots
 from flamestream.adapters.prefetch import Prefetched
-from flamestream.core import compaction, dataflow, grouping, reduce
-from flamestream.core.barrier import Barrier
-from flamestream.core.dataflow import Dataflow
-from flamestream.core.live_cuts import LiveCuts
-from flamestream.core.rejoin import Rejoin
-from flamestream.core.snapshot import PendingSnapshot
+from flamestream.core.coordinator import compaction
+from flamestream.core.dataflow import dataflow, grouping, reduce
+from flamestream.core.dataflow.barrier import Barrier
+from flamestream.core.dataflow.dataflow import Dataflow
+from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.worker.rejoin import Rejoin
+from flamestream.core.worker.snapshot import PendingSnapshot
 from flamestream.model import payload as codec
 from flamestream.model.meta import floor
 from flamestream.testing.faults import Fault

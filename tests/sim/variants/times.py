@@ -4,13 +4,13 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from flamestream.core import message_id
-from flamestream.core.acker_role import Acker
-from flamestream.core.front import JournalledFront, TimedFront
-from flamestream.core.fronts import Fronts
-from flamestream.core.messages import Acks
-from flamestream.core.outbox import Inbox, Outbox
-from flamestream.core.worker import Worker
+from flamestream.core.dataflow.outbox import Inbox, Outbox
+from flamestream.core.protocol import ids as message_id
+from flamestream.core.protocol.messages import Acks
+from flamestream.core.worker.acker_role import Acker
+from flamestream.core.worker.front import JournalledFront, TimedFront
+from flamestream.core.worker.fronts import Fronts
+from flamestream.core.worker.worker import Worker
 from flamestream.model.graph import Graph
 from flamestream.model.meta import time_of_meta
 from flamestream.model.time import END, Instant, next_time

@@ -3,7 +3,7 @@
 import pytest
 
 from flamestream.adapters.discretion import Discretion
-from flamestream.core.messages import Failed, Refused
+from flamestream.core.protocol.messages import Failed, Refused
 from flamestream.model.ids import NO_FENCE, Epoch
 from flamestream.model.quoted import BEGIN, END, plain, public, quoted
 

@@ -10,10 +10,10 @@ import pytest
 
 from flamestream.adapters.host import OnDemand, Ports, WorkerHost
 from flamestream.adapters.reactor import EpollReactor
-from flamestream.core import actions
-from flamestream.core.actions import Action
-from flamestream.core.events import BundlesAcknowledged, Entry, Event, FromCoordinator, JournalAppended, Woken
-from flamestream.core.messages import Failed, Frame, Progress, Recover
+from flamestream.core.protocol import actions
+from flamestream.core.protocol.actions import Action
+from flamestream.core.protocol.events import BundlesAcknowledged, Entry, Event, FromCoordinator, JournalAppended, Woken
+from flamestream.core.protocol.messages import Failed, Frame, Progress, Recover
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SinkName, WorkerId
 from flamestream.model.layout import Assignment, Layout
 from flamestream.model.time import FrontId, Instant, Time, Timestamp

@@ -17,8 +17,8 @@ from flamestream.adapters.journal_file import record
 from flamestream.adapters.journal_seal import Counted, FrontFolder
 from flamestream.adapters.local_store import LocalStore
 from flamestream.adapters.reactor import EpollReactor
-from flamestream.core.actions import Append, SealJournal
-from flamestream.core.events import JournalFailed, SourceFailed
+from flamestream.core.protocol.actions import Append, SealJournal
+from flamestream.core.protocol.events import JournalFailed, SourceFailed
 from flamestream.model.errors import Bug, Corrupt, Fenced
 from flamestream.model.ids import Attempt
 from flamestream.model.time import START, Time

@@ -7,7 +7,7 @@ import pytest
 from flamestream.adapters.sinks.kafka_items import Place, Places, Records, digest_of, pack
 from flamestream.adapters.sinks.kafka_ledger import KafkaLedger
 from flamestream.adapters.sinks.kafka_writing import KafkaWriting
-from flamestream.core.actions import Bundle
+from flamestream.core.protocol.actions import Bundle
 from flamestream.model.collections import Map
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SequenceNumber, Slot

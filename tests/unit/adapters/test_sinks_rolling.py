@@ -18,7 +18,7 @@ from flamestream.adapters.sinks.rolling.opening import FORMAT, Owner
 from flamestream.adapters.sinks.rolling.parts import PartFormat, part_format
 from flamestream.adapters.sinks.rolling.settings import Rolling
 from flamestream.adapters.sinks.rolling.writing import Behind, Log
-from flamestream.core.actions import Deliver, OpenSink
+from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import Fence, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.testing.consumer_contract import SINK, bundle, fence

@@ -3,8 +3,8 @@
 import pytest
 
 from flamestream.adapters import sinks
-from flamestream.core.actions import Deliver, OpenSink
-from flamestream.core.events import BundlesAcknowledged, SinkFailed, SinkOpened
+from flamestream.core.protocol.actions import Deliver, OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed, SinkOpened
 from flamestream.model.errors import ManifestError, UserError
 from flamestream.model.ids import Slot, WorkerId
 from flamestream.model.quoted import plain

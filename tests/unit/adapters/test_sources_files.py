@@ -7,8 +7,8 @@ import pytest
 
 from flamestream.adapters import sources
 from flamestream.adapters.sources.listing import LocalFiles, Place
-from flamestream.core.actions import Follow, Pull, ReadRun
-from flamestream.core.events import Entry, RecordsArrived, RunRead, SourceEnded, SourceFailed
+from flamestream.core.protocol.actions import Follow, Pull, ReadRun
+from flamestream.core.protocol.events import Entry, RecordsArrived, RunRead, SourceEnded, SourceFailed
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue

@@ -2,8 +2,8 @@
 
 from flamestream.adapters import sources
 from flamestream.adapters.sources.generator import GeneratorProducer
-from flamestream.core.actions import Follow, Pull
-from flamestream.core.events import Event, RecordsArrived, SourceEnded
+from flamestream.core.protocol.actions import Follow, Pull
+from flamestream.core.protocol.events import Event, RecordsArrived, SourceEnded
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue
 from flamestream.testing.port_driver import PortDriver

@@ -14,7 +14,7 @@ from flamestream.adapters.segment import table_of
 from flamestream.adapters.snapshots import put_segment
 from flamestream.cli.audit import Report, audited, sentence
 from flamestream.cli.committed import Savepoint
-from flamestream.core.chain import Row
+from flamestream.core.protocol.chain import Row
 from flamestream.model.graph import Kind
 from flamestream.model.ids import Epoch
 from flamestream.model.payload import encode

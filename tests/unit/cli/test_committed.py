@@ -13,10 +13,10 @@ from flamestream.adapters.segment import table_of
 from flamestream.adapters.snapshots import put_segment
 from flamestream.cli.committed import cluster_state_of, committed_here, read_commit, savepoint_named
 from flamestream.cli.run_folder import RunFolder
-from flamestream.core.actions import Bundle
-from flamestream.core.held_outputs import _row
-from flamestream.core.job_record import JobRecord
-from flamestream.core.messages import Manifest
+from flamestream.core.dataflow.held_outputs import _row
+from flamestream.core.protocol.actions import Bundle
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import Manifest
 from flamestream.model.errors import Corrupt, Retryable, UserError
 from flamestream.model.ids import Epoch, SequenceNumber, Slot
 from flamestream.model.meta import meta_of

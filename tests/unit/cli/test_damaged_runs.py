@@ -14,7 +14,7 @@ from flamestream.adapters import sinks
 from flamestream.adapters.journal_file import head, record
 from flamestream.cli.audit import Report, audited, sentence
 from flamestream.cli.validation import checked_job
-from flamestream.core.actions import Bundle
+from flamestream.core.protocol.actions import Bundle
 from flamestream.model.errors import Corrupt, StoreUnavailable, UserError
 from flamestream.model.ids import SequenceNumber
 from flamestream.model.meta import Meta

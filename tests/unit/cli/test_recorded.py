@@ -4,7 +4,7 @@ import pytest
 
 from flamestream.cli.recorded import recorded_runs
 from flamestream.cli.validation import checked
-from flamestream.core.front import TimedFront
+from flamestream.core.worker.front import TimedFront
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset
 from flamestream.model.time import END, START, FrontId

@@ -8,8 +8,8 @@ from flamestream.adapters.sources.memory import channel_named
 from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.cli.committed import LastCommit
 from flamestream.cli.recorded import RecordedInput
-from flamestream.core.events import Entry
-from flamestream.core.settings import FrontSettings
+from flamestream.core.protocol.events import Entry
+from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model.ids import Offset, Partition, SourceName
 from flamestream.model.time import END, FrontId, Time
 

@@ -4,11 +4,12 @@ import doctest
 
 import pytest
 
-from flamestream.core import acker, credit, message_id
-from flamestream.core.acker import AckTable
-from flamestream.core.acker_role import Acker
-from flamestream.core.message_id import MessageIds
-from flamestream.core.messages import Acks, Cut, Hold, MinimalTime, Promise, Question, Settled
+from flamestream.core.protocol import ids as message_id
+from flamestream.core.protocol.ids import MessageIds
+from flamestream.core.protocol.messages import Acks, Cut, Hold, MinimalTime, Promise, Question, Settled
+from flamestream.core.worker import acker, credit
+from flamestream.core.worker.acker import AckTable
+from flamestream.core.worker.acker_role import Acker
 from flamestream.model.ids import Epoch, MessageId, WorkerId
 from flamestream.model.time import END, START, FrontId, Time
 

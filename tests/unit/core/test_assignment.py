@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.core.assignment import next_layout
+from flamestream.core.coordinator.assignment import next_layout
 from flamestream.model.ids import WorkerId
 
 NAMES = [WorkerId(name) for name in "abcdef"]

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.core.compaction import MAX_MERGE, MAX_PER_TIER, tier, to_compact
-from flamestream.core.messages import SegmentRef
+from flamestream.core.coordinator.compaction import MAX_MERGE, MAX_PER_TIER, tier, to_compact
+from flamestream.core.protocol.messages import SegmentRef
 from flamestream.model.ids import WorkerId
 
 WORKERS = [WorkerId(name) for name in "abc"]

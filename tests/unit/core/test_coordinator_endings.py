@@ -2,8 +2,8 @@
 
 import pytest
 
-from flamestream.core import messages as msg
-from flamestream.core.coordination import RecordUnknown, Requested, WriteRecord
+from flamestream.core.coordinator.coordination import RecordUnknown, Requested, WriteRecord
+from flamestream.core.protocol import messages as msg
 from flamestream.model.ids import Attempt, Fence, LayoutVersion
 from flamestream.model.time import END, Time
 from support.coordinating import SECOND, Bench, running, successor

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from flamestream.core import messages as msg
-from flamestream.core.coordination import Disconnect, ManifestBroken, ReadManifest, RecordUnknown, WorkerGone, WriteRecord
+from flamestream.core.coordinator.coordination import Disconnect, ManifestBroken, ReadManifest, RecordUnknown, WorkerGone, WriteRecord
+from flamestream.core.protocol import messages as msg
 from flamestream.model.ids import Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import meta_of
 from flamestream.model.time import END, START, Time, Timestamp, time_of

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from flamestream.core import messages as msg
-from flamestream.core.coordination import (
+from flamestream.core.coordinator.coordination import (
     Action,
     DeleteObjects,
     Disconnect,
@@ -26,7 +25,8 @@ from flamestream.core.coordination import (
     WriteManifest,
     WriteRecord,
 )
-from flamestream.core.job_record import JobRecord
+from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, WorkerId
 from flamestream.model.time import END, START, Time
 from support.coordinating import MS, SECOND, Bench, Outside

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from flamestream.core.dataflow import Dataflow
-from flamestream.core.live_cuts import LiveCuts
-from flamestream.core.settings import WorkerSettings
+from flamestream.core.dataflow.dataflow import Dataflow
+from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.model import payload as codec
 from flamestream.model.failure import located
 from flamestream.model.graph import Graph, Stream, name_of

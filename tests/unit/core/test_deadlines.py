@@ -1,6 +1,6 @@
 """Time as the coordinator lived it."""
 
-from flamestream.core.deadlines import Deadlines
+from flamestream.core.coordinator.deadlines import Deadlines
 from flamestream.model.time import Instant
 
 

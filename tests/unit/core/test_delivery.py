@@ -2,9 +2,9 @@
 
 import pytest
 
-from flamestream.core.barrier import Barrier, Result
-from flamestream.core.delivery import Delivery
-from flamestream.core.events import LastBundle
+from flamestream.core.dataflow.barrier import Barrier, Result
+from flamestream.core.dataflow.delivery import Delivery
+from flamestream.core.protocol.events import LastBundle
 from flamestream.model import payload as codec
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SequenceNumber, SinkName, Slot

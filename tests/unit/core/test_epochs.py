@@ -2,9 +2,9 @@
 
 import pytest
 
-from flamestream.core import messages as msg
-from flamestream.core.coordination import ManifestFailed, ReadRecord, RecordUnknown, WriteManifest, WriteRecord
-from flamestream.core.epochs import Epochs, spans_of
+from flamestream.core.coordinator.coordination import ManifestFailed, ReadRecord, RecordUnknown, WriteManifest, WriteRecord
+from flamestream.core.coordinator.epochs import Epochs, spans_of
+from flamestream.core.protocol import messages as msg
 from flamestream.model.ids import Offset, Partition, SinkName, Slot, WorkerId
 from flamestream.model.time import START, FrontId, Time
 from support.coordinating import MS, SECOND, Bench, running
@@ -284,8 +284,8 @@ def test_a_manifest_that_is_back_serves_a_recovery_though_it_was_missing_before(
 
 
 def test_parts_can_be_replaced_to_make_broken_variants() -> None:
-    from flamestream.core.coordinator import Coordinator
-    from flamestream.core.epochs import PendingEpoch
+    from flamestream.core.coordinator.coordinator import Coordinator
+    from flamestream.core.coordinator.epochs import PendingEpoch
 
     class Hasty(PendingEpoch):
         def _all_accepted(self) -> bool:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.core.events import Entry
-from flamestream.core.front import JournalledFront, Positions, RunRecords, TimedFront
+from flamestream.core.protocol.events import Entry
+from flamestream.core.worker.front import JournalledFront, Positions, RunRecords, TimedFront
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, next_time, timestamp_of
 

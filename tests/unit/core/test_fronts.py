@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from flamestream.core import actions as act
-from flamestream.core import events as ev
-from flamestream.core import messages as msg
-from flamestream.core.fronts import PASS_BYTES, READ_AHEAD, Fronts
-from flamestream.core.settings import FrontSettings, WorkerSettings
+from flamestream.core.protocol import actions as act
+from flamestream.core.protocol import events as ev
+from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
+from flamestream.core.worker.fronts import PASS_BYTES, READ_AHEAD, Fronts
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Fence, Offset, SourceName, WorkerId
 from flamestream.model.time import END, START, FrontId, Time, Timestamp

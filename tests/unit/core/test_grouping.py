@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import flamestream as fs
-from flamestream.core.chain import Row, chains_of
-from flamestream.core.grouping import Grouping
-from flamestream.core.live_cuts import LiveCuts
-from flamestream.core.reduce import Reduce
-from flamestream.core.user_code import folded
+from flamestream.core.dataflow.grouping import Grouping
+from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.reduce import Reduce
+from flamestream.core.dataflow.user_code import folded
+from flamestream.core.protocol.chain import Row, chains_of
 from flamestream.model import payload as codec
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Epoch, Slot

@@ -1,10 +1,10 @@
 """Output of two phases: in the snapshot first, with the consumer behind the commit, the same bytes after a crash."""
 
-from flamestream.core.actions import Deliver
-from flamestream.core.chain import Chain, chains_of
-from flamestream.core.events import BundlesAcknowledged, LastBundle, SinkOpened
-from flamestream.core.held_outputs import HeldOutputs
-from flamestream.core.parts import REFERENCE
+from flamestream.core.dataflow.held_outputs import HeldOutputs
+from flamestream.core.dataflow.parts import REFERENCE
+from flamestream.core.protocol.actions import Deliver
+from flamestream.core.protocol.chain import Chain, chains_of
+from flamestream.core.protocol.events import BundlesAcknowledged, LastBundle, SinkOpened
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, SinkName, Slot
 from flamestream.model.meta import meta_of
 from flamestream.model.time import START, Time

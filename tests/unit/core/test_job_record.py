@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flamestream.core.job_record import JobRecord
+from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.ids import MAX_ATTEMPT, MAX_EPOCH
 from flamestream.model.time import END, START

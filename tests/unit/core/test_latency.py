@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.core.latency import BOUNDS, WINDOW, Latency, Recent, quantile
+from flamestream.core.protocol.latency import BOUNDS, WINDOW, Latency, Recent, quantile
 
 
 @given(st.lists(st.integers(0, 29_000_000), min_size=1), st.sampled_from([0.5, 0.9, 0.99]))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flamestream.core.live_cuts import LiveCuts
+from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.model.ids import Epoch
 from flamestream.model.meta import floor
 from flamestream.model.time import Time

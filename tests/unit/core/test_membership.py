@@ -1,7 +1,7 @@
 """Who is connected, and who of a layout is lost."""
 
-from flamestream.core.membership import Membership
-from flamestream.core.messages import Hello
+from flamestream.core.coordinator.membership import Membership
+from flamestream.core.protocol.messages import Hello
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import Instant
 

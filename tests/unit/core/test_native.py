@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import flamestream as fs
-from flamestream.core import events, messages
-from flamestream.core.chain import chains_of
-from flamestream.core.native import native
-from flamestream.core.parts import REFERENCE, Parts
+from flamestream.core.dataflow.native import native
+from flamestream.core.dataflow.parts import REFERENCE, Parts
+from flamestream.core.protocol import events, messages
+from flamestream.core.protocol.chain import chains_of
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Epoch, Offset, Partition
 from flamestream.model.kernel import kernel

@@ -1,7 +1,7 @@
 """Outbox and inbox: one ack a message, one frame a peer, no frame twice."""
 
-from flamestream.core.messages import Acks, Data, MinimalTime
-from flamestream.core.outbox import MOST_ITEMS, Inbox, Outbox
+from flamestream.core.dataflow.outbox import MOST_ITEMS, Inbox, Outbox
+from flamestream.core.protocol.messages import Acks, Data, MinimalTime
 from flamestream.model import payload as codec
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, MessageId, WorkerId
 from flamestream.model.layout import Layout

@@ -4,11 +4,19 @@ from collections.abc import Callable
 
 import pytest
 
-from flamestream.core.coordination import Action, ReadRecord, RecordConflict, RecordRead, RecordUnknown, RecordWritten, WriteRecord
-from flamestream.core.deadlines import Deadlines
-from flamestream.core.instructions import Instructions
-from flamestream.core.job_record import JobRecord
-from flamestream.core.record_keeper import News, RecordEvent, RecordKeeper
+from flamestream.core.coordinator.coordination import (
+    Action,
+    ReadRecord,
+    RecordConflict,
+    RecordRead,
+    RecordUnknown,
+    RecordWritten,
+    WriteRecord,
+)
+from flamestream.core.coordinator.deadlines import Deadlines
+from flamestream.core.coordinator.instructions import Instructions
+from flamestream.core.coordinator.record_keeper import News, RecordEvent, RecordKeeper
+from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import START, Instant

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from flamestream.core import messages as msg
-from flamestream.core.coordination import Disconnect, ReadManifest, RecordUnknown, WorkerConnected, WorkerGone, WriteRecord
+from flamestream.core.coordinator.coordination import Disconnect, ReadManifest, RecordUnknown, WorkerConnected, WorkerGone, WriteRecord
+from flamestream.core.protocol import messages as msg
 from flamestream.model.ids import Fence, LayoutVersion, Slot, WorkerId
 from flamestream.model.time import Time
 from support.coordinating import MS, SECOND, Bench, running

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from flamestream.core import actions as act
-from flamestream.core import events as ev
-from flamestream.core import messages as msg
+from flamestream.core.protocol import actions as act
+from flamestream.core.protocol import events as ev
+from flamestream.core.protocol import messages as msg
 from flamestream.model.collections import Vector
 from flamestream.model.graph import Graph
 from flamestream.model.ids import WorkerId

@@ -10,9 +10,9 @@ import pytest
 
 import flamestream as fs
 from flamestream.adapters.sources.pieces import Given, Stamps
-from flamestream.core import actions
-from flamestream.core.native import native
-from flamestream.core.parts import REFERENCE
+from flamestream.core.dataflow.native import native
+from flamestream.core.dataflow.parts import REFERENCE
+from flamestream.core.protocol import actions
 from flamestream.model import payload as codec
 from flamestream.model.errors import GraphError
 from flamestream.model.graph import Graph, Stream

@@ -1,7 +1,7 @@
 """What a worker counts for people."""
 
-from flamestream.core.latency import BOUNDS
-from flamestream.core.tally import Tally
+from flamestream.core.protocol.latency import BOUNDS
+from flamestream.core.worker.counters import Tally
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
 
 

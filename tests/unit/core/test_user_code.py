@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.core import user_code
+from flamestream.core.dataflow import user_code
 from flamestream.model.collections import Vector
 from flamestream.model.graph import Graph, Vertex, name_of
 from flamestream.model.payload import ErrorValue

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from flamestream.core import actions as act
-from flamestream.core import events as ev
-from flamestream.core import messages as msg
-from flamestream.core.chain import Chain
+from flamestream.core.protocol import actions as act
+from flamestream.core.protocol import events as ev
+from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.chain import Chain
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, MessageId, Offset, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.layout import Assignment

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from flamestream.core import actions as act
-from flamestream.core import events as ev
-from flamestream.core import messages as msg
-from flamestream.core.chain import Row
-from flamestream.core.epoch_work import EpochWork
-from flamestream.core.live_cuts import LiveCuts
-from flamestream.core.outputs import Outputs
-from flamestream.core.parts import REFERENCE
-from flamestream.core.settings import WorkerSettings
-from flamestream.core.snapshot import EncodedRows, PendingSnapshot
+from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.outputs import Outputs
+from flamestream.core.dataflow.parts import REFERENCE
+from flamestream.core.protocol import actions as act
+from flamestream.core.protocol import events as ev
+from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.chain import Row
+from flamestream.core.protocol.settings import WorkerSettings
+from flamestream.core.worker.epoch_work import EpochWork
+from flamestream.core.worker.snapshot import EncodedRows, PendingSnapshot
 from flamestream.model.collections import Vector
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, Slot, WorkerId

@@ -2,8 +2,8 @@
 
 import pytest
 
-from flamestream.core import actions as act
-from flamestream.core import messages as msg
+from flamestream.core.protocol import actions as act
+from flamestream.core.protocol import messages as msg
 from flamestream.model.graph import Graph
 from flamestream.model.ids import LayoutVersion, WorkerId
 from flamestream.model.layout import Layout

@@ -11,8 +11,8 @@ import pytest
 from flamestream.cli.manifest import GUARANTEES, parse_job
 from flamestream.cli.settings_of import local_coordinator
 from flamestream.cli.validation import checked_job
-from flamestream.core.coordination import Settings
-from flamestream.core.messages import Hello
+from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.protocol.messages import Hello
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.core.effects import SILENCE, settings_of

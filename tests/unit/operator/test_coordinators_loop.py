@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from flamestream.adapters.stores import store_from
-from flamestream.core.coordination import Settings
+from flamestream.core.coordinator.coordination import Settings
 from flamestream.model.errors import Bug
 from flamestream_operator import coordinators as module
 from flamestream_operator.coordinators import MOST_ERRORS, Coordinators, JobToCoordinate, ZooKeeper

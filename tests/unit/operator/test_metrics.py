@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from flamestream.adapters.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
-from flamestream.core.latency import BOUNDS
+from flamestream.core.protocol.latency import BOUNDS
 from flamestream_operator.shell import metrics
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from flamestream.adapters.manifests import write_manifest
-from flamestream.core.job_record import JobRecord
-from flamestream.core.messages import Manifest
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import Manifest
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import NO_FENCE, Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from flamestream.core.events import Entry
-from flamestream.core.messages import FrontPosition
+from flamestream.core.protocol.events import Entry
+from flamestream.core.protocol.messages import FrontPosition
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import FrontId, Time
 from flamestream.testing.input_audit import Finding, Skip, committed_position, contiguity, recounted

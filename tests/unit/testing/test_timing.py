@@ -2,7 +2,7 @@
 
 from random import Random
 
-from flamestream.core.actions import Deliver
+from flamestream.core.protocol.actions import Deliver
 from flamestream.testing import Timing, simulate
 from flamestream.testing.graphs import inverted_index
 

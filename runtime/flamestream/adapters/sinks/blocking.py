@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from flamestream.adapters.own_thread import OwnThread
 from flamestream.adapters.serial import Serial
-from flamestream.core.actions import Deliver, OpenSink
-from flamestream.core.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
+from flamestream.core.protocol.actions import Deliver, OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot
 from flamestream.ports import Post, Reactor

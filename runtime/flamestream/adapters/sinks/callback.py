@@ -9,8 +9,8 @@ Keeps: acknowledges after the function has returned. Does not: retry a function 
 from collections.abc import Callable
 from typing import Any
 
-from flamestream.core.actions import Deliver, OpenSink
-from flamestream.core.events import BundlesAcknowledged, SinkFailed, SinkOpened
+from flamestream.core.protocol.actions import Deliver, OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed, SinkOpened
 from flamestream.model.graph import name_of
 from flamestream.model.ids import SinkName
 from flamestream.model.payload import decode_items

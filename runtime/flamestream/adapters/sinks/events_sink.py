@@ -28,7 +28,7 @@ from flamestream.adapters.own_thread import OwnThread
 from flamestream.adapters.sinks.blocking import BlockingConsumer
 from flamestream.adapters.sinks.postgres_rows import plain
 from flamestream.adapters.sinks.tail import Cursor, Given, Tail
-from flamestream.core.actions import Deliver, OpenSink
+from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.model.errors import FlameStreamError
 from flamestream.ports import Reactor, Timer
 

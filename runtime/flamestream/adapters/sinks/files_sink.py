@@ -13,8 +13,8 @@ from flamestream.adapters.local_store import write_all
 from flamestream.adapters.sinks.fences import Counted, FencedFolder, Pointer
 from flamestream.adapters.sinks.ledger import Ledger
 from flamestream.adapters.sinks.log import encode_record, scan
-from flamestream.core.actions import Bundle, Deliver, OpenSink
-from flamestream.core.events import LastBundle
+from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
+from flamestream.core.protocol.events import LastBundle
 from flamestream.model.errors import Corrupt, Fenced
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
 

@@ -26,8 +26,8 @@ import urllib3
 from flamestream.adapters.sinks.ledger import Ledger
 from flamestream.adapters.sinks.log import AtSlot, OfBundle
 from flamestream.adapters.sinks.postgres_rows import plain
-from flamestream.core.actions import Bundle, Deliver, OpenSink
-from flamestream.core.events import LastBundle
+from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
+from flamestream.core.protocol.events import LastBundle
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId

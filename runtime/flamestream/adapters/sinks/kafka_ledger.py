@@ -19,8 +19,8 @@ from flamestream.adapters.sinks.kafka_control import SlotState
 from flamestream.adapters.sinks.kafka_items import digest_of
 from flamestream.adapters.sinks.kafka_tail import kept_item
 from flamestream.adapters.sinks.ledger import refusal
-from flamestream.core.actions import Bundle
-from flamestream.core.events import LastBundle
+from flamestream.core.protocol.actions import Bundle
+from flamestream.core.protocol.events import LastBundle
 from flamestream.model import payload as codec
 from flamestream.model.errors import Bug
 from flamestream.model.ids import SequenceNumber, Slot

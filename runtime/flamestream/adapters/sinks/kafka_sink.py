@@ -24,8 +24,8 @@ from flamestream.adapters.sinks.kafka_control import ControlTopic
 from flamestream.adapters.sinks.kafka_items import Records
 from flamestream.adapters.sinks.kafka_topics import WrittenTopics
 from flamestream.adapters.sinks.kafka_writing import KafkaOutput, KafkaWriting
-from flamestream.core.actions import Deliver, OpenSink
-from flamestream.core.events import BundlesAcknowledged, Event, SinkFailed, SinkFenced, SinkOpened
+from flamestream.core.protocol.actions import Deliver, OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, Event, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
 from flamestream.ports import Post, Reactor, Timer

@@ -38,8 +38,8 @@ from flamestream.adapters.sinks.kafka_items import HEADER, Places, Record, Recor
 from flamestream.adapters.sinks.kafka_ledger import Items, KafkaLedger
 from flamestream.adapters.sinks.kafka_tail import Tail
 from flamestream.adapters.sinks.kafka_topics import WrittenTopics
-from flamestream.core.actions import Bundle, Deliver, OpenSink
-from flamestream.core.events import LastBundle
+from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
+from flamestream.core.protocol.events import LastBundle
 from flamestream.model import payload as codec
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, Slot

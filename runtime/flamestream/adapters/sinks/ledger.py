@@ -13,8 +13,8 @@ Keeps: each slot's bundles are taken once, in the order of their numbers. Does n
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from flamestream.core.actions import Bundle
-from flamestream.core.events import LastBundle
+from flamestream.core.protocol.actions import Bundle
+from flamestream.core.protocol.events import LastBundle
 from flamestream.model.errors import Bug
 from flamestream.model.ids import SequenceNumber, Slot
 

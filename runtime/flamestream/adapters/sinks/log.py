@@ -17,7 +17,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Meta
 
-from flamestream.core.actions import Bundle
+from flamestream.core.protocol.actions import Bundle
 from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Fence, SequenceNumber, Slot

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from flamestream.core.actions import Bundle
+from flamestream.core.protocol.actions import Bundle
 from flamestream.model.collections import Map
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName, Slot

@@ -27,8 +27,8 @@ from flamestream.adapters.sinks.ledger import Ledger
 from flamestream.adapters.sinks.postgres_columns import Columns
 from flamestream.adapters.sinks.postgres_rows import Row, RowMaker
 from flamestream.adapters.sinks.postgres_state import Memory
-from flamestream.core.actions import Bundle, Deliver, OpenSink
-from flamestream.core.events import LastBundle
+from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
+from flamestream.core.protocol.events import LastBundle
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot
 from flamestream.model.quoted import quoted

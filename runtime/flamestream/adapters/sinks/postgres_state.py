@@ -25,8 +25,8 @@ from psycopg import adapt, errors, pq, sql
 
 from flamestream.adapters.postgres import Connection
 from flamestream.adapters.postgres_tables import Table
-from flamestream.core.actions import Bundle
-from flamestream.core.events import LastBundle
+from flamestream.core.protocol.actions import Bundle
+from flamestream.core.protocol.events import LastBundle
 from flamestream.model.errors import Corrupt, Fenced
 from flamestream.model.ids import NO_FENCE, Fence, SequenceNumber, Slot
 

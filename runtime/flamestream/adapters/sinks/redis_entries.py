@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from flamestream.adapters.sinks.postgres_rows import Place, getter, plain, where
-from flamestream.core.actions import Bundle
+from flamestream.core.protocol.actions import Bundle
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName, Slot
 from flamestream.model.payload import decode_items

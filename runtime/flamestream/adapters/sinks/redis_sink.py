@@ -26,8 +26,8 @@ from flamestream.adapters.sinks.ledger import Ledger, refusal
 from flamestream.adapters.sinks.redis_entries import EntryMaker
 from flamestream.adapters.sinks.redis_scripts import DELIVER, OPEN, WRITE, Script
 from flamestream.adapters.spec import hash_tag
-from flamestream.core.actions import Bundle, Deliver, OpenSink
-from flamestream.core.events import LastBundle
+from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
+from flamestream.core.protocol.events import LastBundle
 from flamestream.model.errors import Bug, Corrupt, Fenced, UserError
 from flamestream.model.ids import NO_FENCE, Fence, SequenceNumber, SinkName, Slot
 

@@ -28,8 +28,8 @@ from flamestream.adapters.sinks.wire import (
     decode_answer,
     encode,
 )
-from flamestream.core.actions import Deliver, OpenSink
-from flamestream.core.events import BundlesAcknowledged, LastBundle, SinkFailed, SinkFenced, SinkOpened
+from flamestream.core.protocol.actions import Deliver, OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, LastBundle, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.decoding import DecodeError
 from flamestream.model.ids import NO_FENCE, Fence, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.quoted import quoted

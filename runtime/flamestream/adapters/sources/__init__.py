@@ -39,7 +39,7 @@ from flamestream.adapters.sources.rows import row_class
 from flamestream.adapters.sources.server_producer import ServerProducer
 from flamestream.adapters.sources.socket_source import SocketProducer
 from flamestream.adapters.spec import address_of, check_dsn, check_redis, function_of, need, one_of, secret_of
-from flamestream.core.settings import FrontSettings
+from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model.errors import Bug
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId

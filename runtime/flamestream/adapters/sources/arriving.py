@@ -21,7 +21,7 @@ from flamestream.adapters.sources.files import CHANGED, Files, Found
 from flamestream.adapters.sources.followed import LOOK_SHARE, RESTORE
 from flamestream.adapters.sources.formats import Format, Mark, Record
 from flamestream.adapters.sources.reading import Chunk
-from flamestream.core.events import Entry
+from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Offset, Partition
 

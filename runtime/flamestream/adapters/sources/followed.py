@@ -22,7 +22,7 @@ from flamestream.adapters.sources.documents import Documents
 from flamestream.adapters.sources.files import Files, Found
 from flamestream.adapters.sources.formats import Format, Mark
 from flamestream.adapters.sources.reading import Chunk
-from flamestream.core.events import Entry
+from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Offset, Partition
 

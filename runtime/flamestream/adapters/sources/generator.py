@@ -9,8 +9,8 @@ Keeps: the payload depends on the number alone. Does not: journal: its front is 
 from collections.abc import Callable
 from typing import Any, Final
 
-from flamestream.core.actions import Follow, Pull, ReadRun
-from flamestream.core.events import RecordsArrived, SourceEnded
+from flamestream.core.protocol.actions import Follow, Pull, ReadRun
+from flamestream.core.protocol.events import RecordsArrived, SourceEnded
 from flamestream.model.errors import Bug
 from flamestream.model.failure import said
 from flamestream.model.graph import name_of

@@ -25,8 +25,8 @@ from flamestream.adapters.http_server import Exchange, HttpServer, Request
 from flamestream.adapters.own_thread import OwnThread
 from flamestream.adapters.serial import Serial
 from flamestream.adapters.sources.http_keys import KeyLog, Note
-from flamestream.core.actions import Follow, Pull, ReadRun
-from flamestream.core.events import RecordsArrived, SourceFailed
+from flamestream.core.protocol.actions import Follow, Pull, ReadRun
+from flamestream.core.protocol.events import RecordsArrived, SourceFailed
 from flamestream.model.errors import Bug, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
 from flamestream.model.time import FrontId, Time

@@ -15,7 +15,7 @@ from flamestream.adapters.kafka.clients import Clients
 from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
 from flamestream.adapters.kafka.identity import ANSWER_SECONDS
 from flamestream.adapters.sources.kafka_topic import checked_offset
-from flamestream.core.events import Entry
+from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Corrupt
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it

@@ -25,7 +25,7 @@ from flamestream.adapters.own_thread import OwnThread
 from flamestream.adapters.sources.kafka_replay import KafkaReplay
 from flamestream.adapters.sources.kafka_topic import EARLIEST, LATEST, KafkaTopic
 from flamestream.adapters.sources.reading import Chunk, ReadingProducer
-from flamestream.core.events import Entry
+from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue

@@ -13,7 +13,7 @@ from itertools import islice
 from flamestream.adapters.sources.files import CHANGED, Files, Found
 from flamestream.adapters.sources.formats import Format, Mark, Record
 from flamestream.adapters.sources.reading import Chunk
-from flamestream.core.events import Entry
+from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Bug, Corrupt
 from flamestream.model.ids import Offset, Partition
 

@@ -10,8 +10,8 @@ Does not: bound a channel's memory: it is the test's.
 import threading
 from collections.abc import Callable
 
-from flamestream.core.actions import Follow, Pull, ReadRun
-from flamestream.core.events import RecordsArrived, RunRead, SourceEnded, SourceFailed
+from flamestream.core.protocol.actions import Follow, Pull, ReadRun
+from flamestream.core.protocol.events import RecordsArrived, RunRead, SourceEnded, SourceFailed
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
 from flamestream.model.time import FrontId, Time
 from flamestream.ports import Post, Reactor

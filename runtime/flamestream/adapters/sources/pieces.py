@@ -20,8 +20,8 @@ from flamestream.adapters.sources.formats import Mark
 from flamestream.adapters.sources.generator import payload_of
 from flamestream.adapters.sources.lines import Lines as LinesFormat
 from flamestream.adapters.sources.listing import LocalFiles
-from flamestream.core.events import Entry
-from flamestream.core.front import RunRecords
+from flamestream.core.protocol.events import Entry
+from flamestream.core.worker.front import RunRecords
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import START, FrontId, Time, next_time

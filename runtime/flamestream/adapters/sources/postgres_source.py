@@ -33,7 +33,7 @@ from flamestream.adapters.postgres import Connection, Server
 from flamestream.adapters.postgres_tables import Table, find, to_name
 from flamestream.adapters.sources.formats import MAX_RECORD, error_item
 from flamestream.adapters.sources.reading import Chunk
-from flamestream.core.events import Entry
+from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset, Partition
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from flamestream.adapters import journals, sources
 from flamestream.adapters.reactor import EpollReactor
-from flamestream.core.actions import Follow, Pull, ReadRun
-from flamestream.core.events import Entry, Event, RecordsArrived, RunRead, SourceEnded, SourceFailed
-from flamestream.core.front import RunRecords
-from flamestream.core.settings import FrontSettings
+from flamestream.core.protocol.actions import Follow, Pull, ReadRun
+from flamestream.core.protocol.events import Entry, Event, RecordsArrived, RunRead, SourceEnded, SourceFailed
+from flamestream.core.protocol.settings import FrontSettings
+from flamestream.core.worker.front import RunRecords
 from flamestream.model.errors import Bug, Corrupt, UserError
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, Offset, Partition
 from flamestream.model.payload import decode_many

@@ -20,7 +20,7 @@ from typing import Any, Final
 from flamestream.adapters.redis import Server
 from flamestream.adapters.sources.formats import MAX_RECORD, error_item
 from flamestream.adapters.sources.reading import Chunk
-from flamestream.core.events import Entry
+from flamestream.core.protocol.events import Entry
 from flamestream.model.collections import Map
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset, Partition

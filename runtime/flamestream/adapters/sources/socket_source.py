@@ -20,8 +20,8 @@ import msgspec
 from flamestream.adapters.dialer import Dialer
 from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.sources.formats import MAX_RECORD
-from flamestream.core.actions import Follow, Pull, ReadRun
-from flamestream.core.events import RecordsArrived, SourceEnded, SourceFailed
+from flamestream.core.protocol.actions import Follow, Pull, ReadRun
+from flamestream.core.protocol.events import RecordsArrived, SourceEnded, SourceFailed
 from flamestream.model.errors import Bug
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
 from flamestream.model.payload import ErrorValue

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from flamestream.adapters.manifests import delete_objects, read_manifest, write_manifest
-from flamestream.core.epochs import spans_of
-from flamestream.core.job_record import JobRecord
-from flamestream.core.manifests import holds_output
-from flamestream.core.messages import FrontPosition, Manifest, SlotOutput
+from flamestream.core.coordinator.epochs import spans_of
+from flamestream.core.coordinator.snapshot_index import holds_output
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import FrontPosition, Manifest, SlotOutput
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot
 from flamestream.model.time import Time

@@ -10,8 +10,8 @@ from typing import Any, Final, Self, TypeVar
 
 from flamestream.adapters import sinks
 from flamestream.adapters.reactor import EpollReactor
-from flamestream.core.actions import Bundle, Deliver, OpenSink
-from flamestream.core.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
+from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model import errors
 from flamestream.model.ids import Fence, SinkName, Slot, WorkerId
 

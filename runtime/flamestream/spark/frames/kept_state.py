@@ -21,8 +21,8 @@ from flamestream.adapters.object_names import plain
 from flamestream.adapters.segment import merged, table_of
 from flamestream.adapters.snapshots import put_segment, segment_name, segment_table
 from flamestream.adapters.stores import store_from
-from flamestream.core.chain import Chain, Row, chains_of, incomplete
-from flamestream.core.messages import SegmentRef
+from flamestream.core.protocol.chain import Chain, Row, chains_of, incomplete
+from flamestream.core.protocol.messages import SegmentRef
 from flamestream.model.decoding import from_json
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Slot
 from flamestream.ports import ObjectStore

@@ -4,7 +4,7 @@ Without a cycle a key is a fold over its rows. With one, what comes back to the 
 next: that is the total order, because what comes back is a descendant of something before it. If it comes back with another key, the
 graph cannot run this way and is refused with the item (stages.py says why).
 
-Keeps: state in, state out are those of a snapshot, byte for byte (core/reduce.py, core/grouping.py). Rows of later levels pass through.
+Keeps: state in, state out are those of a snapshot, byte for byte (core/dataflow/reduce.py, core/dataflow/grouping.py). Rows of later levels pass through.
 Does not: sort. Memory is one key's state, plus what goes round in it.
 """
 
@@ -15,9 +15,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flamestream.core import user_code
-from flamestream.core.chain import Chain
-from flamestream.core.reduce import decoded
+from flamestream.core.dataflow import user_code
+from flamestream.core.dataflow.reduce import decoded
+from flamestream.core.protocol.chain import Chain
 from flamestream.model import payload as codec
 from flamestream.model import state as states
 from flamestream.model.errors import GraphError

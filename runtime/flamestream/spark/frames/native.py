@@ -1,6 +1,6 @@
 """The walk and the fold of a batch in the kernel: records or rows in, rows out, without a Python object for what only passes through.
 
-The same as walk.py and keyed.py, which are the reference: the kernel's dataflow (core/native.py) with rows at its doors instead of
+The same as walk.py and keyed.py, which are the reference: the kernel's dataflow (core/dataflow/native.py) with rows at its doors instead of
 messages. What it cannot do is done there: a stage with a cycle, states that are kept, and everything where there is no kernel.
 
 Keeps: the rows of the reference, byte for byte and in its order. Does not: choose (tasks.py).
@@ -12,8 +12,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flamestream.core.native import described
-from flamestream.core.settings import ERRORS
+from flamestream.core.dataflow.native import described
+from flamestream.core.protocol.settings import ERRORS
 from flamestream.model.errors import Bug
 from flamestream.model.failure import failure
 from flamestream.model.graph import Graph, Kind, Vertex

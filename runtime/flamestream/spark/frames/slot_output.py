@@ -1,7 +1,7 @@
 """Slot output: results of one sink, in the order of metas, become bundles, without a look into a payload; what was delivered before is
 checked and dropped.
 
-The same rules as core/delivery.py, which has decoded payloads and a barrier before it: a bundle's items are spliced from their
+The same rules as core/dataflow/delivery.py, which has decoded payloads and a barrier before it: a bundle's items are spliced from their
 encodings here, and a replay is compared as bytes.
 
 Keeps: per slot, sequences without gap, ascending metas, nothing twice; a difference to the last bundle is an error that names the place.
@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
-from flamestream.core.actions import Bundle
-from flamestream.core.delivery import NOT_AGAIN, NOT_BEFORE
-from flamestream.core.events import LastBundle
+from flamestream.core.dataflow.delivery import NOT_AGAIN, NOT_BEFORE
+from flamestream.core.protocol.actions import Bundle
+from flamestream.core.protocol.events import LastBundle
 from flamestream.model import payload as codec
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SequenceNumber, Slot

@@ -1,7 +1,7 @@
 """A walk: one task's copy of the graph, compiled to closures; takes an item through everything that needs no state.
 
 It ends at the doors of stages and sinks, where the item becomes a row. The calls of user functions, their checks and what becomes of
-their exceptions are the streaming engine's (core/user_code.py); what is missing here is what a batch does not need: tombstones, causes
+their exceptions are the streaming engine's (core/dataflow/user_code.py); what is missing here is what a batch does not need: tombstones, causes
 and other workers.
 
 Keeps: metas, slots and error items are those of the engine. A loop does not recurse: what goes round waits in a list.
@@ -11,8 +11,8 @@ Does not: hold state (keyed.py).
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from flamestream.core import user_code
-from flamestream.core.placing import place_of
+from flamestream.core.dataflow import user_code
+from flamestream.core.dataflow.placing import place_of
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph, Kind, Vertex
 from flamestream.model.meta import COMPONENTS, Meta, child, components

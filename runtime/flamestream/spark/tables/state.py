@@ -16,9 +16,9 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from flamestream.adapters.segment import chains_in, part_of
 from flamestream.adapters.snapshots import segment_table
 from flamestream.adapters.stores import store_from
-from flamestream.core.chain import Chain
-from flamestream.core.messages import Manifest, SegmentRef
-from flamestream.core.reduce import stored_value
+from flamestream.core.dataflow.reduce import stored_value
+from flamestream.core.protocol.chain import Chain
+from flamestream.core.protocol.messages import Manifest, SegmentRef
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot

@@ -14,8 +14,8 @@ from flamestream.adapters.sinks.rolling.parts import part_format
 from flamestream.adapters.sinks.rolling.settings import Rolling
 from flamestream.adapters.sinks.rolling.writing import Log
 from flamestream.adapters.stores import store_from
-from flamestream.core.actions import Deliver, OpenSink
-from flamestream.core.events import BundlesAcknowledged, Event, SinkFailed, SinkFenced, SinkOpened
+from flamestream.core.protocol.actions import Deliver, OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, Event, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.errors import Fenced, FlameStreamError, Retryable, UserError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
 from flamestream.ports import ObjectStore, Post, Reactor, Timer

@@ -18,8 +18,8 @@ from flamestream.adapters.sinks.rolling.parts import PartFormat
 from flamestream.adapters.sinks.rolling.rolling import HoldsMore, Numbered, close_log, make_part
 from flamestream.adapters.sinks.rolling.segments import Segment, encode, found, name_of, size_of
 from flamestream.adapters.sinks.rolling.settings import Rolling
-from flamestream.core.actions import Bundle, Deliver, OpenSink
-from flamestream.core.events import LastBundle
+from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
+from flamestream.core.protocol.events import LastBundle
 from flamestream.model.errors import Corrupt, Fenced
 from flamestream.model.ids import Fence, Slot, WorkerId
 from flamestream.ports import ObjectStore

@@ -1,0 +1,43 @@
+"""Compaction: which segments of a snapshot should be merged, and by whom.
+
+Segments are grouped in tiers of size, each eight times the one below. A tier with more than `MAX_PER_TIER` segments is merged by one
+worker, at the next epoch, so the number of segments (and with it the cost of a restore) is bounded by tiers times `MAX_PER_TIER`.
+
+Keeps: no segment is given to two workers. Does not: merge (the workers' shells), or delete (epochs.py, after the commit).
+"""
+
+from collections.abc import Iterable, Sequence
+
+from flamestream.core.protocol.messages import SegmentRef
+from flamestream.model.ids import WorkerId
+
+MAX_PER_TIER = 8
+SMALLEST = 1 << 16
+"""Bytes. Below, size does not matter: opening a file costs more than reading it."""
+MAX_MERGE = 1 << 28
+"""Bytes that one worker merges at once."""
+
+
+def tier(size: int) -> int:
+    """Of a segment: 0 for the small ones, one more for every factor of eight."""
+    return (max(size, SMALLEST) // SMALLEST).bit_length() // 3
+
+
+def to_compact(segments: Iterable[SegmentRef], workers: Sequence[WorkerId], turn: int) -> dict[WorkerId, list[SegmentRef]]:
+    """What each worker should merge; `turn` moves the work round. A worker merges one tier an epoch."""
+    tiers: dict[int, list[SegmentRef]] = {}
+    for segment in segments:
+        tiers.setdefault(tier(segment.size), []).append(segment)
+    full = [tiers[key] for key in sorted(tiers) if len(tiers[key]) > MAX_PER_TIER]
+    merges = [merge for merge in map(_bounded, full) if len(merge) > 1]
+    return {workers[(turn + place) % len(workers)]: merge for place, merge in enumerate(merges[: len(workers)])}
+
+
+def _bounded(segments: Sequence[SegmentRef]) -> list[SegmentRef]:
+    taken, size = [], 0
+    for segment in segments:
+        size += segment.size
+        if size > MAX_MERGE:
+            break
+        taken.append(segment)
+    return taken

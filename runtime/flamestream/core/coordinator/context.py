@@ -1,0 +1,70 @@
+"""The desk: what the parts of the coordinator share, and the few things that all of them do.
+
+The parts are the record keeper, the membership, the epochs, healing and the endings; each changes only its own things, and says what it
+wants done through the instructions.
+
+Does not: decide anything.
+"""
+
+from collections.abc import Iterable
+
+from flamestream.core.coordinator.coordination import Finish, Settings
+from flamestream.core.coordinator.deadlines import Deadlines
+from flamestream.core.coordinator.instructions import Instructions
+from flamestream.core.coordinator.membership import Membership
+from flamestream.core.coordinator.record_keeper import RecordKeeper
+from flamestream.core.coordinator.snapshot_index import CommittedManifest
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import Progress, Stop, Warm
+from flamestream.model.ids import WorkerId
+from flamestream.model.time import START, Time
+
+
+class Desk:
+    """One a coordinator."""
+
+    def __init__(self, settings: Settings, secret: str, nonce: str) -> None:
+        self.settings, self.secret, self.nonce = settings, secret, nonce
+        self.instructions = Instructions()
+        self.time = Deadlines(settings.heartbeat_us // 2)
+        self.keeper = RecordKeeper(self.instructions, self.time, settings.retry_us)
+        self.members = Membership()
+        self.committed = CommittedManifest(self.instructions, self.time, settings)
+        self.running = False
+        """The workers of the record's layout run under its fence, as far as is known."""
+        self.idle = False
+        """Nothing was in flight at the newest report of this attempt's acker, which may be lost since."""
+        self.finished = False
+        self.minimal: Time = START
+        """The greatest minimal time that any worker has reported."""
+
+    @property
+    def record(self) -> JobRecord:
+        """The job record, where there must be one."""
+        assert self.keeper.record is not None, "there is no job record yet"
+        return self.keeper.record
+
+    @property
+    def workers(self) -> tuple[WorkerId, ...]:
+        """Of the layout; none before the first attempt."""
+        return self.keeper.record.layout.workers if self.keeper.record else ()
+
+    @property
+    def acker_progress(self) -> Progress | None:
+        """The newest report of the acker's worker under the current fence."""
+        return self.members.progress([self.record.layout.acker])[0]
+
+    def warm(self, standbys: Iterable[WorkerId]) -> None:
+        """Tell workers without slots what is committed, so that a takeover finds it at hand."""
+        if self.committed.manifest is not None:
+            self.instructions.tell(standbys, Warm(list(self.committed.manifest.segments)))
+
+    def stop_all(self, reason: str, finish: Finish) -> None:
+        """End the workers, then this coordinator."""
+        self.instructions.tell(self.members.connected, Stop(reason))
+        self.finish(finish)
+
+    def finish(self, finish: Finish) -> None:
+        """End this coordinator; the workers are somebody else's."""
+        self.instructions.add(finish)
+        self.finished = True

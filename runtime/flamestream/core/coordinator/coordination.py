@@ -1,0 +1,323 @@
+"""What the coordinator hears, wants done, and is told once: its events, actions, settings and status.
+
+The shell (the launcher, the operator, or the simulator) turns the outside into events, calls `Coordinator.step`, and carries out the
+actions in their order. It keeps three promises:
+
+- one request to the job record is under way at a time (the coordinator asks for no more), and each gets exactly one answer;
+- a worker's messages come in the order sent, between its WorkerConnected and its WorkerDisconnected; a connection that replaces
+  another of the same worker is reported as a disconnect first;
+- it calls `step` with Woken at or after the time of the last WakeAt (waking more often is harmless).
+
+Does not: decide anything (coordinator.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import Hello, Manifest, ToCoordinator, ToWorker
+from flamestream.model.ids import NO_FENCE, Attempt, Epoch, WorkerId
+from flamestream.model.slot import DEFAULT_SLOTS
+from flamestream.model.time import START, Instant, Time
+
+NO_EPOCH = Epoch(0)
+"""Before the first."""
+
+# --- settings -----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a job asks of its coordinator. Durations are microseconds."""
+
+    job: str
+    graph: str
+    """`Graph.identity`: workers and manifests must have the same."""
+    python: str
+    """"3.11": workers and manifests must have the same."""
+    code: str = ""
+    """Digest of the application's files: workers must have loaded the same. "" asks nobody."""
+    code_changed: bool = False
+    """The application may be another than that of the attempt before: somebody has said that it is meant to be."""
+    workers: int
+    """As many take part as soon as they are there; more are standbys."""
+    fronts: int
+    slots: int = DEFAULT_SLOTS
+    interval_us: int | None = 1_000_000
+    """Between announcements of epochs. None: no epochs at all, and every recovery starts empty (guarantee `none`)."""
+    epoch_timeout_us: int = 60_000_000
+    """An epoch that is not accepted by then aborts; a slow consumer may need all of it."""
+    heartbeat_us: int = 3_000_000
+    """A worker of the layout that is silent for so long is lost."""
+    stuck_us: int = 5_000_000
+    """The same oldest cause in flight for so long means that something was lost."""
+    link_pause_us: int = 20_000
+    """A broken link between two workers waits for so long: if one of them has died, word of that is on its way."""
+    grace_us: int = 700_000
+    """A lost worker's relaunch is awaited for so long before survivors take its slots."""
+    discovery_us: int = 2_000_000
+    """A new coordinator waits for so long for the workers of the layout that it finds."""
+    settle_us: int = 1_000_000
+    """The same from the first worker on that came: all dial one address at one pace, so whoever lives comes soon after it."""
+    gather_us: int = 30_000_000
+    """At a start, `workers` workers are awaited for so long; then those that are there begin."""
+    rebalance: bool = True
+    """A worker that comes while fewer than `workers` take part is given slots (costs a recovery)."""
+    rebalance_pause_us: int = 5_000_000
+    """The least time between a recovery and a rebalance."""
+    exactly_once: bool = True
+    """Consumers remember what they were given: one that does not is an error."""
+    two_phase: bool = False
+    """Output waits for the commit of its epoch (`exactly-once-2pc`): an end waits until none is held."""
+    warm_us: int = 10_000_000
+    """That waits for so long until the newcomer has the committed snapshot at hand: reading it would hold up a stream that runs."""
+    retry_us: int = 100_000
+    """Pause before the record or a manifest is asked for again."""
+    last_epoch_us: int = 3_000_000
+    """A job that fails on user code gets so long for a last epoch."""
+    drain_us: int = 60_000_000
+    """A drain that takes longer becomes a stop; the next start replays the rest."""
+    failures: int = 5
+    """So many failures of one kind in a row without progress end the job."""
+    calm_us: int = 10_000_000
+    """A run of so long with nothing in flight is progress too, though minimal time stands still."""
+
+    @property
+    def durable(self) -> bool:
+        """Whether there are epochs; without, every recovery starts empty."""
+        return self.interval_us is not None
+
+
+# --- events -------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRead:
+    """Both None before the first attempt."""
+
+    record: JobRecord | None
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordWritten:
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordConflict:
+    """The version was not the expected one: nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordUnknown:
+    """A read got no answer, or it is unknown whether a write took effect."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestWritten:
+    """It is durable. `hash` is the hex SHA-256 of its bytes, which ReadManifest will be asked with."""
+
+    name: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFailed:
+    """The store is away, full or read-only: the epoch aborts, the stream goes on."""
+
+    name: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestLoaded:
+    """Its bytes have the hash asked for, and decode."""
+
+    name: str
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestBroken:
+    """`category` is retryable (the store is away) or corrupt (missing, damaged, not a manifest)."""
+
+    name: str
+    category: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConnected:
+    hello: Hello
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDisconnected:
+    worker: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
+class FromWorker:
+    """Any message but Hello, which is WorkerConnected."""
+
+    worker: WorkerId
+    message: ToCoordinator
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerGone:
+    """Spark's or Kubernetes' word that its process has ended."""
+
+    worker: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """`drain` stops at an epoch with nothing left in flight, `stop` at once; a second start resumes in both cases."""
+
+    what: Literal["stop", "drain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """Time has passed."""
+
+
+Event = (
+    RecordRead
+    | RecordWritten
+    | RecordConflict
+    | RecordUnknown
+    | ManifestWritten
+    | ManifestFailed
+    | ManifestLoaded
+    | ManifestBroken
+    | WorkerConnected
+    | WorkerDisconnected
+    | FromWorker
+    | WorkerGone
+    | Requested
+    | Woken
+)
+
+# --- status -------------------------------------------------------------------------------------------------------------------------
+
+
+Phase = Literal["starting", "gathering", "recovering", "waiting", "running", "ending", "finished"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """For `flamestream status`. Live figures (items, minimal time) are in the workers' Progress."""
+
+    phase: Phase
+    attempt: Attempt = NO_FENCE.attempt
+    epoch: Epoch = NO_EPOCH
+    """The committed one."""
+    cut: Time = START
+    workers: tuple[WorkerId, ...] = ()
+    """Of the layout and connected."""
+    standbys: tuple[WorkerId, ...] = ()
+    recoveries: int = 0
+    """By this coordinator."""
+    cause: str = ""
+    """Of the last recovery."""
+    duration_us: int = 0
+    """Of the last recovery, from its cause to Replay; 0 while it is under way."""
+    replayed_from: Time = START
+    """The cut that the last Replay began at; it stays while the next recovery is under way."""
+    kind: str = ""
+    """Of its cause, in a word."""
+    steps: tuple[tuple[str, int], ...] = ()
+    """Microseconds of each of its steps so far."""
+    snapshot_size: int = 0
+    """Bytes of the committed snapshot; 0 if it is not known here."""
+    problems: tuple[str, ...] = ()
+
+
+# --- actions ------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRecord:
+    """Answer: RecordRead or RecordUnknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRecord:
+    """Compare-and-set (`version` None: create). Answer: RecordWritten, RecordConflict or RecordUnknown."""
+
+    record: JobRecord
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteManifest:
+    """Create the object, never overwrite; after a doubt read back and compare. Answer: ManifestWritten or ManifestFailed."""
+
+    name: str
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class ReadManifest:
+    """Read the object and check its hash. Answer: ManifestLoaded or ManifestBroken."""
+
+    name: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteObjects:
+    """Nothing refers to them any more. Best effort, in the background; no answer."""
+
+    names: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """To a connected worker; dropped if its connection is gone."""
+
+    worker: WorkerId
+    message: ToWorker
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """Close its connection. A WorkerDisconnected may follow or not; the coordinator counts it as gone from now on."""
+
+    worker: WorkerId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Call step with Woken at or after `time` (and not later than necessary). Replaces the earlier one."""
+
+    time: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The status has changed."""
+
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The last action of a coordinator. `category` (of model.errors) is "" for a normal end.
+
+    After `fenced` (another coordinator has written the record) the shell starts a new one if it is still the one in charge.
+    """
+
+    outcome: Literal["completed", "drained", "stopped", "failed", "fenced"]
+    category: str = ""
+    message: str = ""
+
+
+Action = ReadRecord | WriteRecord | WriteManifest | ReadManifest | DeleteObjects | Tell | Disconnect | WakeAt | Report | Finish

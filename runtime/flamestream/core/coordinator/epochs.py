@@ -1,0 +1,249 @@
+"""Epochs: announce, gather what the workers accept, write the manifest, commit by one write of the job record.
+
+One epoch is pending at a time, and goes through four stages:
+
+    announcing  the number is being written into the record: whoever comes later uses a greater one
+    gathering   all workers were told; the acker's worker says where it cut (docs/decisions/003), each accepts when its part is durable
+                and every sink has acknowledged all output below the cut
+    writing     the manifest, under a name that nobody else can use
+    committing  the record names the manifest: this write, and nothing else, is the commit
+
+Until `committing` an epoch can be aborted; from then on only the record says what became of it.
+
+Keeps: the committed epoch and the cut never go back; nothing is committed that a worker has not accepted; objects are removed by name,
+after the commit that made them superfluous (invariant 5). A number is used once.
+Does not: say when (coordinator.py does, by calling `announce`); decide who takes part (the layout).
+"""
+
+import enum
+from collections.abc import Callable, Iterable
+from typing import ClassVar
+
+import msgspec
+
+from flamestream.core.coordinator.compaction import to_compact
+from flamestream.core.coordinator.context import Desk
+from flamestream.core.coordinator.coordination import DeleteObjects, ManifestFailed, ManifestWritten, Settings, WriteManifest
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import Abort, Accepted, Announce, CodeSpan, Committed, CutTaken, Manifest, SegmentRef
+from flamestream.model.errors import Bug
+from flamestream.model.ids import Epoch, Fence, WorkerId
+from flamestream.model.time import START, Instant, Time
+
+FIRST_PAUSE_US = 100_000
+LONGEST_PAUSE_US = 5_000_000
+
+
+class Stage(enum.Enum):
+    ANNOUNCING = enum.auto()
+    GATHERING = enum.auto()
+    WRITING = enum.auto()
+    COMMITTING = enum.auto()
+
+
+class PendingEpoch:
+    """An epoch on its way: its cut, and who has accepted it."""
+
+    def __init__(self, number: Epoch, fence: Fence, workers: Iterable[WorkerId], since: Instant) -> None:
+        self.number, self.fence, self.workers, self.since = number, fence, tuple(workers), since
+        self.stage = Stage.ANNOUNCING
+        self.cut: Time | None = None
+        self.accepted: dict[WorkerId, Accepted] = {}
+        self.name = ""
+        """Of the manifest."""
+        self.manifest: Manifest | None = None
+
+    def complete(self) -> bool:
+        """Every worker has accepted it at the cut."""
+        return self.cut is not None and self._all_accepted() and self._same_cut()
+
+    def _all_accepted(self) -> bool:
+        return all(worker in self.accepted for worker in self.workers)
+
+    def _same_cut(self) -> bool:
+        for worker, accepted in self.accepted.items():
+            if accepted.cut != self.cut:
+                raise Bug(f"{worker} accepted epoch {self.number} at cut {accepted.cut}, but the acker cut it at {self.cut}")
+        return True
+
+
+def next_manifest(previous: Manifest | None, epoch: PendingEpoch, settings: Settings) -> Manifest:
+    """The previous snapshot with what the workers have added and replaced; of fronts and outputs the newest counts."""
+    assert epoch.cut is not None, "a manifest of an epoch that is not cut"
+    answers = [epoch.accepted[worker] for worker in sorted(epoch.accepted)]
+    replaced = {name for answer in answers for name in answer.replaced}
+    old = [segment for segment in (previous.segments if previous else ()) if segment.name not in replaced]
+    fronts = {position.front: position for position in (previous.fronts if previous else ())}
+    fronts.update((position.front, position) for answer in answers for position in answer.fronts)
+    outputs = {(output.sink, output.slot): output for output in (previous.outputs if previous else ())}
+    outputs.update(((output.sink, output.slot), output) for answer in answers for output in answer.outputs)
+    return Manifest(
+        job=settings.job, graph=settings.graph, python=settings.python, slots=settings.slots, epoch=epoch.number, fence=epoch.fence,
+        cut=epoch.cut, segments=(*old, *(segment for answer in answers for segment in answer.segments)),
+        fronts=tuple(fronts[front] for front in sorted(fronts)), outputs=tuple(outputs[key] for key in sorted(outputs)),
+        held=tuple(segment for answer in answers for segment in answer.held), code=spans_of(previous, settings.code),
+    )  # fmt: skip
+
+
+def spans_of(previous: Manifest | None, code: str) -> tuple[CodeSpan, ...]:
+    """Which application made what, when the one with digest `code` has gone on from the snapshot before."""
+    spans = previous.code if previous else ()
+    if not code or (spans and spans[-1].digest == code):
+        return spans
+    return (*spans, CodeSpan(previous.cut if previous else START, code))
+
+
+def superseded(previous: Manifest | None, name: str, new: Manifest) -> list[str]:
+    """Objects that the previous manifest (and only it) needed, and itself."""
+    if previous is None:
+        return []
+    kept = {segment.name for segment in new.segments}
+    return [*(segment.name for segment in previous.segments if segment.name not in kept), *(held.name for held in previous.held), name]
+
+
+class Epochs:
+    """The pending epoch, if any. The coordinator tells it what it hears; it says Announce, Committed and Abort to the workers."""
+
+    pending_type: ClassVar[type[PendingEpoch]] = PendingEpoch
+
+    def __init__(self, desk: Desk) -> None:
+        self.pending: PendingEpoch | None = None
+        self.since = Instant(0)
+        """When the last one was announced, or the stream began to run."""
+        self.problem = ""
+        self._refusals = 0
+        """Epochs in a row that could not be saved."""
+        self._desk, self._instructions, self._deadlines, self._keeper, self._committed = (
+            desk, desk.instructions, desk.time, desk.keeper, desk.committed,
+        )  # fmt: skip
+        self._settings, self._nonce = desk.settings, desk.nonce
+
+    def consider(self, *, urgent: bool) -> None:
+        """Announce the next epoch if it is time and something has happened since the last. `urgent` waits for neither."""
+        interval = self._settings.interval_us
+        if interval is None or self.pending or not self._keeper.idle or not self._committed.known(self._record()):
+            return
+        moved = self._desk.minimal > self._record().cut
+        pause = min(FIRST_PAUSE_US << min(self._refusals - 1, 10), LONGEST_PAUSE_US) if self._refusals else 0
+        if (moved or urgent) and self._deadlines.due_in(self.since, max(pause, 0 if urgent else interval)):
+            self._announce()
+
+    def _announce(self) -> None:
+        """Its number goes into the record before anybody hears of it."""
+        record = self._record()
+        number = self._next_epoch_number(record)
+        self.since = self._deadlines.now
+        self.pending = self.pending_type(number, record.fence, record.layout.workers, self.since)
+        self._keeper.write(msgspec.structs.replace(record, announced=number, writer=self._nonce), self._on_stage(self._announced))
+
+    def cut_taken(self, worker: WorkerId, message: CutTaken) -> None:
+        """The acker's worker has cut."""
+        epoch = self._gathering(message.epoch)
+        if epoch and worker == self._record().layout.acker:
+            if message.time < self._record().cut:
+                raise Bug(f"epoch {epoch.number} was cut at {message.time}, below the committed cut {self._record().cut}")
+            epoch.cut = message.time
+            self._write_if_complete(epoch)
+
+    def accepted(self, worker: WorkerId, message: Accepted) -> None:
+        """A worker's part is durable and its output acknowledged."""
+        if epoch := self._gathering(message.epoch):
+            epoch.accepted[worker] = message
+            self._write_if_complete(epoch)
+
+    def refused(self, worker: WorkerId, number: Epoch, reason: str) -> None:
+        """A worker cannot."""
+        if self._gathering(number):
+            self._not_saved(f"{worker}: {reason}")
+
+    def manifest_written(self, event: ManifestWritten) -> None:
+        """It is durable: commit."""
+        epoch = self.pending
+        if epoch and epoch.stage is Stage.WRITING and epoch.name == event.name and epoch.cut is not None:
+            if not self._keeper.idle:  # the record is being read because somebody else may have written it: do not commit into that
+                self.abort("the job record is in doubt")
+                return
+            epoch.stage = Stage.COMMITTING
+            record = msgspec.structs.replace(
+                self._record(), committed=epoch.number, cut=epoch.cut, manifest=epoch.name, manifest_hash=event.hash, writer=self._nonce
+            )
+            self._keeper.write(record, self._on_stage(self._commit))
+
+    def manifest_failed(self, event: ManifestFailed) -> None:
+        """The store is away: this epoch is given up, the stream goes on."""
+        if self.pending and self.pending.stage is Stage.WRITING and self.pending.name == event.name:
+            self._not_saved(event.message)
+
+    def abort(self, reason: str) -> None:
+        """Give the pending epoch up, if there is one. Not while its commit is under way: then the record decides."""
+        if (epoch := self.pending) is None:
+            return
+        assert epoch.stage is not Stage.COMMITTING, f"epoch {epoch.number} aborted while it is being committed"
+        self.pending = None
+        self.problem = f"epoch {epoch.number} aborted: {reason}"
+        self._instructions.tell(epoch.workers, Abort(epoch.fence, epoch.number))
+
+    def interrupted(self, reason: str) -> None:
+        """A worker may have missed what was said: begin anew. Whoever has accepted is not needed any more."""
+        if self.pending and self.pending.stage is Stage.GATHERING:
+            self.abort(reason)
+
+    def go_on(self) -> None:
+        """Nobody waits for ever."""
+        epoch = self.pending
+        if epoch and epoch.stage is not Stage.COMMITTING and self._deadlines.due_in(epoch.since, self._settings.epoch_timeout_us):
+            missing = [worker for worker in epoch.workers if worker not in epoch.accepted]
+            waiting_for = f"not accepted by {', '.join(missing)}" if missing else "the manifest is not written"
+            self._not_saved(f"{waiting_for} within {self._settings.epoch_timeout_us / 1e6:g} s")
+
+    # --- inside ---
+
+    def _not_saved(self, reason: str) -> None:
+        self._refusals += 1
+        self.abort(reason)
+
+    def _on_stage(self, then: Callable[[PendingEpoch], None]) -> Callable[[], None]:
+        """Call `then` with this epoch, if it is still pending when the write has taken effect."""
+        epoch = self.pending
+
+        def written() -> None:
+            if epoch is not None and epoch is self.pending:
+                then(epoch)
+
+        return written
+
+    def _announced(self, epoch: PendingEpoch) -> None:
+        epoch.stage = Stage.GATHERING
+        compact: dict[WorkerId, list[SegmentRef]] = {}
+        if self._committed.manifest:
+            compact = to_compact(self._committed.manifest.segments, epoch.workers, epoch.number)
+        for worker in epoch.workers:
+            self._instructions.tell([worker], Announce(epoch.fence, epoch.number, compact.get(worker, [])))
+
+    def _write_if_complete(self, epoch: PendingEpoch) -> None:
+        if epoch.complete():
+            epoch.stage = Stage.WRITING
+            epoch.manifest = next_manifest(self._committed.manifest, epoch, self._settings)
+            epoch.name = f"manifests/{epoch.number:012d}-{epoch.fence.attempt}-{self._nonce}"
+            self._instructions.add(WriteManifest(epoch.name, epoch.manifest))
+
+    def _commit(self, epoch: PendingEpoch) -> None:
+        """The record says so: it is committed."""
+        assert epoch.manifest is not None, "a commit without a manifest"
+        previous, previous_name = self._committed.manifest, self._committed.name
+        self.pending, self.problem, self._refusals = None, "", 0
+        self._committed.learn(epoch.name, epoch.manifest)
+        self._instructions.tell(epoch.workers, Committed(epoch.fence, epoch.number, epoch.manifest.cut))
+        self._desk.warm(self._desk.members.spares(epoch.workers))
+        if names := superseded(previous, previous_name, epoch.manifest):
+            self._instructions.add(DeleteObjects(names))
+
+    def _next_epoch_number(self, record: JobRecord) -> Epoch:
+        return Epoch(record.announced + 1)
+
+    def _gathering(self, number: Epoch) -> PendingEpoch | None:
+        epoch = self.pending
+        return epoch if epoch and epoch.stage is Stage.GATHERING and epoch.number == number else None
+
+    def _record(self) -> JobRecord:
+        return self._desk.record

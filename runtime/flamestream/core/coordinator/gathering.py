@@ -1,0 +1,64 @@
+"""Gathering: what a new coordinator does before it has recovered or adopted anything.
+
+If every worker of the record's layout reports that it runs under the record's fence, the stream is adopted as it is: nobody is
+disturbed. One write of the record (its `writer`) makes sure that no write of the predecessor can come through after that. If they are
+all there but not all running, or do not come within the discovery time, a recovery begins: at once if some are there, otherwise when as
+many workers are there as the job wants (or it has been waited for them long enough).
+
+Keeps: taking over never disturbs a running stream. Does not: recover (healing.py).
+"""
+
+import msgspec
+
+from flamestream.core.coordinator.context import Desk
+from flamestream.core.coordinator.healing import Healing
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.model.time import Instant
+
+
+class Gathering:
+    """Waits for workers, from the moment the record is known."""
+
+    def __init__(self, desk: Desk, healing: Healing) -> None:
+        self.since = Instant(0)
+        self._first: Instant | None = None
+        """When the first worker was there."""
+        self._desk, self._healing = desk, healing
+        self.adopted = False
+
+    def go_on(self) -> None:
+        """Adopt, or begin the first recovery, or wait. `adopted` is set when the adoption is certain."""
+        desk, record = self._desk, self._desk.keeper.record
+        if self._first is None and desk.members.connected:
+            self._first = desk.time.now
+        if not desk.keeper.idle:
+            return
+        survivors = [worker for worker in desk.workers if worker in desk.members]
+        if record and self._all_running(record):
+            desk.keeper.write(msgspec.structs.replace(record, writer=desk.nonce), self._adopt)
+        elif not self._awaits_members():
+            waited = bool(survivors) or desk.time.due_in(self.since, desk.settings.gather_us)
+            if chosen := self._healing.successors(waited=waited):
+                self._healing.recover(chosen, "start", self.since, "start")
+
+    def _all_running(self, record: JobRecord) -> bool:
+        if self._desk.members.lost(record.layout.workers):
+            return False
+        return self._runs_what_is_there(record)
+
+    def _runs_what_is_there(self, record: JobRecord) -> bool:
+        members = self._desk.members
+        hellos = [members[worker].hello for worker in record.layout.workers if worker in members]
+        return all(hello.ready and hello.fence == record.fence for hello in hellos)
+
+    def _awaits_members(self) -> bool:
+        """Whether a worker of the layout that is not there may still come."""
+        desk = self._desk
+        if not desk.members.lost(desk.workers) or desk.members.all_gone(desk.workers):
+            return False
+        settled = self._first is not None and desk.time.due_in(max(self._first, self.since), desk.settings.settle_us)
+        return not settled and not desk.time.due_in(self.since, desk.settings.discovery_us)
+
+    def _adopt(self) -> None:
+        """Unless a worker has greeted again while the record was written, and runs no more; one that is lost is healed as ever."""
+        self.adopted = self._runs_what_is_there(self._desk.record)

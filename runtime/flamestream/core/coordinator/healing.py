@@ -1,0 +1,218 @@
+"""Healing: from what is wrong with an attempt to the next one.
+
+A worker that is lost has its slots taken by whoever is there first (takeover.py); if only its connection to the coordinator broke, and
+it comes back running under the same fence with nobody missing it, nothing happened. A complaint (a broken link between two workers, a
+time that stays in flight, a worker that cannot go on for now) is healed by a new attempt of the same workers. A loss or complaint during
+a recovery begins another.
+
+Keeps: an attempt is in the record before anybody hears of it; a recovery's messages go out only while all of its layout are connected.
+Does not: know a recovery's steps (recovery.py), or give up (failures.py).
+"""
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import msgspec
+
+from flamestream.core.coordinator.assignment import next_layout
+from flamestream.core.coordinator.context import Desk
+from flamestream.core.coordinator.coordination import NO_EPOCH
+from flamestream.core.coordinator.epochs import Epochs
+from flamestream.core.coordinator.failures import Failures
+from flamestream.core.coordinator.recovery import Recovery
+from flamestream.core.coordinator.takeover import successors
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import Opened, Sealed
+from flamestream.model.ids import Attempt, WorkerId
+from flamestream.model.time import START, Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """Why the attempt cannot go on though its workers are connected."""
+
+    kind: str
+    message: str
+    since: Instant
+    act_at: Instant
+
+
+class Healing:
+    """The recovery under way, or what may lead to one."""
+
+    recovery_type: ClassVar[type[Recovery]] = Recovery
+
+    def __init__(self, desk: Desk, epochs: Epochs) -> None:
+        self.recovery: Recovery | None = None
+        self.complaint: Complaint | None = None
+        self.recoveries = 0
+        self.cause = ""
+        self.kind = ""
+        """Of the cause, in a word: start, lost, link, worker, stuck, drained or joined."""
+        self.duration_us = 0
+        self.replayed_from = START
+        """The cut of the last one that came to its Replay."""
+        self.steps: dict[str, int] = {}
+        """Microseconds of the last recovery's steps: until it was decided on, in the record, opened and sealed."""
+        self._step_began = Instant(0)
+        self.ended_at = Instant(0)
+        self._desk, self._epochs = desk, epochs
+        self._failures = Failures(desk.time, desk.settings.failures, desk.settings.calm_us)
+
+    @property
+    def wrong(self) -> bool:
+        """Whether somebody of the layout is lost, or there is a complaint."""
+        return bool(self.complaint or self._desk.members.lost(self._desk.workers))
+
+    def complain(self, kind: str, message: str, pause_us: int = 0) -> None:
+        """The attempt needs another one after it, in `pause_us`. The first complaint counts."""
+        told = self._desk.running or (self.recovery is not None and self.recovery.told)
+        if told and self.complaint is None:
+            now = self._desk.time.now
+            self.complaint = Complaint(kind, message, now, Instant(now + pause_us))
+
+    def heal(self) -> bool:
+        """Begin a recovery if one is needed and of use. Whether something is wrong."""
+        desk = self._desk
+        lost = desk.members.lost(desk.workers)
+        if not lost and not self.complaint:
+            return False
+        if not desk.keeper.idle or not self._failures.may_recover():
+            return True
+        if not lost and self.complaint and not desk.time.due(self.complaint.act_at):
+            return True
+        since = desk.members.lost_since(desk.workers, desk.time.now)
+        vain = desk.members.all_gone(desk.workers)  # nobody that is lost can come back: its slots go to who is there, now
+        waited = vain or desk.time.due_in(since, desk.settings.grace_us)
+        if chosen := self.successors(waited=waited):
+            self._heal_with(chosen, lost, since)
+        return True
+
+    def successors(self, *, waited: bool) -> list[WorkerId]:
+        """Who would make up the next layout; empty if it is better to wait."""
+        desk = self._desk
+        survivors = [worker for worker in desk.workers if worker in desk.members]
+        spares = desk.members.spares(desk.workers)
+        return successors(len(desk.workers), survivors, spares, self._places(), waited=waited)
+
+    def rebalance(self) -> None:
+        """Give slots to a worker that came while too few took part."""
+        desk = self._desk
+        wanted = desk.settings.rebalance and len(desk.workers) < self._places()
+        if not wanted or self._epochs.pending or not desk.keeper.idle or not self._somebody_is_warm():
+            return
+        if desk.time.due_in(self.ended_at, desk.settings.rebalance_pause_us):
+            self.recover(self.successors(waited=True), "a worker has joined", desk.time.now, "joined")
+
+    def recover(self, chosen: Sequence[WorkerId], cause: str, since: Instant, kind: str) -> None:
+        """The record first: whoever acts for an older attempt can commit nothing from here on."""
+        desk = self._desk
+        self._epochs.abort(f"a recovery begins: {cause}")
+        desk.running = desk.idle = False
+        self.complaint = None
+        self.recovery = self.recovery_type(cause, since)
+        self._failures.recover()
+        self.recoveries, self.cause, self.kind, self.duration_us = self.recoveries + 1, cause, kind, 0
+        self.steps, self._step_began = {}, since
+        self._step_ends("decide")
+        desk.keeper.write(self._next_record(chosen), self._fenced)
+
+    def go_on(self) -> None:
+        """All of the layout are connected: tell them, once the manifest is known."""
+        desk, recovery = self._desk, self.recovery
+        if recovery is None or recovery.told or not desk.keeper.idle:
+            return
+        desk.committed.raise_if_corrupt()
+        record = desk.record
+        if desk.committed.known(record):
+            desk.committed.check(record)
+            addresses = {worker: desk.members[worker].hello.address for worker in desk.workers}
+            self._step_ends("record")
+            desk.instructions.tell(desk.workers, recovery.begin(record, desk.committed.manifest, addresses, self._key(record.attempt)))
+            desk.members.expect(desk.workers, desk.time.now)
+
+    def hear(self, worker: WorkerId, message: Opened | Sealed) -> bool:
+        """An answer under the current fence. Whether it was the last one: all were told to replay."""
+        desk, recovery = self._desk, self.recovery
+        if recovery is None or not recovery.told or self.wrong:
+            return False
+        if isinstance(message, Opened):
+            if seal := recovery.opened(worker, message):
+                self._step_ends("open")
+                desk.instructions.tell(desk.workers, seal)
+            return False
+        if replay := recovery.sealed(worker, message):
+            desk.instructions.tell(desk.workers, replay)
+            self._step_ends("seal")
+            self.duration_us = desk.time.now - recovery.since
+            self.replayed_from = recovery.cut
+            return True
+        return False
+
+    def runs(self) -> None:
+        """After Replay, or an adoption."""
+        self.recovery, self.ended_at = None, self._desk.time.now
+        self._failures.running()
+
+    def explain(self, died_of: str) -> None:
+        """Why a worker was lost, as its next life tells."""
+        self._failures.explain(died_of)
+
+    def given_up(self) -> None:
+        """The first recovery's attempt did not get into the record."""
+        self.recovery = self.complaint = None
+
+    # --- inside ---
+
+    def _somebody_is_warm(self) -> bool:
+        """Whether a spare would not have to read the state first, or has had its time for that."""
+        desk = self._desk
+        spares = [desk.members[worker] for worker in desk.members.spares(desk.workers)]
+        if not desk.committed.size or any(spare.warm for spare in spares):
+            return bool(spares)
+        return any(desk.time.due_in(spare.since, desk.settings.warm_us) for spare in spares)
+
+    def _heal_with(self, chosen: Sequence[WorkerId], lost: Sequence[WorkerId], since: Instant) -> None:
+        if lost:
+            kind, message = "lost", f"lost {', '.join(lost)}"
+        else:
+            assert self.complaint, "a recovery without a cause"
+            kind, message, since = self.complaint.kind, self.complaint.message, self.complaint.since
+        if self._desk.running:
+            self._failures.count(kind, message, self._desk.minimal, idle=self._desk.idle)
+        self.recover(chosen, message, since, kind)
+
+    def _step_ends(self, name: str) -> None:
+        now = self._desk.time.now
+        self.steps[name], self._step_began = now - self._step_began, now
+
+    def _fenced(self) -> None:
+        """The attempt is mine."""
+        desk = self._desk
+        desk.members.expect(desk.workers, desk.time.now)
+        desk.members.forget_all_but(desk.workers)
+        desk.committed.corrupt = False
+
+    def _next_record(self, chosen: Sequence[WorkerId]) -> JobRecord:
+        settings, old = self._desk.settings, self._desk.keeper.record
+        layout = next_layout(old.layout if old else None, chosen, settings.slots, settings.fronts)
+        if old:
+            attempt = self._next_attempt(old)
+            return msgspec.structs.replace(old, attempt=attempt, layout=layout, code=settings.code, writer=self._desk.nonce)
+        return JobRecord(
+            attempt=Attempt(1), layout=layout, announced=NO_EPOCH, committed=NO_EPOCH, cut=START, manifest="", manifest_hash="",
+            job=settings.job, code=settings.code, writer=self._desk.nonce,
+        )  # fmt: skip
+
+    def _next_attempt(self, record: JobRecord) -> Attempt:
+        return Attempt(record.attempt + 1)
+
+    def _places(self) -> int:
+        return min(self._desk.settings.workers, self._desk.settings.slots)
+
+    def _key(self, attempt: Attempt) -> str:
+        desk = self._desk
+        return hmac.new(desk.secret.encode(), f"{desk.settings.job}/{attempt}".encode(), hashlib.sha256).hexdigest()

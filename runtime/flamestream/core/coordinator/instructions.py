@@ -1,0 +1,27 @@
+"""Instructions: the coordinator's actions of one step, in order. Its parts put them in; `step` takes them out."""
+
+from collections.abc import Iterable
+
+from flamestream.core.coordinator.coordination import Action, Tell
+from flamestream.core.protocol.messages import ToWorker
+from flamestream.model.ids import WorkerId
+
+
+class Instructions:
+    """A list that is emptied at the end of each step."""
+
+    def __init__(self) -> None:
+        self._actions: list[Action] = []
+
+    def add(self, action: Action) -> None:
+        """Behind what is there."""
+        self._actions.append(action)
+
+    def tell(self, workers: Iterable[WorkerId], message: ToWorker) -> None:
+        """The same to each of `workers`."""
+        self._actions.extend(Tell(worker, message) for worker in workers)
+
+    def take(self) -> list[Action]:
+        """All of them; nothing is left."""
+        actions, self._actions = self._actions, []
+        return actions

@@ -1,0 +1,121 @@
+"""Membership: which workers are connected, when each was last heard, and who of a layout is lost.
+
+Workers are connected to the coordinator, not registered by Spark: workers of one job may live in several Spark applications. A worker
+that is connected and has no part in the layout is a standby.
+
+Keeps: a worker counts as connected from its Hello until its connection ends, it is silent for too long, or somebody who must know says
+that it is gone; what is remembered of workers that left is bounded by the layout.
+Does not: decide what follows from a loss (takeover.py, coordinator.py).
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from flamestream.core.protocol.messages import Hello, Progress
+from flamestream.model.ids import WorkerId
+from flamestream.model.time import Instant
+
+RECENT_US: Final = 300_000
+"""A few heartbeats: who was heard so long before another is as alive."""
+
+
+@dataclass(slots=True)
+class Member:
+    """A connected worker."""
+
+    hello: Hello
+    heard: Instant
+    since: Instant
+    """When it connected."""
+    progress: Progress | None = None
+    """Its newest of the current fence."""
+    reports: bool = False
+    """It has sent a heartbeat on this connection: from then on silence means something, also a standby's."""
+    warm: bool = False
+    """Its newest heartbeat says that it has a committed snapshot at hand."""
+
+
+class Membership:
+    """The connected workers."""
+
+    def __init__(self) -> None:
+        self._members: dict[WorkerId, Member] = {}
+        self._left: dict[WorkerId, Instant] = {}
+        self._gone: set[WorkerId] = set()
+
+    def __contains__(self, worker: WorkerId) -> bool:
+        return worker in self._members
+
+    def __getitem__(self, worker: WorkerId) -> Member:
+        return self._members[worker]
+
+    @property
+    def connected(self) -> list[WorkerId]:
+        return sorted(self._members)
+
+    def connect(self, hello: Hello, now: Instant) -> None:
+        """A worker says who it is. A second connection of the same one replaces the first."""
+        self._members[hello.worker] = Member(hello, now, now)
+        self._left.pop(hello.worker, None)
+        self._gone.discard(hello.worker)
+
+    def leave(self, worker: WorkerId, now: Instant) -> None:
+        """Its connection has ended."""
+        if self._members.pop(worker, None):
+            self._left[worker] = now
+
+    def gone(self, worker: WorkerId, now: Instant) -> None:
+        """Its process has ended: waiting for it is vain."""
+        self.leave(worker, now)
+        self._gone.add(worker)
+
+    def heard(self, worker: WorkerId, now: Instant, report: Progress | None = None) -> None:
+        """Any message is a sign of life; a report, of whatever fence, also tells who could take over at once."""
+        if member := self._members.get(worker):
+            member.heard = now
+            if report is not None:
+                member.reports, member.warm = True, report.warm
+
+    def expect(self, workers: Iterable[WorkerId], now: Instant) -> None:
+        """They are part of a new attempt: silence counts from now, and progress starts anew."""
+        for worker in workers:
+            if member := self._members.get(worker):
+                member.heard, member.progress = now, None
+
+    def lost(self, workers: Iterable[WorkerId]) -> list[WorkerId]:
+        """Those that are not connected."""
+        return [worker for worker in workers if worker not in self._members]
+
+    def lost_since(self, workers: Iterable[WorkerId], now: Instant) -> Instant:
+        """When the first of those that are not connected left."""
+        return min((self._left.get(worker, now) for worker in self.lost(workers)), default=now)
+
+    def all_gone(self, workers: Iterable[WorkerId]) -> bool:
+        """Whether nobody of those that are not connected can come back."""
+        return all(worker in self._gone for worker in self.lost(workers))
+
+    def spares(self, layout: Collection[WorkerId]) -> list[WorkerId]:
+        """Connected workers without a part in `layout`: those heard last first, so that a paused one is not preferred; of those that are
+        heard of all the time, first those that have the state at hand."""
+        found = {worker: member for worker, member in self._members.items() if worker not in layout}
+        newest = max((member.heard for member in found.values()), default=0)
+
+        def rank(worker: WorkerId) -> tuple[bool, bool, int, WorkerId]:
+            member = found[worker]
+            return newest - member.heard > RECENT_US, not member.warm, -member.heard, worker
+
+        return sorted(found, key=rank)
+
+    def silent_spares(self, layout: Collection[WorkerId], before: Instant) -> list[WorkerId]:
+        """Standbys of which nothing was heard since, though they had reported."""
+        return [worker for worker in self.spares(layout) if self._members[worker].reports and self._members[worker].heard <= before]
+
+    def progress(self, workers: Iterable[WorkerId]) -> list[Progress | None]:
+        """The newest of each, None where there is none yet."""
+        return [self._members[worker].progress if worker in self._members else None for worker in workers]
+
+    def forget_all_but(self, layout: Collection[WorkerId]) -> None:
+        """Of workers that left, only those of `layout` matter."""
+        self._left = {worker: left for worker, left in self._left.items() if worker in layout}
+        self._gone &= set(layout)

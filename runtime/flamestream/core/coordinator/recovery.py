@@ -1,0 +1,84 @@
+"""A recovery: every worker of the new layout opens its sinks, then seals its journals, then all replay from the cut.
+
+The order is the point. The job record already has the new attempt. `Opened` from all: every sink of every slot refuses older fences, so
+what the consumers returned is final. Only then may the journals be sealed: an older attempt can release nothing any more, so nothing
+that it journals from now on can matter. `Sealed` from all: every worker is ready, every time that was ever stamped or released is at
+or below the bound, and only then may a front replay or stamp.
+
+Keeps: no input lost or counted twice (invariant 3); a consumer that forgot what the manifest says it had is an error (invariant 4).
+Does not: survive the loss of a worker: then another recovery, with the next attempt, starts from the beginning.
+"""
+
+from collections.abc import Mapping
+
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import Manifest, Opened, Recover, Replay, Seal, Sealed, SlotOutput
+from flamestream.model.errors import Corrupt
+from flamestream.model.ids import NO_FENCE, Epoch, Fence, SinkName, Slot, WorkerId
+from flamestream.model.layout import Assignment
+from flamestream.model.meta import Meta, time_of_meta
+from flamestream.model.time import START, Instant, Time
+
+
+class Recovery:
+    """One attempt's way from the job record to Replay."""
+
+    def __init__(self, cause: str, since: Instant) -> None:
+        self.cause, self.since = cause, since
+        self.told = False
+        """Recover has been sent: an answer or a reconnection is of this attempt."""
+        self.fence: Fence = NO_FENCE
+        self._workers: tuple[WorkerId, ...] = ()
+        self._manifest: Manifest | None = None
+        self._opened: dict[WorkerId, Opened] = {}
+        self._sealed: dict[WorkerId, Sealed] = {}
+
+    def begin(self, record: JobRecord, manifest: Manifest | None, addresses: Mapping[WorkerId, str], key: str) -> Recover:
+        """What all workers are told first."""
+        self.told, self.fence, self._workers, self._manifest = True, record.fence, record.layout.workers, manifest
+        cut, epoch = (manifest.cut, manifest.epoch) if manifest else (START, Epoch(0))
+        return Recover(Assignment(record.fence, record.layout), dict(addresses), key, cut, epoch, manifest)
+
+    @property
+    def cut(self) -> Time:
+        """Where its replay begins."""
+        return self._manifest.cut if self._manifest else START
+
+    def opened(self, worker: WorkerId, answer: Opened) -> Seal | None:
+        """What all workers are told when the last one has answered."""
+        self._opened[worker] = answer
+        if not self._all_opened():
+            return None
+        self._check_outputs()
+        return Seal(self.fence)
+
+    def sealed(self, worker: WorkerId, answer: Sealed) -> Replay | None:
+        """What all workers are told when the last one has answered."""
+        assert self._all_opened(), f"{worker} has sealed before every worker had opened its sinks"
+        self._sealed[worker] = answer
+        return Replay(self.fence, self._bound()) if self._all_sealed() else None
+
+    def _all_opened(self) -> bool:
+        return all(worker in self._opened for worker in self._workers)
+
+    def _all_sealed(self) -> bool:
+        return all(worker in self._sealed for worker in self._workers)
+
+    def _bound(self) -> Time:
+        """No run at or below it is new: every time stamped so far that left a trace outside is at or below it."""
+        released = [time_of_meta(Meta(answer.t_last)) for answer in self._opened.values()]
+        return max([self.cut, *released, *(answer.last for answer in self._sealed.values())])
+
+    def _check_outputs(self) -> None:
+        """What the manifest says was delivered, the consumers must still have."""
+        returned: dict[tuple[SinkName, Slot], SlotOutput] = {
+            (output.sink, output.slot): output for answer in self._opened.values() for output in answer.outputs
+        }
+        for expected in self._manifest.outputs if self._manifest else ():
+            found = returned.get((expected.sink, expected.slot))
+            if found is None or (found.sequence, found.t_last) < (expected.sequence, expected.t_last):
+                raise Corrupt(
+                    f"sink {expected.sink!r} has lost data: slot {expected.slot} had bundle {expected.sequence} when epoch"
+                    f" {self._manifest.epoch if self._manifest else 0} was committed, and now ends at bundle"
+                    f" {found.sequence if found else 0}. Restore the sink; or begin anew (`flamestream reset`) with an empty one"
+                )

@@ -1,0 +1,138 @@
+"""Keyed state: what grouping and reduce have in common: buckets by key, what changed since the committed cut, and their rows.
+
+Keys are canonical encodings, compared as bytes: 1, True and 1.0 are three keys, and NaN is one (!).
+
+Keeps: `dirty` names every bucket with an item at or above the committed cut, so rollback, snapshot and trimming cost O(change)
+(invariant 8). Does not: know what a bucket holds (grouping.py, reduce.py).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import Final, Generic, TypeVar
+
+from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.protocol.chain import Chain, Row, incomplete
+from flamestream.model.ids import Epoch, Slot
+from flamestream.model.meta import Meta, floor
+from flamestream.model.time import Time
+
+AT_ONCE: Final = 16
+"""Buckets that a chore visits in one call: few enough not to hold up a pass. The kernel's chores do the same: what one has visited when
+an item comes decides where its bucket stands among those that changed, and so the order of rows (invariant 10)."""
+
+
+class Bucket:
+    """One key's state."""
+
+    __slots__ = ("chain", "dirty", "full", "key", "slot")
+
+    def __init__(self, key: bytes, slot: Slot) -> None:
+        self.key = key
+        self.slot = slot
+        self.dirty = False
+        self.full = 0
+        """Size of its newest full row, and of the deltas written since: when the chain outgrows it, the next row is full."""
+        self.chain = 0
+
+
+B = TypeVar("B", bound=Bucket)
+
+
+class KeyedState(ABC, Generic[B]):
+    """The buckets of one vertex on one worker."""
+
+    def __init__(self, operation: int, cuts: LiveCuts) -> None:
+        self.operation = operation
+        self.buckets: dict[bytes, B] = {}
+        self._cuts = cuts
+        self._dirty: list[B] = []
+
+    @abstractmethod
+    def make(self, key: bytes, slot: Slot) -> B:
+        """A bucket without items."""
+
+    @abstractmethod
+    def trim(self, bucket: B, cuts: list[Meta]) -> None:
+        """Forget what no live cut of `cuts` (ascending floors) needs; everything above the last stays."""
+
+    @abstractmethod
+    def roll_back(self, bucket: B, cut: Meta) -> bool:
+        """Forget everything above `cut`. False if nothing is left."""
+
+    @abstractmethod
+    def reaches(self, bucket: B, cut: Meta) -> bool:
+        """Has it an item at or above `cut`?"""
+
+    @abstractmethod
+    def is_empty(self, bucket: B) -> bool:
+        """Nothing is left in it."""
+
+    @abstractmethod
+    def row(self, bucket: B, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
+        """What changed between two cuts; None if nothing did."""
+
+    @abstractmethod
+    def restore(self, bucket: B, states: Sequence[bytes]) -> None:
+        """Take the state from a full one and the changes behind it."""
+
+    def bucket(self, key: bytes, slot: Slot) -> B:
+        """The bucket of `key`, marked as changed."""
+        found = self.buckets.get(key)
+        if found is None:
+            found = self.buckets[key] = self.make(key, slot)
+        if not found.dirty:
+            found.dirty = True
+            self._dirty.append(found)
+        return found
+
+    def rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
+        """What changed since the committed cut, a bucket a step (None: nothing after all)."""
+        committed, announced = floor(self._cuts.committed), floor(cut)
+        for some in _batches(list(self._dirty)):
+            yield from [self.row(bucket, epoch, committed, announced) for bucket in some]
+
+    def committed(self, cut: Time) -> Iterator[None]:
+        """Epoch's cut `cut` is committed: forget what only older cuts needed, a bucket a step."""
+        visited, self._dirty = self._dirty, []
+        limit = floor(cut)
+        for some in _batches(visited):
+            for bucket in some:
+                self._visit(bucket, limit)
+            yield from repeat(None, len(some))
+
+    def _visit(self, bucket: B, limit: Meta) -> None:
+        self.trim(bucket, self._cuts.all)
+        bucket.dirty = self.reaches(bucket, limit)
+        if bucket.dirty:
+            self._dirty.append(bucket)
+        elif self.is_empty(bucket):
+            del self.buckets[bucket.key]
+
+    def go_back(self, cut: Time) -> None:
+        """Be as at the live cut `cut`."""
+        limit = floor(cut)
+        visited, self._dirty = self._dirty, []
+        for bucket in visited:
+            bucket.dirty = False
+            if not self.roll_back(bucket, limit):
+                del self.buckets[bucket.key]
+
+    def keep(self, slots: Iterable[Slot]) -> None:
+        """Forget every other slot."""
+        kept = set(slots)
+        self.buckets = {key: bucket for key, bucket in self.buckets.items() if bucket.slot in kept}
+        self._dirty = [bucket for bucket in self._dirty if bucket.slot in kept]
+
+    def load(self, chains: Iterable[Chain]) -> None:
+        """Take the state of whole slots, which have no buckets yet. Raises Corrupt if rows are missing."""
+        for chain in chains:
+            if not chain.full:
+                raise incomplete(chain)
+            bucket = self.buckets[chain.key] = self.make(chain.key, chain.slot)
+            bucket.full, bucket.chain = len(chain.states[0]), sum(map(len, chain.states[1:]))
+            self.restore(bucket, chain.states)
+
+
+def _batches(buckets: list[B]) -> Iterator[list[B]]:
+    return (buckets[first : first + AT_ONCE] for first in range(0, len(buckets), AT_ONCE))

@@ -1,0 +1,307 @@
+"""Native parts: the worker's hot paths in the kernel, behind the interfaces of dataflow.py, keyed.py, barrier.py and delivery.py.
+
+Keeps: the same trace as the reference parts, for every seed (tests/sim/test_native.py). Does not: know the protocol; these classes
+translate between the core's types and the kernel's.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from types import ModuleType
+from typing import Any
+
+from flamestream.core.dataflow import reduce, user_code
+from flamestream.core.dataflow.dataflow import KEYED, Output, Work, too_often
+from flamestream.core.dataflow.delivery import NOT_AGAIN, NOT_BEFORE, changed, difference
+from flamestream.core.dataflow.keyed_state import AT_ONCE
+from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.outbox import Gathered
+from flamestream.core.dataflow.parts import REFERENCE, Parts
+from flamestream.core.dataflow.placing import itself
+from flamestream.core.protocol.actions import Bundle
+from flamestream.core.protocol.chain import Chain, Row, incomplete
+from flamestream.core.protocol.events import LastBundle
+from flamestream.core.protocol.messages import Data, SlotOutput
+from flamestream.core.protocol.settings import ERRORS, WorkerSettings
+from flamestream.model import payload as codec
+from flamestream.model import ready
+from flamestream.model import state as states
+from flamestream.model.failure import failure
+from flamestream.model.graph import Graph, Kind, Vertex
+from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.kernel import kernel
+from flamestream.model.meta import Meta, floor
+from flamestream.model.payload import ErrorValue
+from flamestream.model.payload_registry import PLANS
+from flamestream.model.time import END, Time
+
+
+class NativeFlow:
+    """dataflow.Dataflow."""
+
+    def __init__(self, kernel: ModuleType, graph: Graph, settings: WorkerSettings, me: WorkerId, cuts: LiveCuts, output: Output) -> None:
+        self.errors = len(graph.vertices)
+        self._me = me
+        self._cuts = cuts
+        self._output = output
+        self._names: list[WorkerId] = [me]
+        vertices = [*graph.vertices, Vertex(self.errors, Kind.SINK, ERRORS)]
+        self._flow = kernel.Flow(
+            [described(vertex, graph, settings.debug) for vertex in vertices],
+            slots=settings.slots,
+            me=0,
+            dead_letter=settings.dead_letter is not None,
+            make_error=failure,
+            error_type=ErrorValue,
+            located=output.located,
+            on_error=output.error,
+        )
+        keyed = [vertex for vertex in graph.vertices if vertex.kind in (Kind.GROUPING, Kind.REDUCE)]
+        self.states: dict[int, NativeState] = {vertex.id: NativeState(self._flow, vertex.id, cuts) for vertex in keyed}
+
+    @property
+    def has_work(self) -> bool:
+        return self._flow.has_work  # type: ignore[no-any-return]
+
+    @property
+    def waits(self) -> bool:
+        return self._flow.waits  # type: ignore[no-any-return]
+
+    def reset(self, owners: Sequence[WorkerId], barriers: Mapping[int, Any]) -> None:
+        """A new attempt: who owns each slot, and the barrier of each sink."""
+        self._names = [self._me, *sorted(set(owners) - {self._me})]
+        numbers = {name: number for number, name in enumerate(self._names)}
+        self._flow.reset([numbers[owner] for owner in owners], dict(barriers))
+
+    def receive(self, message: Data) -> None:
+        """Items of another worker join the next `run`."""
+        self._flow.receive(message.cause, message.vertices, message.metas, message.tombstones, message.payloads)
+
+    def share(self, runs: list[Work]) -> bool:
+        """Process new runs up to the doors of keyed vertices. True if anything waits there."""
+        self._flow.share(runs, self._cuts.all)
+        if self.waits or not self.has_work:
+            self._send()  # else `run` follows, and adds to the same messages
+        return self.waits
+
+    def run(self, runs: list[Work]) -> None:
+        """Process new runs, what arrived and what waits, and everything that follows."""
+        self._flow.run(runs, self._cuts.all)
+        self._send()
+
+    def bad_record(self, cause: Time, meta: Meta, error: ErrorValue) -> None:
+        """A record that its source could not read."""
+        self._flow.bad_record(cause, meta, error)
+        self._send()
+
+    def _send(self) -> None:
+        for owner, cause, *items in self._flow.take_messages():
+            self._output.send_gathered(self._names[owner], cause, Gathered(*items))
+
+
+def described(vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True) -> dict[str, Any]:
+    """A vertex as the kernel takes it. `rows`: payloads may stay encoded in state too."""
+    settle: Callable[[Any], Any] = user_code.as_it_is
+    if vertex.kind in (Kind.FLAT_MAP, Kind.FILTER):
+        settle = user_code.lister(vertex) if vertex.kind is Kind.FLAT_MAP else bool
+    described: dict[str, Any] = {
+        "kind": vertex.kind.value,
+        "outputs": vertex.outputs,
+        "routed": vertex.kind in KEYED or vertex.balance is not None,
+        "function": None if vertex.function is None else user_code.observed(vertex.function, debug, settle),
+        "users": vertex.function,
+        "max_results": vertex.max_results,
+        "max_result_bytes": vertex.max_result_bytes,
+        "key": None if vertex.key is None else user_code.observed(vertex.key, debug),
+        "users_key": vertex.key or itself,
+        "balance": None if vertex.balance is None else user_code.balanced(vertex.balance, debug),
+        "users_balance": vertex.balance,
+    }
+    described["batch"] = getattr(vertex.function, "checked_batch" if debug else "batch", None)
+    if not debug:  # which calls every function twice
+        described |= _ready_key(vertex)
+        if rows:
+            described |= _ready(vertex)
+    match vertex.kind:
+        case Kind.LOOP:
+            described |= {"limit": graph.max_trace, "too_often": too_often(vertex)}
+        case Kind.GROUPING:
+            described["window"] = vertex.window
+        case Kind.REDUCE:
+            described |= _fold(vertex, debug)
+    return described
+
+
+def _ready_key(vertex: Vertex) -> dict[str, Any]:
+    """Where the kernel finds a key itself."""
+    described: dict[str, Any] = {}
+    if isinstance(vertex.key, ready.Field):
+        described["key"] = vertex.key.fast
+    if vertex.kind in KEYED and vertex.balance is None:
+        described["ready_key"] = True if vertex.key is None else _described_part(vertex.key)
+    return described
+
+
+def _ready(vertex: Vertex) -> dict[str, Any]:
+    """Ready-made folds, which the kernel carries out itself."""
+    described: dict[str, Any] = {}
+    if vertex.kind is Kind.REDUCE and (vertex.emit is None or isinstance(vertex.emit, ready.Record)):
+        described["ready_combine"] = _described_combine(vertex.combine)
+    if isinstance(vertex.emit, ready.Record):
+        described["ready_emit"] = ("record", PLANS[vertex.emit.cls].tag, *map(_described_part, vertex.emit.parts))
+    return described
+
+
+def _described_part(part: Any) -> tuple[str, ...] | None:
+    match part:
+        case ready.Field(name):
+            return ("field", name)
+        case ready.Size():
+            return ("size",)
+        case ready.State():
+            return ("state",)
+    return None
+
+
+def _described_combine(combine: Any) -> tuple[str, ...] | None:
+    match combine:
+        case ready.Append(names):
+            return ("append", *names)
+        case ready.Count():
+            return ("count",)
+        case ready.Total(name):
+            return ("total", name)
+    return None
+
+
+def _fold(vertex: Vertex, debug: bool) -> dict[str, Any]:
+    assert vertex.initial is not None and vertex.combine is not None, "the graph's builder gives every operation its functions"
+    return {
+        "initial": user_code.observed(vertex.initial, debug),
+        "combine": user_code.observed(vertex.combine, debug),
+        "emit": None if vertex.emit is None else user_code.observed(vertex.emit, debug),
+        "users_initial": vertex.initial,
+        "users_combine": vertex.combine,
+        "users_emit": vertex.emit,
+        "nothing": user_code.NOTHING,
+        "self_checked": list(user_code.SELF_CHECKED),
+        "decoded": reduce.decoded,
+        "delta_state": states.delta_state,
+        "error_type": ErrorValue,
+    }
+
+
+class NativeState:
+    """keyed.KeyedState."""
+
+    def __init__(self, flow: Any, operation: int, cuts: LiveCuts) -> None:
+        self.operation = operation
+        self._flow = flow
+        self._cuts = cuts
+
+    def rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
+        """What changed since the committed cut, a bucket a step (None: nothing after all)."""
+        committed, announced = floor(self._cuts.committed), floor(cut)
+        self._flow.begin_rows(self.operation)
+        while rows := self._flow.rows(self.operation, AT_ONCE, epoch, committed, announced, Row):
+            yield from rows
+
+    def committed(self, cut: Time) -> Iterator[None]:
+        """Epoch's cut `cut` is committed: forget what only older cuts needed, a bucket a step."""
+        limit = floor(cut)
+        self._flow.begin_trimming(self.operation)
+        while count := self._flow.trim(self.operation, AT_ONCE, self._cuts.all, limit):
+            yield from repeat(None, count)
+
+    def go_back(self, cut: Time) -> None:
+        """Be as at the live cut `cut`."""
+        self._flow.go_back(self.operation, floor(cut))
+
+    def keep(self, slots: Iterable[Slot]) -> None:
+        """Forget every other slot."""
+        self._flow.keep(self.operation, set(slots))
+
+    def load(self, chains: Sequence[Chain]) -> None:
+        """Take the state of whole slots, which have no buckets yet. Raises Corrupt if rows are missing."""
+        if (chain := self._flow.load(self.operation, chains)) is not None:
+            raise incomplete(chain)
+
+    def keys(self) -> list[tuple[bytes, Slot]]:
+        """Every key with its slot."""
+        return [(key, slot) for slot, key, _ in self._flow.keys(self.operation)]
+
+    def state_at(self, key: bytes, cut: Time) -> Any:
+        """The state at a live cut: for tests and tools. Raises KeyError if there is none."""
+        state = self._flow.state_at(self.operation, key, floor(cut))
+        if state is None:
+            raise KeyError(key)
+        return state
+
+
+class NativeDelivery:
+    """delivery.Delivery."""
+
+    def __init__(self, kernel: ModuleType, sink: SinkName, cut: Time, most_items: int) -> None:
+        self.sink = sink
+        self.number = 0
+        self.delivered = 0
+        self._cut = floor(cut)
+        self._most = most_items
+        self._queue = kernel.Queue()
+        self._in_flight: Time | None = None
+
+    def opened(self, last: Mapping[Slot, LastBundle], compare: bool) -> None:
+        """The consumer's memory."""
+        for slot, bundle in last.items():
+            decoded = codec.decode_items(bundle.items) if compare else []
+            items = [(meta, codec.encode(payload)) for meta, payload in decoded if meta >= self._cut]
+            self._queue.opened(slot, bundle.sequence, bundle.t_last if compare else b"", items)
+
+    def outputs(self) -> list[SlotOutput]:
+        """What each slot has released so far."""
+        return [SlotOutput(self.sink, slot, SequenceNumber(number), t_last) for slot, number, t_last in self._queue.outputs()]
+
+    def put(self, released: Any) -> None:
+        """Released results, ascending. Raises UserError if a replay differs."""
+        if (found := self._queue.put(released)) is not None:
+            slot, meta, kind, expected, again = found
+            what = {"missing": NOT_AGAIN, "new": NOT_BEFORE}.get(kind) or changed(expected, again)
+            raise difference(self.sink, slot, Meta(meta), what)
+
+    def next_call(self) -> tuple[Bundle, ...] | None:
+        """The bundles of the next call; None while one is in flight or nothing waits."""
+        if self._in_flight is not None or not (waiting := len(self._queue)):
+            return None
+        self._in_flight = Time(self._queue.first())
+        self.number += 1
+        count = min(waiting, self._most)
+        self.delivered += count
+        return self._queue.cut(count, Bundle)  # type: ignore[no-any-return]
+
+    def acknowledged(self, number: int) -> None:
+        """The call numbered `number` is durable at the consumer."""
+        if number == self.number:
+            self._in_flight = None
+
+    @property
+    def settled(self) -> Time:
+        """Everything released below it is acknowledged; END if nothing is under way."""
+        if self._in_flight is not None:
+            return self._in_flight
+        return END if (first := self._queue.first()) is None else Time(first)
+
+    def waiting_times(self) -> set[Time]:
+        """Of the runs whose results wait."""
+        return {Time(time) for time in self._queue.times()}
+
+
+def native(kernel: ModuleType) -> Parts:
+    """The parts of the kernel."""
+    return Parts(
+        lambda graph, settings, me, cuts, output: NativeFlow(kernel, graph, settings, me, cuts, output),
+        kernel.Barrier,
+        lambda sink, cut, most_items: NativeDelivery(kernel, sink, cut, most_items),
+    )
+
+
+FASTEST = REFERENCE if kernel is None else native(kernel)
+"""What a real worker is made of."""

@@ -1,0 +1,89 @@
+"""Outputs: the results of one worker's slots, for all sinks, in one attempt: barriers that hold them, deliveries that hand them over.
+
+    results -> barrier (until minimal time has passed them) -> delivery (until the consumer has acknowledged them) -> settled
+
+Does not: order or drop results (barrier.py), cut bundles or filter a replay (delivery.py), talk to consumers, or wait for commits
+(held_outputs.py does).
+"""
+
+from collections.abc import Iterable, Mapping
+
+from flamestream.core.dataflow.parts import Parts
+from flamestream.core.protocol.actions import Deliver
+from flamestream.core.protocol.chain import Chain, Row
+from flamestream.core.protocol.events import BundlesAcknowledged, SinkOpened
+from flamestream.core.protocol.messages import SlotOutput
+from flamestream.model.ids import Epoch, Fence, SinkName
+from flamestream.model.time import END, Time
+
+
+class Outputs:
+    """By the vertex number of the sink."""
+
+    def __init__(self, fence: Fence, sinks: Mapping[int, SinkName], cut: Time, most_items: int, parts: Parts) -> None:
+        self.barriers = {number: parts.barrier() for number in sinks}
+        self.deliveries = {number: parts.delivery(name, cut, most_items) for number, name in sinks.items()}
+        self._fence = fence
+        self._by_name = {delivery.sink: delivery for delivery in self.deliveries.values()}
+        self._bundles: dict[SinkName, int] = {}
+        """Of the newest call of each sink."""
+
+    def opened(self, event: SinkOpened, *, compare: bool) -> None:
+        """A consumer says what it remembers."""
+        self._by_name[event.sink].opened(event.last, compare)
+
+    def acknowledged(self, event: BundlesAcknowledged) -> tuple[Time, int]:
+        """A call is durable at its consumer: the time of its oldest result and its bundles; END and 0 if no news."""
+        delivery = self._by_name[event.sink]
+        known = event.number != delivery.number
+        news = (END, 0) if known else (delivery.settled, self._bundles.pop(event.sink, 0))
+        delivery.acknowledged(event.number)
+        return news
+
+    def release(self, minimal: Time) -> int:
+        """What is below minimal time is final. How many results that are."""
+        count = 0
+        for number, barrier in self.barriers.items():
+            if released := barrier.release(minimal):
+                count += len(released)
+                self.deliveries[number].put(released)
+        return count
+
+    def calls(self) -> list[Deliver]:
+        """What consumers can be given now, one call in flight a sink."""
+        calls = [(delivery, delivery.next_call()) for delivery in self.deliveries.values()]
+        made = [Deliver(self._fence, delivery.sink, delivery.number, bundles) for delivery, bundles in calls if bundles is not None]
+        self._bundles.update((call.sink, len(call.bundles)) for call in made)
+        return made
+
+    @property
+    def invalidated(self) -> int:
+        """Results that were taken back before their release."""
+        return sum(barrier.dropped for barrier in self.barriers.values())
+
+    def settled(self, minimal: Time) -> Time:
+        """All output below it is acknowledged: minimal time, or less."""
+        settled = minimal
+        for delivery in self.deliveries.values():
+            settled = min(settled, delivery.settled)
+        return settled
+
+    def released(self) -> list[SlotOutput]:
+        """How far each slot is."""
+        return [output for delivery in self.deliveries.values() for output in delivery.outputs()]
+
+    # --- where output waits for a commit (held_outputs.py); here it does not ----------------------------------------------------------
+
+    def resume(self, held: Iterable[Chain]) -> None:
+        """Every worker is ready; `held` is what the snapshot holds for slots of this worker."""
+
+    def prepare(self, epoch: Epoch) -> list[Row]:
+        """What the snapshot of `epoch` has to hold."""
+        return []
+
+    def needed(self, cut: Time) -> Time:
+        """An epoch cut at `cut` is accepted when that much is settled (!)."""
+        return cut
+
+    def commit(self, cut: Time) -> None:
+        """An epoch is committed at `cut`."""

@@ -1,0 +1,57 @@
+"""Placing: the canonical key and the slot of an item at a vertex.
+
+Keeps: a slot depends on the payload alone, by the vertex's key and balancing functions. Does not: know who owns it (dataflow.py), or
+raise what user code raises: that becomes an error value, which names the function at fault.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from zlib import crc32
+
+from flamestream.core.dataflow import user_code
+from flamestream.model import payload as codec
+from flamestream.model.failure import failure
+from flamestream.model.graph import Vertex
+from flamestream.model.ids import Slot
+from flamestream.model.slot import slot_of_hash
+
+Place = Callable[[Any], tuple[Any, Slot]]
+"""payload -> (canonical key or ErrorValue, slot)."""
+KEYS_CACHED = 65_536
+
+
+def place_of(vertex: Vertex, slots: int, debug: bool) -> Place:
+    """payload -> (canonical key or ErrorValue, slot). Recent `str` keys are remembered with their slot."""
+    encode = codec.encode
+    key_of = itself if vertex.key is None else user_code.observed(vertex.key, debug)
+    balance = None if vertex.balance is None else user_code.balanced(vertex.balance, debug)
+    known: dict[str, tuple[bytes, Slot]] = {}
+
+    def place(payload: Any) -> tuple[Any, Slot]:
+        called = vertex.key
+        try:
+            key = key_of(payload)
+            if type(key) is str and (found := known.get(key)) is not None:
+                return found
+            encoded = encode(key)
+            if balance is None:
+                slot = Slot(crc32(encoded) * slots >> 32)
+            else:
+                called = vertex.balance
+                slot = slot_of_hash(balance(key), slots)
+        except user_code.FATAL:
+            raise
+        except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
+            return failure(called or itself, error, payload), Slot(0)
+        if type(key) is str:
+            if len(known) >= KEYS_CACHED:
+                known.clear()
+            known[key] = encoded, slot
+        return encoded, slot
+
+    return place
+
+
+def itself(payload: Any) -> Any:
+    """The key of a sink without a key function."""
+    return payload

@@ -1,0 +1,184 @@
+"""Reduce: per key, the fold of all items in global order, with a result an item; computed before the order is certain.
+
+This is grouping(2) + combine + cycle in one vertex, for the case that the cycle stays in its slot, as it always does here. A bucket
+holds an accumulator after each item. An item in order costs one `combine`; a late one is inserted, everything behind it is combined
+again, and where a result changed a tombstone for the old one goes out before the new one.
+
+    items  x1      x3              accumulators  a1      a3
+    x2 ->  x1  x2  x3                            a1  a2  a3'     tombstone r3, then r2, r3'
+
+Below minimal time the order is certain, so only the accumulators at live cuts stay. A restored accumulator stays encoded until its
+key is touched, so a worker that takes over replays at once, whatever the size of its state.
+
+Keeps: results equal to those of the unfused form and of the sequential fold (invariant 2); one accumulator a live cut (invariant 8).
+Does not: send anything; it returns what must go out. Errors of user functions come back as results (user_code.py).
+Source: EDBT 2018, section 3.2 and Fig. 5; the fusion is ours.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any
+
+from flamestream.core.dataflow.grouping import Change
+from flamestream.core.dataflow.keyed_state import Bucket, KeyedState
+from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.user_code import Fold
+from flamestream.core.protocol.chain import Row
+from flamestream.model import payload as codec
+from flamestream.model import state as states
+from flamestream.model.errors import unmatched
+from flamestream.model.graph import Kind
+from flamestream.model.ids import Epoch, Slot
+from flamestream.model.meta import Meta, floor
+from flamestream.model.time import Time
+
+TRIM_ABOVE = 32
+Entry = tuple[Meta, Any, Any, Any]
+"""(meta, payload, the accumulator after it, its result). Below minimal time payload and result are None."""
+_META = itemgetter(0)
+_ACCUMULATOR = 2
+
+
+class _Stored(tuple[bytes, ...]):
+    """An accumulator as it was stored: a full state and the changes behind it."""
+
+    __slots__ = ()
+
+
+class Accumulation(Bucket):
+    """One key's items with the accumulator and the result after each, ascending. One list, because each object is a cache miss."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, key: bytes, slot: Slot) -> None:
+        super().__init__(key, slot)
+        self.entries: list[Entry] = []
+
+
+class Reduce(KeyedState[Accumulation]):
+    """The buckets of one reduce on one worker."""
+
+    def __init__(self, operation: int, cuts: LiveCuts, fold: Fold) -> None:
+        super().__init__(operation, cuts)
+        self._fold = fold
+
+    def make(self, key: bytes, slot: Slot) -> Accumulation:
+        return Accumulation(key, slot)
+
+    def insert(self, key: bytes, slot: Slot, meta: Meta, payload: Any) -> list[Change]:
+        """An item: the results to invalidate and the results that hold now."""
+        bucket = self.buckets.get(key)
+        if bucket is None or not bucket.dirty:
+            bucket = self.bucket(key, slot)
+        entries = bucket.entries
+        if not entries:
+            accumulator, result = self._fold(None, payload, True)
+        elif meta < entries[-1][0]:
+            place = bisect_right(entries, meta, key=_META)
+            entries.insert(place, (meta, payload, None, None))
+            return self._again(bucket, place, new=1)
+        else:
+            if len(entries) > TRIM_ABOVE:
+                self.trim(bucket, self._cuts.all)
+            accumulator, result = self._fold(self._accumulator(bucket, -1), payload, False)
+        entries.append((meta, payload, accumulator, result))
+        return [(meta, result, False)]
+
+    def remove(self, key: bytes, slot: Slot, meta: Meta, payload: Any) -> list[Change]:
+        """A tombstone for an item that was inserted before."""
+        bucket = self.bucket(key, slot)
+        place = _find(bucket.entries, meta, payload)
+        if place is None:
+            raise unmatched(f"operation {self.operation}", meta)
+        at, _, _, result = bucket.entries.pop(place)
+        return [(at, result, True), *self._again(bucket, place, new=0)]
+
+    def _again(self, bucket: Accumulation, start: int, new: int) -> list[Change]:
+        """Combine from `start` on; the first `new` of them had no result before."""
+        tombstones: list[Change] = []
+        changes: list[Change] = []
+        accumulator = self._accumulator(bucket, start - 1) if start else None
+        for i in range(start, len(bucket.entries)):
+            meta, payload, _, old = bucket.entries[i]
+            accumulator, result = self._fold(accumulator, payload, i == 0)
+            bucket.entries[i] = (meta, payload, accumulator, result)
+            if i >= start + new:
+                if codec.encode(old) == codec.encode(result):
+                    continue
+                tombstones.append((meta, old, True))
+            changes.append((meta, result, False))
+        return tombstones + changes
+
+    def _accumulator(self, bucket: Accumulation, place: int) -> Any:
+        meta, payload, accumulator, result = bucket.entries[place]
+        if type(accumulator) is _Stored:
+            accumulator = decoded(accumulator)
+            bucket.entries[place] = (meta, payload, accumulator, result)
+        return accumulator
+
+    def trim(self, bucket: Accumulation, cuts: list[Meta]) -> None:
+        entries = bucket.entries
+        kept: list[int] = []
+        for cut in cuts:
+            newest = bisect_left(entries, cut, key=_META) - 1
+            if newest >= 0 and (not kept or kept[-1] != newest):
+                kept.append(newest)
+        first_live = bisect_left(entries, cuts[-1], key=_META)
+        if len(kept) < first_live or (kept and entries[kept[-1]][1] is not None):
+            entries[:first_live] = [(entries[i][0], None, entries[i][_ACCUMULATOR], None) for i in kept]
+
+    def roll_back(self, bucket: Accumulation, cut: Meta) -> bool:
+        place = bisect_left(bucket.entries, cut, key=_META)
+        del bucket.entries[place:]
+        return place > 0
+
+    def reaches(self, bucket: Accumulation, cut: Meta) -> bool:
+        return bool(bucket.entries) and bucket.entries[-1][0] >= cut
+
+    def is_empty(self, bucket: Accumulation) -> bool:
+        return not bucket.entries
+
+    def row(self, bucket: Accumulation, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
+        before, newest = bisect_left(bucket.entries, committed, key=_META) - 1, bisect_left(bucket.entries, cut, key=_META) - 1
+        if newest == before:
+            return None
+        accumulator = self._accumulator(bucket, newest)
+        change = states.delta_state(self._accumulator(bucket, before), accumulator) if before >= 0 and bucket.full else None
+        if change is not None and bucket.chain + len(change) <= bucket.full + states.FULL_ABOVE:
+            bucket.chain += len(change)
+            return Row(self.operation, bucket.slot, bucket.key, epoch, False, change)
+        state = states.encode_state(accumulator)
+        bucket.full, bucket.chain = len(state), 0
+        return Row(self.operation, bucket.slot, bucket.key, epoch, True, state)
+
+    def restore(self, bucket: Accumulation, states: Sequence[bytes]) -> None:
+        bucket.entries.append((floor(Time(0)), None, _Stored(states), None))
+
+    def state_at(self, key: bytes, cut: Time) -> Any:
+        """The accumulator at a live cut: for tests and tools. Raises KeyError if there is none."""
+        bucket = self.buckets[key]
+        newest = bisect_left(bucket.entries, floor(cut), key=_META) - 1
+        if newest < 0:
+            raise KeyError(key)
+        return self._accumulator(bucket, newest)
+
+
+def decoded(stored: tuple[bytes, ...]) -> Any:
+    """The accumulator of a full state and the changes behind it."""
+    accumulator = states.decode_state(stored[0])
+    for change in stored[1:]:
+        accumulator = states.apply_state_delta(accumulator, change)
+    return accumulator
+
+
+def stored_value(kind: Kind, stored: tuple[bytes, ...]) -> Any:
+    """What a snapshot has for a key: a grouping's last items as a tuple, or a reduce's accumulator."""
+    return tuple(value for _, value in codec.decode_items(stored[-1])) if kind is Kind.GROUPING else decoded(stored)
+
+
+def _find(entries: list[Entry], meta: Meta, payload: Any) -> int | None:
+    """The place of an item by meta *and* payload; None if it is not there."""
+    encoded = codec.encode(payload)
+    start, end = bisect_left(entries, meta, key=_META), bisect_right(entries, meta, key=_META)
+    return next((place for place in range(start, end) if codec.encode(entries[place][1]) == encoded), None)

@@ -1,0 +1,183 @@
+"""What a worker wants done. The shell does it and reports back with an event of the same fence.
+
+A shell carries out the actions of one step in their order; those without a promise of order (uploads, loads) may take their time.
+Whatever is under way for an older fence when a newer one appears may be dropped; its answers are ignored.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from flamestream.core.protocol.chain import Row
+from flamestream.core.protocol.events import Entry
+from flamestream.core.protocol.messages import Frame, SegmentRef, ToCoordinator
+from flamestream.model.ids import Epoch, Fence, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.time import FrontId, Time
+
+
+@dataclass(frozen=True, slots=True)
+class ToldCoordinator:
+    message: ToCoordinator
+
+
+@dataclass(frozen=True, slots=True)
+class ToPeer:
+    peer: WorkerId
+    frame: Frame
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPeers:
+    """Close every link of older fences; from now on exchange frames with `addresses` under `fence`, authenticated by `key`."""
+
+    fence: Fence
+    key: str
+    addresses: Mapping[WorkerId, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SealJournal:
+    """Fix for ever which entries of older fences count, and give those above `cut`. Answer: JournalSealed."""
+
+    fence: Fence
+    front: FrontId
+    cut: Time
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Make `entry` durable. Answer: JournalAppended (may be coalesced: the newest time stands for all before)."""
+
+    fence: Fence
+    front: FrontId
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class TrimJournal:
+    """Entries below `before` are not needed any more."""
+
+    fence: Fence
+    front: FrontId
+    before: Time
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRun:
+    """Read the records of a journalled run again. Answer: RunRead (or SourceFailed). Answered in the order asked."""
+
+    fence: Fence
+    front: FrontId
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Read on from `offsets` (partitions not named start at their beginning). Records come only within the credit of Pull."""
+
+    fence: Fence
+    front: FrontId
+    offsets: Mapping[Partition, Offset]
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """The front can take this much more: up to `records` records and about `size` bytes, not added to earlier pulls but replacing them."""
+
+    fence: Fence
+    front: FrontId
+    records: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSink:
+    """Open every one of `slots` at the consumer under `fence`. Answer: SinkOpened or SinkFenced."""
+
+    fence: Fence
+    sink: SinkName
+    slots: Sequence[Slot]
+
+
+class Bundle(NamedTuple):
+    """What one slot delivers at once; a tuple, because a document makes some seventy of them."""
+
+    slot: Slot
+    sequence: SequenceNumber
+    t_last: bytes
+    """The meta of the last item."""
+    items: bytes
+    """`payload.encode_items`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Hand over `bundles`, atomic per slot, resent byte for byte until acknowledged. One call is in flight per sink."""
+
+    fence: Fence
+    sink: SinkName
+    number: int
+    bundles: Sequence[Bundle]
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """Write `rows` as segments of `epoch`; merge `compact` into fewer. Names carry epoch, attempt, writer and a nonce. A great snapshot
+    is several of them, one after the other."""
+
+    fence: Fence
+    epoch: Epoch
+    rows: Sequence[Row]
+    compact: Sequence[SegmentRef]
+    held: Sequence[Row] = ()
+    """These become segments of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Read `segments`, check them, give the chains of `slots`; and all chains of `held`."""
+
+    fence: Fence
+    segments: Sequence[SegmentRef]
+    slots: Sequence[Slot]
+    held: Sequence[SegmentRef] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Have `segments` at hand: they are the committed snapshot, and a `Load` of some of their slots may come. No answer."""
+
+    segments: Sequence[SegmentRef]
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Call step again soon even if nothing happens: a slice of work is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """End this worker's process: it was told to stop, is fenced, or has met a bug. `category` is "" for a normal end."""
+
+    category: str
+    reason: str
+
+
+Action = (
+    ToldCoordinator
+    | ToPeer
+    | LinkPeers
+    | SealJournal
+    | Append
+    | TrimJournal
+    | ReadRun
+    | Follow
+    | Pull
+    | OpenSink
+    | Deliver
+    | Upload
+    | Load
+    | Prefetch
+    | Wake
+    | Exit
+)

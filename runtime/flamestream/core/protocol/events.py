@@ -1,0 +1,232 @@
+"""What can happen to a worker. The shell turns the outside into these; `Worker.step` takes a pass of them at a time.
+
+Frozen slotted dataclasses, one meaning each. Every answer names the fence it belongs to, so an answer to an older attempt is
+recognised and dropped.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from flamestream.core.protocol.chain import Chain
+from flamestream.core.protocol.messages import Frame, SegmentRef, ToWorker
+from flamestream.model.ids import Epoch, Fence, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.time import FrontId, Time, Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A journal entry: `count` records of `partition` from `first` on entered as one run at `time`.
+
+    `payloads` is `payload.encode_many` of them if the source cannot replay; b"" otherwise.
+    """
+
+    time: Time
+    partition: Partition
+    first: Offset
+    count: int
+    payloads: bytes = b""
+    end: Offset | None = None
+    """Where the partition goes on, of a source whose offsets have gaps; None: right behind, at `first + count`."""
+
+    @property
+    def next(self) -> Offset:
+        """The offset that the partition's next run begins at, or above if offsets have gaps."""
+        return Offset(self.first + self.count) if self.end is None else self.end
+
+
+@dataclass(frozen=True, slots=True)
+class LastBundle:
+    """What a consumer remembers of a slot: enough to filter a replay and to check its first items."""
+
+    sequence: SequenceNumber
+    t_last: bytes
+    items: bytes
+    """The items of the bundle as they were delivered (`bundle.items`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FromCoordinator:
+    message: ToWorker
+
+
+@dataclass(frozen=True, slots=True)
+class FromPeer:
+    peer: WorkerId
+    frame: Frame
+
+
+@dataclass(frozen=True, slots=True)
+class LinkBroken:
+    fence: Fence
+    peer: WorkerId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsArrived:
+    """New records of a front, in the order of their partition. `hint` is the source's own time (0: none)."""
+
+    fence: Fence
+    front: FrontId
+    partition: Partition
+    first: Offset
+    payloads: Sequence[object]
+    size: int
+    """Bytes of input, for credit."""
+    hint: Timestamp = Timestamp(0)
+    end: Offset | None = None
+    """As of an `Entry`. Without payloads it only says where the partition goes on: a decision (where to begin) that the journal keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRead:
+    """The records of a journalled run, read again for its replay."""
+
+    fence: Fence
+    front: FrontId
+    entry: Entry
+    payloads: Sequence[object]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEnded:
+    """A bounded source has no more records after those already given."""
+
+    fence: Fence
+    front: FrontId
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFailed:
+    """The source cannot give what it must (data expired, changed, unreadable folder)."""
+
+    fence: Fence
+    front: FrontId
+    category: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class JournalAppended:
+    """Every entry of `front` up to `time` is durable."""
+
+    fence: Fence
+    front: FrontId
+    time: Time
+
+
+@dataclass(frozen=True, slots=True)
+class JournalFailed:
+    """An append failed for now (disk full): the front promises nothing until a later append succeeds."""
+
+    fence: Fence
+    front: FrontId
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSealed:
+    """The entries of `front` that count, above the cut, oldest first."""
+
+    fence: Fence
+    front: FrontId
+    entries: Sequence[Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOpened:
+    fence: Fence
+    sink: SinkName
+    last: Mapping[Slot, LastBundle]
+    newest: bytes = b""
+    """The greatest meta that the consumer has seen of any slot, if that can be above all of `last`: no new run may be at or below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkFenced:
+    """The consumer knows a newer fence: this worker is a zombie and gives up."""
+
+    fence: Fence
+    sink: SinkName
+
+
+@dataclass(frozen=True, slots=True)
+class SinkFailed:
+    """The consumer cannot go on: it lost or changed what it had, was given a wrong sequence, or a user's callback raised."""
+
+    fence: Fence
+    sink: SinkName
+    category: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class BundlesAcknowledged:
+    """The delivery numbered `number` of `sink` is durable at its consumer."""
+
+    fence: Fence
+    sink: SinkName
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    fence: Fence
+    epoch: Epoch
+    segments: Sequence[SegmentRef]
+    replaced: Sequence[str]
+    held: Sequence[SegmentRef] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UploadFailed:
+    fence: Fence
+    epoch: Epoch
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The chains of the slots asked for, of all segments asked for, in any order."""
+
+    fence: Fence
+    chains: Sequence[Chain]
+    held: Sequence[Chain] = ()
+    """Of the held output asked for, whatever their slots."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFailed:
+    """`category` is retryable (the store is away) or corrupt (a part is missing or damaged)."""
+
+    fence: Fence
+    category: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """Nothing happened; asked for by the action Wake, or a heartbeat."""
+
+
+Event = (
+    FromCoordinator
+    | FromPeer
+    | LinkBroken
+    | RecordsArrived
+    | RunRead
+    | SourceEnded
+    | SourceFailed
+    | JournalAppended
+    | JournalFailed
+    | JournalSealed
+    | SinkOpened
+    | SinkFenced
+    | SinkFailed
+    | BundlesAcknowledged
+    | Uploaded
+    | UploadFailed
+    | Loaded
+    | LoadFailed
+    | Woken
+)

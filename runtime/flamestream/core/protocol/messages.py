@@ -1,0 +1,379 @@
+"""What workers and the coordinator say to each other. Every frame carries the fence it was sent under.
+
+Messages are msgspec structs: frozen, typed, and strict when decoded, so a garbage frame is a decode error and never a strange object.
+What workers report is also checked for length and range there: a coordinator, and the figures of all jobs, may count on it.
+Payloads travel in `Data.payloads` in the encoding of `model.payload`; nothing here looks inside.
+
+Does not: say who sends what when (worker.py, coordinator.py), or how it travels (adapters/tcp.py).
+"""
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from flamestream.core.protocol.latency import BOUNDS
+from flamestream.model.ids import Epoch, Fence, MessageId, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.layout import Assignment
+from flamestream.model.time import MAX_FRONTS, FrontId, Time
+
+MOST_TEXT: Final = 16_384
+"""Characters of what people are told by a report."""
+MOST_CLASSES: Final = len(BOUNDS) + 1
+MOST_STRETCHES: Final = 1024
+Count = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
+"""Exact as a float, and so are the sums of a thousand workers in 64 bits."""
+Text = Annotated[str, Meta(max_length=MOST_TEXT)]
+Name = Annotated[WorkerId, Meta(min_length=1, max_length=256)]
+AtTime = Annotated[Time, Meta(ge=0)]
+AtEpoch = Annotated[Epoch, Meta(ge=0)]
+
+
+class _Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """A tagged array on the wire."""
+
+
+# --- worker to worker ---------------------------------------------------------------------------------------------------------------
+
+
+class Data(_Message, frozen=True):
+    """Items for vertices of the receiver. One id and one cause for all; the receiver acks it once, after processing."""
+
+    cause: Time
+    id: MessageId
+    vertices: list[int]
+    metas: list[bytes]
+    tombstones: list[bool]
+    payloads: bytes
+    """`payload.encode_many` of one payload an item."""
+
+
+class Acks(_Message, frozen=True):
+    """To the acker: per cause, the XOR of ids received and sent."""
+
+    causes: list[int]
+    ids: list[int]
+
+
+class Promise(_Message, frozen=True):
+    """To the acker: `front` will stamp nothing below `time`; its newest run entered at `entered`. Follows the acks of that run."""
+
+    front: FrontId
+    entered: Time
+    time: Time
+
+
+class Question(_Message, frozen=True):
+    """From the acker to an idle journalled front: move past `time` if you can."""
+
+    front: FrontId
+    time: Time
+
+
+class Hold(_Message, frozen=True):
+    """To the acker: a live error item at `time` (count +1), or its invalidation (-1). Minimal time does not pass a held time."""
+
+    time: Time
+    count: int
+    error: str = ""
+
+
+class MinimalTime(_Message, frozen=True):
+    """From the acker to all: nothing below `time` is in flight or will enter."""
+
+    time: Time
+
+
+class Cut(_Message, frozen=True):
+    """From the acker to all, behind the minimal time that equals it: epoch `epoch` is cut at `time`."""
+
+    epoch: Epoch
+    time: Time
+
+
+class Settled(_Message, frozen=True):
+    """To the acker: every output of mine below `time` is acknowledged by its consumer. Back from it: the least of all workers'."""
+
+    time: Time
+
+
+PeerMessage = Data | Acks | Promise | Question | Hold | MinimalTime | Cut | Settled
+
+
+class Frame(msgspec.Struct, frozen=True, array_like=True):
+    """One pass's messages to one peer. `sequence` counts from 1 per (fence, sender, receiver).
+
+    A repeated one is dropped, a gap is a loss.
+    """
+
+    fence: Fence
+    sequence: int
+    messages: list[PeerMessage]
+
+
+# --- what snapshots and recovery talk about -----------------------------------------------------------------------------------------
+
+
+class SegmentRef(msgspec.Struct, frozen=True):
+    """An immutable file of changed keys."""
+
+    name: str
+    size: Annotated[int, Meta(ge=0)]
+    checksum: str
+    """Hex SHA-256 of the bytes."""
+    rows: Annotated[int, Meta(ge=0)]
+    slots: tuple[Slot, ...]
+
+
+class FrontPosition(msgspec.Struct, frozen=True):
+    """Where a front stands at a cut: its last stamp below, and the first offset at or above of each partition."""
+
+    front: Annotated[FrontId, Meta(ge=0, lt=MAX_FRONTS)]
+    last: AtTime
+    offsets: dict[Partition, Offset]
+
+
+class SlotOutput(msgspec.Struct, frozen=True):
+    """What a slot of a sink has delivered below a cut, or as a consumer remembers it."""
+
+    sink: SinkName
+    slot: Slot
+    sequence: Annotated[SequenceNumber, Meta(ge=0)]
+    t_last: bytes
+
+
+class CodeSpan(msgspec.Struct, frozen=True):
+    """From the cut `since` on, until the next span's, items went through the application with this digest."""
+
+    since: Time
+    digest: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """A committed snapshot: everything that a restore needs, by name and checksum."""
+
+    job: str
+    graph: str
+    """Identity of the graph: its vertices, edges and windows."""
+    python: str
+    slots: int
+    epoch: Epoch
+    fence: Fence
+    cut: Time
+    segments: tuple[SegmentRef, ...]
+    fronts: tuple[FrontPosition, ...]
+    outputs: tuple[SlotOutput, ...]
+    held: tuple[SegmentRef, ...] = ()
+    """Output below the cut that may leave now that it is committed, and that no consumer surely has (`exactly-once-2pc`)."""
+    code: tuple[CodeSpan, ...] = ()
+    """The application's versions that made the snapshot and what was delivered below it, oldest first; empty if nobody said."""
+
+
+# --- worker to coordinator ----------------------------------------------------------------------------------------------------------
+
+
+class Hello(_Message, frozen=True):
+    """First on every connection: who I am and where I stand. `ready` means all of `fence` is recovered and running."""
+
+    worker: Name
+    address: str
+    """host:port of my link."""
+    fence: Fence
+    ready: bool
+    python: str
+    graph: str
+    code: str = ""
+    """Digest of the application's files that I have loaded; "" if nobody said."""
+    died_of: str = ""
+    """Why the life of this worker before mine ended, if it could be known."""
+
+
+class Opened(_Message, frozen=True):
+    """Every slot of every sink of mine is open under `fence`, and refuses older ones; `t_last` is the greatest returned."""
+
+    fence: Fence
+    t_last: bytes
+    outputs: list[SlotOutput]
+
+
+class Sealed(_Message, frozen=True):
+    """The journals of my fronts are sealed under `fence`, the newest entry is at `last`; my state at the cut is loaded."""
+
+    fence: Fence
+    last: AtTime
+
+
+class CutTaken(_Message, frozen=True):
+    """From the acker's worker: epoch `epoch` is cut at `time`."""
+
+    fence: Fence
+    epoch: AtEpoch
+    time: AtTime
+
+
+class Accepted(_Message, frozen=True):
+    """My slots are durable at the cut of `epoch`, and every sink has acknowledged all output below it that is not in `held`."""
+
+    fence: Fence
+    epoch: AtEpoch
+    cut: AtTime
+    segments: list[SegmentRef]
+    replaced: list[str]
+    """Segments that `segments` makes superfluous (compaction)."""
+    fronts: list[FrontPosition]
+    outputs: list[SlotOutput]
+    held: list[SegmentRef] = []
+
+
+class Refused(_Message, frozen=True):
+    """I can't accept `epoch`: it aborts, the stream goes on."""
+
+    fence: Fence
+    epoch: AtEpoch
+    reason: Text
+
+
+class PeerLost(_Message, frozen=True):
+    """My link to `peer` broke."""
+
+    fence: Fence
+    peer: Name
+    reason: Text
+
+
+class Progress(_Message, frozen=True):
+    """Heartbeat and live figures. From the acker's worker, `oldest` is the oldest cause in flight (END if none)."""
+
+    fence: Fence
+    minimal: AtTime
+    settled: AtTime
+    oldest: AtTime
+    items_in: Count
+    items_out: Count
+    problem: Text = ""
+    """A lasting trouble that does not stop the worker (journal full, consumer unreachable): shown in `status`."""
+    ended: bool = False
+    """All fronts of mine have ended and minimal time is END: with every worker's, the job is complete once settled."""
+    latency: Annotated[list[Count], Meta(max_length=MOST_CLASSES)] = []
+    """Calls to consumers since I began, by how long their oldest result took (latency.py)."""
+    latency_us: Count = 0
+    """The sum of them."""
+    runs: Count = 0
+    """That have entered at my fronts since I began."""
+    bundles: Count = 0
+    """That consumers have acknowledged to me since I began."""
+    in_flight: Count = 0
+    """Items that have entered at my fronts and whose results are not all acknowledged."""
+    memory: Count = 0
+    """Bytes of my process, told by its host."""
+    release: Annotated[list[Count], Meta(max_length=MOST_CLASSES)] = []
+    """Runs of mine since I began, by how long after their entry minimal time had passed them."""
+    release_us: Count = 0
+    """The sum of them."""
+    replayed: Count = 0
+    """Items of journalled runs that have entered here once more, since I began."""
+    invalidated: Count = 0
+    """Results that were taken back here before their release, since I began."""
+    given: Annotated[list[tuple[Count, Count]], Meta(max_length=MOST_STRETCHES)] = []
+    """Stretches (first, last), in microseconds, in which consumers have acknowledged something to me since my last report to this
+    coordinator; in the first one to it: lately."""
+    warm: bool = False
+    """A committed snapshot is at hand, so that a takeover need not read it; told by my host."""
+    drained: bool = False
+    """I was told to drain and read nothing more, whoever said so."""
+
+    def __post_init__(self) -> None:
+        """Both counts have all classes, or none yet: they are added up with those of others."""
+        if len(self.latency) != len(self.release) or len(self.latency) not in (0, MOST_CLASSES):
+            raise ValueError(f"latencies of {len(self.latency)} and {len(self.release)} classes: there are {MOST_CLASSES}")
+
+
+class Failed(_Message, frozen=True):
+    """The job cannot go on: a user error that `onError: fail` found, corruption, or a bug. `category` is of `model.errors`."""
+
+    fence: Fence
+    category: Annotated[str, Meta(pattern="^(user|retryable|fenced|corrupt|bug)$")]
+    message: Text
+
+
+ToCoordinator = Hello | Opened | Sealed | CutTaken | Accepted | Refused | PeerLost | Progress | Failed
+
+
+def shortened(message: ToCoordinator) -> ToCoordinator:
+    """The same with texts that a coordinator takes: of what is longer, the beginning."""
+    texts = [(field, text) for field in message.__struct_fields__ if isinstance(text := getattr(message, field), str)]
+    long = {field: text[: MOST_TEXT - 4] + " ..." for field, text in texts if len(text) > MOST_TEXT}
+    return msgspec.structs.replace(message, **long) if long else message
+
+
+# --- coordinator to worker ----------------------------------------------------------------------------------------------------------
+
+
+class Recover(_Message, frozen=True):
+    """Forget what is above `cut`, hold what `assignment` gives you, open its sinks. Answer: Opened."""
+
+    assignment: Assignment
+    addresses: dict[WorkerId, str]
+    key: str
+    """Peers of this attempt authenticate each other with it."""
+    cut: Time
+    epoch: Epoch
+    manifest: Manifest | None
+    """None: start empty (nothing was ever committed)."""
+
+
+class Seal(_Message, frozen=True):
+    """Every worker has opened its sinks: seal your journals. Answer: Sealed."""
+
+    fence: Fence
+
+
+class Replay(_Message, frozen=True):
+    """Every worker is ready: replay from the cut; stamp nothing new at or below `bound`."""
+
+    fence: Fence
+    bound: Time
+
+
+class Announce(_Message, frozen=True):
+    """To all; the acker's worker cuts epoch `epoch` at its minimal time. `compact` are segments the receiver should merge."""
+
+    fence: Fence
+    epoch: Epoch
+    compact: list[SegmentRef]
+
+
+class Committed(_Message, frozen=True):
+    """Epoch `epoch` is committed at `cut`: let go of what only older cuts needed."""
+
+    fence: Fence
+    epoch: Epoch
+    cut: Time
+
+
+class Warm(_Message, frozen=True):
+    """To a standby: `segments` are the committed snapshot; have them at hand."""
+
+    segments: list[SegmentRef]
+
+
+class Abort(_Message, frozen=True):
+    """Epoch `epoch` will never be committed."""
+
+    fence: Fence
+    epoch: Epoch
+
+
+class Drain(_Message, frozen=True):
+    """Stop reading sources; what has entered goes on to its end."""
+
+    fence: Fence
+
+
+class Stop(_Message, frozen=True):
+    """End now."""
+
+    reason: str
+
+
+ToWorker = Recover | Seal | Replay | Announce | Committed | Warm | Abort | Drain | Stop

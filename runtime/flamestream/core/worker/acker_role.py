@@ -1,0 +1,96 @@
+"""The acker: the one worker that folds everybody's acks, asks idle fronts, and tells all what time it is.
+
+When a run enters at t, every other journalled front that has promised less than t is asked to move past it; fronts with nothing to
+send answer at once. So neither idleness nor clock skew costs more than a round trip. A timed front is never asked: nothing but its
+input moves it (!).
+
+A live error item under `onError: fail` holds minimal time at its run, everywhere: what is told to others never passes it. Once
+nothing at or below that time is in flight the error is real, for no tombstone can come any more (!).
+
+Keeps: told times never go back, and a promise counts only behind the acks of the run it covers (invariant 1).
+Does not: know what runs contain, or who is behind a front.
+Source: design, "Time and order" 3; the cut at minimal time is docs/decisions/003-cut-at-minimal-time.md.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from flamestream.core.protocol.messages import Acks, Cut, Hold, MinimalTime, PeerMessage, Promise, Question, Settled
+from flamestream.core.worker.acker import AckTable
+from flamestream.model.ids import Epoch, MessageId, WorkerId
+from flamestream.model.time import FrontId, Time
+
+
+class Acker:
+    """Takes what workers say; `told` gives what all must hear since the last call, `questions` what fronts are asked."""
+
+    def __init__(self, fronts: Mapping[FrontId, bool], workers: Iterable[WorkerId], start: Time) -> None:
+        """`fronts` says of each whether it can be asked (journalled); `start` is the cut that the attempt replays from."""
+        self.table = AckTable(fronts, start)
+        self._askable = [front for front, journalled in fronts.items() if journalled]
+        self._asked = dict.fromkeys(self._askable, start)
+        self._entered = start
+        self._settled = dict.fromkeys(workers, start)
+        self._holds: dict[Time, list[str]] = {}
+        self._told = start
+        self._told_settled = start
+        self._cuts: list[Epoch] = []
+
+    def take(self, sender: WorkerId, message: PeerMessage) -> None:
+        """Fold in one message."""
+        match message:
+            case Acks():
+                for cause, ids in zip(message.causes, message.ids, strict=True):
+                    self.table.ack(Time(cause), MessageId(ids))
+            case Promise():
+                self._entered = max(self._entered, message.entered)
+                self.table.promise(message.front, message.time)
+            case Hold():
+                self._hold(message)
+            case Settled():
+                self._settled[sender] = max(self._settled[sender], message.time)
+            case _:
+                raise AssertionError(f"not for the acker: {message}")
+
+    def cut(self, epoch: Epoch) -> None:
+        """Cut `epoch` at the minimal time that is told next (or was told last)."""
+        self._cuts.append(epoch)
+
+    @property
+    def minimal_time(self) -> Time:
+        """What may be told: minimal time, but not past a held one."""
+        minimal = self.table.minimal_time
+        return min(minimal, *self._holds) if self._holds else minimal
+
+    @property
+    def error(self) -> str | None:
+        """The first error that no tombstone can invalidate any more."""
+        first = min(self._holds, default=None)
+        return self._holds[first][0] if first is not None and self.table.minimal_time > first else None
+
+    def told(self) -> list[PeerMessage]:
+        """What all workers must hear: a new minimal time, cuts behind it, a new settled time."""
+        messages: list[PeerMessage] = []
+        if (time := self.minimal_time) > self._told:
+            self._told = time
+            messages.append(MinimalTime(time))
+        messages.extend(Cut(epoch, self._told) for epoch in self._cuts)
+        self._cuts = []
+        if (settled := min(self._settled.values())) > self._told_settled:
+            self._told_settled = settled
+            messages.append(Settled(settled))
+        return messages
+
+    def questions(self) -> list[Question]:
+        """Fronts to be asked, each once for each time entered elsewhere."""
+        asked = [front for front in self._askable if max(self.table.promised(front) - 1, self._asked[front]) < self._entered]
+        self._asked.update(dict.fromkeys(asked, self._entered))
+        return [Question(front, self._entered) for front in asked]
+
+    def _hold(self, message: Hold) -> None:
+        errors = self._holds.setdefault(message.time, [])
+        if message.count > 0:
+            errors.append(message.error)
+        else:
+            errors.remove(message.error)
+            if not errors:
+                del self._holds[message.time]

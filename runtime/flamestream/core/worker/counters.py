@@ -1,0 +1,76 @@
+"""Tally: what a worker counts for people, over all attempts of its life.
+
+    entered -> released (minimal time has passed the run) -> acknowledged (its consumer has the results)
+
+Keeps: a fixed size, but for runs that are not released yet; a run that is replayed although it was released is not timed again.
+Does not: decide anything; count what a timed source's stamps say of time (they are no clock's).
+"""
+
+from collections import deque
+from collections.abc import Set
+from typing import Any
+
+from flamestream.core.coordinator.output_gaps import Gaps
+from flamestream.core.protocol.latency import Latency
+from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_of, timestamp_of
+
+
+class Tally:
+    """Of one life of one worker. `clocked`: fronts whose stamps are the clock's."""
+
+    def __init__(self, clocked: Set[FrontId]) -> None:
+        self.replayed = self.invalidated = 0
+        """Of attempts that are over; whoever reports adds those of the present one."""
+        self._clocked = clocked
+        self.items_in = self.items_out = self.runs = self.bundles = 0
+        self._waiting: deque[Time] = deque()
+        self._released_to = START
+        self._release, self._acknowledgment = Latency(), Latency()
+        self._gave = Gaps()
+        self._told_to = 0
+        """Microseconds up to which the coordinator knows when something was given."""
+
+    def begin(self, replayed: int, invalidated: int) -> None:
+        """An attempt is over, with so many."""
+        self.replayed += replayed
+        self.invalidated += invalidated
+        self._waiting.clear()
+
+    def entered(self, time: Time, items: int) -> None:
+        """A run of a front of this worker."""
+        self.items_in += items
+        self.runs += 1
+        if front_of(time) in self._clocked and time >= self._released_to:
+            self._waiting.append(time)
+
+    def released(self, minimal: Time, results: int, now: Timestamp) -> None:
+        """Minimal time is there; so many results of this worker are final by it."""
+        self.items_out += results
+        self._released_to = max(self._released_to, minimal)
+        waiting = self._waiting
+        while waiting and waiting[0] < minimal:
+            self._release.observe(now - timestamp_of(waiting.popleft()))
+
+    def acknowledged(self, stamped: Time, bundles: int, now: Timestamp) -> None:
+        """A call of so many bundles, with results of that time and later."""
+        self.bundles += bundles
+        if bundles:
+            self._gave.gave(now, now)
+        if stamped != END and front_of(stamped) in self._clocked:
+            self._acknowledgment.observe(now - timestamp_of(stamped))
+
+    def tell_anew(self) -> None:
+        """The next report goes to a coordinator that may know nothing of this worker."""
+        self._told_to = 0
+
+    def report(self, replayed: int, invalidated: int) -> dict[str, Any]:
+        """Fields of a Progress. When something was given is said once to each coordinator."""
+        known, self._told_to = self._told_to, self._gave.last
+        given = [(max(first, known), last) for first, last in self._gave.recent() if last > known]
+        return {
+            "items_in": self.items_in, "items_out": self.items_out, "runs": self.runs, "bundles": self.bundles,
+            "latency": list(self._acknowledgment.counts), "latency_us": self._acknowledgment.total,
+            "release": list(self._release.counts), "release_us": self._release.total,
+            "replayed": self.replayed + replayed, "invalidated": self.invalidated + invalidated,
+            "given": given,
+        }  # fmt: skip

@@ -1,0 +1,130 @@
+"""Epoch work: what one worker does for epochs, from the announcement to the trimming behind a commit, in slices between passes.
+
+    Announce -> Cut -> rows are encoded, a slice a pass -> Upload -> durable and all output below the cut acknowledged -> Accepted
+    Committed -> buckets let go of what only older cuts needed, a slice a pass
+
+The coordinator decides one epoch at a time, but its word and the acker's cut travel on different links: the cut of an epoch may come
+before the word on the one before. What changed is reckoned from the committed cut, so without that word it cannot be known, and the
+epoch is refused (!): rows reckoned from an older cut would make a chain of deltas that fits no state.
+
+Keeps: invariants 4 and 5; chores never hold up a pass (invariant 8). Does not: decide (core/coordinator/epochs.py), or know what rows contain.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from flamestream.core.dataflow.keyed_state import KeyedState
+from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.outputs import Outputs
+from flamestream.core.protocol.actions import Action, ToldCoordinator, Wake
+from flamestream.core.protocol.chain import Row
+from flamestream.core.protocol.events import Uploaded, UploadFailed
+from flamestream.core.protocol.messages import FrontPosition, Refused, SegmentRef
+from flamestream.core.protocol.settings import WorkerSettings
+from flamestream.core.worker.snapshot import EncodedRows, PendingSnapshot
+from flamestream.model.ids import Epoch, Fence
+from flamestream.model.time import Time
+
+
+class EpochWork:
+    """One worker's, in one attempt. `actions` gathers what must be done."""
+
+    def __init__(self, fence: Fence, cuts: LiveCuts, states: Mapping[int, KeyedState[Any]], settings: WorkerSettings) -> None:
+        self.actions: list[Action] = []
+        self._fence = fence
+        self._cuts = cuts
+        self._states = states
+        self._settings = settings
+        self._pending: PendingSnapshot | None = None
+        self._compact: dict[Epoch, list[SegmentRef]] = {}
+        self._chores: list[Iterator[object]] = []
+
+    # --- what the coordinator and the acker say -------------------------------------------------------------------------------------
+
+    def announced(self, epoch: Epoch, compact: list[SegmentRef]) -> None:
+        """`epoch` will be cut: all before it are decided, and the word on a committed one would have come first."""
+        self._decided(Epoch(epoch - 1))
+        self._compact = {epoch: compact}
+
+    def cut(self, epoch: Epoch, cut: Time, fronts: list[FrontPosition], outputs: Outputs) -> None:
+        """Minimal time is `cut`: what is below is final, and at hand."""
+        if self._cuts.announced is not None:
+            reason = f"what became of epoch {self._cuts.announced[0]} has not been heard yet"
+            self.actions.append(ToldCoordinator(Refused(self._fence, epoch, reason)))
+            return
+        self._cuts.announce(epoch, cut)  # chores that are left come first, and no row is made before them
+        delivered = outputs.released() if self._settings.exactly_once else []  # consumers of others do not know what they were given
+        rows = EncodedRows(self._rows(epoch, cut), self._settings.upload_bytes)
+        self._pending = PendingSnapshot(self._fence, epoch, cut, rows, fronts, delivered, outputs.needed(cut), outputs.prepare(epoch))
+
+    def committed(self, epoch: Epoch, cut: Time) -> bool:
+        """False if that is not news."""
+        self.aborted(epoch)
+        if cut <= self._cuts.committed:
+            return False
+        self._cuts.commit(cut)
+        self.finish_chores()
+        self._chores = [state.committed(cut) for state in self._states.values()]
+        return True
+
+    def forget(self) -> None:
+        """There are no epochs (guarantee `none`), so no recovery goes back to a cut: nothing needs what minimal time has passed."""
+        self.committed(Epoch(0), self._cuts.minimal)
+
+    def aborted(self, epoch: Epoch) -> None:
+        """There is nothing left to do for `epoch`, or for any before it."""
+        self._decided(epoch)
+
+    def _decided(self, newest: Epoch) -> None:
+        if self._cuts.announced is not None and self._cuts.announced[0] <= newest:
+            self._cuts.abort(self._cuts.announced[0])
+        if self._pending is not None and self._pending.epoch <= newest:
+            self._pending = None
+
+    # --- the work -------------------------------------------------------------------------------------------------------------------
+
+    def go_on(self, settled: Time) -> None:
+        """One slice. All output below `settled` is with its consumers."""
+        if self._chores:
+            self._trim()
+        elif self._pending is not None:
+            self._snapshot(self._pending, settled)
+        if self._chores or (self._pending is not None and self._pending.rows.encoding):
+            self.actions.append(Wake())
+
+    def finish_chores(self) -> None:
+        """All that is left at once: an unfinished one holds buckets that a snapshot or a rollback must visit."""
+        for chore in self._chores:
+            for _ in chore:
+                pass
+        self._chores = []
+
+    def uploaded(self, event: Uploaded | UploadFailed) -> None:
+        """The answer to Upload."""
+        if self._pending is None or self._pending.epoch != event.epoch:
+            return
+        if isinstance(event, UploadFailed):
+            self._pending = None
+            self.actions.append(ToldCoordinator(Refused(self._fence, event.epoch, event.message)))
+        else:
+            self._pending.uploaded(event.segments, event.replaced, event.held)
+
+    def _trim(self) -> None:
+        chore = self._chores[0]
+        for _ in range(self._settings.slice_size):
+            if next(chore, self) is self:
+                del self._chores[0]
+                break
+
+    def _snapshot(self, pending: PendingSnapshot, settled: Time) -> None:
+        if pending.rows.encoding:
+            pending.rows.encode(self._settings.slice_size, self._settings.slice_bytes)
+        if (upload := pending.upload(self._compact.get(pending.epoch, ()))) is not None:
+            self.actions.append(upload)
+        elif (accepted := pending.accepted(settled)) is not None:
+            self._pending = None
+            self.actions.append(ToldCoordinator(accepted))
+
+    def _rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
+        for state in self._states.values():
+            yield from state.rows(epoch, cut)

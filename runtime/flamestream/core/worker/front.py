@@ -1,0 +1,204 @@
+"""Fronts: where records become runs, and where time comes from.
+
+A timed front stamps by the place of its input alone: runs are cut at multiples of `run_length`, a stamp is the time after the last, its
+promise is the time after that, and nothing but input moves it (!). It needs no journal and holds others back while idle.
+
+A journalled front stamps whatever has arrived as one run, above its clock, everything it stamped, promised or was asked for, and the
+bound of the last recovery. Every run is in the journal before any promise above it counts (!); a run found in the journal keeps its
+time whatever was asked, and until all such runs are replayed the front promises only the next of them (!).
+
+>>> front = JournalledFront(FrontId(0), START, {})
+>>> front.start(entries=[], bound=START)
+>>> run = front.stamp(Timestamp(7), Partition("p"), Offset(0), 2)
+>>> front.promise() == run.time                                  # entered, but not durable yet
+True
+>>> front.durable(run.time); front.promise() > run.time
+True
+
+Keeps: strictly growing stamps, none below a promise (invariant 1); the same times at every replay (invariant 2).
+Does not: read records or clocks, or write the journal (worker.py asks the shell to). Credit is credit.py.
+Source: EDBT 2018, section 3.1; journalled fronts are the design's "Time and order" 2 and 3.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from flamestream.core.protocol.events import Entry
+from flamestream.core.protocol.messages import FrontPosition
+from flamestream.model.ids import Offset, Partition
+from flamestream.model.time import END, START, FrontId, Time, Timestamp, next_time, time_of
+
+
+def offset_in(first: Offset, count: int, end: Offset, index: int) -> int:
+    """Of the `index`-th of `count` records from `first` to before `end`; -1 if offsets were skipped and it may be any."""
+    if end - first == count:
+        return first + index
+    return end - 1 if index == count - 1 else -1
+
+
+class RunRecords(list[Any]):
+    """The records of a run that is interpreted again, and where they stand."""
+
+    def __init__(self, records: Iterable[Any], run: Entry) -> None:
+        super().__init__(records)
+        self.run = run
+
+    def record(self, index: int) -> tuple[Partition, int]:
+        """Partition and offset (-1: not known) of one of them."""
+        run = self.run
+        return run.partition, offset_in(run.first, run.count, run.next, index)
+
+
+class Positions:
+    """Where a front stood after each of its runs, so that a cut anywhere above the committed one can be answered."""
+
+    def __init__(self, front: FrontId, last: Time, offsets: Mapping[Partition, Offset]) -> None:
+        self._front = front
+        self._last = last
+        self._offsets = dict(offsets)
+        self._runs: deque[tuple[Time, Partition, Offset, int, Offset]] = deque()
+
+    def add(self, run: Entry) -> None:
+        """It has entered."""
+        self._runs.append((run.time, run.partition, run.first, run.count, run.next))
+
+    def record(self, time: Time, index: int) -> tuple[Partition, int] | None:
+        """Partition and offset of a record of the run at `time`, if that is above the committed cut. The offset is -1 where it is not
+        known: of a run whose offsets have gaps only the last one's is."""
+        for at, partition, first, count, end in reversed(self._runs):
+            if at == time:
+                return partition, offset_in(first, count, end, index)
+        return None
+
+    def at(self, cut: Time) -> FrontPosition:
+        """The last stamp below `cut`, and each partition's first offset not below it."""
+        last, offsets = self._last, dict(self._offsets)
+        for time, partition, _, _, end in self._runs:
+            if time >= cut:
+                break
+            last, offsets[partition] = time, end
+        return FrontPosition(self._front, last, offsets)
+
+    def forget(self, cut: Time) -> None:
+        """No cut below `cut` will be asked for."""
+        while self._runs and self._runs[0][0] < cut:
+            self._last, partition, _, _, end = self._runs.popleft()
+            self._offsets[partition] = end
+
+
+class TimedFront:
+    """Stamps one partition in a fixed order, the same at every replay."""
+
+    def __init__(self, front: FrontId, last: Time, offsets: Mapping[Partition, Offset], run_length: int) -> None:
+        self.id = front
+        self.last = last
+        self.positions = Positions(front, last, offsets)
+        self._no_more = False
+        self._run_length = run_length
+        self._partition = next(iter(offsets), Partition(""))
+        self._next = offsets.get(self._partition, Offset(0))
+        self._waiting: list[object] = []
+
+    def take(self, first: Offset, payloads: Sequence[object]) -> None:
+        """Records that wait to be stamped. Those that were there already are dropped; a gap is a bug of the producer."""
+        have = self._next + len(self._waiting)
+        assert first <= have, f"front {self.id} got offset {first} and waits for {have}"
+        self._waiting.extend(payloads[have - first :])
+
+    def end(self) -> None:
+        """There are no more records than those taken."""
+        self._no_more = True
+
+    @property
+    def ready(self) -> bool:
+        """A run is complete."""
+        return len(self._waiting) >= self._run_length - self._next % self._run_length or (self._no_more and bool(self._waiting))
+
+    def stamp(self) -> tuple[Entry, Sequence[object]]:
+        """The next complete run."""
+        assert self.ready, f"front {self.id} has no complete run"
+        length = min(self._run_length - self._next % self._run_length, len(self._waiting))
+        payloads, self._waiting = self._waiting[:length], self._waiting[length:]
+        first, self._next = self._next, Offset(self._next + length)
+        self.last = next_time(self.last, self.id)
+        entry = Entry(self.last, self._partition, first, length)
+        self.positions.add(entry)
+        return entry, payloads
+
+    @property
+    def ended(self) -> bool:
+        """Everything there will ever be is stamped."""
+        return self._no_more and not self._waiting
+
+    def promise(self) -> Time:
+        """It will stamp nothing below."""
+        return END if self.ended else next_time(self.last, self.id)
+
+    @property
+    def waiting(self) -> int:
+        """Records of a run that is not complete yet."""
+        return len(self._waiting)
+
+
+class JournalledFront:
+    """Stamps whatever arrives, from any number of partitions, and remembers through the journal."""
+
+    def __init__(self, front: FrontId, last: Time, offsets: Mapping[Partition, Offset]) -> None:
+        self.id = front
+        self.last = last
+        self.ended = False
+        self.positions = Positions(front, last, offsets)
+        self.offsets = dict(offsets)
+        self.replay: deque[Entry] = deque()
+        self._floor = START
+        """Promised, asked for, or the bound: new stamps are above it."""
+        self._undurable: deque[Time] = deque()
+
+    def start(self, entries: Sequence[Entry], bound: Time) -> None:
+        """Begin with the journalled runs above the cut; stamp nothing new at or below `bound`."""
+        self.replay.extend(entries)
+        self._floor = max(self._floor, bound)
+        for entry in entries:
+            self.offsets[entry.partition] = Offset(max(self.offsets.get(entry.partition, 0), entry.next))
+
+    def replayed(self) -> Entry:
+        """The oldest journalled run has been read again and enters now, at its own time."""
+        entry = self.replay.popleft()
+        assert entry.time > self.last, f"front {self.id} replays {entry.time} after {self.last}"
+        self.last = entry.time
+        self.positions.add(entry)
+        return entry
+
+    def stamp(self, clock: Timestamp, partition: Partition, first: Offset, count: int, end: Offset | None = None) -> Entry:
+        """A new run of `count` records of `partition` from `first` on. It is not durable yet. Only a source that names `end` may skip."""
+        assert not self.replay, f"front {self.id} stamps before its journal is replayed"
+        have = self.offsets.get(partition, 0)
+        follows = first == have if end is None else have <= first <= first + count <= end
+        assert follows, f"front {self.id} got offsets {first} to {end} of {partition!r}, waits for {self.offsets}"
+        self.last = max(next_time(max(self.last, self._floor), self.id), time_of(clock, self.id))
+        entry = Entry(self.last, partition, first, count, end=end)
+        self.offsets[partition] = entry.next
+        self._undurable.append(self.last)
+        self.positions.add(entry)
+        return entry
+
+    def durable(self, time: Time) -> None:
+        """Every entry up to `time` is in the journal."""
+        while self._undurable and self._undurable[0] <= time:
+            self._undurable.popleft()
+
+    def asked(self, time: Time) -> None:
+        """Move past `time`: at once if idle, else as soon as what is under way allows it."""
+        self._floor = max(self._floor, time)
+
+    def promise(self) -> Time:
+        """It will stamp nothing below, and everything below that it stamped is in the journal."""
+        if self.replay:
+            return self.replay[0].time
+        if self._undurable:
+            return self._undurable[0]
+        return END if self.ended else next_time(max(self.last, self._floor), self.id)
+
+
+Front = TimedFront | JournalledFront

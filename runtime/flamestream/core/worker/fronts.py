@@ -1,0 +1,310 @@
+"""The fronts of one worker in one attempt: credit, journal, replay, questions and promises.
+
+    records -> stamp -> run enters the dataflow (at once) ; entry -> journal -> durable -> the promise may pass the run
+
+The journal write overlaps processing: only the promise waits for it, and so does everything that the run leads to (!).
+After a recovery the journalled runs above the cut are read again, a few ahead, and enter in order at their own times; new records
+are asked for only behind them.
+
+Keeps: a promise never passes a run that is not durable; stamping only within credit (invariants 1, 3 and 8).
+Does not: talk to producers or journals; it gathers actions.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from flamestream.core.protocol.actions import Action, Append, Follow, Pull, ReadRun, SealJournal, TrimJournal
+from flamestream.core.protocol.events import Entry, RecordsArrived
+from flamestream.core.protocol.messages import FrontPosition, Promise
+from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
+from flamestream.core.worker.credit import Credit
+from flamestream.core.worker.front import Front, JournalledFront, TimedFront
+from flamestream.model import payload as codec
+from flamestream.model.ids import Fence, Offset, Partition, SourceName
+from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_of
+
+Enter = Callable[[SourceName, Entry, Sequence[object]], None]
+READ_AHEAD = 4
+PASS_BYTES = 32_768
+"""Of input that may enter in one pass (more only if a single run is bigger): passes stay short, whatever backlog there is."""
+RECORDS_A_RUN = 4096
+"""The most records of one journalled run."""
+
+
+class Fronts:
+    """All fronts of one worker. `actions` gathers what must be done; `enter` takes each run."""
+
+    def __init__(
+        self, fence: Fence, settings: WorkerSettings, mine: Iterable[FrontId], positions: Mapping[FrontId, FrontPosition], enter: Enter
+    ) -> None:
+        self.actions: list[Action] = []
+        self.stalled: dict[FrontId, str] = {}
+        """Fronts whose journal fails, and why."""
+        self.replayed = 0
+        """Items of journalled runs that have entered again."""
+        self._fence = fence
+        self._durable = settings.durable
+        self._enter = enter
+        self._settings = {front.front: front for front in settings.fronts if front.front in set(mine)}
+        self._fronts = {number: _front(front, positions.get(number)) for number, front in self._settings.items()}
+        self._credit = {front: Credit(settings.credit_runs, settings.credit_bytes) for front in self._fronts}
+        self._pulled: dict[FrontId, tuple[int, int]] = {}
+        self._to_read: dict[FrontId, list[Entry]] = {}
+        self._held: dict[FrontId, deque[RecordsArrived]] = {front: deque() for front in self._fronts}
+        self._waiting_bytes = dict.fromkeys(self._fronts, 0)
+        self._room = 0
+        """Bytes that may still enter in this pass."""
+        self._ending: set[FrontId] = set()
+        self._told: dict[FrontId, Promise] = {}
+        self._unsealed = {front for front in self._fronts if self._journalled(front)}
+        self._sealed: dict[FrontId, Sequence[Entry]] = {}
+        self._following: set[FrontId] = set()
+        self.drained = False
+        self._started = False
+
+    # --- recovery -------------------------------------------------------------------------------------------------------------------
+
+    def seal(self, cut: Time) -> None:
+        """Fix what counts of the journals."""
+        self.actions.extend(SealJournal(self._fence, front, cut) for front in sorted(self._unsealed))
+
+    def sealed(self, front: FrontId, entries: Sequence[Entry]) -> None:
+        """The answer: entries above the cut."""
+        self._unsealed.discard(front)
+        self._sealed[front] = entries
+
+    @property
+    def all_sealed(self) -> bool:
+        return not self._unsealed
+
+    @property
+    def last(self) -> Time:
+        """The newest journalled run above the cut; START if there is none."""
+        return max((entries[-1].time for entries in self._sealed.values() if entries), default=START)
+
+    def start(self, bound: Time) -> None:
+        """Every worker is ready: replay, then go on."""
+        self._started = True
+        for number, front in self._fronts.items():
+            if bound == END:  # all input was through at the cut: only what the snapshot holds is left to do
+                self._over(number, front)
+                continue
+            if isinstance(front, JournalledFront):
+                entries = self._sealed.get(number, ())
+                front.start(entries, bound)
+                self._to_read[number] = list(reversed(entries))
+            self._read_on(number)
+
+    def _over(self, number: FrontId, front: Front) -> None:
+        if isinstance(front, TimedFront):
+            front.end()
+        else:
+            self._ending.add(number)
+            front.ended = True
+
+    # --- records --------------------------------------------------------------------------------------------------------------------
+
+    def records(self, event: RecordsArrived) -> None:
+        """New records; they are stamped in `advance`, as far as credit allows."""
+        front = self._fronts.get(event.front)
+        if front is None or event.front not in self._following:
+            return
+        self._pulled.pop(event.front, None)
+        if isinstance(front, TimedFront):
+            front.take(event.first, event.payloads)
+            self._waiting_bytes[event.front] += event.size
+        else:
+            self._held[event.front].append(event)
+
+    def read_again(self, number: FrontId, entry: Entry, payloads: Sequence[object]) -> None:
+        """The records of a journalled run: it enters at its own time."""
+        front = self._fronts.get(number)
+        if not isinstance(front, JournalledFront) or not front.replay or front.replay[0] != entry:
+            return
+        assert len(payloads) == entry.count, f"front {number} read {len(payloads)} records for {entry}"
+        self.replayed += entry.count
+        self._entered(front, front.replayed(), payloads, 0)
+        self._read_on(number)
+
+    def ended(self, number: FrontId) -> None:
+        """A bounded source has no more."""
+        front = self._fronts.get(number)
+        if number not in self._following:
+            return
+        if isinstance(front, TimedFront):
+            front.end()
+        else:
+            self._ending.add(number)
+
+    def durable(self, number: FrontId, time: Time) -> None:
+        """The journal holds every entry up to `time`."""
+        front = self._fronts[number]
+        assert isinstance(front, JournalledFront)
+        front.durable(time)
+        self.stalled.pop(number, None)
+
+    def _journal(self, front: JournalledFront, entry: Entry, payloads: Sequence[object], size: int) -> None:
+        if self._durable:
+            replayable = self._settings[front.id].replayable
+            stored = entry if replayable else replace(entry, payloads=codec.encode_many(payloads))
+            self.actions.append(Append(self._fence, front.id, stored))
+        else:
+            front.durable(entry.time)
+        self._entered(front, entry, payloads, size)
+
+    def _entered(self, front: Front, entry: Entry, payloads: Sequence[object], size: int) -> None:
+        self._room -= size
+        self._credit[front.id].take(entry.time, size, len(payloads))
+        self._enter(self._settings[front.id].source, entry, payloads)
+
+    def advance(self, now: Timestamp) -> None:
+        """Let enter what credit allows: journalled runs first, then new records. Comes before the pass processes, for runs enter here."""
+        self._room = PASS_BYTES
+        for number, front in self._fronts.items():
+            if self._to_read.get(number):
+                self._read_on(number)
+            elif isinstance(front, TimedFront):
+                self._stamp_timed(front)
+            else:
+                self._stamp_journalled(front, now)
+
+    @property
+    def waits_for_a_pass(self) -> bool:
+        """Something could enter in the next pass."""
+        return any(self._could_enter(number, front) for number, front in self._fronts.items())
+
+    def _could_enter(self, number: FrontId, front: Front) -> bool:
+        runs = self._credit[number].left[0]
+        if left := self._to_read.get(number):
+            assert isinstance(front, JournalledFront)
+            return len(front.replay) - len(left) < min(READ_AHEAD, runs)
+        return bool(runs) and (front.ready if isinstance(front, TimedFront) else bool(self._held[number]))
+
+    def _stamp_timed(self, front: TimedFront) -> None:
+        while front.ready and self._may_enter(front.id):
+            entry, payloads = front.stamp()
+            size = self._waiting_bytes[front.id] * len(payloads) // (len(payloads) + front.waiting)
+            self._waiting_bytes[front.id] -= size
+            self._entered(front, entry, payloads, size)
+
+    def _may_enter(self, number: FrontId) -> bool:
+        return self._room > 0 and self._credit[number].left[0] > 0
+
+    def _stamp_journalled(self, front: JournalledFront, now: Timestamp) -> None:
+        held = self._held[front.id]
+        while held and self._may_enter(front.id):
+            event = held.popleft()
+            if event.end is not None:
+                entry = front.stamp(now, event.partition, event.first, len(event.payloads), event.end)
+                self._journal(front, entry, event.payloads, event.size)
+                continue
+            have = front.offsets.get(event.partition, Offset(0))
+            assert event.first <= have, f"front {front.id} got offset {event.first} of {event.partition!r} and waits for {have}"
+            if payloads := event.payloads[have - event.first :]:
+                self._journal(front, front.stamp(now, event.partition, have, len(payloads)), payloads, event.size)
+        front.ended = front.id in self._ending and not held
+
+    def _read_on(self, number: FrontId) -> None:
+        """Keep a few journalled runs ahead in reading, within credit; behind the last one, follow the source."""
+        front = self._fronts[number]
+        if isinstance(front, JournalledFront) and front.replay:
+            self._replay_on(front, self._to_read[number])
+        elif not self.drained and number not in self._following:
+            offsets = front.offsets if isinstance(front, JournalledFront) else front.positions.at(END).offsets
+            self._following.add(number)
+            self.actions.append(Follow(self._fence, number, dict(offsets)))
+
+    def _replay_on(self, front: JournalledFront, left: list[Entry]) -> None:
+        """Runs whose payloads are in the journal itself enter at once; the others are asked for."""
+        while left and self._room > 0 and len(front.replay) - len(left) < min(READ_AHEAD, self._credit[front.id].left[0]):
+            entry = left.pop()
+            if entry.payloads:
+                assert entry is front.replay[0], f"front {front.id} mixes journalled payloads and offsets"
+                self.replayed += entry.count
+                self._entered(front, front.replayed(), codec.decode_many(entry.payloads), len(entry.payloads))
+            else:
+                self.actions.append(ReadRun(self._fence, front.id, entry))
+        if not front.replay:
+            self._read_on(front.id)
+
+    # --- time and credit ------------------------------------------------------------------------------------------------------------
+
+    def asked(self, number: FrontId, time: Time) -> None:
+        """The acker asks a front to move past `time`. A timed front is moved by nothing but its input (!)."""
+        front = self._fronts.get(number)
+        if isinstance(front, JournalledFront):
+            front.asked(time)
+
+    def promises(self) -> list[Promise]:
+        """Those that are new."""
+        if not self._started:
+            return []
+        now = [Promise(number, front.last, front.promise()) for number, front in self._fronts.items()]
+        news = [promise for promise in now if promise != self._told.get(promise.front)]
+        self._told.update((promise.front, promise) for promise in news)
+        return news
+
+    def settled(self, time: Time) -> None:
+        """All output below `time` is with its consumers."""
+        for credit in self._credit.values():
+            credit.settled(time)
+
+    @property
+    def in_flight(self) -> int:
+        """Items that have entered here and whose results are not all with their consumers."""
+        return sum(credit.items for credit in self._credit.values())
+
+    def pull(self) -> None:
+        """Tell producers how much may come, where that changed."""
+        for number in self._following:
+            front, (runs, size) = self._fronts[number], self._credit[number].left
+            records = runs * self._settings[number].run_length if isinstance(front, TimedFront) else RECORDS_A_RUN
+            full = front.ready if isinstance(front, TimedFront) else bool(self._held[number])
+            grant = (0, 0) if full or self.drained or not runs else (records, min(size, PASS_BYTES))
+            if self._pulled.get(number) != grant:
+                self._pulled[number] = grant
+                self.actions.append(Pull(self._fence, number, *grant))
+
+    def drain(self) -> None:
+        """Take nothing more."""
+        self.drained = True
+
+    @property
+    def all_ended(self) -> bool:
+        return all(front.promise() == END for front in self._fronts.values())
+
+    # --- cuts -----------------------------------------------------------------------------------------------------------------------
+
+    def positions(self, cut: Time) -> list[FrontPosition]:
+        """Where each front stands at `cut`."""
+        return [front.positions.at(cut) for front in self._fronts.values()]
+
+    def place_of(self, time: Time, index: int) -> str:
+        """Where the `index`-th record of the run at `time` is, for people: its offset if the front is here, else its place in the run."""
+        found = self.record(time, index)
+        if found is None or found[1] < 0:
+            return f"record {index} of the run at time {time}" + (f" of partition {found[0]!r}" if found and found[0] else "")
+        return f"record {found[1]}" + (f" of partition {found[0]!r}" if found[0] else "")
+
+    def record(self, time: Time, index: int) -> tuple[Partition, int] | None:
+        """Partition and offset (-1: not known) of the `index`-th record of the run at `time`, if its front is here."""
+        front = self._fronts.get(front_of(time))
+        return front.positions.record(time, index) if front is not None else None
+
+    def committed(self, cut: Time) -> None:
+        """Nothing below `cut` is ever replayed again."""
+        for number, front in self._fronts.items():
+            front.positions.forget(cut)
+            if self._journalled(number):
+                self.actions.append(TrimJournal(self._fence, number, cut))
+
+    def _journalled(self, number: FrontId) -> bool:
+        return self._durable and not self._settings[number].timed
+
+
+def _front(settings: FrontSettings, position: FrontPosition | None) -> Front:
+    position = position or FrontPosition(settings.front, START, {})
+    if settings.timed:
+        return TimedFront(settings.front, position.last, position.offsets, settings.run_length)
+    return JournalledFront(settings.front, position.last, position.offsets)

@@ -1,0 +1,159 @@
+"""Rejoin: a worker's side of a recovery.
+
+    Recover  -> drop what is above the cut, open every slot of every sink, load the slots whose state is not at hand  -> Opened
+    Seal     -> seal the journals of my fronts; when they are sealed and everything is loaded                          -> Sealed
+    Replay   -> run
+
+A survivor keeps the slots it had, rolled back to the cut, if the cut is one of its live cuts; all other slots are loaded from the
+manifest's segments. State above the cut must not survive (!), and frames of the new attempt count only once everything is loaded.
+
+Replay reaches each worker in its own time, late if its link or its coordinator is slow, and whoever has heard it runs. So a worker that
+is ready must be whole (!): between `Sealed` and Replay there may come
+
+    items, acks, promises   of peers that run: processed and counted as ever
+    minimal time            moves only for a worker without fronts, whose promises nobody waits for: it releases, and numbers bundles
+    Cut                     behind that, or at the committed cut: it takes part in the epoch, which must wait for what the last one held
+    Committed, Abort        of that epoch
+    acknowledgements        of held output, which is committed and leaves at once
+    Question                the front remembers it, and answers when it begins
+    Announce, Drain         from a coordinator that believes it running: the acker tells nothing and no front reads before Replay
+    Recover                 ends all of this
+
+Keeps: `opened` comes after *all* sinks refuse older fences, and nothing is sealed before all workers said so (the coordinator's part).
+Does not: touch journals or consumers (fronts.py, delivery.py).
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+from flamestream.core.dataflow.keyed_state import KeyedState
+from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.protocol.actions import Action, LinkPeers, Load, OpenSink
+from flamestream.core.protocol.chain import Chain
+from flamestream.core.protocol.events import LastBundle
+from flamestream.core.protocol.messages import Opened, Recover, Sealed, SlotOutput, ToCoordinator
+from flamestream.core.protocol.settings import WorkerSettings
+from flamestream.model.ids import Fence, SinkName, Slot, WorkerId
+from flamestream.model.meta import LEAST
+from flamestream.model.time import Time
+
+
+class Phase(IntEnum):
+    """How far a recovery is."""
+
+    IDLE = 0
+    OPENING = 1
+    OPENED = 2
+    SEALING = 3
+    READY = 4
+    RUNNING = 5
+
+
+class Rejoin:
+    """One worker's recoveries, one after another; the newest counts."""
+
+    def __init__(self, me: WorkerId, settings: WorkerSettings, cuts: LiveCuts, states: Mapping[int, KeyedState[Any]]) -> None:
+        self._me = me
+        self._cuts = cuts
+        self._states = states
+        self._settings = settings
+        self._phase = Phase.IDLE
+        self._fence: Fence | None = None
+        self._have: set[Slot] = set()
+        """Slots whose state is complete at every live cut."""
+        self._unopened: set[SinkName] = set()
+        self._loading: set[Slot] = set()
+        self._waits_for_load = False
+        self._mine: frozenset[Slot] = frozenset()
+        self._held: list[Chain] = []
+        self._t_last = bytes(LEAST)
+
+    @property
+    def linked(self) -> bool:
+        return self._phase is not Phase.IDLE
+
+    @property
+    def ready(self) -> bool:
+        """Frames of this attempt count."""
+        return self._phase >= Phase.READY
+
+    @property
+    def running(self) -> bool:
+        return self._phase is Phase.RUNNING
+
+    def begin(self, message: Recover, sinks: Sequence[SinkName]) -> list[Action]:
+        """A new attempt: link the peers, open every slot of every sink, load what is not at hand."""
+        fence, mine = message.assignment.fence, message.assignment.layout.slots_of(self._me)
+        self._fence, self._phase, self._t_last = fence, Phase.OPENING, bytes(LEAST)
+        self._roll_back(message.cut, mine)
+        others = {worker: address for worker, address in message.addresses.items() if worker != self._me}
+        actions: list[Action] = [LinkPeers(fence, message.key, others)]
+        self._loading = set(mine) - self._have if message.manifest is not None else set()
+        self._have |= set(mine) - self._loading
+        actions += self._loads(message, mine)
+        self._unopened = set(sinks)
+        return actions + [OpenSink(fence, sink, mine) for sink in sinks]
+
+    def _loads(self, message: Recover, mine: Sequence[Slot]) -> list[Action]:
+        self._held, self._mine, self._waits_for_load = [], frozenset(mine), False
+        if message.manifest is None:
+            return []
+        held = [segment for segment in message.manifest.held if self._mine.intersection(segment.slots)]
+        if not self._loading and not held:
+            return []
+        self._waits_for_load = True
+        segments = [segment for segment in message.manifest.segments if self._loading.intersection(segment.slots)]
+        return [Load(message.assignment.fence, segments, sorted(self._loading), held)]
+
+    def _roll_back(self, cut: Time, mine: Sequence[Slot]) -> None:
+        self._have = self._have.intersection(mine) if self._cuts.holds(cut) else set()
+        for state in self._states.values():
+            state.keep(self._have)
+            state.go_back(cut)
+        self._cuts.reset(cut)
+
+    def opened(self, sink: SinkName, last: Mapping[Slot, LastBundle], newest: bytes) -> None:
+        """A sink refuses older fences from now on."""
+        self._unopened.discard(sink)
+        self._t_last = max([self._t_last, newest, *(bundle.t_last for bundle in last.values())])
+
+    def loaded(self, chains: Sequence[Chain], held: Sequence[Chain] = ()) -> None:
+        """The state of the slots that were not at hand. Raises Corrupt if rows are missing."""
+        by_operation: dict[int, list[Chain]] = {}
+        for chain in chains:
+            by_operation.setdefault(chain.operation, []).append(chain)
+        for operation, its in by_operation.items():
+            self._states[operation].load(its)
+        self._have |= self._loading
+        self._loading, self._waits_for_load = set(), False
+        self._held = [chain for chain in held if chain.slot in self._mine]
+
+    def take_held(self) -> list[Chain]:
+        """Output that the snapshot holds for slots of this worker; once, for it may be great."""
+        held, self._held = self._held, []
+        return held
+
+    def seal(self) -> None:
+        """All workers have opened their sinks."""
+        if self._phase is Phase.OPENED:
+            self._phase = Phase.SEALING
+
+    def replay(self) -> bool:
+        """All workers are ready. False if this one never said so."""
+        if self._phase is not Phase.READY:
+            return False
+        self._phase = Phase.RUNNING
+        return True
+
+    def progress(self, outputs: list[SlotOutput], all_sealed: bool, last: Time) -> list[ToCoordinator]:
+        """What can be told now."""
+        assert self._fence is not None
+        told: list[ToCoordinator] = []
+        if self._phase is Phase.OPENING and not self._unopened:
+            self._phase = Phase.OPENED
+            told.append(Opened(self._fence, self._t_last, outputs))
+        if self._phase is Phase.SEALING and all_sealed and not self._waits_for_load:
+            self._phase = Phase.READY
+            told.append(Sealed(self._fence, last))
+        return told

@@ -1,0 +1,427 @@
+"""Worker: one pass of events in, actions out. It executes the whole graph for its slots, hosts its fronts, and maybe the acker.
+
+A pass takes everything that is at hand: frames of peers, new records, answers of the shell. Items are processed together, in the
+order of metas; then acks, promises, questions and times leave, one frame a peer:
+
+    events -> admit -> process -> acks, promises -> (acker) minimal time -> barriers -> deliveries -> a slice of a chore -> frames
+
+Whatever belongs to another fence than the current one changes nothing (invariant 6). User errors end the attempt with `Failed`; an
+assertion ends the process, for a worker whose invariant is broken must not go on.
+
+Does not: any I/O, and it reads no clock: readings of two come with the pass. Its parts: dataflow.py, fronts.py, outbox.py,
+acker_role.py, outputs.py, epoch_work.py, rejoin.py.
+Source: design, "Where things run" and "Processing".
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flamestream.core.dataflow.dataflow import Work
+from flamestream.core.dataflow.held_outputs import HeldOutputs
+from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.outbox import Gathered, Inbox, Outbox
+from flamestream.core.dataflow.outputs import Outputs
+from flamestream.core.dataflow.parts import REFERENCE, Parts
+from flamestream.core.protocol import events as ev
+from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.actions import Action, Exit, Prefetch, ToldCoordinator, Wake
+from flamestream.core.protocol.settings import ERRORS, WorkerSettings
+from flamestream.core.worker.acker_role import Acker
+from flamestream.core.worker.counters import Tally
+from flamestream.core.worker.epoch_work import EpochWork
+from flamestream.core.worker.front import offset_in
+from flamestream.core.worker.fronts import Fronts
+from flamestream.core.worker.rejoin import Rejoin
+from flamestream.model.errors import FlameStreamError
+from flamestream.model.failure import located, told
+from flamestream.model.graph import Graph
+from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, SourceName, WorkerId
+from flamestream.model.layout import Layout
+from flamestream.model.meta import Meta, first_component, meta_of, time_of_meta
+from flamestream.model.payload import ErrorValue
+from flamestream.model.time import END, START, Instant, Time, Timestamp, front_of
+
+
+class Worker:
+    """One life of one worker."""
+
+    def __init__(self, me: WorkerId, graph: Graph, settings: WorkerSettings, parts: Parts = REFERENCE) -> None:
+        self.me = me
+        self._parts = parts
+        self.fence: Fence = NO_FENCE
+        self.cuts = LiveCuts(START)
+        self._graph = graph
+        self._near = graph.near
+        self._settings = settings
+        self.flow = parts.dataflow(graph, settings, me, self.cuts, self)
+        self._sources = {vertex.name: vertex.id for vertex in graph.sources}
+        self._sinks = {vertex.id: SinkName(vertex.name) for vertex in graph.sinks}
+        if settings.dead_letter is not None:
+            self._sinks[self.flow.errors] = settings.dead_letter
+        self._rejoin = Rejoin(me, settings, self.cuts, self.flow.states)
+        self._actions: list[Action] = []
+        self._reported = self._probed = self._instant = Instant(0)
+        self._tally = Tally(frozenset(front.front for front in settings.fronts if not front.timed))
+        self._now = Timestamp(0)
+        self._runs: list[Work] = []
+        self._told_all: list[msg.PeerMessage] = []
+        """By the acker here; not heard here yet."""
+        self._halted = True
+        self._failure: msg.Failed | None = None
+        self._begin(Layout(LayoutVersion(0), (me,) * settings.slots, (), me), START, {})
+
+    def hello(self, address: str) -> msg.Hello:
+        """What to say first on a connection to the coordinator, which may be a new one."""
+        self._tally.tell_anew()
+        ready = self._rejoin.running and not (self._halted or self._fronts.drained or self._broken)
+        return msg.Hello(self.me, address, self.fence, ready, self._settings.python, self._graph.identity, self._settings.code)
+
+    # --- one pass -------------------------------------------------------------------------------------------------------------------
+
+    def step(self, now: Timestamp, instant: Instant, events: Sequence[ev.Event]) -> list[Action]:
+        """Take one pass of events; what must be done, in order. `now` stamps runs, and may jump; `instant` says what is due."""
+        self._now, self._instant = now, instant
+        if self._told_all and not self._halted:
+            self._try(self._hear_own)
+        for event in events:
+            self._try(self._take, event)  # each by itself: behind one that halts this attempt may stand the next one's Recover
+        self._try(self._process)
+        self._try(self._flush)
+        self._report()
+        actions, self._actions = self._actions, []
+        return actions
+
+    def _try(self, work: Callable[..., None], *arguments: object) -> None:
+        try:
+            work(*arguments)
+        except FlameStreamError as error:
+            self._halt(error.category, str(error))
+
+    def _take(self, event: ev.Event) -> None:
+        if isinstance(event, ev.FromCoordinator):
+            self._told(event.message)
+        elif isinstance(event, ev.FromPeer):
+            self._frame(event)
+        elif isinstance(event, ev.Woken):
+            return
+        elif event.fence == self.fence and not self._halted:
+            self._answer(event)
+
+    def _process(self) -> None:
+        self._fronts.advance(self._now)
+        if self._halted:
+            return
+        runs, self._runs = self._runs, []
+        if runs and self._peers and not self.flow.waits:
+            if self.flow.share(runs):
+                return
+            runs = []
+        if runs or self.flow.has_work:
+            self.flow.run(runs)
+
+    def _flush(self) -> None:
+        if self._halted or not self._rejoin.linked:
+            return
+        if self.flow.waits:
+            self._let_others_begin()
+            return
+        self._to_acker()
+        while self._acker is not None and self._hear():
+            if not self._peers:
+                self._hear_own()
+            self._to_acker()
+        calls = self._outputs.calls()
+        self._epochs.go_on(self._settled)
+        if self._instant - self._probed >= self._settings.probe and self._rejoin.running:
+            self._probed = self._instant
+            self._outbox.probe(self._peers)
+            if not self._settings.durable:
+                self._epochs.forget()
+                self._fronts.committed(self._minimal)
+        self._fronts.pull()
+        self._actions += [*self._outbox.frames(), *calls, *self._epochs.actions, *self._fronts.actions]
+        self._epochs.actions, self._fronts.actions = [], []
+        if self._fronts.waits_for_a_pass or self._told_all:
+            self._actions.append(Wake())
+
+    def _let_others_begin(self) -> None:
+        """New runs: what belongs to other workers leaves now, and this worker does its own share in the next pass, at the same time.
+
+        Nothing is acked or promised before that share is done (!), so two passes are one for everybody else.
+        """
+        self._outbox.close()
+        self._actions += [*self._outbox.frames(), *self._fronts.actions, Wake()]
+        self._fronts.actions = []
+
+    def _halt(self, category: str, message: str) -> None:
+        """This attempt can't go on here; the coordinator decides what follows."""
+        self._halted = True
+        self._failure = self._failure or msg.Failed(self.fence, category, message)
+        self._actions.append(ToldCoordinator(self._failure))
+
+    # --- the coordinator ------------------------------------------------------------------------------------------------------------
+
+    def _told(self, message: msg.ToWorker) -> None:
+        if isinstance(message, msg.Stop):
+            self._halted = True
+            self._actions.append(Exit("", message.reason))
+        elif isinstance(message, msg.Recover):
+            if message.assignment.fence > self.fence:
+                self._recover(message)
+        elif isinstance(message, msg.Warm):
+            self._actions.append(Prefetch(message.segments))
+        elif message.fence == self.fence and not self._halted:
+            self._directed(message)
+
+    def _directed(self, message: msg.Seal | msg.Replay | msg.Announce | msg.Committed | msg.Abort | msg.Drain) -> None:
+        match message:
+            case msg.Seal():
+                self._fronts.seal(self.cuts.committed)
+                self._rejoin.seal()
+                self._advance()
+            case msg.Replay():
+                if self._rejoin.replay():
+                    self._fronts.start(message.bound)
+            case msg.Announce():
+                self._epochs.announced(message.epoch, message.compact)
+                if self._acker is not None:
+                    self._acker.cut(message.epoch)
+            case msg.Committed():
+                if self._epochs.committed(message.epoch, message.cut):
+                    self._fronts.committed(message.cut)
+                    self._outputs.commit(message.cut)
+            case msg.Abort():
+                self._epochs.aborted(message.epoch)
+            case msg.Drain():
+                self._fronts.drain()
+
+    def _recover(self, message: msg.Recover) -> None:
+        self.fence = message.assignment.fence
+        self._halted = False
+        self._epochs.finish_chores()
+        self._actions += self._rejoin.begin(message, list(self._sinks.values()))
+        positions = {} if message.manifest is None else {front.front: front for front in message.manifest.fronts}
+        self._tally.begin(self._fronts.replayed, self._outputs.invalidated)
+        self._begin(message.assignment.layout, message.cut, positions)
+
+    def _begin(self, layout: Layout, cut: Time, positions: dict[Any, msg.FrontPosition]) -> None:
+        """Everything that lives for one attempt."""
+        settings, me = self._settings, self.me
+        self._layout = layout
+        self._peers = [worker for worker in layout.workers if worker != me]
+        self._outbox, self._inbox = Outbox(self.fence, me, layout), Inbox()
+        self._fronts = Fronts(self.fence, settings, layout.fronts_of(me), positions, self._enter)
+        askable = {front.front: not front.timed for front in settings.fronts}
+        self._acker = Acker(askable, layout.workers, cut) if layout.acker == me else None
+        outputs = HeldOutputs if settings.two_phase else Outputs
+        self._outputs = outputs(self.fence, self._sinks, cut, settings.delivery_items, self._parts)
+        self._broken: dict[WorkerId, str] = {}
+        self._failure = None
+        self._runs.clear()
+        self._told_all.clear()
+        self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings)
+        self._minimal = self._settled_told = cut
+        self.flow.reset(layout.owners, self._outputs.barriers)
+
+    # --- answers of the shell -------------------------------------------------------------------------------------------------------
+
+    def _answer(self, event: Any) -> None:
+        match event:
+            case ev.RecordsArrived():
+                self._fronts.records(event)
+            case ev.BundlesAcknowledged():
+                self._tally.acknowledged(*self._outputs.acknowledged(event), self._now)
+            case ev.JournalAppended():
+                self._fronts.durable(event.front, event.time)
+            case ev.JournalFailed():
+                self._fronts.stalled[event.front] = event.message
+            case ev.RunRead():
+                self._fronts.read_again(event.front, event.entry, event.payloads)
+            case ev.SourceEnded():
+                self._fronts.ended(event.front)
+            case ev.SourceFailed() | ev.SinkFailed():
+                self._halt(event.category, event.message)
+            case ev.LinkBroken():
+                self._lost(event.peer, event.reason)
+            case ev.SinkFenced():
+                self._halted = True
+                self._actions.append(Exit("fenced", f"sink {event.sink!r} knows a newer attempt than {self.fence.attempt}"))
+            case ev.Uploaded() | ev.UploadFailed():
+                self._epochs.uploaded(event)
+            case _:
+                self._recovering(event)
+
+    def _recovering(self, event: Any) -> None:
+        match event:
+            case ev.SinkOpened():
+                self._outputs.opened(event, compare=self._settings.exactly_once)
+                self._rejoin.opened(event.sink, event.last, event.newest)
+            case ev.JournalSealed():
+                self._fronts.sealed(event.front, event.entries)
+            case ev.Loaded():
+                self._rejoin.loaded(event.chains, event.held)
+            case ev.LoadFailed():
+                self._halt(event.category, event.message)
+            case _:
+                raise AssertionError(f"unknown event {event}")
+        self._advance()
+
+    def _advance(self) -> None:
+        """Tell the coordinator how far this recovery is."""
+        told = self._rejoin.progress(self._outputs.released(), self._fronts.all_sealed, self._fronts.last)
+        if any(isinstance(message, msg.Sealed) for message in told):
+            self._outputs.resume(self._rejoin.take_held())  # not at Replay: peers that heard theirs first are already heard (!)
+        self._actions += [ToldCoordinator(message) for message in told]
+
+    def _lost(self, peer: WorkerId, reason: str) -> None:
+        """The link to a peer is broken."""
+        if peer not in self._broken:
+            self._broken[peer] = reason
+            self._actions.append(ToldCoordinator(msg.PeerLost(self.fence, peer, reason)))
+
+    # --- items ----------------------------------------------------------------------------------------------------------------------
+
+    def _enter(self, source: SourceName, entry: ev.Entry, payloads: Sequence[object]) -> None:
+        """A run of a front of this worker enters."""
+        self._tally.entered(entry.time, len(payloads))
+        number = self._sources[source]
+        for position, payload in enumerate(payloads):
+            meta = meta_of(entry.time, position)
+            if type(payload) is ErrorValue:
+                place = (entry.partition, offset_in(entry.first, entry.count, entry.next, position))
+                self.flow.bad_record(entry.time, meta, located(payload, source, place))
+            else:
+                self._runs.append((meta, entry.time, number, payload, False))
+
+    def _frame(self, event: ev.FromPeer) -> None:
+        if event.frame.fence != self.fence or self._halted or not self._rejoin.ready:
+            return
+        if self._inbox.admits(event.peer, event.frame.sequence):
+            for message in event.frame.messages:
+                self._peer(event.peer, message)
+        elif event.peer in self._inbox.lost:
+            self._lost(event.peer, f"frame {event.frame.sequence} came out of sequence")
+
+    def _peer(self, peer: WorkerId, message: msg.PeerMessage) -> None:
+        match message:
+            case msg.Data():
+                self._outbox.received(message.cause, message.id)
+                self.flow.receive(message)
+            case msg.MinimalTime() | msg.Cut():
+                self._hear_message(message)
+            case msg.Settled() if self._acker is None:
+                self._hear_message(message)
+            case msg.Question():
+                self._fronts.asked(message.front, message.time)
+            case _:
+                assert self._acker is not None, f"{self.me} is not the acker, but got {message}"
+                self._acker.take(peer, message)
+
+    def send(self, owner: WorkerId, cause: Time, vertex: int, meta: Meta, payload: object, tombstone: bool) -> None:
+        """An item for another worker (dataflow.Output)."""
+        self._outbox.send(owner, cause, vertex, meta, payload, tombstone)
+
+    def send_gathered(self, owner: WorkerId, cause: Time, items: Gathered) -> None:
+        """Items for another worker, in one message (dataflow.Output)."""
+        self._outbox.send_gathered(owner, cause, items)
+
+    def located(self, vertex: int, meta: Meta, error: ErrorValue, at_door: bool) -> ErrorValue:
+        """With where the item came from (dataflow.Output). A record's place is told only where every run of the job would know it."""
+        time = time_of_meta(meta)
+        known = vertex in self._near and (at_door or not self._graph.vertices[vertex].routed)
+        place = self._fronts.record(time, first_component(meta)) if known else None
+        return located(error, self._settings.fronts[front_of(time)].source, place, vertex)
+
+    def error(self, meta: Meta, error: ErrorValue, tombstone: bool) -> None:
+        """An error item under `onError: fail`: minimal time must not pass its run while it lives (dataflow.Output)."""
+        time = time_of_meta(meta)
+        source = self._settings.fronts[front_of(time)].source
+        where = f"{self._fronts.place_of(time, first_component(meta))} of source {source!r}"
+        self._tell_acker(msg.Hold(time, -1 if tombstone else 1, told(error, where, self._graph)))
+
+    # --- time -----------------------------------------------------------------------------------------------------------------------
+
+    def _tell_acker(self, message: msg.PeerMessage) -> None:
+        if self._acker is not None:
+            self._acker.take(self.me, message)
+        else:
+            self._outbox.tell(self._layout.acker, message)
+
+    def _to_acker(self) -> None:
+        """Acks first, then the promises that they allow, then what is settled."""
+        if (acks := self._outbox.acks()) is not None:
+            self._tell_acker(acks)
+        for promise in self._fronts.promises():
+            self._tell_acker(promise)
+        if (settled := self._settled) > self._settled_told:
+            self._settled_told = settled
+            self._tell_acker(msg.Settled(settled))
+
+    def _hear(self) -> bool:
+        """As the acker: tell all what is new. True if something was. This worker hears it as the others do, behind this pass: what it does
+        then must not hold up what they wait for."""
+        assert self._acker is not None
+        if not self._rejoin.running:
+            return False
+        told = self._acker.told()
+        for message in told:
+            for peer in self._peers:
+                self._outbox.tell(peer, message)
+        self._told_all += told
+        questions = self._acker.questions()
+        for question in questions:
+            owner = self._layout.fronts[question.front]
+            if owner == self.me:
+                self._fronts.asked(question.front, question.time)
+            else:
+                self._outbox.tell(owner, question)
+        return bool(told or questions)
+
+    def _hear_own(self) -> None:
+        told, self._told_all = self._told_all, []
+        for message in told:
+            self._hear_message(message)
+
+    def _hear_message(self, message: msg.PeerMessage) -> None:
+        match message:
+            case msg.MinimalTime():
+                self._minimal = message.time
+                self.cuts.advance(message.time)
+                self._tally.released(message.time, self._outputs.release(message.time), self._now)
+            case msg.Settled():
+                self._fronts.settled(message.time)
+            case msg.Cut():
+                self._epochs.cut(message.epoch, message.time, self._fronts.positions(message.time), self._outputs)
+                if self._acker is not None:
+                    self._actions.append(ToldCoordinator(msg.CutTaken(self.fence, message.epoch, message.time)))
+
+    @property
+    def _settled(self) -> Time:
+        """All output of this worker below it is acknowledged."""
+        return self._outputs.settled(self._minimal)
+
+    # --- reports --------------------------------------------------------------------------------------------------------------------
+
+    def _report(self) -> None:
+        if self._instant - self._reported < self._settings.heartbeat:
+            return  # a standby reports too: else nobody could tell that its machine is gone before it is given slots
+        self._reported = self._instant
+        oldest, problem = END, "; ".join(self._fronts.stalled.values())
+        if self._acker is not None:
+            oldest = self._acker.table.oldest
+            if self._acker.error is not None:  # minimal time stays at it; said with each report, for the coordinator may be a new one
+                self._actions.append(ToldCoordinator(msg.Failed(self.fence, "user", self._acker.error)))
+        ended = self._fronts.all_ended and self._minimal == END
+        counted = self._tally.report(self._fronts.replayed, self._outputs.invalidated)
+        progress = msg.Progress(
+            self.fence, self._minimal, self._settled, oldest, problem=problem, ended=ended, in_flight=self._fronts.in_flight,
+            drained=self._fronts.drained, **counted,
+        )  # fmt: skip
+        self._actions.append(ToldCoordinator(progress))
+        # What makes this attempt unfit is said with each report, for the coordinator may be one that was greeted before it was so (!).
+        if self._failure is not None:
+            self._actions.append(ToldCoordinator(self._failure))
+        self._actions += [ToldCoordinator(msg.PeerLost(self.fence, peer, reason)) for peer, reason in self._broken.items()]
+
+
+__all__ = ["ERRORS", "Worker"]

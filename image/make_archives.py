@@ -23,7 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from flamestream.adapters.java import find_java
+from flamestream.machine.java import find_java
 from flamestream.spark import jvm
 from flamestream.spark.class_archive import archive_of
 from flamestream.spark.jvm import class_path

@@ -13,7 +13,7 @@ struct Write {
     data: Vec<u8>,
 }
 
-/// Writes whole pieces to open files, in the order given, each followed by fdatasync. Mirrors `adapters/disk.py`, which says when.
+/// Writes whole pieces to open files, in the order given, each followed by fdatasync. Mirrors `machine/disk.py`, which says when.
 #[pyclass(frozen, module = "flamestream._kernel")]
 pub struct Disk {
     asked: Mutex<Sender<Write>>,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters import cache
-from flamestream.adapters.java import find_java
+from flamestream.machine import cache
+from flamestream.machine.java import find_java
 from flamestream.model.errors import Retryable, UserError
 from flamestream.spark.make_class_archive import make_archive
 from flamestream.spark.session import SparkDriver, SparkSettings

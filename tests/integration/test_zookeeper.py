@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from kazoo.client import KazooClient
 
-from flamestream.adapters.process_identity import ProcessIdentity
 from flamestream.adapters.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.errors import ClusterStateUnavailable, Corrupt, UserError
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout

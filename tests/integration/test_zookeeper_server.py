@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters.java import Java, find_java
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper, is_ready
+from flamestream.machine.java import Java, find_java
 from flamestream.model.errors import ClusterStateUnavailable
 from support.eventually import eventually
 from support.processes import alive, kill, suspend

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from flamestream.adapters.java import QUICK, find_java
+from flamestream.machine.java import QUICK, find_java
 from support.eventually import eventually
 from support.installing import CACHE, SECONDS, by_maven
 from support.ports import free_port

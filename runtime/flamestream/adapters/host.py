@@ -20,10 +20,10 @@ import msgspec
 
 from flamestream.adapters.collector import Collector
 from flamestream.adapters.discretion import Discretion
-from flamestream.adapters.process_identity import resident_bytes
 from flamestream.core.protocol import actions, events, messages
 from flamestream.core.protocol.actions import Action
 from flamestream.core.protocol.events import Event
+from flamestream.machine.process_identity import resident_bytes
 from flamestream.model.ids import Offset, Partition, SinkName, WorkerId
 from flamestream.model.time import FrontId, Instant, Time, Timestamp
 from flamestream.ports import Consumer, Journal, Links, Producer, Reactor, Snapshots

@@ -21,13 +21,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from flamestream.adapters.disk import Disk
 from flamestream.adapters.journal_file import head, record
 from flamestream.adapters.journal_fronts import AWAY, SealedFronts, pause_after
 from flamestream.adapters.journal_seal import Counted, FrontFolder
 from flamestream.adapters.local_store import LocalStore, sync_folder
 from flamestream.core.protocol.actions import Append, SealJournal, TrimJournal
 from flamestream.core.protocol.events import Entry, JournalAppended, JournalFailed
+from flamestream.machine.disk import Disk
 from flamestream.model.errors import Bug, FlameStreamError
 from flamestream.model.ids import Fence
 from flamestream.model.time import START, FrontId, Time

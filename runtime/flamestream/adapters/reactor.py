@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from flamestream.adapters.processors import anywhere
+from flamestream.machine.processors import anywhere
 from flamestream.model.errors import Bug
 from flamestream.model.time import Instant, Timestamp
 

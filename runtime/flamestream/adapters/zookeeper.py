@@ -25,8 +25,8 @@ from kazoo.retry import KazooRetry
 from kazoo.security import ACL, make_digest_acl
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from flamestream.adapters.process_identity import ProcessIdentity
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import ClusterStateUnavailable, Corrupt, FlameStreamError, UserError
 

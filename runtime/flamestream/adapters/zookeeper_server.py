@@ -26,8 +26,8 @@ from typing import Final, Self
 
 import msgspec
 
-from flamestream.adapters.java import QUICK, Java, find_java, spark_jars
-from flamestream.adapters.parent_death import start_child
+from flamestream.machine.java import QUICK, Java, find_java, spark_jars
+from flamestream.machine.parent_death import start_child
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import ClusterStateUnavailable
 

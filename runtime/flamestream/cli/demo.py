@@ -22,7 +22,6 @@ import typer
 import yaml
 
 from flamestream.adapters import sinks
-from flamestream.adapters.process_shell import keep_private
 from flamestream.cli.audit import audited_here, sentence
 from flamestream.cli.drill import BACK_WITHIN
 from flamestream.cli.drill_report import fault_told, verdict_told
@@ -34,6 +33,7 @@ from flamestream.cli.progress import figures_of, status_of
 from flamestream.cli.run import run
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.validation import CheckedJob, checked
+from flamestream.machine.process_shell import keep_private
 from flamestream.model.errors import FlameStreamError, UserError
 from flamestream.testing.drill import DrillPlan, DrillSeen
 from flamestream.testing.drill_status import DrillStatus

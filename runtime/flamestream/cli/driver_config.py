@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from flamestream.adapters.process_shell import read_config
+from flamestream.machine.process_shell import read_config
 from flamestream.model.errors import ManifestError
 
 if TYPE_CHECKING:

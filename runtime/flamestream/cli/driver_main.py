@@ -17,8 +17,8 @@ from typing import Final
 
 import msgspec
 
-from flamestream.adapters import process_shell
 from flamestream.cli.driver_config import APPLICATION, CONFIG, TOKEN, DriverConfig, read_driver_config, read_job, read_token
+from flamestream.machine import process_shell
 from flamestream.model.errors import FlameStreamError, ManifestError
 from flamestream.spark.kubernetes import KubernetesSettings, api_server, kubernetes_conf
 from flamestream.spark.session import SparkDriver, SparkSettings

@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from flamestream.adapters.application import folders_of
-from flamestream.adapters.process_identity import ProcessIdentity
 from flamestream.adapters.status_file import JobStatus
 from flamestream.adapters.stores import store_from
 from flamestream.adapters.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
@@ -28,6 +27,7 @@ from flamestream.cli.run_folder import RunFolder, RunInfo
 from flamestream.cli.starting import may_start
 from flamestream.cli.validation import CheckedJob
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.errors import ClusterStateUnavailable, UserError
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout

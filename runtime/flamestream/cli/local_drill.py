@@ -22,7 +22,6 @@ from typing import Any, Final, Protocol
 from msgspec.structs import replace
 
 from flamestream.adapters import sinks
-from flamestream.adapters.process_identity import start_ticks
 from flamestream.adapters.status_file import JobStatus
 from flamestream.cli.audit import audited_here
 from flamestream.cli.audit_result import result_of
@@ -31,6 +30,7 @@ from flamestream.cli.progress import status_of
 from flamestream.cli.run_folder import RunFolder, RunInfo
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
+from flamestream.machine.process_identity import start_ticks
 from flamestream.model.errors import FlameStreamError, UserError
 from flamestream.testing.drill import DrillPlan, DrillSeen, step
 from flamestream.testing.drill_status import OVER, AuditResult, DrillStatus, FaultResult

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import msgspec
 
-from flamestream.adapters.process_identity import ProcessIdentity
-from flamestream.adapters.processors import share
 from flamestream.adapters.worker_process import WorkerProcessConfig, run
+from flamestream.machine.process_identity import ProcessIdentity
+from flamestream.machine.processors import share
 from flamestream.model.decoding import from_json
 from flamestream.model.ids import WorkerId
 from flamestream.spark.task import Life

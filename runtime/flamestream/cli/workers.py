@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
-from flamestream.adapters.parent_death import start_child
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.cli.manifest import SparkSettings as Asked
 from flamestream.cli.worker_main import worker_main
+from flamestream.machine.parent_death import start_child
 from flamestream.model.errors import FlameStreamError, Retryable
 
 FIRST_PAUSE: Final = 0.1

@@ -9,8 +9,8 @@ Does not: make it (make_class_archive.py).
 
 from pathlib import Path
 
-from flamestream.adapters.cache import cache_folder
-from flamestream.adapters.java import Java
+from flamestream.machine.cache import cache_folder
+from flamestream.machine.java import Java
 
 
 def archive_of(java: Java, class_path: str) -> Path:

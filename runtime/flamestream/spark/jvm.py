@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from flamestream.adapters.java import QUICK, Java, spark_jars
-from flamestream.adapters.parent_death import start_child
+from flamestream.machine.java import QUICK, Java, spark_jars
+from flamestream.machine.parent_death import start_child
 from flamestream.model.errors import Retryable
 from flamestream.spark.class_archive import archive_options
 

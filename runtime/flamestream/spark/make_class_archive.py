@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from flamestream.adapters.java import Java, find_java
+from flamestream.machine.java import Java, find_java
 from flamestream.model.errors import Retryable
 from flamestream.spark.class_archive import archive_of, base_of
 from flamestream.spark.jvm import class_path

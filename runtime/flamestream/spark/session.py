@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import flamestream
-from flamestream.adapters.java import CLASS_PATH_VARIABLE, QUICK, Java, find_java, spark_jars
+from flamestream.machine.java import CLASS_PATH_VARIABLE, QUICK, Java, find_java, spark_jars
 from flamestream.model.errors import ManifestError, Retryable, UserError
 from flamestream.spark.class_archive import archive_options
 from flamestream.spark.daemon import MODULES_VARIABLE

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from flamestream.adapters.parent_death import die_with_parent
+from flamestream.machine.parent_death import die_with_parent
 from flamestream.model.errors import Bug, Retryable
 from flamestream.spark.daemon import PID_VARIABLE
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaException
 
-from flamestream.adapters.java import QUICK, find_java
+from flamestream.machine.java import QUICK, find_java
 from support.eventually import eventually
 from support.installing import CACHE, by_maven
 from support.kafka_broker.topics import Kafka

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters.disk import Disk
 from flamestream.adapters.reactor import EpollReactor
+from flamestream.machine.disk import Disk
 from support.loops import reactor, turn_until
 
 pytestmark = pytest.mark.skipif(not Disk.here(), reason="this installation has no kernel")

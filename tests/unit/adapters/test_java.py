@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters.cache import VARIABLE
-from flamestream.adapters.java import CLASS_PATH_VARIABLE, find_java
+from flamestream.machine.cache import VARIABLE
+from flamestream.machine.java import CLASS_PATH_VARIABLE, find_java
 from flamestream.model.errors import UserError
 
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamestream.adapters.disk import Disk, Done
 from flamestream.adapters.journal import _Log, everything
 from flamestream.adapters.journal_file import record
 from flamestream.adapters.journal_seal import Counted, FrontFolder
@@ -19,6 +18,7 @@ from flamestream.adapters.local_store import LocalStore
 from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.protocol.actions import Append, SealJournal
 from flamestream.core.protocol.events import JournalFailed, SourceFailed
+from flamestream.machine.disk import Disk, Done
 from flamestream.model.errors import Bug, Corrupt, Fenced
 from flamestream.model.ids import Attempt
 from flamestream.model.time import START, Time

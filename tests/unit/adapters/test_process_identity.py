@@ -6,7 +6,7 @@ import sys
 
 import msgspec
 
-from flamestream.adapters.process_identity import ProcessIdentity, start_ticks
+from flamestream.machine.process_identity import ProcessIdentity, start_ticks
 from support.processes import alive
 
 

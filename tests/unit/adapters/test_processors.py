@@ -8,7 +8,7 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.adapters.processors import keep_to, share
+from flamestream.machine.processors import keep_to, share
 from support import loops
 
 

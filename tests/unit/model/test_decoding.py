@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from flamestream.adapters.process_identity import ProcessIdentity
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Manifest
+from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.decoding import DecodeError, from_json, from_msgpack
 
 ROOT = Path(__file__).parents[3]

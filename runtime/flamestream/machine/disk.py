@@ -10,7 +10,7 @@ import os
 from collections import deque
 from collections.abc import Callable
 
-from flamestream.adapters.processors import freely
+from flamestream.machine.processors import freely
 from flamestream.model.kernel import kernel
 from flamestream.ports import Reactor
 

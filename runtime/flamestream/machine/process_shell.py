@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from flamestream.adapters.parent_death import die_with_parent
+from flamestream.machine.parent_death import die_with_parent
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import FlameStreamError, ManifestError
 from flamestream.model.quoted import plain

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from flamestream.adapters.cache import cache_folder
+from flamestream.machine.cache import cache_folder
 from flamestream.model.errors import UserError
 
 OLDEST: Final = 17
@@ -33,7 +33,7 @@ QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData
 CLASS_PATH_VARIABLE: Final = "FLAMESTREAM_CLASS_PATH"
 
 _LAUNCHER: Final = """#!/bin/sh
-# Made by flamestream/adapters/java.py, which says why.
+# Made by flamestream/machine/java.py, which says why.
 for argument do
   shift
   case "$argument" in

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from flamestream.adapters.control import ControlClient
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.stores import store_from
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol import messages as m
 from flamestream.core.protocol.actions import ToldCoordinator
 from flamestream.core.protocol.events import Event, FromCoordinator
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import END, Time
 from flamestream_operator.coordinators import Coordinators, JobToCoordinate, ZooKeeper

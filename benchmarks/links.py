@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.link_tls import LinkKey
-from flamestream.adapters.reactor import EpollReactor
+from flamestream.loop.reactor import EpollReactor
 
 SIZES = (100, 300, 1_000, 4_000, 16_000, 64_000, 256_000)
 ROUNDS, FRAMES, LINKS = 20, 50, 20

@@ -7,7 +7,7 @@ called.
 from collections.abc import Callable
 from typing import TypeVar
 
-from flamestream.adapters.lane import Background
+from flamestream.loop.lane import Background
 from flamestream.model.time import Instant, Timestamp
 from flamestream.ports import Reactor, Timer
 

@@ -19,12 +19,12 @@ from typing import Any, Final, TypeVar
 
 from flamestream.adapters.acceptor import listen
 from flamestream.adapters.control import ControlListener
-from flamestream.adapters.lane import Background
 from flamestream.adapters.lazy_store import LazyStore
-from flamestream.adapters.reactor import EpollReactor, Helpers
 from flamestream.adapters.status_file import JobStatus
 from flamestream.adapters.stores import Keys
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.loop.lane import Background
+from flamestream.loop.reactor import EpollReactor, Helpers
 from flamestream.model.errors import UserError
 from flamestream.ports import ObjectStore
 from flamestream_operator import savepoints

@@ -14,11 +14,11 @@ import msgspec
 
 from flamestream.adapters.control import ControlListener, ControlServer
 from flamestream.adapters.coordinator_host import CoordinatorHost
-from flamestream.adapters.lane import Background
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.status_file import JobStatus
 from flamestream.core.coordinator import coordination as co
 from flamestream.core.protocol.messages import Hello, Stop, ToCoordinator
+from flamestream.loop.lane import Background
+from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.process_shell import last_lines
 from flamestream.model.ids import WorkerId
 from flamestream.ports import JobRecords, ObjectStore

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Final
 
 from attacks.site import Site, WithToken
-from flamestream.adapters.reactor import EpollReactor
+from flamestream.loop.reactor import EpollReactor
 from support.raw_http import ELSEWHERE
 
 HELD: Final = 300

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters.reactor import EpollReactor
+from flamestream.loop.reactor import EpollReactor
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,10 +11,10 @@ from flamestream.adapters.control import LIMITS, PROTOCOL, ControlClient, Contro
 from flamestream.adapters.dial import Dial
 from flamestream.adapters.handshake import Purpose
 from flamestream.adapters.link_tls import LinkKey
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.protocol.actions import ToldCoordinator
 from flamestream.core.protocol.events import Event, FromCoordinator
 from flamestream.core.protocol.messages import MOST_TEXT, Failed, Hello, PeerLost, Stop, ToCoordinator
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, WorkerId
 from support import loops
 

@@ -11,8 +11,8 @@ import pytest
 from flamestream.adapters.kafka import partitions
 from flamestream.adapters.kafka.clients import Secret
 from flamestream.adapters.kafka.own_topics import settings_of
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.protocol.events import JournalFailed, SourceFailed
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model.payload import decode_many, encode_many
 from support.eventually import eventually
 from support.journal_worker import FRONT

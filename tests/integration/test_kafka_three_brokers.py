@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from flamestream.adapters.kafka import partitions
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.protocol.actions import ReadRun
 from flamestream.core.protocol.events import BundlesAcknowledged, Entry, JournalAppended, JournalFailed, JournalSealed, RunRead, SinkFailed
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import Offset
 from flamestream.model.time import Time
 from flamestream.testing.consumer_contract import Worker, bundle, fence

@@ -9,11 +9,11 @@ from flamestream.adapters.dial import Dial
 from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.handshake import Limits, Purpose
 from flamestream.adapters.link_tls import LinkKey
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.tcp import PROTOCOL, LinkSettings, TcpLinks
 from flamestream.core.protocol.actions import LinkPeers, ToPeer
 from flamestream.core.protocol.events import Event, FromPeer, LinkBroken
 from flamestream.core.protocol.messages import Data, Frame, MinimalTime
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Bug, PayloadError
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, MessageId, WorkerId
 from flamestream.model.time import Time

@@ -12,10 +12,10 @@ from flamestream.adapters.dial import Dial
 from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.handshake import Purpose
 from flamestream.adapters.link_tls import LinkKey
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.protocol.actions import ToldCoordinator
 from flamestream.core.protocol.events import Event, FromCoordinator
 from flamestream.core.protocol.messages import Drain, Hello, PeerLost, Progress, Stop, ToCoordinator
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import Time
 from support import loops

@@ -15,11 +15,11 @@ from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.dial import Dial
 from flamestream.adapters.handshake import Greeting, Limits, Purpose, Welcome
 from flamestream.adapters.link_tls import LinkKey
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.tcp import PROTOCOL, LinkSettings, TcpLinks
 from flamestream.core.protocol.actions import LinkPeers, ToPeer
 from flamestream.core.protocol.events import Event, FromPeer
 from flamestream.core.protocol.messages import Frame
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, WorkerId
 from support import loops
 

@@ -8,10 +8,10 @@ from kazoo.exceptions import NoAuthError, QuotaExceededError
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from flamestream.adapters.journals import JournalConfig, build
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream.core.protocol.events import JournalFailed
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import ClusterStateUnavailable, UserError
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout

@@ -17,13 +17,13 @@ from flamestream.adapters import sinks, sources
 from flamestream.adapters.kafka.avro import Avro, Registry
 from flamestream.adapters.kafka.clients import Clients
 from flamestream.adapters.kafka.formats import AvroFormat, encoder_of
-from flamestream.adapters.own_thread import OwnThread
 from flamestream.adapters.sources.files_spec import FilesSpec, reader
 from flamestream.adapters.sources.kafka_source import KafkaReader, KafkaSourceSpec
 from flamestream.adapters.sources.memory import channel_named
 from flamestream.adapters.spec import convert
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.core.protocol.settings import FrontSettings
+from flamestream.loop.own_thread import OwnThread
 from flamestream.model.ids import SinkName, Slot, SourceName, WorkerId
 from flamestream.model.time import FrontId, Instant, Timestamp
 from flamestream.testing.consumer_contract import bundle, fence

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from flamestream.adapters.journal import FolderJournal
-from flamestream.adapters.reactor import EpollReactor
+from flamestream.loop.reactor import EpollReactor
 from support.journal_worker import FRONT as FRONT
 from support.journal_worker import Worker as AnyWorker
 from support.journal_worker import entry as entry

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.protocol.actions import Append, SealJournal, TrimJournal
 from flamestream.core.protocol.events import Entry, Event, JournalAppended, JournalSealed
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, Offset, Partition
 from flamestream.model.time import FrontId, Time
 from flamestream.ports import Journal, Post

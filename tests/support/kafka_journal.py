@@ -5,8 +5,8 @@ from uuid import uuid4
 
 from flamestream.adapters import journals
 from flamestream.adapters.journals import JournalConfig, KafkaJournal
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.protocol.events import Event, JournalFailed, SourceFailed
+from flamestream.loop.reactor import EpollReactor
 from support.journal_worker import FRONT, Worker
 from support.kafka_broker.topics import Kafka
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from flamestream.adapters.reactor import EpollReactor
+from flamestream.loop.reactor import EpollReactor
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from typing import Any, Final, Literal, TypeVar
 
 from flamestream.adapters.control import ControlServer
 from flamestream.adapters.deletions import Deletions
-from flamestream.adapters.lane import Background, Lane
 from flamestream.adapters.manifests import read_manifest, write_manifest
 from flamestream.adapters.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.core.coordinator import coordination as co
@@ -21,6 +20,7 @@ from flamestream.core.coordinator.coordinator import Coordinator
 from flamestream.core.coordinator.output_gaps import Gaps
 from flamestream.core.protocol.latency import Recent, quantile
 from flamestream.core.protocol.messages import Announce, Hello, Progress, ToCoordinator
+from flamestream.loop.lane import Background, Lane
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable
 from flamestream.model.ids import Epoch, LayoutVersion, WorkerId
 from flamestream.model.time import timestamp_of

@@ -18,11 +18,11 @@ import msgspec
 from flamestream.adapters.control import ControlServer
 from flamestream.adapters.coordinator_host import CoordinatorHost
 from flamestream.adapters.lazy_store import LazyStore
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.record_file import RecordFile
 from flamestream.adapters.status_file import StatusFile
 from flamestream.adapters.stores import store_from
 from flamestream.core.coordinator import coordination as co
+from flamestream.loop.reactor import EpollReactor
 from flamestream.machine import process_shell
 from flamestream.model.errors import FlameStreamError, UserError
 from flamestream.ports import JobRecords

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from flamestream.adapters.lane import Lane
 from flamestream.adapters.manifests import delete_objects
+from flamestream.loop.lane import Lane
 from flamestream.ports import ObjectStore, Reactor, Timer
 
 MAX_WAITING: Final = 4096

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters import journals, sinks, sources, watchdog
+from flamestream.adapters import journals, sinks, sources
 from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.application import folders_of, load, located
 from flamestream.adapters.application_code import code_of
@@ -29,7 +29,6 @@ from flamestream.adapters.host import OnDemand, Ports, WorkerHost
 from flamestream.adapters.known_names import ask
 from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.py_files import PyFile
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.snapshots import StoreSnapshots
 from flamestream.adapters.stores import store_from
 from flamestream.adapters.tcp import TcpLinks
@@ -39,6 +38,8 @@ from flamestream.core.protocol.events import Event
 from flamestream.core.protocol.messages import Failed
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.worker import Worker
+from flamestream.loop import watchdog
+from flamestream.loop.reactor import EpollReactor
 from flamestream.machine import process_shell
 from flamestream.machine.processors import keep_to
 from flamestream.model.errors import FlameStreamError

@@ -4,7 +4,7 @@
 ...     1 + 1
 2
 
-Does not: limit functions in a worker (adapters/watchdog.py), or stop native code that never looks for signals.
+Does not: limit functions in a worker (loop/watchdog.py), or stop native code that never looks for signals.
 """
 
 import signal

@@ -21,7 +21,6 @@ from typing import Final, Literal
 from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.application import folders_of
 from flamestream.adapters.coordinator_process import CoordinatorProcessConfig
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.status_file import JobStatus
 from flamestream.adapters.stores import store_from
 from flamestream.adapters.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
@@ -34,6 +33,7 @@ from flamestream.cli.settings_of import local_coordinator, worker_config
 from flamestream.cli.starting import may_start
 from flamestream.cli.validation import CheckedJob
 from flamestream.cli.workers import PlainWorkers, SparkWorkers, Workers, watch_process
+from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.parent_death import start_child
 from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.decoding import from_json

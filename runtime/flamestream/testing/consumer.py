@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from flamestream.adapters.framing import FrameConnection
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.sinks.ledger import Ledger
 from flamestream.adapters.sinks.log import Delivered
 from flamestream.adapters.sinks.wire import (
@@ -37,6 +36,7 @@ from flamestream.adapters.sinks.wire import (
     encode,
 )
 from flamestream.core.protocol.actions import Bundle
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, SequenceNumber, Slot
 

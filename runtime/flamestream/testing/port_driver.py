@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.protocol.events import Event
+from flamestream.loop.reactor import EpollReactor
 
 E = TypeVar("E")
 T = TypeVar("T")

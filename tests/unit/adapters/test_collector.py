@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.collector import LIMIT, SELDOM, SURVIVORS, Collector
+from flamestream.loop.collector import LIMIT, SELDOM, SURVIVORS, Collector
 
 
 class Node:

@@ -10,10 +10,10 @@ from flamestream.adapters import coordinator_host
 from flamestream.adapters.control import ControlServer
 from flamestream.adapters.coordinator_host import CoordinatorHost
 from flamestream.adapters.local_store import LocalStore
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.record_file import RecordFile
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol import messages as msg
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import END, START
 

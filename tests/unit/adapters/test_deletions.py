@@ -9,9 +9,9 @@ import pytest
 
 from flamestream.adapters import deletions as module
 from flamestream.adapters.deletions import Deletions
-from flamestream.adapters.lane import Lane
 from flamestream.adapters.local_store import LocalStore
-from flamestream.adapters.reactor import EpollReactor
+from flamestream.loop.lane import Lane
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import StoreUnavailable
 from support.loops import reactor, turn_until
 

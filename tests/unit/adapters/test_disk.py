@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters.reactor import EpollReactor
+from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.disk import Disk
 from support.loops import reactor, turn_until
 

@@ -10,7 +10,7 @@ import pytest
 
 from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.link_tls import LinkKey
-from flamestream.adapters.reactor import EpollReactor
+from flamestream.loop.reactor import EpollReactor
 from support import loops
 
 MAX = 1 << 20

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from flamestream.adapters.host import OnDemand, Ports, WorkerHost
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.protocol import actions
 from flamestream.core.protocol.actions import Action
 from flamestream.core.protocol.events import BundlesAcknowledged, Entry, Event, FromCoordinator, JournalAppended, Woken
 from flamestream.core.protocol.messages import Failed, Frame, Progress, Recover
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SinkName, WorkerId
 from flamestream.model.layout import Assignment, Layout
 from flamestream.model.time import FrontId, Instant, Time, Timestamp
@@ -198,7 +198,7 @@ def test_the_collector_runs_when_nothing_happens_and_not_in_the_middle_of_a_work
 ) -> None:
     hosted = Hosted(loop, [actions.Wake()], [])
     told: list[bool] = []
-    monkeypatch.setattr("flamestream.adapters.collector.Collector.turn", lambda self, *, idle: told.append(idle))
+    monkeypatch.setattr("flamestream.loop.collector.Collector.turn", lambda self, *, idle: told.append(idle))
     hosted.inbox.append(JournalAppended(FENCE, FRONT, Time(10)))
     hosted.host.turn()
     loop.turn()

@@ -15,9 +15,9 @@ from flamestream.adapters.journal import _Log, everything
 from flamestream.adapters.journal_file import record
 from flamestream.adapters.journal_seal import Counted, FrontFolder
 from flamestream.adapters.local_store import LocalStore
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.protocol.actions import Append, SealJournal
 from flamestream.core.protocol.events import JournalFailed, SourceFailed
+from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.disk import Disk, Done
 from flamestream.model.errors import Bug, Corrupt, Fenced
 from flamestream.model.ids import Attempt

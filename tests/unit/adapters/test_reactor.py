@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from flamestream.adapters import reactor as module
-from flamestream.adapters.reactor import EpollReactor
+from flamestream.loop import reactor as module
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Bug
 from support import loops
 

@@ -10,12 +10,12 @@ import pytest
 from flamestream.adapters import snapshots as module
 from flamestream.adapters.local_store import LocalStore
 from flamestream.adapters.manifests import delete_objects, read_manifest, write_manifest
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.adapters.snapshots import StoreSnapshots
 from flamestream.core.protocol.actions import Load, Prefetch, Upload
 from flamestream.core.protocol.chain import Row, chains_of
 from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
 from flamestream.core.protocol.messages import FrontPosition, Manifest, SegmentRef, SlotOutput
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Corrupt, StoreUnavailable
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.time import FrontId, Time

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters.watchdog import STDERR, Watchdog, explained, last_words
+from flamestream.loop.watchdog import STDERR, Watchdog, explained, last_words
 
 LOOP = """
     import sys
-    from flamestream.adapters.reactor import EpollReactor
-    from flamestream.adapters.watchdog import Watchdog
+    from flamestream.loop.reactor import EpollReactor
+    from flamestream.loop.watchdog import Watchdog
 
     reactor = EpollReactor()
     Watchdog(reactor, sys.argv[1], 0.4).begin()
@@ -51,13 +51,13 @@ def test_a_function_that_does_not_return_ends_its_process_and_is_named(tmp_path:
 
 def test_an_application_that_does_not_load_ends_its_process_and_is_named(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text("import time\n\ntime.sleep(3600)\n")
-    ended = lived(tmp_path, "from flamestream.adapters.watchdog import limited\nwith limited(0.4, sys.argv[1]):\n    import job")
+    ended = lived(tmp_path, "from flamestream.loop.watchdog import limited\nwith limited(0.4, sys.argv[1]):\n    import job")
     assert ended.returncode == 1
     assert "a function did not return: job.py:3 in <module>" in last_words(str(tmp_path / "words"))
 
 
 def test_one_that_has_loaded_is_left_alone(tmp_path: Path) -> None:
-    program = "import time\nfrom flamestream.adapters.watchdog import limited\nwith limited(0.4, sys.argv[1]):\n    pass\ntime.sleep(1)"
+    program = "import time\nfrom flamestream.loop.watchdog import limited\nwith limited(0.4, sys.argv[1]):\n    pass\ntime.sleep(1)"
     assert lived(tmp_path, program).returncode == 0
     assert not (tmp_path / "words").exists()
 

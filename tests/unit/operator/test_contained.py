@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from flamestream.adapters.reactor import EpollReactor
+from flamestream.loop.reactor import EpollReactor
 from flamestream_operator.contained import Contained
 from support.loops import reactor, turn_until
 

@@ -5,7 +5,7 @@
 Traceback (most recent call last):
 flamestream.adapters.kafka.failures.BrokersAway: no answer
 
-Does not: retry (sources/reading.py, adapters/serial.py do, on OSError).
+Does not: retry (sources/reading.py, loop/serial.py do, on OSError).
 """
 
 import contextlib

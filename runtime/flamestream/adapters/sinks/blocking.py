@@ -8,10 +8,10 @@ Keeps: answers to an older fence are dropped; a close waits for nobody. Does not
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from flamestream.adapters.own_thread import OwnThread
-from flamestream.adapters.serial import Serial
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
+from flamestream.loop.own_thread import OwnThread
+from flamestream.loop.serial import Serial
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot
 from flamestream.ports import Post, Reactor

@@ -18,14 +18,14 @@ import msgspec
 
 from flamestream.adapters.kafka.clients import Clients, KafkaAccess
 from flamestream.adapters.kafka.formats import Format
-from flamestream.adapters.own_thread import OwnThread
-from flamestream.adapters.serial import Serial
 from flamestream.adapters.sinks.kafka_control import ControlTopic
 from flamestream.adapters.sinks.kafka_items import Records
 from flamestream.adapters.sinks.kafka_topics import WrittenTopics
 from flamestream.adapters.sinks.kafka_writing import KafkaOutput, KafkaWriting
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, Event, SinkFailed, SinkFenced, SinkOpened
+from flamestream.loop.own_thread import OwnThread
+from flamestream.loop.serial import Serial
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
 from flamestream.ports import Post, Reactor, Timer

@@ -14,7 +14,6 @@ from typing import Final
 
 from flamestream.adapters.dialer import Dialer
 from flamestream.adapters.framing import FrameConnection
-from flamestream.adapters.silence import Silence
 from flamestream.adapters.sinks.wire import (
     MAX_FRAME,
     PROTOCOL,
@@ -30,6 +29,7 @@ from flamestream.adapters.sinks.wire import (
 )
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, LastBundle, SinkFailed, SinkFenced, SinkOpened
+from flamestream.loop.silence import Silence
 from flamestream.model.decoding import DecodeError
 from flamestream.model.ids import NO_FENCE, Fence, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.quoted import quoted

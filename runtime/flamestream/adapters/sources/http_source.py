@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from flamestream.adapters.http_server import Exchange, HttpServer, Request
-from flamestream.adapters.own_thread import OwnThread
-from flamestream.adapters.serial import Serial
 from flamestream.adapters.sources.http_keys import KeyLog, Note
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import RecordsArrived, SourceFailed
+from flamestream.loop.own_thread import OwnThread
+from flamestream.loop.serial import Serial
 from flamestream.model.errors import Bug, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
 from flamestream.model.time import FrontId, Time

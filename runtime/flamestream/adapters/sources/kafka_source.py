@@ -21,11 +21,11 @@ import msgspec
 from flamestream.adapters.kafka.clients import Clients, KafkaAccess
 from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
 from flamestream.adapters.kafka.formats import AvroFormat, Format, decoder_of
-from flamestream.adapters.own_thread import OwnThread
 from flamestream.adapters.sources.kafka_replay import KafkaReplay
 from flamestream.adapters.sources.kafka_topic import EARLIEST, LATEST, KafkaTopic
 from flamestream.adapters.sources.reading import Chunk, ReadingProducer
 from flamestream.core.protocol.events import Entry
+from flamestream.loop.own_thread import OwnThread
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue

@@ -5,8 +5,8 @@ Keeps: what reading.py keeps; the reader is closed by its thread, behind whateve
 
 from typing import Protocol
 
-from flamestream.adapters.own_thread import OwnThread
 from flamestream.adapters.sources.reading import Reader, ReadingProducer
+from flamestream.loop.own_thread import OwnThread
 from flamestream.model.time import FrontId
 from flamestream.ports import Post, Reactor
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self, TypeVar
 
 from flamestream.adapters import sinks
-from flamestream.adapters.reactor import EpollReactor
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model import errors
 from flamestream.model.ids import Fence, SinkName, Slot, WorkerId
 

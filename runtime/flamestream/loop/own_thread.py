@@ -9,7 +9,7 @@ Keeps: one call at a time, in the order asked. Does not: end a call that hangs (
 from collections.abc import Callable
 from typing import TypeVar
 
-from flamestream.adapters.reactor import Helpers
+from flamestream.loop.reactor import Helpers
 from flamestream.model.time import Instant, Timestamp
 from flamestream.ports import Reactor, Timer
 

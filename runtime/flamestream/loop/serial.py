@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from flamestream.adapters.silence import Silence
+from flamestream.loop.silence import Silence
 from flamestream.ports import Reactor, Timer
 
 FIRST_PAUSE: Final = 0.05

@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from flamestream.adapters.control import ControlClient
 from flamestream.adapters.stores import store_from
 from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.core.coordinator.coordination import Settings
@@ -25,6 +24,7 @@ from flamestream.core.protocol.events import Event, FromCoordinator
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import END, Time
+from flamestream.net.control_link import ControlClient
 from flamestream_operator.coordinators import Coordinators, JobToCoordinate, ZooKeeper
 
 TOKEN = "t" * 64

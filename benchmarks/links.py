@@ -11,9 +11,9 @@ import statistics
 import time
 from collections.abc import Callable
 
-from flamestream.adapters.framing import FrameConnection
-from flamestream.adapters.link_tls import LinkKey
 from flamestream.loop.reactor import EpollReactor
+from flamestream.net.framing import FrameConnection
+from flamestream.net.tls import LinkKey
 
 SIZES = (100, 300, 1_000, 4_000, 16_000, 64_000, 256_000)
 ROUNDS, FRAMES, LINKS = 20, 50, 20

@@ -17,8 +17,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
-from flamestream.adapters.acceptor import listen
-from flamestream.adapters.control import ControlListener
 from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.status_file import JobStatus
 from flamestream.adapters.stores import Keys
@@ -26,6 +24,8 @@ from flamestream.core.protocol.job_record import JobRecord
 from flamestream.loop.lane import Background
 from flamestream.loop.reactor import EpollReactor, Helpers
 from flamestream.model.errors import UserError
+from flamestream.net.acceptor import listen
+from flamestream.net.control_link import ControlListener
 from flamestream.ports import ObjectStore
 from flamestream_operator import savepoints
 from flamestream_operator.cluster_state import SharedClusterState, ZooKeeper

@@ -12,7 +12,6 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from flamestream.adapters.control import ControlListener, ControlServer
 from flamestream.adapters.coordinator_host import CoordinatorHost
 from flamestream.adapters.status_file import JobStatus
 from flamestream.core.coordinator import coordination as co
@@ -21,6 +20,7 @@ from flamestream.loop.lane import Background
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.process_shell import last_lines
 from flamestream.model.ids import WorkerId
+from flamestream.net.control_link import ControlListener, ControlServer
 from flamestream.ports import JobRecords, ObjectStore
 from flamestream_operator.contained import Contained
 

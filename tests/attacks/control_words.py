@@ -5,15 +5,15 @@ from typing import Any, Protocol
 
 import msgspec
 
-from flamestream.adapters.control import LIMITS, PROTOCOL
-from flamestream.adapters.dial import Dial
-from flamestream.adapters.framing import FrameConnection
-from flamestream.adapters.handshake import Purpose
-from flamestream.adapters.link_tls import LinkKey
 from flamestream.core.protocol.messages import MOST_CLASSES, MOST_TEXT, Hello, Progress
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import Time
+from flamestream.net.control_link import LIMITS, PROTOCOL
+from flamestream.net.dial import Dial
+from flamestream.net.framing import FrameConnection
+from flamestream.net.handshake import Purpose
+from flamestream.net.tls import LinkKey
 from support import loops
 
 CLASSES = [0] * MOST_CLASSES

@@ -12,9 +12,9 @@ from attacks.attack import Attack, Strike
 from attacks.hands import Hands
 from attacks.http_words import ATTACKS as WORDS
 from attacks.http_words import HOST
-from flamestream.adapters.handshake import Greeting, Purpose
-from flamestream.adapters.link_tls import LinkKey
-from flamestream.adapters.tcp import PROTOCOL
+from flamestream.net.handshake import Greeting, Purpose
+from flamestream.net.links import PROTOCOL
+from flamestream.net.tls import LinkKey
 
 AT_A_PORT, AT_A_LINK, AT_ZOOKEEPER = "an HTTP port", "a link's port", "ZooKeeper's port"
 

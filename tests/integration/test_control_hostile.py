@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from attacks.control_words import ADDRESSES, PROGRESS, WRONG, Hostile, encode, hello, report
-from flamestream.adapters import control
-from flamestream.adapters.acceptor import address_of, listen
-from flamestream.adapters.control import LIMITS, PROTOCOL, ControlClient, ControlListener, ControlServer
-from flamestream.adapters.dial import Dial
-from flamestream.adapters.handshake import Purpose
-from flamestream.adapters.link_tls import LinkKey
 from flamestream.core.protocol.actions import ToldCoordinator
 from flamestream.core.protocol.events import Event, FromCoordinator
 from flamestream.core.protocol.messages import MOST_TEXT, Failed, Hello, PeerLost, Stop, ToCoordinator
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, WorkerId
+from flamestream.net import control_link as control
+from flamestream.net.acceptor import address_of, listen
+from flamestream.net.control_link import LIMITS, PROTOCOL, ControlClient, ControlListener, ControlServer
+from flamestream.net.dial import Dial
+from flamestream.net.handshake import Purpose
+from flamestream.net.tls import LinkKey
 from support import loops
 
 GOOD = WorkerId("good")

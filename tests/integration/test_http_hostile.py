@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from attacks.http_words import ATTACKS, HOST
-from flamestream.adapters import http_connection, sinks, sources
-from flamestream.adapters.http_server import Exchange, HttpServer, Request
+from flamestream.adapters import sinks, sources
 from flamestream.core.protocol.actions import Follow, Pull
 from flamestream.core.protocol.events import RecordsArrived
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.time import Time
+from flamestream.net import http_connection
+from flamestream.net.http_server import Exchange, HttpServer, Request
 from flamestream.testing.consumer_contract import SINK, Worker, bundle, fence
 from flamestream.testing.port_driver import PortDriver
 from flamestream.testing.producer_contract import FRONT, PLENTY, Front

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters.kafka import partitions
-from flamestream.adapters.kafka.clients import Secret
-from flamestream.adapters.kafka.own_topics import settings_of
 from flamestream.core.protocol.events import JournalFailed, SourceFailed
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.payload import decode_many, encode_many
+from flamestream.net.kafka import partitions
+from flamestream.net.kafka.clients import Secret
+from flamestream.net.kafka.own_topics import settings_of
 from support.eventually import eventually
 from support.journal_worker import FRONT
 from support.kafka_broker import Broker

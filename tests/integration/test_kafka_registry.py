@@ -9,9 +9,9 @@ import pytest
 
 import flamestream as fs
 from flamestream.adapters.kafka.avro import Avro
-from flamestream.adapters.kafka.failures import BrokersAway
 from flamestream.adapters.kafka.formats import AvroFormat, decoder_of, encoder_of
 from flamestream.model.errors import UserError
+from flamestream.net.kafka.failures import BrokersAway
 from flamestream.testing.consumer_contract import Worker, bundle, fence
 from flamestream.testing.port_driver import PortDriver
 from support.apicurio import Apicurio, apicurio

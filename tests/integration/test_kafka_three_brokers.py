@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from flamestream.adapters.kafka import partitions
 from flamestream.core.protocol.actions import ReadRun
 from flamestream.core.protocol.events import BundlesAcknowledged, Entry, JournalAppended, JournalFailed, JournalSealed, RunRead, SinkFailed
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import Offset
 from flamestream.model.time import Time
+from flamestream.net.kafka import partitions
 from flamestream.testing.consumer_contract import Worker, bundle, fence
 from flamestream.testing.port_driver import PortDriver
 from flamestream.testing.producer_contract import FRONT, Front

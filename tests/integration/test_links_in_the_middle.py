@@ -8,10 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters import control
-from flamestream.adapters.acceptor import address_of, listen
-from flamestream.adapters.control import LIMITS, ControlClient, ControlServer
-from flamestream.adapters.tcp import LinkSettings, TcpLinks
 from flamestream.core.protocol.actions import LinkPeers, ToldCoordinator, ToPeer
 from flamestream.core.protocol.events import Event, FromCoordinator, FromPeer, LinkBroken
 from flamestream.core.protocol.messages import Data, Frame, Hello, PeerLost, Stop, ToCoordinator
@@ -19,6 +15,10 @@ from flamestream.loop.reactor import EpollReactor
 from flamestream.model import payload as codec
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, MessageId, WorkerId
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
+from flamestream.net import control_link as control
+from flamestream.net.acceptor import address_of, listen
+from flamestream.net.control_link import LIMITS, ControlClient, ControlServer
+from flamestream.net.links import LinkSettings, TcpLinks
 from flamestream.testing.reference import interpret
 from support import loops
 from support.eventually import eventually

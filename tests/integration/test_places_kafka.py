@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from confluent_kafka import Message, Producer
 
-from flamestream.adapters.kafka import formats
 from flamestream.adapters.places import Span, place_of
 from flamestream.adapters.places.partitions import partition_of
 from flamestream.adapters.sinks import kafka_items
+from flamestream.net.kafka import formats
 from flamestream.testing.consumer_contract import SINK
 from flamestream.testing.port_driver import PortDriver
 from support.kafka_broker import Broker

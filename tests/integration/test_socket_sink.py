@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from flamestream.adapters import sinks
-from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.sinks.wire import AcknowledgedFrame, DeliverFrame, decode_question, encode
 from flamestream.core.protocol.actions import Bundle, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed
 from flamestream.model.ids import WorkerId
+from flamestream.net.framing import FrameConnection
 from flamestream.ports import Consumer as ConsumerPort
 from flamestream.ports import Post, Reactor
 from flamestream.testing.consumer import Consumer, ConsumerServer

@@ -4,12 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from flamestream.adapters.acceptor import address_of, listen
-from flamestream.adapters.dial import Dial
-from flamestream.adapters.framing import FrameConnection
-from flamestream.adapters.handshake import Limits, Purpose
-from flamestream.adapters.link_tls import LinkKey
-from flamestream.adapters.tcp import PROTOCOL, LinkSettings, TcpLinks
 from flamestream.core.protocol.actions import LinkPeers, ToPeer
 from flamestream.core.protocol.events import Event, FromPeer, LinkBroken
 from flamestream.core.protocol.messages import Data, Frame, MinimalTime
@@ -17,6 +11,12 @@ from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Bug, PayloadError
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, MessageId, WorkerId
 from flamestream.model.time import Time
+from flamestream.net.acceptor import address_of, listen
+from flamestream.net.dial import Dial
+from flamestream.net.framing import FrameConnection
+from flamestream.net.handshake import Limits, Purpose
+from flamestream.net.links import PROTOCOL, LinkSettings, TcpLinks
+from flamestream.net.tls import LinkKey
 from support import loops
 
 FIRST = Fence(Attempt(1), LayoutVersion(1))

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from flamestream.adapters.acceptor import address_of, listen
-from flamestream.adapters.control import LIMITS, PROTOCOL, ControlClient, ControlServer
-from flamestream.adapters.dial import Dial
-from flamestream.adapters.framing import FrameConnection
-from flamestream.adapters.handshake import Purpose
-from flamestream.adapters.link_tls import LinkKey
 from flamestream.core.protocol.actions import ToldCoordinator
 from flamestream.core.protocol.events import Event, FromCoordinator
 from flamestream.core.protocol.messages import Drain, Hello, PeerLost, Progress, Stop, ToCoordinator
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import Time
+from flamestream.net.acceptor import address_of, listen
+from flamestream.net.control_link import LIMITS, PROTOCOL, ControlClient, ControlServer
+from flamestream.net.dial import Dial
+from flamestream.net.framing import FrameConnection
+from flamestream.net.handshake import Purpose
+from flamestream.net.tls import LinkKey
 from support import loops
 
 ME = WorkerId("worker-1")

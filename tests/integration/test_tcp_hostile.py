@@ -10,17 +10,17 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from flamestream.adapters import acceptor as acceptor_module
-from flamestream.adapters.acceptor import address_of, listen
-from flamestream.adapters.dial import Dial
-from flamestream.adapters.handshake import Greeting, Limits, Purpose, Welcome
-from flamestream.adapters.link_tls import LinkKey
-from flamestream.adapters.tcp import PROTOCOL, LinkSettings, TcpLinks
 from flamestream.core.protocol.actions import LinkPeers, ToPeer
 from flamestream.core.protocol.events import Event, FromPeer
 from flamestream.core.protocol.messages import Frame
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, WorkerId
+from flamestream.net import acceptor as acceptor_module
+from flamestream.net.acceptor import address_of, listen
+from flamestream.net.dial import Dial
+from flamestream.net.handshake import Greeting, Limits, Purpose, Welcome
+from flamestream.net.links import PROTOCOL, LinkSettings, TcpLinks
+from flamestream.net.tls import LinkKey
 from support import loops
 
 FENCE = Fence(Attempt(5), LayoutVersion(2))

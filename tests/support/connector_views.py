@@ -15,7 +15,6 @@ import pytest
 
 from flamestream.adapters import sinks, sources
 from flamestream.adapters.kafka.avro import Avro, Registry
-from flamestream.adapters.kafka.clients import Clients
 from flamestream.adapters.kafka.formats import AvroFormat, encoder_of
 from flamestream.adapters.sources.files_spec import FilesSpec, reader
 from flamestream.adapters.sources.kafka_source import KafkaReader, KafkaSourceSpec
@@ -26,6 +25,7 @@ from flamestream.core.protocol.settings import FrontSettings
 from flamestream.loop.own_thread import OwnThread
 from flamestream.model.ids import SinkName, Slot, SourceName, WorkerId
 from flamestream.model.time import FrontId, Instant, Timestamp
+from flamestream.net.kafka.clients import Clients
 from flamestream.testing.consumer_contract import bundle, fence
 
 SPECS = (*sources._KINDS.values(), *sinks._KINDS.values(), Avro, AvroFormat)

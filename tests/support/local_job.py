@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from flamestream.adapters import sinks, sources
-from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.application import load
 from flamestream.adapters.coordinator_process import CoordinatorProcessConfig
 from flamestream.adapters.journals import JournalConfig
@@ -26,6 +25,7 @@ from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName, SourceName, WorkerId
 from flamestream.model.time import FrontId
+from flamestream.net.acceptor import address_of, listen
 from support.eventually import eventually
 
 COUNTER = itertools.count()  # a process imports each application under a name of its own

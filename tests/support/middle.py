@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from enum import Enum
 
-from flamestream.adapters.acceptor import address_of, listen
+from flamestream.net.acceptor import address_of, listen
 
 
 class Way(Enum):

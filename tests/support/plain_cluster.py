@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from flamestream.adapters import sinks
-from flamestream.adapters.acceptor import listen
 from flamestream.adapters.status_file import JobStatus
+from flamestream.net.acceptor import listen
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.coordinators import Coordinators, ZooKeeper
 from flamestream_operator.core.admission import Allowed

@@ -15,7 +15,7 @@ from typing import Final
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from flamestream.adapters.admission import Admission, peer_of
+from flamestream.net.admission import Admission, peer_of
 from flamestream_operator.shell.readers import NO_LOGIN, OK, Readers
 
 STUCK: Final = 30.0

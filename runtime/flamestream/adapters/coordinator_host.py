@@ -11,7 +11,6 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeVar
 
-from flamestream.adapters.control import ControlServer
 from flamestream.adapters.deletions import Deletions
 from flamestream.adapters.manifests import read_manifest, write_manifest
 from flamestream.adapters.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
@@ -24,6 +23,7 @@ from flamestream.loop.lane import Background, Lane
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable
 from flamestream.model.ids import Epoch, LayoutVersion, WorkerId
 from flamestream.model.time import timestamp_of
+from flamestream.net.control_link import ControlServer
 from flamestream.ports import JobRecords, ObjectStore, Reactor, Timer
 
 T = TypeVar("T")

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import msgspec
 
-from flamestream.adapters.control import ControlServer
 from flamestream.adapters.coordinator_host import CoordinatorHost
 from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.record_file import RecordFile
@@ -25,6 +24,7 @@ from flamestream.core.coordinator import coordination as co
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine import process_shell
 from flamestream.model.errors import FlameStreamError, UserError
+from flamestream.net.control_link import ControlServer
 from flamestream.ports import JobRecords
 
 

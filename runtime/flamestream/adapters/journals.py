@@ -10,11 +10,11 @@ import msgspec
 
 from flamestream.adapters.journal import FolderJournal
 from flamestream.adapters.journal import everything as everything_in_folder
-from flamestream.adapters.kafka.clients import Clients, KafkaAccess, require_package
 from flamestream.core.protocol.events import Entry
 from flamestream.loop.own_thread import OwnThread
 from flamestream.model.errors import ClusterStateUnavailable
 from flamestream.model.time import FrontId
+from flamestream.net.kafka.clients import Clients, KafkaAccess, require_package
 from flamestream.ports import Journal, Post, Reactor
 
 if TYPE_CHECKING:  # most jobs have another journal

@@ -20,18 +20,14 @@ from typing import Any
 import msgspec
 
 from flamestream.adapters import journals, sinks, sources
-from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.application import folders_of, load, located
 from flamestream.adapters.application_code import code_of
-from flamestream.adapters.control import ControlClient
 from flamestream.adapters.discretion import Discretion
 from flamestream.adapters.host import OnDemand, Ports, WorkerHost
-from flamestream.adapters.known_names import ask
 from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.py_files import PyFile
 from flamestream.adapters.snapshots import StoreSnapshots
 from flamestream.adapters.stores import store_from
-from flamestream.adapters.tcp import TcpLinks
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.protocol.actions import ToldCoordinator
 from flamestream.core.protocol.events import Event
@@ -47,6 +43,10 @@ from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.kernel import kernel
 from flamestream.model.quoted import quoted
 from flamestream.model.time import FrontId
+from flamestream.net.acceptor import address_of, listen
+from flamestream.net.control_link import ControlClient
+from flamestream.net.known_names import ask
+from flamestream.net.links import TcpLinks
 from flamestream.ports import Consumer, Journal, Producer
 
 log = logging.getLogger(__name__)

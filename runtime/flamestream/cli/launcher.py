@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from flamestream.adapters.acceptor import address_of, listen
 from flamestream.adapters.application import folders_of
 from flamestream.adapters.coordinator_process import CoordinatorProcessConfig
 from flamestream.adapters.status_file import JobStatus
@@ -38,6 +37,7 @@ from flamestream.machine.parent_death import start_child
 from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, StoreUnavailable, UserError
+from flamestream.net.acceptor import address_of, listen
 
 LOOK: Final = 0.25
 """Seconds between two looks at what nobody reports: ZooKeeper's process, progress."""

@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.sinks.ledger import Ledger
 from flamestream.adapters.sinks.log import Delivered
 from flamestream.adapters.sinks.wire import (
@@ -39,6 +38,7 @@ from flamestream.core.protocol.actions import Bundle
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, SequenceNumber, Slot
+from flamestream.net.framing import FrameConnection
 
 __all__ = ["Attempt", "Consumer", "ConsumerServer", "LayoutVersion", "SequenceNumber"]
 

@@ -9,15 +9,15 @@ from unittest.mock import patch
 
 import msgspec
 
-from flamestream.adapters.http_connection import Exchange, Request
-from flamestream.adapters.http_server import HttpServer
 from flamestream.adapters.kafka.avro import Avro, Registry
-from flamestream.adapters.kafka.failures import BrokersAway
 from flamestream.adapters.sinks.http_sink import HttpPlace, HttpWriting
 from flamestream.adapters.sinks.tail import Cursor
 from flamestream.core.protocol.actions import OpenSink
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import SinkName, Slot, WorkerId
+from flamestream.net.http_connection import Exchange, Request
+from flamestream.net.http_server import HttpServer
+from flamestream.net.kafka.failures import BrokersAway
 from fuzz.stand_ins import Loop, Wire
 from fuzz.target import Target, attempt, pieces
 from fuzz.targets.durable import FENCE

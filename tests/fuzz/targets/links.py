@@ -6,9 +6,6 @@ from typing import Any, get_args
 
 import msgspec
 
-from flamestream.adapters.framing import FrameConnection
-from flamestream.adapters.handshake import Accepted, Greeting, Limits, Purpose, Welcome
-from flamestream.adapters.link_tls import LinkKey
 from flamestream.adapters.sinks import wire
 from flamestream.adapters.sinks.socket_sink import SocketConsumer
 from flamestream.adapters.sources.socket_source import SocketProducer
@@ -19,6 +16,9 @@ from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, MessageId, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.time import FrontId, Time
+from flamestream.net.framing import FrameConnection
+from flamestream.net.handshake import Accepted, Greeting, Limits, Purpose, Welcome
+from flamestream.net.tls import LinkKey
 from fuzz.stand_ins import Loop, Wire
 from fuzz.target import Target, attempt, joined, pieces
 from fuzz.targets.durable import FENCE, LAYOUT, MANIFEST

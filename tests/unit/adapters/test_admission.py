@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.acceptor import Drops
-from flamestream.adapters.admission import Admission, peer_of
+from flamestream.net.acceptor import Drops
+from flamestream.net.admission import Admission, peer_of
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from flamestream.adapters import coordinator_host
-from flamestream.adapters.control import ControlServer
 from flamestream.adapters.coordinator_host import CoordinatorHost
 from flamestream.adapters.local_store import LocalStore
 from flamestream.adapters.record_file import RecordFile
@@ -16,6 +15,7 @@ from flamestream.core.protocol import messages as msg
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import END, START
+from flamestream.net.control_link import ControlServer
 
 A, B = WorkerId("a"), WorkerId("b")
 NONE = [0] * msg.MOST_CLASSES

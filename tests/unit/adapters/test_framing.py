@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from flamestream.adapters.framing import FrameConnection
-from flamestream.adapters.link_tls import LinkKey
 from flamestream.loop.reactor import EpollReactor
+from flamestream.net.framing import FrameConnection
+from flamestream.net.tls import LinkKey
 from support import loops
 
 MAX = 1 << 20

@@ -12,9 +12,9 @@ import pytest
 
 import flamestream as fs
 from flamestream.adapters.kafka.avro import Avro
-from flamestream.adapters.kafka.failures import BrokersAway
 from flamestream.adapters.kafka.formats import AvroFormat, decoder_of, encoder_of
 from flamestream.model.errors import UserError
+from flamestream.net.kafka.failures import BrokersAway
 
 pytest.importorskip("fastavro")
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters import known_names
-from flamestream.adapters.dial import Dial
-from flamestream.adapters.dialer import Dialer
-from flamestream.adapters.handshake import Limits, Purpose
-from flamestream.adapters.known_names import lookup
-from flamestream.adapters.link_tls import LinkKey
+from flamestream.net import known_names
+from flamestream.net.dial import Dial
+from flamestream.net.dialer import Dialer
+from flamestream.net.handshake import Limits, Purpose
+from flamestream.net.known_names import lookup
+from flamestream.net.tls import LinkKey
 from support.loops import reactor, turn_until
 
 

@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from flamestream.adapters.link_tls import MOST_UNPROVED, LinkKey, TlsStream
+from flamestream.net.tls import MOST_UNPROVED, LinkKey, TlsStream
 
 KEY = LinkKey(b"the key of attempt 1")
 OTHER = LinkKey(b"the key of attempt 2")

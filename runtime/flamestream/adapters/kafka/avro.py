@@ -20,10 +20,10 @@ from urllib.parse import quote
 import msgspec
 
 from flamestream.adapters.kafka.avro_shape import Schema, checked
-from flamestream.adapters.kafka.failures import BrokersAway
 from flamestream.adapters.kafka.plain import payload_of, plain_of
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import UserError
+from flamestream.net.kafka.failures import BrokersAway
 
 T = TypeVar("T")
 

@@ -16,12 +16,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from flamestream.adapters.journal_topic import Row, Told
-from flamestream.adapters.kafka.clients import Clients
-from flamestream.adapters.kafka.failures import BrokersAway, NoSuchTopic, failure_of, judged
-from flamestream.adapters.kafka.identity import ANSWER_SECONDS, ask, described
-from flamestream.adapters.kafka.own_topics import COMPACTED, create, settings_of
-from flamestream.adapters.kafka.reading import bounds_of, read_to
 from flamestream.model.errors import Corrupt, UserError
+from flamestream.net.kafka.clients import Clients
+from flamestream.net.kafka.failures import BrokersAway, NoSuchTopic, failure_of, judged
+from flamestream.net.kafka.identity import ANSWER_SECONDS, ask, described
+from flamestream.net.kafka.own_topics import COMPACTED, create, settings_of
+from flamestream.net.kafka.reading import bounds_of, read_to
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka import Consumer, KafkaError, Message, Producer

@@ -20,10 +20,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from flamestream.adapters.kafka.clients import Clients, KafkaAccess
-from flamestream.adapters.kafka.failures import BrokersAway
-from flamestream.adapters.kafka.identity import TopicIdentity
-from flamestream.adapters.kafka.reading import bounds_of, read_to
 from flamestream.adapters.places.partitions import partition_of
 from flamestream.adapters.places.plain import short
 from flamestream.adapters.places.sources import Wanted, value_of
@@ -34,6 +30,10 @@ from flamestream.model.decoding import from_msgpack
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Slot
 from flamestream.model.meta import LEAST, Meta
+from flamestream.net.kafka.clients import Clients, KafkaAccess
+from flamestream.net.kafka.failures import BrokersAway
+from flamestream.net.kafka.identity import TopicIdentity
+from flamestream.net.kafka.reading import bounds_of, read_to
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka import Message

@@ -31,7 +31,6 @@ from typing import Final, Literal
 import msgspec
 
 from flamestream.adapters.connectors import Connector, sink_class
-from flamestream.adapters.kafka.clients import require_package
 from flamestream.adapters.sinks.blocking import BlockingConsumer
 from flamestream.adapters.sinks.callback import CallbackConsumer
 from flamestream.adapters.sinks.fences import FencedFolder
@@ -49,6 +48,7 @@ from flamestream.adapters.stores import store_from
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta
+from flamestream.net.kafka.clients import require_package
 from flamestream.ports import Consumer, ObjectStore, Post, Reactor
 
 __all__ = ["Item", "SinkTraits", "build", "check_classes", "describe", "read", "read_all", "settings_of"]

@@ -23,13 +23,13 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from flamestream.adapters.http_server import Exchange, HttpServer, Request
 from flamestream.adapters.sinks.blocking import BlockingConsumer
 from flamestream.adapters.sinks.postgres_rows import plain
 from flamestream.adapters.sinks.tail import Cursor, Given, Tail
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.loop.own_thread import OwnThread
 from flamestream.model.errors import FlameStreamError
+from flamestream.net.http_server import Exchange, HttpServer, Request
 from flamestream.ports import Reactor, Timer
 
 EVENTS_A_TURN: Final = 256

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from flamestream.adapters.kafka.clients import Clients
-from flamestream.adapters.kafka.failures import BrokersAway, NoSuchTopic, failure_of, judged
-from flamestream.adapters.kafka.identity import TopicIdentity
-from flamestream.adapters.kafka.own_topics import AS_THE_CLUSTER_HAS, COMPACTED, create, settings_of
-from flamestream.adapters.kafka.reading import bounds_of, read_to
 from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Fence
+from flamestream.net.kafka.clients import Clients
+from flamestream.net.kafka.failures import BrokersAway, NoSuchTopic, failure_of, judged
+from flamestream.net.kafka.identity import TopicIdentity
+from flamestream.net.kafka.own_topics import AS_THE_CLUSTER_HAS, COMPACTED, create, settings_of
+from flamestream.net.kafka.reading import bounds_of, read_to
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka import Consumer, KafkaError, Message, Producer

@@ -12,17 +12,17 @@ Memory: all items.
 from collections.abc import Iterator
 from typing import Any
 
-from flamestream.adapters.kafka.clients import Clients
-from flamestream.adapters.kafka.failures import BrokersAway
 from flamestream.adapters.kafka.formats import Decode, decoder_of
-from flamestream.adapters.kafka.identity import TopicIdentity
-from flamestream.adapters.kafka.reading import bounds_of, read_to
 from flamestream.adapters.sinks import Item
 from flamestream.adapters.sinks.kafka_items import place_in, tag_of
 from flamestream.adapters.sinks.kafka_sink import KafkaSinkSpec
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import Meta
+from flamestream.net.kafka.clients import Clients
+from flamestream.net.kafka.failures import BrokersAway
+from flamestream.net.kafka.identity import TopicIdentity
+from flamestream.net.kafka.reading import bounds_of, read_to
 
 
 def read_topic(spec: KafkaSinkSpec, job: str, where: str) -> Iterator[Item]:

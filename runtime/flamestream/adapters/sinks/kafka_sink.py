@@ -16,7 +16,6 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from flamestream.adapters.kafka.clients import Clients, KafkaAccess
 from flamestream.adapters.kafka.formats import Format
 from flamestream.adapters.sinks.kafka_control import ControlTopic
 from flamestream.adapters.sinks.kafka_items import Records
@@ -28,6 +27,7 @@ from flamestream.loop.own_thread import OwnThread
 from flamestream.loop.serial import Serial
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
+from flamestream.net.kafka.clients import Clients, KafkaAccess
 from flamestream.ports import Post, Reactor, Timer
 
 PARTITIONERS: Final = ("consistent_random", "consistent", "murmur2_random", "murmur2", "fnv1a_random", "fnv1a", "random")

@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from flamestream.adapters.kafka.clients import Clients
-from flamestream.adapters.kafka.identity import TopicIdentity
 from flamestream.adapters.sinks.kafka_control import ControlTopic, WriterState
 from flamestream.model.errors import Corrupt
+from flamestream.net.kafka.clients import Clients
+from flamestream.net.kafka.identity import TopicIdentity
 
 LOOK_SECONDS: Final = 5.0
 

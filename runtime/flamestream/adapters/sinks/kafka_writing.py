@@ -30,9 +30,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
-from flamestream.adapters.kafka.clients import Clients
-from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
-from flamestream.adapters.kafka.reading import bounds_of, read_to
 from flamestream.adapters.sinks.kafka_control import FORMAT, Announcement, ControlTopic, WriterState, newest_states, obsolete
 from flamestream.adapters.sinks.kafka_items import HEADER, Places, Record, Records, digest_of, pack, tag_of
 from flamestream.adapters.sinks.kafka_ledger import Items, KafkaLedger
@@ -43,6 +40,9 @@ from flamestream.core.protocol.events import LastBundle
 from flamestream.model import payload as codec
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, Slot
+from flamestream.net.kafka.clients import Clients
+from flamestream.net.kafka.failures import BrokersAway, failure_of, judged
+from flamestream.net.kafka.reading import bounds_of, read_to
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka import Consumer, KafkaError, Message, Producer

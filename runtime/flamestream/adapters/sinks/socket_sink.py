@@ -12,8 +12,6 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from flamestream.adapters.dialer import Dialer
-from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.sinks.wire import (
     MAX_FRAME,
     PROTOCOL,
@@ -33,6 +31,8 @@ from flamestream.loop.silence import Silence
 from flamestream.model.decoding import DecodeError
 from flamestream.model.ids import NO_FENCE, Fence, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.quoted import quoted
+from flamestream.net.dialer import Dialer
+from flamestream.net.framing import FrameConnection
 from flamestream.ports import Post, Reactor
 
 MAX_UNSENT: Final = 2 * MAX_FRAME

@@ -29,7 +29,6 @@ from typing import Final, Literal
 import msgspec
 
 from flamestream.adapters.connectors import Connector, source_class
-from flamestream.adapters.kafka.clients import require_package
 from flamestream.adapters.sources.files_spec import FilesSpec, reader
 from flamestream.adapters.sources.generator import GeneratorProducer
 from flamestream.adapters.sources.kafka_source import KafkaProducer, KafkaSourceSpec
@@ -43,6 +42,7 @@ from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model.errors import Bug
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId
+from flamestream.net.kafka.clients import require_package
 from flamestream.ports import Post, Producer, Reactor
 
 __all__ = ["Document", "SourceTraits", "build", "check_classes", "describe", "outlined", "share_of"]

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from flamestream.adapters.http_server import Exchange, HttpServer, Request
 from flamestream.adapters.sources.http_keys import KeyLog, Note
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import RecordsArrived, SourceFailed
@@ -30,6 +29,7 @@ from flamestream.loop.serial import Serial
 from flamestream.model.errors import Bug, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
 from flamestream.model.time import FrontId, Time
+from flamestream.net.http_server import Exchange, HttpServer, Request
 from flamestream.ports import Post, Reactor
 
 THE_PARTITION: Final = Partition("")

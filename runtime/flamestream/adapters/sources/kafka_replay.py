@@ -11,12 +11,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from flamestream.adapters.kafka.clients import Clients
-from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
-from flamestream.adapters.kafka.identity import ANSWER_SECONDS
 from flamestream.adapters.sources.kafka_topic import checked_offset
 from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Corrupt
+from flamestream.net.kafka.clients import Clients
+from flamestream.net.kafka.failures import BrokersAway, failure_of, judged
+from flamestream.net.kafka.identity import ANSWER_SECONDS
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka import Consumer, Message, TopicPartition

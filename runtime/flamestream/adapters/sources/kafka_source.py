@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from flamestream.adapters.kafka.clients import Clients, KafkaAccess
-from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
 from flamestream.adapters.kafka.formats import AvroFormat, Format, decoder_of
 from flamestream.adapters.sources.kafka_replay import KafkaReplay
 from flamestream.adapters.sources.kafka_topic import EARLIEST, LATEST, KafkaTopic
@@ -31,6 +29,8 @@ from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue
 from flamestream.model.records import KafkaRecord
 from flamestream.model.time import FrontId, Timestamp
+from flamestream.net.kafka.clients import Clients, KafkaAccess
+from flamestream.net.kafka.failures import BrokersAway, failure_of, judged
 from flamestream.ports import Post, Reactor
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it

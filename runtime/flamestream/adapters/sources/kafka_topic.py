@@ -16,12 +16,12 @@ Keeps: no record between what was read and what is read next is passed over in s
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from flamestream.adapters.kafka.clients import Clients
-from flamestream.adapters.kafka.failures import failure_of
-from flamestream.adapters.kafka.identity import ANSWER_SECONDS, Described, TopicIdentity
 from flamestream.adapters.sources.reading import Chunk
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Offset, Partition
+from flamestream.net.kafka.clients import Clients
+from flamestream.net.kafka.failures import failure_of
+from flamestream.net.kafka.identity import ANSWER_SECONDS, Described, TopicIdentity
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka import Consumer

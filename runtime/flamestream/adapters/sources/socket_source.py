@@ -17,8 +17,6 @@ from typing import Final
 
 import msgspec
 
-from flamestream.adapters.dialer import Dialer
-from flamestream.adapters.framing import FrameConnection
 from flamestream.adapters.sources.formats import MAX_RECORD
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import RecordsArrived, SourceEnded, SourceFailed
@@ -26,6 +24,8 @@ from flamestream.model.errors import Bug
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import FrontId, Time
+from flamestream.net.dialer import Dialer
+from flamestream.net.framing import FrameConnection
 from flamestream.ports import Post, Reactor, Timer
 
 PROTOCOL: Final = 1

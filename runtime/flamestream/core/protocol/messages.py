@@ -4,7 +4,7 @@ Messages are msgspec structs: frozen, typed, and strict when decoded, so a garba
 What workers report is also checked for length and range there: a coordinator, and the figures of all jobs, may count on it.
 Payloads travel in `Data.payloads` in the encoding of `model.payload`; nothing here looks inside.
 
-Does not: say who sends what when (worker.py, coordinator.py), or how it travels (adapters/tcp.py).
+Does not: say who sends what when (worker.py, coordinator.py), or how it travels (net/links.py).
 """
 
 from typing import Annotated, Final

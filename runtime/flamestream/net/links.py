@@ -16,17 +16,17 @@ from typing import Final
 
 import msgspec
 
-from flamestream.adapters.acceptor import Acceptor
-from flamestream.adapters.dial import Dial
-from flamestream.adapters.framing import Budget, FrameConnection
-from flamestream.adapters.handshake import Accepted, Limits, Purpose
-from flamestream.adapters.link_tls import LinkKey
 from flamestream.core.protocol.actions import LinkPeers, ToPeer
 from flamestream.core.protocol.events import FromPeer, LinkBroken
 from flamestream.core.protocol.messages import Frame
 from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import Bug, PayloadError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, WorkerId
+from flamestream.net.acceptor import Acceptor
+from flamestream.net.dial import Dial
+from flamestream.net.framing import Budget, FrameConnection
+from flamestream.net.handshake import Accepted, Limits, Purpose
+from flamestream.net.tls import LinkKey
 from flamestream.ports import Post, Reactor
 
 PROTOCOL: Final = "flamestream-link/2"

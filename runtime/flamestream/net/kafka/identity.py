@@ -9,7 +9,7 @@ sinks/kafka_writing.py).
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flamestream.adapters.kafka.clients import Clients
+from flamestream.net.kafka.clients import Clients
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka.admin import AdminClient

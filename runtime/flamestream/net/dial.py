@@ -11,10 +11,10 @@ import socket
 from errno import EINPROGRESS
 from typing import Final
 
-from flamestream.adapters.framing import FrameConnection
-from flamestream.adapters.handshake import Credentials, Dialled, Established, Limits
-from flamestream.adapters.known_names import Found, ask
 from flamestream.model.errors import Bug
+from flamestream.net.framing import FrameConnection
+from flamestream.net.handshake import Credentials, Dialled, Established, Limits
+from flamestream.net.known_names import Found, ask
 from flamestream.ports import Reactor, Timer
 
 FIRST_PAUSE: Final = 0.005

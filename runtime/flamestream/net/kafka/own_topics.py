@@ -6,8 +6,8 @@ Does not: say which settings are right (sinks/kafka_control.py, partitions.py).
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from flamestream.adapters.kafka.failures import failure_of
-from flamestream.adapters.kafka.identity import ANSWER_SECONDS
+from flamestream.net.kafka.failures import failure_of
+from flamestream.net.kafka.identity import ANSWER_SECONDS
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka.admin import AdminClient

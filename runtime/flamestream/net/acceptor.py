@@ -12,8 +12,8 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from flamestream.adapters.admission import Admission, peer_of
-from flamestream.adapters.handshake import Accepted, Limits
+from flamestream.net.admission import Admission, peer_of
+from flamestream.net.handshake import Accepted, Limits
 from flamestream.ports import Reactor
 
 MAX_UNPROVED: Final = 256

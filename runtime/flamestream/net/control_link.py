@@ -22,17 +22,17 @@ from typing import Final, Protocol
 
 import msgspec
 
-from flamestream.adapters.acceptor import Acceptor
-from flamestream.adapters.dial import Dial, split
-from flamestream.adapters.framing import Budget, FrameConnection
-from flamestream.adapters.handshake import Accepted, Limits, Purpose
-from flamestream.adapters.link_tls import LinkKey
 from flamestream.core.protocol.actions import ToldCoordinator
 from flamestream.core.protocol.events import FromCoordinator
 from flamestream.core.protocol.messages import Hello, Progress, ToCoordinator, ToWorker, shortened
 from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import Bug
 from flamestream.model.ids import WorkerId
+from flamestream.net.acceptor import Acceptor
+from flamestream.net.dial import Dial, split
+from flamestream.net.framing import Budget, FrameConnection
+from flamestream.net.handshake import Accepted, Limits, Purpose
+from flamestream.net.tls import LinkKey
 from flamestream.ports import Post, Reactor
 
 PROTOCOL: Final = "flamestream-control/2"

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
 from flamestream.model.errors import UserError
+from flamestream.net.kafka.failures import BrokersAway, failure_of, judged
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka import Consumer, KafkaError, Producer

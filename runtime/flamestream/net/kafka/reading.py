@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from flamestream.adapters.kafka.failures import BrokersAway, failure_of, judged
-from flamestream.adapters.kafka.identity import ANSWER_SECONDS
+from flamestream.net.kafka.failures import BrokersAway, failure_of, judged
+from flamestream.net.kafka.identity import ANSWER_SECONDS
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka import Consumer, Message

@@ -2,7 +2,7 @@
 
     dialler -> acceptor   Greeting(what the connection is for)   in the clear
     dialler <- acceptor   Welcome                                in the clear: that is known here
-    both                  TLS, proved by the key, for the purpose of the greeting (link_tls.py)
+    both                  TLS, proved by the key, for the purpose of the greeting (net/tls.py)
 
 The acceptor must know the purpose before it knows which key is meant, and may hold the greeting until it knows its attempt: so that much
 is said in the clear. The certificates of TLS hold it too: whoever changes it in between ends the connection. Neither end sends more than
@@ -19,9 +19,9 @@ from typing import Final
 
 import msgspec
 
-from flamestream.adapters.framing import FrameConnection
-from flamestream.adapters.link_tls import LinkKey, TlsStream
 from flamestream.model.decoding import DecodeError, msgpack_decoder
+from flamestream.net.framing import FrameConnection
+from flamestream.net.tls import LinkKey, TlsStream
 from flamestream.ports import Reactor
 
 MAX_HANDSHAKE_FRAME: Final = 2048

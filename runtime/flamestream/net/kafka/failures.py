@@ -3,7 +3,7 @@
 >>> with failure_of("sink index", "writing to topic 'index'"):
 ...     raise BrokersAway("no answer")
 Traceback (most recent call last):
-flamestream.adapters.kafka.failures.BrokersAway: no answer
+flamestream.net.kafka.failures.BrokersAway: no answer
 
 Does not: retry (sources/reading.py, loop/serial.py do, on OSError).
 """

@@ -15,10 +15,10 @@ hosts: put a reverse proxy before it. Know what is asked for (the handler does).
 import socket
 from typing import Final
 
-from flamestream.adapters.acceptor import Door, Drops, listen
-from flamestream.adapters.admission import Admission
-from flamestream.adapters.framing import Budget
-from flamestream.adapters.http_connection import Connection, Exchange, Handler, Headers, Request
+from flamestream.net.acceptor import Door, Drops, listen
+from flamestream.net.admission import Admission
+from flamestream.net.framing import Budget
+from flamestream.net.http_connection import Connection, Exchange, Handler, Headers, Request
 from flamestream.ports import Reactor, Timer
 
 __all__ = ["Exchange", "Handler", "Headers", "HttpServer", "Request"]

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from flamestream.adapters.known_names import Found, ask
+from flamestream.net.known_names import Found, ask
 from flamestream.ports import Reactor, Timer
 
 FIRST_PAUSE: Final = 0.02

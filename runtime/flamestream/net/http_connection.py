@@ -23,8 +23,8 @@ from typing import Concatenate, Final, ParamSpec, Protocol
 import h11
 import msgspec
 
-from flamestream.adapters.acceptor import Drops
-from flamestream.adapters.framing import tune
+from flamestream.net.acceptor import Drops
+from flamestream.net.framing import tune
 from flamestream.ports import Reactor, Timer
 
 MAX_HEAD: Final = 32 << 10

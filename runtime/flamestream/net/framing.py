@@ -19,7 +19,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
-from flamestream.adapters.link_tls import MOST_RECEIVED, TlsStream
+from flamestream.net.tls import MOST_RECEIVED, TlsStream
 from flamestream.ports import Reactor
 
 OnFrames = Callable[[list[bytes]], None]

@@ -15,8 +15,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from flamestream.adapters.stores import store_from
-from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol import messages as m
 from flamestream.core.protocol.actions import ToldCoordinator
@@ -25,6 +23,8 @@ from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import END, Time
 from flamestream.net.control_link import ControlClient
+from flamestream.store.places import store_from
+from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 from flamestream_operator.coordinators import Coordinators, JobToCoordinate, ZooKeeper
 
 TOKEN = "t" * 64

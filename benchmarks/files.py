@@ -37,10 +37,10 @@ from flamestream.adapters.sinks.rolling.parts import part_format  # noqa: E402
 from flamestream.adapters.sinks.rolling.settings import Rolling  # noqa: E402
 from flamestream.adapters.sinks.rolling.writing import Log  # noqa: E402
 from flamestream.adapters.sources.files_spec import FilesSpec, reader  # noqa: E402
-from flamestream.adapters.stores import store_from  # noqa: E402
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink  # noqa: E402
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot, WorkerId  # noqa: E402
 from flamestream.model.payload import encode_items, payload_type  # noqa: E402
+from flamestream.store.places import store_from  # noqa: E402
 from support.versitygw import KEY, SECRET, S3Server  # noqa: E402
 
 BUCKET = "bench"

@@ -22,8 +22,8 @@ from kafka import _broker, topic
 from kafka_outside import COMMON
 
 from flamestream.adapters.journals import JournalConfig, KafkaJournal, build
-from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.loop.reactor import EpollReactor
+from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 
 sys.path.insert(0, str(HERE.parent / "tests"))
 from support.journal_worker import Worker

@@ -2,17 +2,17 @@
 
 Keeps: an operator starts and lives without ZooKeeper, and with a login that has no right there; a call fails then (ClusterStateUnavailable)
 and the coordinator tries again: no job ends for it. Nothing is read of a job whose nodes are not its own yet. Does not: read or write a
-record itself (runtime/flamestream/adapters/zookeeper.py), or say whose a node is (zookeeper_rights.py).
+record itself (runtime/flamestream/store/zookeeper.py), or say whose a node is (zookeeper_rights.py).
 """
 
 import threading
 from dataclasses import dataclass, field
 from typing import Final
 
-from flamestream.adapters.zookeeper import ClusterState, ZooKeeperJobRecords
-from flamestream.adapters.zookeeper_rights import Rights
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.errors import ClusterStateUnavailable
+from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
+from flamestream.store.zookeeper_rights import Rights
 from flamestream_operator.objects.logins import login_of
 
 CONNECT_WITHIN: Final = 3.0

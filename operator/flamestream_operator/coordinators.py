@@ -17,9 +17,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
-from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.status_file import JobStatus
-from flamestream.adapters.stores import Keys
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.loop.lane import Background
 from flamestream.loop.reactor import EpollReactor, Helpers
@@ -27,6 +25,8 @@ from flamestream.model.errors import UserError
 from flamestream.net.acceptor import listen
 from flamestream.net.control_link import ControlListener
 from flamestream.ports import ObjectStore
+from flamestream.store.lazy import LazyStore
+from flamestream.store.places import Keys
 from flamestream_operator import savepoints
 from flamestream_operator.cluster_state import SharedClusterState, ZooKeeper
 from flamestream_operator.contained import Contained

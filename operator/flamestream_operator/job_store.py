@@ -7,9 +7,9 @@ says, which others may have written, is seen here for the first time.
 Keeps: nothing is asked of an endpoint that is not allowed. Does not: look for keys.
 """
 
-from flamestream.adapters.stores import Keys, store_from
 from flamestream.model.errors import UserError
 from flamestream.ports import ObjectStore
+from flamestream.store.places import Keys, store_from
 from flamestream_operator.core.admission import Allowed
 
 SETTING = "the store"

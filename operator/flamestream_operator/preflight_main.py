@@ -13,9 +13,6 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from flamestream.adapters.manifests import read_manifest
-from flamestream.adapters.stores import store_from
-from flamestream.adapters.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream.cli.driver_config import CONFIG, read_driver_config, read_job, zookeeper_of
 from flamestream.cli.settings_of import PYTHON
 from flamestream.cli.validation import CheckedJob, checked_job
@@ -23,6 +20,9 @@ from flamestream.core.protocol.messages import Manifest
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, FlameStreamError, UserError
 from flamestream.ports import JobRecords, ObjectStore
+from flamestream.store.places import store_from
+from flamestream.store.snapshot_index import read_manifest
+from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
 
 MESSAGE: Final = Path("/dev/termination-log")
 LONGEST: Final = 3000

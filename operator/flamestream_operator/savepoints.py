@@ -14,9 +14,6 @@ from typing import Final
 
 import msgspec
 
-from flamestream.adapters.manifests import read_manifest, write_manifest
-from flamestream.adapters.object_names import plain
-from flamestream.adapters.snapshots import put_and_compare, segment_bytes
 from flamestream.core.coordinator.coordination import NO_EPOCH
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import SegmentRef
@@ -25,6 +22,9 @@ from flamestream.model.ids import Attempt, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import START
 from flamestream.ports import ObjectStore
+from flamestream.store.object_names import plain
+from flamestream.store.snapshot_index import read_manifest, write_manifest
+from flamestream.store.snapshots import put_and_compare, segment_bytes
 
 NOBODY: Final = WorkerId("savepoint")
 """Owns every slot of a record that no worker has ever run under."""

@@ -18,7 +18,7 @@ from attacks import honest, leader
 from attacks.feeds import APPLICATION
 from attacks.site import Site
 from flamestream.adapters import sinks
-from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
+from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 from support.eventually import eventually
 from support.hosted_job import TOKEN, HostedJob
 from support.ports import free_port

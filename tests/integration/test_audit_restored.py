@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.local_store import LocalStore
-from flamestream.adapters.zookeeper import ClusterState, ZooKeeperJobRecords
-from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.cli.audit import Report, audited
 from flamestream.cli.committed import LastCommit, cluster_state_of, committed_here, savepoint_named
 from flamestream.cli.manifest import read
 from flamestream.cli.validation import checked_job
+from flamestream.store.folder import LocalStore
+from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
+from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 from flamestream_operator import savepoints
 from support.cli_job import NAME, CliJob
 from support.eventually import eventually

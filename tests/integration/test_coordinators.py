@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from flamestream.adapters.status_file import JobStatus
-from flamestream.adapters.stores import store_from
-from flamestream.adapters.zookeeper import ClusterState
-from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.model.errors import UserError
 from flamestream.net.acceptor import listen
+from flamestream.store.places import store_from
+from flamestream.store.zookeeper import ClusterState
+from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 from flamestream_operator.coordinators import Coordinators, ZooKeeper
 from support.eventually import eventually
 from support.hosted_job import HostedJob as Job

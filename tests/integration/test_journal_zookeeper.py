@@ -7,9 +7,9 @@ import pytest
 
 from flamestream.adapters.journal_zookeeper import LARGEST
 from flamestream.adapters.journals import JournalConfig, build
-from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.core.protocol.events import JournalFailed, SourceFailed
 from flamestream.loop.reactor import EpollReactor
+from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 from support.journal_worker import Worker
 from support.loops import reactor
 from support.processes import kill

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from flamestream.adapters import journals
 from flamestream.adapters.journals import JournalConfig, KafkaJournal
-from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.core.protocol.events import JournalAppended, JournalFailed
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Corrupt
+from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 from support.eventually import eventually
 from support.journal_worker import FRONT, Worker, entry
 from support.kafka_broker import Broker

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters import s3_store
-from flamestream.adapters.s3_client import _shared
-from flamestream.adapters.s3_store import S3Store
+from flamestream.store import s3 as s3_store
+from flamestream.store.s3 import S3Store
+from flamestream.store.s3_client import _shared
 from support.versitygw import KEY, SECRET, S3Server
 
 

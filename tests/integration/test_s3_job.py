@@ -13,11 +13,11 @@ import pytest
 
 from flamestream.adapters import sinks
 from flamestream.adapters.application import load
-from flamestream.adapters.local_store import LocalStore
 from flamestream.adapters.sinks.rolling.chain import Chain
 from flamestream.adapters.sinks.rolling.rolling import rows_of
 from flamestream.adapters.sinks.rolling.segments import Segment, listed, segment_at
 from flamestream.model.time import FrontId, Timestamp, time_of
+from flamestream.store.folder import LocalStore
 from flamestream.testing.reference import interpret
 from support import cli_job
 from support.cli_job import REPOSITORY, CliJob, canonical, explained

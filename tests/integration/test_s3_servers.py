@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import pytest
 
-from flamestream.adapters.s3_client import _shared
-from flamestream.adapters.s3_store import S3Store
 from flamestream.model.errors import StoreUnavailable, UserError
+from flamestream.store.s3 import S3Store
+from flamestream.store.s3_client import _shared
 from support.versitygw import S3Server, store_at
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters.s3_client import _shared
-from flamestream.adapters.s3_store import TRIES, S3Store
-from flamestream.adapters.stores import store_from
 from flamestream.model.errors import Corrupt, StoreUnavailable, UserError
+from flamestream.store.places import store_from
+from flamestream.store.s3 import TRIES, S3Store
+from flamestream.store.s3_client import _shared
 from support.versitygw import KEY, SECRET, S3Server, binary, store_at
 
 buckets = (f"bucket{i}" for i in count())

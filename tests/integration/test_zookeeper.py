@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from kazoo.client import KazooClient
 
-from flamestream.adapters.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
-from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.errors import ClusterStateUnavailable, Corrupt, UserError
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import Time
+from flamestream.store.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
+from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 from support.eventually import eventually
 from support.processes import kill
 
@@ -145,7 +145,7 @@ def read_or_none(records: ZooKeeperJobRecords) -> tuple[JobRecord, int] | None:
 
 
 def test_without_a_server_a_write_is_of_unknown_outcome_in_bounded_time(tmp_path: Path, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flamestream.adapters.zookeeper.ANSWER_WITHIN", 0.3)
+    monkeypatch.setattr("flamestream.store.zookeeper.ANSWER_WITHIN", 0.3)
     with EmbeddedZooKeeper(tmp_path) as server, ClusterState(server.address) as state:
         records = ZooKeeperJobRecords(state, job)
         version = records.compare_and_set(record(1), None)

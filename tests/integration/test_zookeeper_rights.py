@@ -8,7 +8,6 @@ from kazoo.exceptions import NoAuthError, QuotaExceededError
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from flamestream.adapters.journals import JournalConfig, build
-from flamestream.adapters.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream.core.protocol.events import JournalFailed
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.loop.reactor import EpollReactor
@@ -16,6 +15,7 @@ from flamestream.model.errors import ClusterStateUnavailable, UserError
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import Time
+from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream_operator.cluster_state import SharedClusterState
 from flamestream_operator.objects.logins import login_of
 from support.journal_worker import Worker
@@ -138,7 +138,7 @@ def test_what_was_open_is_closed_by_who_leads_first(server: SharedZooKeeper, loo
 def test_everything_is_closed_once_and_not_by_every_leader(
     server: SharedZooKeeper, leader: SharedClusterState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flamestream.adapters.zookeeper_rights.Rights._close_job", None)
+    monkeypatch.setattr("flamestream.store.zookeeper_rights.Rights._close_job", None)
     successor = SharedClusterState(server.place())
     assert successor.records(MINE).read() == (record(1), 0)
     successor.close()

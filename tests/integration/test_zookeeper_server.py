@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper, is_ready
 from flamestream.machine.java import Java, find_java
 from flamestream.model.errors import ClusterStateUnavailable
+from flamestream.store.zookeeper_server import EmbeddedZooKeeper, is_ready
 from support.eventually import eventually
 from support.processes import alive, kill, suspend
 
 OWNER = """
 import sys, time
 from pathlib import Path
-from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
+from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 server = EmbeddedZooKeeper(Path(sys.argv[1]))
 print(server.pid, server.address, flush=True)
 sys.stdin.read()
@@ -103,7 +103,7 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
 
 
 def test_a_lock_without_a_server_is_an_error_and_not_a_second_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flamestream.adapters.zookeeper_server.JOIN_WITHIN", 0.2)
+    monkeypatch.setattr("flamestream.store.zookeeper_server.JOIN_WITHIN", 0.2)
     with EmbeddedZooKeeper(tmp_path / "zk") as server:
         suspend(server.pid)
         (tmp_path / "zk" / "served.json").write_text(json.dumps({"place": "127.0.0.1:1", "pid": server.pid}))

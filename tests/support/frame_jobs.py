@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from flamestream.adapters import sinks, sources
-from flamestream.adapters.record_file import RecordFile
 from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.settings import FrontSettings
@@ -24,6 +23,7 @@ from flamestream.spark.frames.inputs import Input
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.job_graph import ByValue
 from flamestream.spark.microbatch import MicroBatches, Totals
+from flamestream.store.record_file import RecordFile
 from flamestream.testing.reference import ERRORS, interpret
 from support.frames import spark_session
 

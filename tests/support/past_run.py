@@ -24,7 +24,6 @@ from typing import Any, Literal, NamedTuple
 from flamestream.adapters import sinks
 from flamestream.adapters.journal_file import head, record
 from flamestream.adapters.journal_seal import FrontFolder
-from flamestream.adapters.local_store import LocalStore
 from flamestream.cli.committed import LastCommit
 from flamestream.cli.manifest import read
 from flamestream.cli.validation import CheckedJob, checked_job
@@ -49,6 +48,7 @@ from flamestream.model.meta import Meta, meta_of
 from flamestream.model.payload import encode, encode_items, encode_many
 from flamestream.model.slot import slot_of
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, time_of
+from flamestream.store.folder import LocalStore
 from flamestream.testing.port_driver import PortDriver
 
 JOB, SINK, SOURCE = "words", "counts", "lines"

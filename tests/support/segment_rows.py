@@ -1,9 +1,9 @@
-"""Segments from rows and back to rows, for tests that compare them one by one; the product reads chains (adapters/segment.py)."""
+"""Segments from rows and back to rows, for tests that compare them one by one; the product reads chains (store/segment.py)."""
 
 from collections.abc import Sequence
 
-from flamestream.adapters.segment import read_segment, table_of, written
 from flamestream.core.protocol.chain import Row
+from flamestream.store.segment import read_segment, table_of, written
 
 
 def encode_segment(rows: Sequence[Row]) -> bytes:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters.s3_store import S3Store
+from flamestream.store.s3 import S3Store
 from support.eventually import eventually
 from support.installing import by_go
 from support.processes import kill, suspend

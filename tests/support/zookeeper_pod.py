@@ -4,9 +4,9 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
-from flamestream.adapters.zookeeper import ClusterState
-from flamestream.adapters.zookeeper_pod import command
-from flamestream.adapters.zookeeper_server import is_ready
+from flamestream.store.zookeeper import ClusterState
+from flamestream.store.zookeeper_pod import command
+from flamestream.store.zookeeper_server import is_ready
 from flamestream_operator.cluster_state import ZooKeeper
 from support.eventually import eventually
 from support.ports import free_port

@@ -17,9 +17,9 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from flamestream.adapters.stores import parsed_s3
 from flamestream.cli.manifest import Spec
 from flamestream.model.errors import ManifestError, UserError
+from flamestream.store.places import parsed_s3
 
 AWS: Final = "aws"
 """Among the endpoints: S3 itself, of a store that names no endpoint."""

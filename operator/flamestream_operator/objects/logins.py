@@ -6,7 +6,7 @@ True
 False
 
 Keeps: who knows one job's login can tell neither the operator's nor another job's. Does not: say what a login may do
-(flamestream/adapters/zookeeper_rights.py).
+(flamestream/store/zookeeper_rights.py).
 """
 
 import hmac

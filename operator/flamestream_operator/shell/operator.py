@@ -230,7 +230,7 @@ def _in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
 
 def _import_what_is_slow() -> None:
     """So that nobody waits for it when this replica begins to lead."""
-    importlib.import_module("flamestream.adapters.s3_store")
+    importlib.import_module("flamestream.store.s3")
 
 
 def main() -> int:

@@ -16,16 +16,16 @@ from pathlib import Path
 import msgspec
 
 from flamestream.adapters.coordinator_host import CoordinatorHost
-from flamestream.adapters.lazy_store import LazyStore
-from flamestream.adapters.record_file import RecordFile
 from flamestream.adapters.status_file import StatusFile
-from flamestream.adapters.stores import store_from
 from flamestream.core.coordinator import coordination as co
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine import process_shell
 from flamestream.model.errors import FlameStreamError, UserError
 from flamestream.net.control_link import ControlServer
 from flamestream.ports import JobRecords
+from flamestream.store.lazy import LazyStore
+from flamestream.store.places import store_from
+from flamestream.store.record_file import RecordFile
 
 
 class CoordinatorProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ class CoordinatorProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
 def records_from(url: str, job: str) -> JobRecords:
     """The job record's home."""
     if url.startswith("zookeeper://"):
-        from flamestream.adapters.zookeeper import ClusterState, ZooKeeperJobRecords  # lazily: not every job needs kazoo
+        from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords  # lazily: not every job needs kazoo
 
         return ZooKeeperJobRecords(ClusterState(url.removeprefix("zookeeper://")), job)
     if "://" in url:

@@ -24,7 +24,6 @@ from typing import Final
 from flamestream.adapters.journal_file import head, record
 from flamestream.adapters.journal_fronts import AWAY, SealedFronts, pause_after
 from flamestream.adapters.journal_seal import Counted, FrontFolder
-from flamestream.adapters.local_store import LocalStore, sync_folder
 from flamestream.core.protocol.actions import Append, SealJournal, TrimJournal
 from flamestream.core.protocol.events import Entry, JournalAppended, JournalFailed
 from flamestream.machine.disk import Disk
@@ -32,6 +31,7 @@ from flamestream.model.errors import Bug, FlameStreamError
 from flamestream.model.ids import Fence
 from flamestream.model.time import START, FrontId, Time
 from flamestream.ports import Post, Reactor
+from flamestream.store.folder import LocalStore, sync_folder
 
 ROTATE: Final = 4 << 20
 """Bytes after which a new file begins: 50,000 small entries, 0.1 s of a recovery."""

@@ -29,12 +29,12 @@ from zlib import crc32
 import msgspec
 
 from flamestream.adapters.journal_file import Scan, scan
-from flamestream.adapters.local_store import LocalStore, unavailable
 from flamestream.core.protocol.events import Entry
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Fenced
 from flamestream.model.ids import Attempt
 from flamestream.model.time import START, FrontId, Time
+from flamestream.store.folder import LocalStore, unavailable
 
 _LOG: Final = re.compile(r"attempt-(\d{8})-(\d+)\.log")
 _SEAL: Final = re.compile(r"seal-(\d{8})")

@@ -25,12 +25,12 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import ACL
 
 from flamestream.adapters.journal_batches import Batch, BatchJournal, Done, Sealed, decoded
-from flamestream.adapters.zookeeper import ClusterState
 from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Bug, ClusterStateUnavailable, Fenced
 from flamestream.model.ids import Attempt
 from flamestream.model.time import START, FrontId, Time
 from flamestream.ports import Post, Reactor
+from flamestream.store.zookeeper import ClusterState
 
 LARGEST: Final = 900_000
 """Bytes of a batch: ZooKeeper refuses a request of a megabyte (jute.maxbuffer)."""

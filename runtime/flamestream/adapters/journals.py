@@ -51,7 +51,7 @@ def build(config: JournalConfig, job: str, fronts: int, reactor: Reactor, post: 
         return BatchJournal(TopicPlace(_partitions(config.kafka, job, fronts), job, own), own, post, keep=config.keep)
     if config.folder.startswith(ZOOKEEPER):
         from flamestream.adapters.journal_zookeeper import zookeeper_journal  # lazily: not every worker needs kazoo
-        from flamestream.adapters.zookeeper import ClusterState
+        from flamestream.store.zookeeper import ClusterState
 
         address = config.folder.removeprefix(ZOOKEEPER)
         connect = lambda: ClusterState(address, refused=ClusterStateUnavailable)  # noqa: E731  # a login may be replaced under a running job
@@ -70,7 +70,8 @@ def everything(config: JournalConfig, job: str, front: FrontId) -> list[Entry]:
         finally:
             partitions.close()
     if config.folder.startswith(ZOOKEEPER):
-        from flamestream.adapters import journal_zookeeper, zookeeper
+        from flamestream.adapters import journal_zookeeper
+        from flamestream.store import zookeeper
 
         state = zookeeper.ClusterState(config.folder.removeprefix(ZOOKEEPER))
         try:

@@ -25,9 +25,9 @@ from urllib.parse import urlencode
 import msgspec
 
 from flamestream.adapters import unpacked
-from flamestream.adapters.stores import parsed_s3, store_from
 from flamestream.adapters.unpacked import Contents
 from flamestream.model.errors import Corrupt, ManifestError
+from flamestream.store.places import parsed_s3, store_from
 
 SETTING: Final = "spec.application.pyFiles"
 MOST_BYTES: Final = 256 << 20

@@ -24,10 +24,7 @@ from flamestream.adapters.application import folders_of, load, located
 from flamestream.adapters.application_code import code_of
 from flamestream.adapters.discretion import Discretion
 from flamestream.adapters.host import OnDemand, Ports, WorkerHost
-from flamestream.adapters.lazy_store import LazyStore
 from flamestream.adapters.py_files import PyFile
-from flamestream.adapters.snapshots import StoreSnapshots
-from flamestream.adapters.stores import store_from
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.protocol.actions import ToldCoordinator
 from flamestream.core.protocol.events import Event
@@ -48,6 +45,9 @@ from flamestream.net.control_link import ControlClient
 from flamestream.net.known_names import ask
 from flamestream.net.links import TcpLinks
 from flamestream.ports import Consumer, Journal, Producer
+from flamestream.store.lazy import LazyStore
+from flamestream.store.places import store_from
+from flamestream.store.snapshots import StoreSnapshots
 
 log = logging.getLogger(__name__)
 

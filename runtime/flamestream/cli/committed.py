@@ -25,12 +25,6 @@ from typing import Any, Final
 
 import msgspec
 
-from flamestream.adapters.manifests import read_manifest
-from flamestream.adapters.segment import chains_in, part_of
-from flamestream.adapters.snapshots import segment_table
-from flamestream.adapters.stores import store_from
-from flamestream.adapters.zookeeper import ClusterState, ZooKeeperJobRecords
-from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.cli.run_folder import RunFolder
 from flamestream.core.dataflow.held_outputs import bundle_in
 from flamestream.core.dataflow.reduce import stored_value
@@ -43,6 +37,12 @@ from flamestream.model.ids import Epoch
 from flamestream.model.payload import split_items
 from flamestream.model.time import START, FrontId, Time
 from flamestream.ports import JobRecords, ObjectStore
+from flamestream.store.places import store_from
+from flamestream.store.segment import chains_in, part_of
+from flamestream.store.snapshot_index import read_manifest
+from flamestream.store.snapshots import segment_table
+from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
+from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 
 LOOKS: Final = 20
 """How often a manifest is read that a newer commit has removed meanwhile."""

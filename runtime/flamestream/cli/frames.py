@@ -16,9 +16,6 @@ import msgspec
 
 from flamestream.adapters.application import folders_of
 from flamestream.adapters.status_file import JobStatus
-from flamestream.adapters.stores import store_from
-from flamestream.adapters.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
-from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.cli import lineage
 from flamestream.cli.exit_codes import AlreadyRunning
 from flamestream.cli.manifest import EXACT, DeadLetter
@@ -37,6 +34,9 @@ from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.job_graph import FromFile
 from flamestream.spark.frames.session import frames_settings, session_of
 from flamestream.spark.session import SparkDriver
+from flamestream.store.places import store_from
+from flamestream.store.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
+from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 
 
 def frame_job(checked: CheckedJob, cut: Time = START) -> FrameJob:

@@ -21,9 +21,6 @@ from typing import Final, Literal
 from flamestream.adapters.application import folders_of
 from flamestream.adapters.coordinator_process import CoordinatorProcessConfig
 from flamestream.adapters.status_file import JobStatus
-from flamestream.adapters.stores import store_from
-from flamestream.adapters.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
-from flamestream.adapters.zookeeper_server import EmbeddedZooKeeper
 from flamestream.cli import lineage
 from flamestream.cli.exit_codes import AlreadyRunning
 from flamestream.cli.had_completed import unread
@@ -38,6 +35,9 @@ from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, StoreUnavailable, UserError
 from flamestream.net.acceptor import address_of, listen
+from flamestream.store.places import store_from
+from flamestream.store.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
+from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 
 LOOK: Final = 0.25
 """Seconds between two looks at what nobody reports: ZooKeeper's process, progress."""

@@ -18,9 +18,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from flamestream.adapters.object_names import plain
 from flamestream.adapters.sinks import ownership
-from flamestream.adapters.stores import store_from
 from flamestream.cli import lineage
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.exit_codes import AlreadyRunning
@@ -32,6 +30,8 @@ from flamestream.core.protocol.messages import Manifest
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, FlameStreamError, ManifestError
 from flamestream.ports import ObjectStore
+from flamestream.store.object_names import plain
+from flamestream.store.places import store_from
 
 NEEDS_ARGUMENTS = True
 _FILES: Final = (

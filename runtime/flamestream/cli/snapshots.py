@@ -10,7 +10,6 @@ from typing import Annotated
 import msgspec
 import typer
 
-from flamestream.adapters.stores import store_from
 from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.manifest import Job, read
 from flamestream.cli.output import Json, as_json, say
@@ -21,6 +20,7 @@ from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.time import timestamp_of
 from flamestream.ports import ObjectStore
+from flamestream.store.places import store_from
 
 app = typer.Typer(help="List, show and verify a job's snapshots.", no_args_is_help=True)
 FOLDER = "manifests/"

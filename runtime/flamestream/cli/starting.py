@@ -6,7 +6,6 @@ Keeps: a start that is refused here has claimed neither store nor sinks. Does no
 from contextlib import suppress
 
 from flamestream.adapters.sinks.ownership import owned
-from flamestream.adapters.stores import store_from
 from flamestream.cli import lineage
 from flamestream.cli.begun import settle
 from flamestream.cli.manifest import Job
@@ -15,6 +14,7 @@ from flamestream.cli.validation import CheckedJob
 from flamestream.core.protocol.job_record import JobRecord, check_code
 from flamestream.model.errors import StoreUnavailable
 from flamestream.ports import JobRecords
+from flamestream.store.places import store_from
 
 
 def may_start(checked: CheckedJob, folder: RunFolder, records: JobRecords, *, changed: bool) -> JobRecord | None:

@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 from pyarrow import parquet
 
-from flamestream.adapters import segment, snapshots
-from flamestream.adapters.prefetch import Prefetched
 from flamestream.core.protocol.actions import Load, Prefetch, Upload
 from flamestream.core.protocol.chain import Chain, Row, chains_of
 from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
 from flamestream.core.protocol.messages import SegmentRef
 from flamestream.model.errors import Corrupt, FlameStreamError
 from flamestream.model.ids import Slot
+from flamestream.store import segment, snapshots
+from flamestream.store.prefetch import Prefetched
 from flamestream.testing.stores import Store, StoreError, checksum, fetch_surely, store_surely
 
 _packed = msgspec.msgpack.Decoder(list[Row])

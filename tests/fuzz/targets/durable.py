@@ -10,8 +10,6 @@ import msgspec
 from msgspec.structs import replace
 
 from flamestream.adapters import journal_batches, journal_file, journal_seal
-from flamestream.adapters.manifests import encode_manifest
-from flamestream.adapters.segment import chains_in, merged, part_of, read_segment, slots_in, table_of, written
 from flamestream.adapters.sinks import log
 from flamestream.adapters.sinks.rolling import chain, segments
 from flamestream.adapters.sources import http_keys
@@ -25,6 +23,8 @@ from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import END, START, FrontId, Time
+from flamestream.store.segment import chains_in, merged, part_of, read_segment, slots_in, table_of, written
+from flamestream.store.snapshot_index import encode_manifest
 from fuzz.target import Target, attempt
 
 FENCE = Fence(Attempt(3), LayoutVersion(2))

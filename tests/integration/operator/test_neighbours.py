@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from kazoo.exceptions import NoAuthError
 
-from flamestream.adapters.zookeeper import ZooKeeperJobRecords
 from flamestream.model.errors import UserError
+from flamestream.store.zookeeper import ZooKeeperJobRecords
 from flamestream_operator.shell.readers import NO_LOGIN, NO_RIGHT, OK, Readers
 from support.api_server import STRANGER, TOKEN
 from support.plain_cluster import Places, PlainCluster, play

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from flamestream.adapters import segment, snapshots
-from flamestream.adapters.prefetch import Prefetched
 from flamestream.core.coordinator import compaction
 from flamestream.core.dataflow import dataflow, grouping, reduce
 from flamestream.core.dataflow.barrier import Barrier
@@ -13,6 +11,8 @@ from flamestream.core.worker.rejoin import Rejoin
 from flamestream.core.worker.snapshot import PendingSnapshot
 from flamestream.model import payload as codec
 from flamestream.model.meta import floor
+from flamestream.store import segment, snapshots
+from flamestream.store.prefetch import Prefetched
 from flamestream.testing.faults import Fault
 from flamestream.testing.graphs import confusing_keys, inverted_index
 from flamestream.testing.snapshots import rows_of as snapshot_rows

@@ -8,14 +8,14 @@ import pytest
 
 from flamestream.adapters import coordinator_host
 from flamestream.adapters.coordinator_host import CoordinatorHost
-from flamestream.adapters.local_store import LocalStore
-from flamestream.adapters.record_file import RecordFile
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol import messages as msg
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import END, START
 from flamestream.net.control_link import ControlServer
+from flamestream.store.folder import LocalStore
+from flamestream.store.record_file import RecordFile
 
 A, B = WorkerId("a"), WorkerId("b")
 NONE = [0] * msg.MOST_CLASSES

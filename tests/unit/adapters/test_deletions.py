@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters import deletions as module
-from flamestream.adapters.deletions import Deletions
-from flamestream.adapters.local_store import LocalStore
 from flamestream.loop.lane import Lane
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import StoreUnavailable
+from flamestream.store import deletions as module
+from flamestream.store.deletions import Deletions
+from flamestream.store.folder import LocalStore
 from support.loops import reactor, turn_until
 
 NAMES = [f"job/{number}" for number in range(6)]

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from flamestream.adapters.journal import _Log, everything
 from flamestream.adapters.journal_file import record
 from flamestream.adapters.journal_seal import Counted, FrontFolder
-from flamestream.adapters.local_store import LocalStore
 from flamestream.core.protocol.actions import Append, SealJournal
 from flamestream.core.protocol.events import JournalFailed, SourceFailed
 from flamestream.loop.reactor import EpollReactor
@@ -22,6 +21,7 @@ from flamestream.machine.disk import Disk, Done
 from flamestream.model.errors import Bug, Corrupt, Fenced
 from flamestream.model.ids import Attempt
 from flamestream.model.time import START, Time
+from flamestream.store.folder import LocalStore
 from support.folder_journal import FRONT, Worker, entry, fence
 from support.loops import reactor, turn_until
 

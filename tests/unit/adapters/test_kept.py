@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from flamestream.adapters.kept import Kept
+from flamestream.store.segment_cache import Kept
 
 
 def table(size: int) -> pa.Table:

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters.local_store import TEMPORARY, LocalStore
-from flamestream.adapters.stores import store_from
 from flamestream.model.errors import Bug, Corrupt, StoreUnavailable, UserError
+from flamestream.store.folder import TEMPORARY, LocalStore
+from flamestream.store.places import store_from
 from support.eventually import eventually
 from support.processes import kill
 
 STOPS_BEFORE_SYNC = """
 import os, signal, sys
 from pathlib import Path
-from flamestream.adapters.local_store import LocalStore
+from flamestream.store.folder import LocalStore
 def stop(fd):
     print("written", flush=True)
     signal.pause()
@@ -28,7 +28,7 @@ LocalStore(Path(sys.argv[1])).put_new("a", b"half")
 TOO_BIG = """
 import resource, sys
 from pathlib import Path
-from flamestream.adapters.local_store import LocalStore
+from flamestream.store.folder import LocalStore
 from flamestream.model.errors import StoreUnavailable
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 store = LocalStore(Path(sys.argv[1]))

@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from flamestream.adapters import record_file as module
-from flamestream.adapters.record_file import RecordFile
 from flamestream.model.errors import ClusterStateUnavailable, Corrupt
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import Time
 from flamestream.ports import JobRecord
+from flamestream.store import record_file as module
+from flamestream.store.record_file import RecordFile
 
 WORKER = WorkerId("w")
 RECORD = JobRecord(

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamestream.adapters.segment import SLICE, chains_in, merged, part_of, read_segment, slots_in, table_of, written
 from flamestream.core.protocol.chain import Row, chains_of
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Epoch, Slot
+from flamestream.store.segment import SLICE, chains_in, merged, part_of, read_segment, slots_in, table_of, written
 from support.segment_rows import decode_segment, encode_segment
 
 ROWS = st.builds(
@@ -153,7 +153,7 @@ def test_nothing_of_it_imports_pandas() -> None:
     """Which takes a second where it is installed, and would take it in the middle of a recovery."""
     program = """if True:
         import sys
-        from flamestream.adapters.segment import chains_in, merged, part_of, read_segment, slots_in, table_of, written
+        from flamestream.store.segment import chains_in, merged, part_of, read_segment, slots_in, table_of, written
         from flamestream.core.protocol.chain import Row
         data = written(table_of([Row(1, slot, b"k%d" % slot, 3, slot > 2, b"s") for slot in range(5)]))
         assert len(chains_in([part_of(read_segment(data), [1, 2], after=2)])) == 2

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.local_store import LocalStore
 from flamestream.adapters.sinks.rolling import reading
 from flamestream.adapters.sinks.rolling.chain import CHECKPOINT_EVERY, CHECKPOINTS, Chain
 from flamestream.adapters.sinks.rolling.opening import FORMAT, Owner
@@ -21,6 +20,7 @@ from flamestream.adapters.sinks.rolling.writing import Behind, Log
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import Fence, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.store.folder import LocalStore
 from flamestream.testing.consumer_contract import SINK, bundle, fence
 
 MINE = Owner(FORMAT, "job", "out", "jsonl", None)

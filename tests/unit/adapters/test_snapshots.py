@@ -7,10 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters import snapshots as module
-from flamestream.adapters.local_store import LocalStore
-from flamestream.adapters.manifests import delete_objects, read_manifest, write_manifest
-from flamestream.adapters.snapshots import StoreSnapshots
 from flamestream.core.protocol.actions import Load, Prefetch, Upload
 from flamestream.core.protocol.chain import Row, chains_of
 from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
@@ -19,6 +15,10 @@ from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Corrupt, StoreUnavailable
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.time import FrontId, Time
+from flamestream.store import snapshots as module
+from flamestream.store.folder import LocalStore
+from flamestream.store.snapshot_index import delete_objects, read_manifest, write_manifest
+from flamestream.store.snapshots import StoreSnapshots
 from support.loops import reactor, turn_until
 from support.segment_rows import decode_segment, encode_segment
 

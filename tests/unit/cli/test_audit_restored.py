@@ -9,9 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from flamestream.adapters.local_store import LocalStore
-from flamestream.adapters.segment import table_of
-from flamestream.adapters.snapshots import put_segment
 from flamestream.cli.audit import Report, audited, sentence
 from flamestream.cli.committed import Savepoint
 from flamestream.core.protocol.chain import Row
@@ -19,6 +16,9 @@ from flamestream.model.graph import Kind
 from flamestream.model.ids import Epoch
 from flamestream.model.payload import encode
 from flamestream.model.state import encode_state
+from flamestream.store.folder import LocalStore
+from flamestream.store.segment import table_of
+from flamestream.store.snapshots import put_segment
 from support.damage import Change, both, foreign, nothing, only, replaced, without, without_runs
 from support.past_run import PastRun, finished, going_on, own_modules, slot_of_word
 

@@ -6,11 +6,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from flamestream.adapters.local_store import LocalStore
-from flamestream.adapters.manifests import encode_manifest, write_manifest
-from flamestream.adapters.record_file import RecordFile
-from flamestream.adapters.segment import table_of
-from flamestream.adapters.snapshots import put_segment
 from flamestream.cli.committed import cluster_state_of, committed_here, read_commit, savepoint_named
 from flamestream.cli.run_folder import RunFolder
 from flamestream.core.dataflow.held_outputs import _row
@@ -22,6 +17,11 @@ from flamestream.model.ids import Epoch, SequenceNumber, Slot
 from flamestream.model.meta import meta_of
 from flamestream.model.payload import encode_items
 from flamestream.model.time import START, FrontId
+from flamestream.store.folder import LocalStore
+from flamestream.store.record_file import RecordFile
+from flamestream.store.segment import table_of
+from flamestream.store.snapshot_index import encode_manifest, write_manifest
+from flamestream.store.snapshots import put_segment
 from support.past_run import FRONT, going_on, run_time
 
 

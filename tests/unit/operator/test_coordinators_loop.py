@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.stores import store_from
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.model.errors import Bug
+from flamestream.store.places import store_from
 from flamestream_operator import coordinators as module
 from flamestream_operator.coordinators import MOST_ERRORS, Coordinators, JobToCoordinate, ZooKeeper
 

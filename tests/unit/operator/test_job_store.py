@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.stores import store_from
 from flamestream.model.errors import Corrupt, UserError
+from flamestream.store.places import store_from
 from flamestream_operator.core.admission import Allowed
 from flamestream_operator.job_store import job_store
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.manifests import write_manifest
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Manifest
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import NO_FENCE, Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import Time
+from flamestream.store.snapshot_index import write_manifest
 from flamestream_operator.preflight_main import newest
 
 

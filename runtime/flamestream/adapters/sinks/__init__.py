@@ -44,12 +44,12 @@ from flamestream.adapters.sinks.rolling.parts import part_format
 from flamestream.adapters.sinks.rolling.settings import Rolling
 from flamestream.adapters.sinks.socket_sink import SocketConsumer
 from flamestream.adapters.spec import address_of, check_dsn, check_redis, function_of, hash_tag, need, one_of, secret_of
-from flamestream.adapters.stores import store_from
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta
 from flamestream.net.kafka.clients import require_package
 from flamestream.ports import Consumer, ObjectStore, Post, Reactor
+from flamestream.store.places import store_from
 
 __all__ = ["Item", "SinkTraits", "build", "check_classes", "describe", "read", "read_all", "settings_of"]
 

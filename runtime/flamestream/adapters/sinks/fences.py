@@ -29,11 +29,11 @@ from uuid import uuid4
 
 import msgspec
 
-from flamestream.adapters.local_store import sync_folder, write_all
 from flamestream.adapters.sinks.log import framed, read_body, scan
 from flamestream.model.decoding import from_msgpack
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, Slot, WorkerId
+from flamestream.store.folder import sync_folder, write_all
 
 FORMAT: Final = 1
 _LOG_NAME: Final = re.compile(r"attempt-(\d+)-(\d+)-(.+)-(\d+)\.log")

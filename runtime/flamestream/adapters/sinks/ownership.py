@@ -12,9 +12,9 @@ from typing import Any
 
 from flamestream.adapters.sinks.fences import FencedFolder
 from flamestream.adapters.sinks.rolling.opening import OWNER, owner
-from flamestream.adapters.stores import store_from
 from flamestream.model.errors import Corrupt, Retryable
 from flamestream.ports import ObjectStore
+from flamestream.store.places import store_from
 
 FOLDERS = ("files", "events")
 """Kinds whose place is a folder with logs."""

@@ -23,7 +23,7 @@ from flamestream.adapters.sources.parquet import Mapped, ParquetRows
 from flamestream.adapters.sources.parquet_tuples import Tuples
 from flamestream.adapters.sources.reading import Reader
 from flamestream.adapters.sources.rows import Rows, row_class
-from flamestream.adapters.stores import parsed_s3
+from flamestream.store.places import parsed_s3
 
 S3: Final = "s3://"
 ROWS: Final = ("jsonl", "csv", "parquet")

@@ -22,10 +22,10 @@ from typing import Final
 
 import msgspec
 
-from flamestream.adapters.local_store import sync_folder, write_all
 from flamestream.model.decoding import json_decoder
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Fence
+from flamestream.store.folder import sync_folder, write_all
 
 SUFFIX: Final = ".keys"
 

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import IO, Any, Final, TypeVar
 
-from flamestream.adapters.s3_answers import EXISTS, MISSING, AnswerLost, StoreRefused
-from flamestream.adapters.s3_calls import S3Calls, foreign_errors
 from flamestream.adapters.sources.files import CHANGED, Found
 from flamestream.adapters.sources.glob import Glob
 from flamestream.adapters.sources.listing import unsettled
 from flamestream.adapters.sources.s3_ahead import Ahead
-from flamestream.adapters.stores import parsed_s3
 from flamestream.model.errors import Corrupt, UserError
+from flamestream.store.places import parsed_s3
+from flamestream.store.s3_answers import EXISTS, MISSING, AnswerLost, StoreRefused
+from flamestream.store.s3_calls import S3Calls, foreign_errors
 
 T = TypeVar("T")
 BUFFER: Final = 1 << 18

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters.manifests import delete_objects, read_manifest, write_manifest
 from flamestream.core.coordinator.epochs import spans_of
 from flamestream.core.coordinator.snapshot_index import holds_output
 from flamestream.core.protocol.job_record import JobRecord
@@ -21,6 +20,7 @@ from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot
 from flamestream.model.time import Time
 from flamestream.spark.frames.delivering import REPLACED, SEGMENT
 from flamestream.spark.frames.kept_state import StatePlace, decoded_ref, store_at
+from flamestream.store.snapshot_index import delete_objects, read_manifest, write_manifest
 
 Write = Callable[[JobRecord], None]
 """Compare-and-set. Raises if somebody else has written."""

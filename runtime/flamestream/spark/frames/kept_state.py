@@ -1,6 +1,6 @@
 """Kept state: what a batch leaves for the next, as segments of a snapshot in the job's store.
 
-The files are those of the streaming runner (adapters/segment.py), so either runner goes on from the other's state. A task reads the states
+The files are those of the streaming runner (store/segment.py), so either runner goes on from the other's state. A task reads the states
 of the keys that it meets, not those of all keys: segments are immutable, so each Python process keeps the tables that it has decoded.
 
 Keeps: only segments that the committed manifest names, with the size and checksum that it says. Does not: commit (commit.py).
@@ -17,15 +17,15 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flamestream.adapters.object_names import plain
-from flamestream.adapters.segment import merged, table_of
-from flamestream.adapters.snapshots import put_segment, segment_name, segment_table
-from flamestream.adapters.stores import store_from
 from flamestream.core.protocol.chain import Chain, Row, chains_of, incomplete
 from flamestream.core.protocol.messages import SegmentRef
 from flamestream.model.decoding import from_json
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Slot
 from flamestream.ports import ObjectStore
+from flamestream.store.object_names import plain
+from flamestream.store.places import store_from
+from flamestream.store.segment import merged, table_of
+from flamestream.store.snapshots import put_segment, segment_name, segment_table
 
 CACHED_BYTES: Final = 512 << 20
 MERGE_ABOVE: Final = 8

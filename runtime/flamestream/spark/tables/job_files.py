@@ -14,11 +14,11 @@ from flamestream.adapters import py_files
 from flamestream.adapters.application import load
 from flamestream.adapters.located import parse
 from flamestream.adapters.status_file import JobStatus
-from flamestream.adapters.stores import store_from
 from flamestream.core.protocol.messages import Manifest
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, ManifestError, UserError
 from flamestream.model.graph import Graph
+from flamestream.store.places import store_from
 
 
 @dataclass(frozen=True, slots=True)

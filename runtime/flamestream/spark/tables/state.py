@@ -13,9 +13,6 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from flamestream.adapters.segment import chains_in, part_of
-from flamestream.adapters.snapshots import segment_table
-from flamestream.adapters.stores import store_from
 from flamestream.core.dataflow.reduce import stored_value
 from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.messages import Manifest, SegmentRef
@@ -25,6 +22,9 @@ from flamestream.model.ids import Slot
 from flamestream.spark.tables.columns import array_of, field_of, json_of
 from flamestream.spark.tables.job_files import JobFiles
 from flamestream.spark.tables.slots import WantedSlots
+from flamestream.store.places import store_from
+from flamestream.store.segment import chains_in, part_of
+from flamestream.store.snapshots import segment_table
 
 SLOTS_A_TASK: Final = 32
 BATCH: Final = 4096

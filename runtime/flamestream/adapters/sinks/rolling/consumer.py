@@ -7,18 +7,18 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from flamestream.adapters.s3_answers import StoreRefused
 from flamestream.adapters.sinks.rolling.opening import FORMAT, Owner
 from flamestream.adapters.sinks.rolling.parts import part_format
 from flamestream.adapters.sinks.rolling.settings import Rolling
 from flamestream.adapters.sinks.rolling.writing import Log
-from flamestream.adapters.stores import store_from
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, Event, SinkFailed, SinkFenced, SinkOpened
 from flamestream.loop.serial import Serial
 from flamestream.model.errors import Fenced, FlameStreamError, Retryable, UserError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
 from flamestream.ports import ObjectStore, Post, Reactor, Timer
+from flamestream.store.places import store_from
+from flamestream.store.s3_answers import StoreRefused
 
 FINISH_SECONDS: Final = 30.0
 PART_SECONDS: Final = 60.0

@@ -25,8 +25,8 @@ from kazoo.exceptions import KazooException, NoAuthError, NodeExistsError, NoNod
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import ACL, make_digest_acl, make_digest_acl_credential
 
-from flamestream.adapters.zookeeper import ANSWER_WITHIN, ROOT, ClusterState, folder_of
 from flamestream.model.errors import ClusterStateUnavailable
+from flamestream.store.zookeeper import ANSWER_WITHIN, ROOT, ClusterState, folder_of
 
 AT_ONCE: Final = 256
 """Requests under way, at most."""

@@ -6,7 +6,7 @@ interpreter (decision 043). boto3 is only asked for keys that are neither given 
 Clients are shared: a process that serves many jobs has one for each bucket and set of keys, and more patient ones for what is big.
 
 Keeps: s3_answers.py's bounds for each part of an answer; an upload, of which nothing is heard until all of it is there, has as long as
-a link of `SLOWEST` takes. Does not: try again (s3_store.py).
+a link of `SLOWEST` takes. Does not: try again (store/s3.py).
 """
 
 import os
@@ -21,8 +21,8 @@ from typing import Any, Final, NamedTuple
 from obstore.exceptions import BaseError
 from obstore.store import S3Store as Client
 
-from flamestream.adapters.s3_answers import CONNECT_SECONDS, READ_SECONDS, AnswerLost, judge
 from flamestream.model.errors import UserError
+from flamestream.store.s3_answers import CONNECT_SECONDS, READ_SECONDS, AnswerLost, judge
 
 SLOWEST: Final = 1 << 20
 """Bytes a second."""

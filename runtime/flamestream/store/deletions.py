@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from flamestream.adapters.manifests import delete_objects
 from flamestream.loop.lane import Lane
 from flamestream.ports import ObjectStore, Reactor, Timer
+from flamestream.store.snapshot_index import delete_objects
 
 MAX_WAITING: Final = 4096
 """Objects."""

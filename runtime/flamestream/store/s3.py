@@ -16,10 +16,10 @@ import obstore
 import tenacity
 from obstore.exceptions import AlreadyExistsError
 
-from flamestream.adapters.object_names import check_name
-from flamestream.adapters.s3_answers import EXISTS, FIRST_SECONDS, MISSING, READ_SECONDS, TRIES, AnswerLost, Pause, Refused, tried
-from flamestream.adapters.s3_client import Bucket, answer_in, client_of, foreign_errors
 from flamestream.model.errors import Corrupt
+from flamestream.store.object_names import check_name
+from flamestream.store.s3_answers import EXISTS, FIRST_SECONDS, MISSING, READ_SECONDS, TRIES, AnswerLost, Pause, Refused, tried
+from flamestream.store.s3_client import Bucket, answer_in, client_of, foreign_errors
 
 __all__ = ["TRIES", "S3Store"]
 

@@ -1,6 +1,6 @@
 """Calls to one bucket through boto3, and the one place where botocore's errors become ours: for sources, which read versions and parts.
 
-A call costs 3 to 4 ms of the interpreter; what an epoch needs goes another way (s3_store.py).
+A call costs 3 to 4 ms of the interpreter; what an epoch needs goes another way (store/s3.py).
 
 Keeps: s3_answers.py's bounds; an error says what was called, where, and what to do. Does not: know what objects mean.
 """
@@ -9,8 +9,8 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from flamestream.adapters.s3_answers import CONNECT_SECONDS, READ_SECONDS, AnswerLost, judge, tried
 from flamestream.model.errors import FlameStreamError, UserError
+from flamestream.store.s3_answers import CONNECT_SECONDS, READ_SECONDS, AnswerLost, judge, tried
 
 T = TypeVar("T")
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from flamestream.adapters.local_store import LocalStore
 from flamestream.model.errors import UserError
 from flamestream.ports import ObjectStore
+from flamestream.store.folder import LocalStore
 
 Keys = tuple[str, str]
 """Access key and secret key of an S3 store, where they are not in the environment."""
@@ -47,7 +47,7 @@ def store_from(url: str, *, create: bool = False, setting: str = "checkpoint.sto
 
 
 def _s3(url: str, setting: str, keys: Keys | None) -> ObjectStore:
-    from flamestream.adapters.s3_store import S3Store  # lazily: few jobs on a laptop need it
+    from flamestream.store.s3 import S3Store  # lazily: few jobs on a laptop need it
 
     access_key, secret_key = keys or (None, None)
     bucket, prefix, options = parsed_s3(url, setting)

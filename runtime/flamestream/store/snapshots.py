@@ -19,10 +19,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
-from flamestream.adapters.kept import Kept
-from flamestream.adapters.object_names import plain
-from flamestream.adapters.prefetch import Prefetched
-from flamestream.adapters.segment import Part, chains_in, merged, part_of, pause, read_segment, slots_in, table_of, written
 from flamestream.core.protocol.actions import Load, Prefetch, Upload
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
@@ -30,6 +26,10 @@ from flamestream.core.protocol.messages import SegmentRef
 from flamestream.model.errors import Corrupt, FlameStreamError, StoreUnavailable
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, Slot, WorkerId
 from flamestream.ports import ObjectStore, Post, Reactor
+from flamestream.store.object_names import plain
+from flamestream.store.prefetch import Prefetched
+from flamestream.store.segment import Part, chains_in, merged, part_of, pause, read_segment, slots_in, table_of, written
+from flamestream.store.segment_cache import Kept
 
 SEGMENT_BYTES: Final = 64 << 20
 """Keys and states in one segment before encoding; a greater upload is cut."""

@@ -6,7 +6,7 @@ nobody knows whether the call took effect.
 Bounds: `TRIES` tries with random pauses of at most `MAX_PAUSE` seconds, none begun after `DEADLINE` seconds; one try waits at most
 `CONNECT_SECONDS` to connect and `READ_SECONDS` for each part of an answer; a first try through kept connections `FIRST_SECONDS`.
 
-Keeps: an error says what was called, where, and what to do. Does not: call anything (s3_store.py, s3_calls.py).
+Keeps: an error says what was called, where, and what to do. Does not: call anything (store/s3.py, s3_calls.py).
 """
 
 from collections.abc import Callable

@@ -21,10 +21,10 @@ from typing import Final
 
 import msgspec
 
-from flamestream.adapters.local_store import sync_folder, write_all
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import ClusterStateUnavailable, Corrupt
 from flamestream.ports import JobRecord
+from flamestream.store.folder import sync_folder, write_all
 
 LOCK_TRIES: Final = 250
 LOCK_PAUSE: Final = 0.02

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from flamestream.adapters.snapshots import checksum_of, put_and_compare
 from flamestream.core.protocol.messages import Manifest
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, StoreUnavailable
 from flamestream.ports import ObjectStore
+from flamestream.store.snapshots import checksum_of, put_and_compare
 
 
 def encode_manifest(manifest: Manifest) -> bytes:

@@ -15,8 +15,8 @@ from typing import Final
 
 from kazoo.security import make_digest_acl_credential
 
-from flamestream.adapters.zookeeper_server import class_path
 from flamestream.machine.java import QUICK, find_java
+from flamestream.store.zookeeper_server import class_path
 
 VARIABLE: Final = "ZOOKEEPER_DATA"
 LOGIN: Final = "ZOOKEEPER_LOGIN"

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final, NoReturn
 from uuid import uuid4
 
-from flamestream.adapters.object_names import check_name
 from flamestream.model.errors import Corrupt, StoreUnavailable
+from flamestream.store.object_names import check_name
 
 TEMPORARY: Final = ".tmp"
 _TRIES: Final = 3

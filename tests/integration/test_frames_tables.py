@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from flamestream.adapters.sinks.chunks import chunks_of
-from flamestream.adapters.sinks.log import encode_record
 from flamestream.adapters.sources.cut_files import ALL, Reading, in_pieces, saved_at
 from flamestream.adapters.sources.files_spec import FilesSpec
 from flamestream.adapters.sources.formats import Mark
@@ -16,6 +15,7 @@ from flamestream.adapters.sources.pieces import Stamps
 from flamestream.cli.reference_rows import ReferenceJob
 from flamestream.cli.reference_rows import rows_of as reference_rows
 from flamestream.core.protocol.actions import Bundle
+from flamestream.fenced.log import encode_record
 from flamestream.model import payload as codec
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, Slot

@@ -13,7 +13,7 @@ import pytest
 from flamestream.adapters.places.events import Event, parsed, received
 from flamestream.adapters.places.standing import Findings
 from flamestream.adapters.sinks import events_sink
-from flamestream.adapters.sinks.tail import Cursor
+from flamestream.fenced.tail import Cursor
 from flamestream.testing.port_driver import PortDriver
 from support.events import EventSource
 from support.ports import free_port

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from flamestream.adapters.sinks.log import Delivered
 from flamestream.core.protocol.actions import Bundle
+from flamestream.fenced.log import Delivered
 from flamestream.model.ids import NO_FENCE, Fence, Slot
 from flamestream.testing.consumer import Consumer, ConsumerServer
 

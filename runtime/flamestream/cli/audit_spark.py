@@ -17,7 +17,6 @@ from typing import Any, Final
 import pyarrow as pa
 
 from flamestream.adapters.sinks.chunks import Chunk, chunks_of
-from flamestream.adapters.sinks.reading import check_owner, owner_of
 from flamestream.adapters.sources.pieces import Piece, Runs
 from flamestream.cli.audit import Report, beginning, report_of
 from flamestream.cli.bootstrap import Begun, begun, history_of
@@ -29,6 +28,7 @@ from flamestream.cli.reference_rows import ReferenceJob, levels_of, rows_of
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
+from flamestream.fenced.reading import check_owner, owner_of
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName
 from flamestream.model.meta import Meta, floor, meta_of

@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from flamestream.adapters.sinks.ledger import Ledger
-from flamestream.adapters.sinks.log import Delivered
 from flamestream.adapters.sinks.wire import (
     MAX_FRAME,
     AcknowledgedFrame,
@@ -35,6 +34,7 @@ from flamestream.adapters.sinks.wire import (
     encode,
 )
 from flamestream.core.protocol.actions import Bundle
+from flamestream.fenced.log import Delivered
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, SequenceNumber, Slot

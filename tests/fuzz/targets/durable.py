@@ -10,7 +10,6 @@ import msgspec
 from msgspec.structs import replace
 
 from flamestream.adapters import journal_batches, journal_file, journal_seal
-from flamestream.adapters.sinks import log
 from flamestream.adapters.sinks.rolling import chain, segments
 from flamestream.adapters.sources import http_keys
 from flamestream.core.protocol.actions import Bundle
@@ -18,6 +17,7 @@ from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import CodeSpan, FrontPosition, Manifest, SegmentRef, SlotOutput
+from flamestream.fenced import log
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId

@@ -11,8 +11,8 @@ import msgspec
 
 from flamestream.adapters.kafka.avro import Avro, Registry
 from flamestream.adapters.sinks.http_sink import HttpPlace, HttpWriting
-from flamestream.adapters.sinks.tail import Cursor
 from flamestream.core.protocol.actions import OpenSink
+from flamestream.fenced.tail import Cursor
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import SinkName, Slot, WorkerId
 from flamestream.net.http_connection import Exchange, Request

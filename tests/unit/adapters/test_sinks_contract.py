@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from flamestream.adapters import sinks
-from flamestream.adapters.sinks.fences import FencedFolder, ordered_logs
 from flamestream.core.protocol.actions import Bundle
+from flamestream.fenced.fences import FencedFolder, ordered_logs
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.payload import encode_items
 from flamestream.ports import Consumer, Post, Reactor

@@ -10,10 +10,10 @@ import pytest
 
 from flamestream.adapters import sinks
 from flamestream.adapters.sinks import files_sink
-from flamestream.adapters.sinks.fences import FencedFolder
 from flamestream.adapters.sinks.files_sink import Writing
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed
+from flamestream.fenced.fences import FencedFolder
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import Fence, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.payload import encode_items

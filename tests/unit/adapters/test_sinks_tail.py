@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from flamestream.adapters import sinks
-from flamestream.adapters.sinks import tail as tail_module
-from flamestream.adapters.sinks.log import end_of
-from flamestream.adapters.sinks.tail import Cursor, Given, Tail
 from flamestream.core.protocol.actions import Bundle
+from flamestream.fenced import tail as tail_module
+from flamestream.fenced.log import end_of
+from flamestream.fenced.tail import Cursor, Given, Tail
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.payload import encode_items

@@ -19,7 +19,7 @@ from flamestream.adapters.places.plain import HEX, form, plain, short
 from flamestream.adapters.places.sources import Wanted
 from flamestream.adapters.places.standing import ALL, Findings, Line, Span, in_order
 from flamestream.adapters.sinks import events_sink
-from flamestream.adapters.sinks.tail import Cursor, Tail
+from flamestream.fenced.tail import Cursor, Tail
 from flamestream.model.decoding import DecodeError, from_json
 
 RETURNS: Final = 16

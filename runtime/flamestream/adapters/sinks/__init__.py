@@ -33,17 +33,17 @@ import msgspec
 from flamestream.adapters.connectors import Connector, sink_class
 from flamestream.adapters.sinks.blocking import BlockingConsumer
 from flamestream.adapters.sinks.callback import CallbackConsumer
-from flamestream.adapters.sinks.fences import FencedFolder
 from flamestream.adapters.sinks.files_sink import Writing
 from flamestream.adapters.sinks.kafka_sink import KafkaConsumer, KafkaSinkSpec
 from flamestream.adapters.sinks.postgres_rows import SPECIAL
-from flamestream.adapters.sinks.reading import Item, read_all, read_items
 from flamestream.adapters.sinks.rolling import reading as rolling_reading
 from flamestream.adapters.sinks.rolling.consumer import RollingConsumer
 from flamestream.adapters.sinks.rolling.parts import part_format
 from flamestream.adapters.sinks.rolling.settings import Rolling
 from flamestream.adapters.sinks.socket_sink import SocketConsumer
 from flamestream.adapters.spec import address_of, check_dsn, check_redis, function_of, hash_tag, need, one_of, secret_of
+from flamestream.fenced.fences import FencedFolder
+from flamestream.fenced.reading import Item, read_all, read_items
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta

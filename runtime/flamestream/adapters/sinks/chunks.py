@@ -14,9 +14,9 @@ from io import FileIO
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from flamestream.adapters.sinks.fences import FencedFolder, ordered_logs
-from flamestream.adapters.sinks.log import HEADER, scan
-from flamestream.adapters.sinks.reading import counted_now
+from flamestream.fenced.fences import FencedFolder, ordered_logs
+from flamestream.fenced.log import HEADER, scan
+from flamestream.fenced.reading import counted_now
 from flamestream.model.errors import Corrupt
 
 CHUNK_BYTES: Final = 16 << 20

@@ -25,8 +25,8 @@ import msgspec
 
 from flamestream.adapters.sinks.blocking import BlockingConsumer
 from flamestream.adapters.sinks.postgres_rows import plain
-from flamestream.adapters.sinks.tail import Cursor, Given, Tail
 from flamestream.core.protocol.actions import Deliver, OpenSink
+from flamestream.fenced.tail import Cursor, Given, Tail
 from flamestream.loop.own_thread import OwnThread
 from flamestream.model.errors import FlameStreamError
 from flamestream.net.http_server import Exchange, HttpServer, Request

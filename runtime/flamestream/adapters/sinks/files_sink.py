@@ -9,11 +9,11 @@ import threading
 from collections.abc import Sequence
 from io import FileIO
 
-from flamestream.adapters.sinks.fences import Counted, FencedFolder, Pointer
 from flamestream.adapters.sinks.ledger import Ledger
-from flamestream.adapters.sinks.log import encode_record, scan
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import LastBundle
+from flamestream.fenced.fences import Counted, FencedFolder, Pointer
+from flamestream.fenced.log import encode_record, scan
 from flamestream.model.errors import Corrupt, Fenced
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
 from flamestream.store.folder import write_all

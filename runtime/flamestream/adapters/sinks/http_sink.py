@@ -24,10 +24,10 @@ import msgspec
 import urllib3
 
 from flamestream.adapters.sinks.ledger import Ledger
-from flamestream.adapters.sinks.log import AtSlot, OfBundle
 from flamestream.adapters.sinks.postgres_rows import plain
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import LastBundle
+from flamestream.fenced.log import AtSlot, OfBundle
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flamestream.adapters.sinks.fences import FencedFolder
 from flamestream.adapters.sinks.rolling.opening import OWNER, owner
+from flamestream.fenced.fences import FencedFolder
 from flamestream.model.errors import Corrupt, Retryable
 from flamestream.ports import ObjectStore
 from flamestream.store.places import store_from

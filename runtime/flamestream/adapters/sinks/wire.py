@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from flamestream.adapters.sinks.log import Delivered
+from flamestream.fenced.log import Delivered
 from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.ids import Fence, Slot
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
-from flamestream.adapters.sinks.log import Delivered
 from flamestream.adapters.sinks.rolling.segments import found
+from flamestream.fenced.log import Delivered
 from flamestream.model.decoding import json_decoder
 from flamestream.model.errors import Bug, Corrupt
 from flamestream.model.ids import NO_FENCE, Fence, Slot

@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
-from flamestream.adapters.sinks.log import Delivered
 from flamestream.adapters.sinks.rolling.chain import Chain, Opened, State
 from flamestream.adapters.sinks.rolling.segments import Seal, Segment, encode, found, listed, name_of, segment_at
+from flamestream.fenced.log import Delivered
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import Fence, Slot, WorkerId

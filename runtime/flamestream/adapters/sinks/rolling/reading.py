@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import Final
 
-from flamestream.adapters.sinks.reading import check_owner
 from flamestream.adapters.sinks.rolling.chain import Chain, Part
 from flamestream.adapters.sinks.rolling.opening import owner
 from flamestream.adapters.sinks.rolling.parts import PartFormat, part_format
 from flamestream.adapters.sinks.rolling.rolling import Numbered, rows_of
 from flamestream.adapters.sinks.rolling.rows import Row
 from flamestream.adapters.sinks.rolling.segments import Segment, listed, segment_at
+from flamestream.fenced.reading import check_owner
 from flamestream.model.errors import Corrupt
 from flamestream.ports import ObjectStore
 

@@ -10,11 +10,11 @@ fence.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from flamestream.adapters.sinks.log import Delivered
 from flamestream.adapters.sinks.rolling.chain import Chain, Closed, Decision, Part, State
 from flamestream.adapters.sinks.rolling.parts import PartFormat
 from flamestream.adapters.sinks.rolling.rows import Row
 from flamestream.adapters.sinks.rolling.segments import Segment, listed, name_of, segment_at, size_of
+from flamestream.fenced.log import Delivered
 from flamestream.model.errors import Corrupt
 from flamestream.model.payload import decode_items
 

@@ -12,7 +12,7 @@ from zlib import crc32
 
 import msgspec
 
-from flamestream.adapters.sinks.log import HEADER, Delivered, framed
+from flamestream.fenced.log import HEADER, Delivered, framed
 from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Fence, Slot

@@ -19,8 +19,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from flamestream.adapters.sinks.fences import FencedFolder, FenceRecord, fence_of, ordered_logs
-from flamestream.adapters.sinks.log import end_of, scan
+from flamestream.fenced.fences import FencedFolder, FenceRecord, fence_of, ordered_logs
+from flamestream.fenced.log import end_of, scan
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, SequenceNumber, Slot
 from flamestream.model.meta import Meta

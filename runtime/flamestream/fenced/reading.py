@@ -15,8 +15,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Final
 
-from flamestream.adapters.sinks.fences import Counted, FencedFolder, ordered_logs
-from flamestream.adapters.sinks.log import Delivered, Record, scan
+from flamestream.fenced.fences import Counted, FencedFolder, ordered_logs
+from flamestream.fenced.log import Delivered, Record, scan
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import Meta

@@ -29,7 +29,7 @@ from uuid import uuid4
 
 import msgspec
 
-from flamestream.adapters.sinks.log import framed, read_body, scan
+from flamestream.fenced.log import framed, read_body, scan
 from flamestream.model.decoding import from_msgpack
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, Slot, WorkerId

@@ -21,7 +21,7 @@ from job import HERE, noise
 from kafka import _broker, topic
 from kafka_outside import COMMON
 
-from flamestream.adapters.journals import JournalConfig, KafkaJournal, build
+from flamestream.journal.places import JournalConfig, KafkaJournal, build
 from flamestream.loop.reactor import EpollReactor
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters.journal_zookeeper import LARGEST
-from flamestream.adapters.journals import JournalConfig, build
 from flamestream.core.protocol.events import JournalFailed, SourceFailed
+from flamestream.journal.places import JournalConfig, build
+from flamestream.journal.zookeeper import LARGEST
 from flamestream.loop.reactor import EpollReactor
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 from support.journal_worker import Worker

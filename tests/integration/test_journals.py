@@ -7,9 +7,9 @@ from uuid import uuid4
 import pytest
 from msgspec.structs import replace
 
-from flamestream.adapters import journals
-from flamestream.adapters.journals import JournalConfig, KafkaJournal
 from flamestream.core.protocol.events import JournalAppended, JournalFailed
+from flamestream.journal import places as journals
+from flamestream.journal.places import JournalConfig, KafkaJournal
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Corrupt
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper

@@ -7,9 +7,9 @@ import pytest
 from kazoo.exceptions import NoAuthError, QuotaExceededError
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from flamestream.adapters.journals import JournalConfig, build
 from flamestream.core.protocol.events import JournalFailed
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.journal.places import JournalConfig, build
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import ClusterStateUnavailable, UserError
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId

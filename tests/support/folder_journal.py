@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from flamestream.adapters.journal import FolderJournal
+from flamestream.journal.folder import FolderJournal
 from flamestream.loop.reactor import EpollReactor
 from support.journal_worker import FRONT as FRONT
 from support.journal_worker import Worker as AnyWorker

@@ -3,9 +3,9 @@
 from typing import Any
 from uuid import uuid4
 
-from flamestream.adapters import journals
-from flamestream.adapters.journals import JournalConfig, KafkaJournal
 from flamestream.core.protocol.events import Event, JournalFailed, SourceFailed
+from flamestream.journal import places as journals
+from flamestream.journal.places import JournalConfig, KafkaJournal
 from flamestream.loop.reactor import EpollReactor
 from support.journal_worker import FRONT, Worker
 from support.kafka_broker.topics import Kafka

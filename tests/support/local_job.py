@@ -17,11 +17,11 @@ import msgspec
 from flamestream.adapters import sinks, sources
 from flamestream.adapters.application import load
 from flamestream.adapters.coordinator_process import CoordinatorProcessConfig
-from flamestream.adapters.journals import JournalConfig
 from flamestream.adapters.status_file import JobStatus
 from flamestream.adapters.worker_process import WorkerProcessConfig
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
+from flamestream.journal.places import JournalConfig
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName, SourceName, WorkerId
 from flamestream.model.time import FrontId

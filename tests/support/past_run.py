@@ -22,8 +22,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from flamestream.adapters import sinks
-from flamestream.adapters.journal_file import head, record
-from flamestream.adapters.journal_seal import FrontFolder
 from flamestream.cli.committed import LastCommit
 from flamestream.cli.manifest import read
 from flamestream.cli.validation import CheckedJob, checked_job
@@ -31,6 +29,8 @@ from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, Entry, SinkOpened
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import FrontPosition, Manifest
+from flamestream.journal.file import head, record
+from flamestream.journal.seal import FrontFolder
 from flamestream.model.ids import (
     Attempt,
     Epoch,

@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from flamestream.adapters import py_files, sources
-from flamestream.adapters.journals import ZOOKEEPER
 from flamestream.adapters.located import Document
 from flamestream.adapters.sources import SourceTraits
 from flamestream.cli.manifest import Job, Spec, job_of
+from flamestream.journal.places import ZOOKEEPER
 from flamestream.model.errors import FlameStreamError, ManifestError
 from flamestream_operator.core.admission import admit
 from flamestream_operator.core.seen import Site

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters import journals, sinks, sources
+from flamestream.adapters import sinks, sources
 from flamestream.adapters.application import folders_of, load, located
 from flamestream.adapters.application_code import code_of
 from flamestream.adapters.discretion import Discretion
@@ -31,6 +31,7 @@ from flamestream.core.protocol.events import Event
 from flamestream.core.protocol.messages import Failed
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.worker import Worker
+from flamestream.journal import places as journals
 from flamestream.loop import watchdog
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine import process_shell

@@ -1,13 +1,13 @@
 """Where the manifest says that the journal is: a folder, the cluster's ZooKeeper, or a topic with its access.
 
-Keeps: a topic without brokers is reached as the job's Kafka source is. Does not: open anything (adapters/journals.py).
+Keeps: a topic without brokers is reached as the job's Kafka source is. Does not: open anything (journal/places.py).
 """
 
 from typing import Any, Final
 
-from flamestream.adapters.journals import ZOOKEEPER, JournalConfig, KafkaJournal
 from flamestream.adapters.spec import convert
 from flamestream.cli.manifest import Job, JournalTopic
+from flamestream.journal.places import ZOOKEEPER, JournalConfig, KafkaJournal
 from flamestream.model.errors import ManifestError
 
 _ACCESS: Final = ("brokers", "settings", "secrets")

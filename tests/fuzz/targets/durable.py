@@ -9,7 +9,6 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
-from flamestream.adapters import journal_batches, journal_file, journal_seal
 from flamestream.adapters.sinks.rolling import chain, segments
 from flamestream.adapters.sources import http_keys
 from flamestream.core.protocol.actions import Bundle
@@ -18,6 +17,9 @@ from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import CodeSpan, FrontPosition, Manifest, SegmentRef, SlotOutput
 from flamestream.fenced import log
+from flamestream.journal import batches as journal_batches
+from flamestream.journal import file as journal_file
+from flamestream.journal import seal as journal_seal
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId

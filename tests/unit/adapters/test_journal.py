@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamestream.adapters.journal import _Log, everything
-from flamestream.adapters.journal_file import record
-from flamestream.adapters.journal_seal import Counted, FrontFolder
 from flamestream.core.protocol.actions import Append, SealJournal
 from flamestream.core.protocol.events import JournalFailed, SourceFailed
+from flamestream.journal.file import record
+from flamestream.journal.folder import _Log, everything
+from flamestream.journal.seal import Counted, FrontFolder
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.disk import Disk, Done
 from flamestream.model.errors import Bug, Corrupt, Fenced
@@ -271,7 +271,7 @@ def test_nothing_is_durable_before_the_disk_says_so(
     def disk_write(disk: Disk, fd: int, data: bytes, done: Done) -> None:
         write(disk, fd, data, lambda error: done(broken.pop() if broken else error))
 
-    monkeypatch.setattr("flamestream.adapters.journal.os.fdatasync", fdatasync)
+    monkeypatch.setattr("flamestream.journal.folder.os.fdatasync", fdatasync)
     monkeypatch.setattr(Disk, "write", disk_write)
     failed = worker.append(20)
     assert isinstance(failed, JournalFailed)

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamestream.adapters.journal_batches import Batch, Sealed, encoded
-from flamestream.adapters.journal_topic import Row, Told, TopicPlace, TopicWriter, _Keys, everything
-from flamestream.adapters.kafka.partitions import weakness
+from flamestream.journal.batches import Batch, Sealed, encoded
+from flamestream.journal.kafka import Row, Told, TopicPlace, TopicWriter, _Keys, everything
+from flamestream.journal.kafka_partitions import weakness
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import Attempt
 from flamestream.model.time import START, Time

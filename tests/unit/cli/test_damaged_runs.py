@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from flamestream.adapters import sinks
-from flamestream.adapters.journal_file import head, record
 from flamestream.cli.audit import Report, audited, sentence
 from flamestream.cli.validation import checked_job
 from flamestream.core.protocol.actions import Bundle
+from flamestream.journal.file import head, record
 from flamestream.model.errors import Corrupt, StoreUnavailable, UserError
 from flamestream.model.ids import SequenceNumber
 from flamestream.model.meta import Meta

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from flamestream.adapters import journals, sources
+from flamestream.adapters import sources
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import Entry, Event, RecordsArrived, RunRead, SourceEnded, SourceFailed
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.core.worker.front import RunRecords
+from flamestream.journal import places as journals
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Bug, Corrupt, UserError
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, Offset, Partition

@@ -33,8 +33,8 @@ from uuid import uuid4
 
 import msgspec
 
-from flamestream.adapters.journal_batches import Batch, Done, Sealed, decoded
 from flamestream.core.protocol.events import Entry
+from flamestream.journal.batches import Batch, Done, Sealed, decoded
 from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import Attempt

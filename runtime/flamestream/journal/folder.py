@@ -10,7 +10,7 @@ fronts' credit.
 
 Files are small (`rotate`), because a recovery reads what a trim has left; a trim deletes whole files. `keep` never trims, for audits.
 
-Keeps: JournalAppended only for entries that the next seal will count (journal_seal.py says why). Does not: merge fronts, or order
+Keeps: JournalAppended only for entries that the next seal will count (journal/seal.py says why). Does not: merge fronts, or order
 them. Which failures it survives is stated as above: a job whose guarantee needs more is refused by whoever reads its manifest.
 Format: docs/formats.md.
 """
@@ -21,11 +21,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from flamestream.adapters.journal_file import head, record
-from flamestream.adapters.journal_fronts import AWAY, SealedFronts, pause_after
-from flamestream.adapters.journal_seal import Counted, FrontFolder
 from flamestream.core.protocol.actions import Append, SealJournal, TrimJournal
 from flamestream.core.protocol.events import Entry, JournalAppended, JournalFailed
+from flamestream.journal.file import head, record
+from flamestream.journal.fronts import AWAY, SealedFronts, pause_after
+from flamestream.journal.seal import Counted, FrontFolder
 from flamestream.machine.disk import Disk
 from flamestream.model.errors import Bug, FlameStreamError
 from flamestream.model.ids import Fence

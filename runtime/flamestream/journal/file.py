@@ -8,7 +8,7 @@ of its own (a torn record's length can be trusted, a damaged one's cannot) and e
 >>> scan(data + b"torn", "doc").length == len(data)
 True
 
-Keeps: a record is read as it was written or not at all. Does not: know which files count (journal_seal.py).
+Keeps: a record is read as it was written or not at all. Does not: know which files count (journal/seal.py).
 Format: docs/formats.md.
 """
 

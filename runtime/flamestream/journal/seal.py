@@ -28,8 +28,8 @@ from zlib import crc32
 
 import msgspec
 
-from flamestream.adapters.journal_file import Scan, scan
 from flamestream.core.protocol.events import Entry
+from flamestream.journal.file import Scan, scan
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Fenced
 from flamestream.model.ids import Attempt

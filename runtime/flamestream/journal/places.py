@@ -1,6 +1,6 @@
 """Which journal a job has: made for a worker, and read again for an audit.
 
-Does not: keep anything (journal.py, journal_zookeeper.py, journal_topic.py).
+Does not: keep anything (journal.py, journal/zookeeper.py, journal/kafka.py).
 """
 
 from pathlib import Path
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from flamestream.adapters.journal import FolderJournal
-from flamestream.adapters.journal import everything as everything_in_folder
 from flamestream.core.protocol.events import Entry
+from flamestream.journal.folder import FolderJournal
+from flamestream.journal.folder import everything as everything_in_folder
 from flamestream.loop.own_thread import OwnThread
 from flamestream.model.errors import ClusterStateUnavailable
 from flamestream.model.time import FrontId
@@ -18,7 +18,7 @@ from flamestream.net.kafka.clients import Clients, KafkaAccess, require_package
 from flamestream.ports import Journal, Post, Reactor
 
 if TYPE_CHECKING:  # most jobs have another journal
-    from flamestream.adapters.kafka.partitions import KafkaPartitions
+    from flamestream.journal.kafka_partitions import KafkaPartitions
 
 ZOOKEEPER: Final = "zookeeper://"
 """A journal that is not a folder."""
@@ -44,13 +44,13 @@ class JournalConfig(msgspec.Struct, frozen=True, kw_only=True):
 def build(config: JournalConfig, job: str, fronts: int, reactor: Reactor, post: Post) -> Journal:
     """For all fronts of a worker."""
     if config.kafka is not None:
-        from flamestream.adapters.journal_batches import BatchJournal
-        from flamestream.adapters.journal_topic import TopicPlace
+        from flamestream.journal.batches import BatchJournal
+        from flamestream.journal.kafka import TopicPlace
 
         own = OwnThread(reactor)
         return BatchJournal(TopicPlace(_partitions(config.kafka, job, fronts), job, own), own, post, keep=config.keep)
     if config.folder.startswith(ZOOKEEPER):
-        from flamestream.adapters.journal_zookeeper import zookeeper_journal  # lazily: not every worker needs kazoo
+        from flamestream.journal.zookeeper import zookeeper_journal  # lazily: not every worker needs kazoo
         from flamestream.store.zookeeper import ClusterState
 
         address = config.folder.removeprefix(ZOOKEEPER)
@@ -62,7 +62,7 @@ def build(config: JournalConfig, job: str, fronts: int, reactor: Reactor, post: 
 def everything(config: JournalConfig, job: str, front: FrontId) -> list[Entry]:
     """All entries of `front` that count, oldest first. Blocks. Raises Corrupt if some were trimmed."""
     if config.kafka is not None:
-        from flamestream.adapters import journal_topic
+        from flamestream.journal import kafka as journal_topic
 
         partitions = _partitions(config.kafka, job, 0)
         try:
@@ -70,7 +70,7 @@ def everything(config: JournalConfig, job: str, front: FrontId) -> list[Entry]:
         finally:
             partitions.close()
     if config.folder.startswith(ZOOKEEPER):
-        from flamestream.adapters import journal_zookeeper
+        from flamestream.journal import zookeeper as journal_zookeeper
         from flamestream.store import zookeeper
 
         state = zookeeper.ClusterState(config.folder.removeprefix(ZOOKEEPER))
@@ -82,7 +82,7 @@ def everything(config: JournalConfig, job: str, front: FrontId) -> list[Entry]:
 
 
 def _partitions(kafka: KafkaJournal, job: str, fronts: int) -> "KafkaPartitions":
-    from flamestream.adapters.kafka.partitions import KafkaPartitions
+    from flamestream.journal.kafka_partitions import KafkaPartitions
 
     require_package("spec.journal.kafka")
     return KafkaPartitions(Clients(kafka, f"{job}-journal"), kafka.topic, fronts, "journal")

@@ -3,8 +3,8 @@
 Entries of one turn of the loop make a batch, and what arrives while it is under way makes the next. A batch that the server could not take
 is sent again until it does; the worker is told once. What may wait meanwhile is bounded by the fronts' credit.
 
-Keeps: JournalAppended only for a batch that its writer says is durable and counts. Does not: know a server (journal_zookeeper.py,
-journal_topic.py).
+Keeps: JournalAppended only for a batch that its writer says is durable and counts. Does not: know a server (journal/zookeeper.py,
+journal/kafka.py).
 """
 
 from collections.abc import Callable, Iterable
@@ -14,9 +14,9 @@ from typing import Final, Protocol
 
 import msgspec
 
-from flamestream.adapters.journal_fronts import AWAY, SealedFronts, pause_after
 from flamestream.core.protocol.actions import Append, SealJournal, TrimJournal
 from flamestream.core.protocol.events import Entry, JournalAppended, JournalFailed
+from flamestream.journal.fronts import AWAY, SealedFronts, pause_after
 from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt, PayloadError
 from flamestream.model.ids import Attempt, Fence, Offset, Partition

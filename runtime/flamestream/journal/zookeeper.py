@@ -24,8 +24,8 @@ from kazoo.exceptions import BadVersionError, KazooException, NoAuthError, NodeE
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import ACL
 
-from flamestream.adapters.journal_batches import Batch, BatchJournal, Done, Sealed, decoded
 from flamestream.core.protocol.events import Entry
+from flamestream.journal.batches import Batch, BatchJournal, Done, Sealed, decoded
 from flamestream.model.errors import Bug, ClusterStateUnavailable, Fenced
 from flamestream.model.ids import Attempt
 from flamestream.model.time import START, FrontId, Time

@@ -6,7 +6,7 @@ deliver within `DELIVERY_SECONDS` is told as not known, and a new producer takes
 A read ends where the partition ends, and begins anew if anything was written meanwhile: so nothing that is removed *because* of a newer
 record can be missed together with that record.
 
-Keeps: a topic that would lose records is refused before it is written to. Does not: know what is in the records (journal_topic.py).
+Keeps: a topic that would lose records is refused before it is written to. Does not: know what is in the records (journal/kafka.py).
 """
 
 import threading
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from flamestream.adapters.journal_topic import Row, Told
+from flamestream.journal.kafka import Row, Told
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.net.kafka.clients import Clients
 from flamestream.net.kafka.failures import BrokersAway, NoSuchTopic, failure_of, judged

@@ -25,11 +25,11 @@ from typing import Any
 import workload
 from corpus import documents
 
-from flamestream.adapters import sources
-from flamestream.adapters.sinks.chunks import chunks_of
-from flamestream.adapters.sources.pieces import Stamps
-from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.cli.reference_rows import ReferenceJob, rows_of
+from flamestream.connectors import sources
+from flamestream.connectors.files.chunks import chunks_of
+from flamestream.connectors.files.pieces import Stamps
+from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model import payload as codec

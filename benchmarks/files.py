@@ -32,11 +32,11 @@ import pyarrow.parquet as pq  # noqa: E402
 import workload  # noqa: E402
 from job import noise  # noqa: E402
 
-from flamestream.adapters.sinks.rolling.opening import FORMAT, Owner  # noqa: E402
-from flamestream.adapters.sinks.rolling.parts import part_format  # noqa: E402
-from flamestream.adapters.sinks.rolling.settings import Rolling  # noqa: E402
-from flamestream.adapters.sinks.rolling.writing import Log  # noqa: E402
-from flamestream.adapters.sources.files_spec import FilesSpec, reader  # noqa: E402
+from flamestream.connectors.files.spec import FilesSpec, reader  # noqa: E402
+from flamestream.connectors.rolling.opening import FORMAT, Owner  # noqa: E402
+from flamestream.connectors.rolling.parts import part_format  # noqa: E402
+from flamestream.connectors.rolling.spec import Rolling  # noqa: E402
+from flamestream.connectors.rolling.writing import Log  # noqa: E402
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink  # noqa: E402
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot, WorkerId  # noqa: E402
 from flamestream.model.payload import encode_items, payload_type  # noqa: E402

@@ -29,7 +29,7 @@ import psycopg  # noqa: E402
 from job import noise  # noqa: E402
 from workload import Change  # noqa: E402
 
-from flamestream.adapters import sinks  # noqa: E402
+from flamestream.connectors import sinks  # noqa: E402
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink  # noqa: E402
 from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed, SinkOpened  # noqa: E402
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot, WorkerId  # noqa: E402

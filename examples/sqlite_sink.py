@@ -8,7 +8,7 @@ Everything about a slot (its fence, its last bundle, its rows) changes in one tr
 import sqlite3
 from typing import Any
 
-from flamestream.adapters.sinks.ledger import Ledger
+from flamestream.connectors.kit.ledger import Ledger
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.core.protocol.events import LastBundle
 from flamestream.model.errors import Fenced, UserError

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flamestream.adapters.sources.reading import Chunk
+from flamestream.connectors.kit.producer import Chunk
 from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Offset, Partition

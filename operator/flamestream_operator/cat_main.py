@@ -6,10 +6,10 @@ Does not: know Kubernetes.
 import sys
 from itertools import islice
 
-from flamestream.adapters import sinks
 from flamestream.cli.cat import line
 from flamestream.cli.driver_config import read_any_driver_config, read_job
 from flamestream.cli.validation import checked_job
+from flamestream.connectors import sinks
 from flamestream.model.errors import FlameStreamError, ManifestError
 
 

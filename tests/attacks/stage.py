@@ -17,7 +17,7 @@ from typing import Any, Self
 from attacks import honest, leader
 from attacks.feeds import APPLICATION
 from attacks.site import Site
-from flamestream.adapters import sinks
+from flamestream.connectors import sinks
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 from support.eventually import eventually
 from support.hosted_job import TOKEN, HostedJob

@@ -23,10 +23,10 @@ from typing import Any
 import pytest
 
 from flamestream.adapters.application import load
-from flamestream.adapters.sources.documents import Documents
-from flamestream.adapters.sources.listing import LocalFiles, Place
 from flamestream.adapters.status_file import JobStatus
 from flamestream.cli.exit_codes import ExitCode
+from flamestream.connectors.files.documents import Documents
+from flamestream.connectors.files.listing import LocalFiles, Place
 from flamestream.core.protocol.events import Entry
 from flamestream.core.worker.front import RunRecords
 from flamestream.model.failure import located

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters import sinks
+from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import Bundle
 from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.payload import encode_items

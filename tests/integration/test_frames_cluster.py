@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters import sinks, sources
 from flamestream.adapters.application import load
-from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.cli.exit_codes import ExitCode
+from flamestream.connectors import sinks, sources
+from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model import payload as codec
 from flamestream.model.ids import SourceName

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.sinks.chunks import chunks_of
-from flamestream.adapters.sources.cut_files import ALL, Reading, in_pieces, saved_at
-from flamestream.adapters.sources.files_spec import FilesSpec
-from flamestream.adapters.sources.formats import Mark
-from flamestream.adapters.sources.pieces import Stamps
 from flamestream.cli.reference_rows import ReferenceJob
 from flamestream.cli.reference_rows import rows_of as reference_rows
+from flamestream.connectors.files.chunks import chunks_of
+from flamestream.connectors.files.cut_files import ALL, Reading, in_pieces, saved_at
+from flamestream.connectors.files.pieces import Stamps
+from flamestream.connectors.files.spec import FilesSpec
+from flamestream.connectors.kit.formats import Mark
 from flamestream.core.protocol.actions import Bundle
 from flamestream.fenced.log import encode_record
 from flamestream.model import payload as codec

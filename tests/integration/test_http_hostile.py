@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from attacks.http_words import ATTACKS, HOST
-from flamestream.adapters import sinks, sources
+from flamestream.connectors import sinks, sources
 from flamestream.core.protocol.actions import Follow, Pull
 from flamestream.core.protocol.events import RecordsArrived
 from flamestream.model.ids import SinkName, WorkerId

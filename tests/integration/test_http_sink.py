@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters import sinks
+from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed
 from flamestream.model.ids import SinkName, Slot, WorkerId

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from flamestream.adapters import sinks, sources
+from flamestream.connectors import sinks, sources
 from flamestream.core.protocol.actions import Follow, Pull
 from flamestream.core.protocol.events import RecordsArrived, SinkFailed, SourceFailed
 from flamestream.model.ids import SinkName, WorkerId

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import flamestream as fs
-from flamestream.adapters.kafka.avro import Avro
-from flamestream.adapters.kafka.formats import AvroFormat, decoder_of, encoder_of
+from flamestream.connectors.kafka.avro import Avro
+from flamestream.connectors.kafka.formats import AvroFormat, decoder_of, encoder_of
 from flamestream.model.errors import UserError
 from flamestream.net.kafka.failures import BrokersAway
 from flamestream.testing.consumer_contract import Worker, bundle, fence

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import TopicPartition
 
-from flamestream.adapters import sinks
+from flamestream.connectors import sinks
 from flamestream.core.protocol.events import SinkFailed
 from flamestream.model.errors import Corrupt
 from flamestream.model.payload import decode_items

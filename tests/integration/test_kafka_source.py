@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewPartitions
 
 import flamestream as fs
-from flamestream.adapters import sources
+from flamestream.connectors import sources
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import Entry, RecordsArrived, RunRead
 from flamestream.model.ids import Offset

@@ -126,7 +126,7 @@ def test_an_output_topic_that_was_created_again_is_an_error(broker: Broker, form
 def test_an_output_topic_that_is_created_again_under_a_writer_ends_the_job(
     broker: Broker, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flamestream.adapters.sinks.kafka_topics.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("flamestream.connectors.kafka.sink_topics.LOOK_SECONDS", 0.05)
     topic = WrittenTopic(broker, form)
     with PortDriver() as driver:
         worker = Worker(topic, "w1", driver)

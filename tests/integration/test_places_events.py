@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.places.events import Event, parsed, received
-from flamestream.adapters.places.standing import Findings
-from flamestream.adapters.sinks import events_sink
+from flamestream.connectors.http import events as events_sink
+from flamestream.connectors.http.events_place import Event, parsed, received
+from flamestream.connectors.kit.standing import Findings
 from flamestream.fenced.tail import Cursor
 from flamestream.testing.port_driver import PortDriver
 from support.events import EventSource

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from confluent_kafka import Message, Producer
 
-from flamestream.adapters.places import Span, place_of
-from flamestream.adapters.places.partitions import partition_of
-from flamestream.adapters.sinks import kafka_items
+from flamestream.connectors.kafka import items as kafka_items
+from flamestream.connectors.kafka.place_partitions import partition_of
+from flamestream.connectors.places import Span, place_of
 from flamestream.net.kafka import formats
 from flamestream.testing.consumer_contract import SINK
 from flamestream.testing.port_driver import PortDriver

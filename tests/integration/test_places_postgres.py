@@ -7,8 +7,9 @@ from uuid import uuid4
 import pytest
 
 import flamestream as fs
-from flamestream.adapters.places import Wanted, place_of
-from flamestream.adapters.sinks import postgres_columns, postgres_rows
+from flamestream.connectors.kit import item_columns as postgres_rows
+from flamestream.connectors.places import Wanted, place_of
+from flamestream.connectors.postgres import columns as postgres_columns
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Slot
 from flamestream.model.meta import meta_of

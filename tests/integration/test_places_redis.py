@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("redis")  # an extra
 
-from flamestream.adapters.sinks import redis_entries
+from flamestream.connectors.redis import entries as redis_entries
 from flamestream.testing.port_driver import PortDriver
 from support.redis import RedisServer, redis_server
 from support.redis_places import raw

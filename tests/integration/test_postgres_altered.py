@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from flamestream.adapters import sources
+from flamestream.connectors import sources
 from flamestream.core.protocol.actions import Follow, Pull
 from flamestream.core.protocol.events import RecordsArrived, SinkFailed, SourceFailed
 from flamestream.testing.consumer_contract import Worker, fence

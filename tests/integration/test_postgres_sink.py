@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 import flamestream as fs
-from flamestream.adapters import sinks
+from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.errors import UserError

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from flamestream.adapters import sources
+from flamestream.connectors import sources
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import Entry, RecordsArrived, SourceEnded, SourceFailed
 from flamestream.model.ids import Offset, Partition

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("redis")  # an extra
 
-from flamestream.adapters import sinks
+from flamestream.connectors import sinks
 from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed
 from flamestream.model.errors import ManifestError
 from flamestream.model.quoted import plain

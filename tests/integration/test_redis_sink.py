@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("redis")  # an extra
 
 import flamestream as fs
-from flamestream.adapters import sinks
-from flamestream.adapters.sinks import redis_sink
+from flamestream.connectors import sinks
+from flamestream.connectors.redis import sink as redis_sink
 from flamestream.core.protocol.actions import OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.errors import UserError
@@ -213,7 +213,7 @@ def test_what_a_lost_connection_still_brings_is_taken_once(
     server: RedisServer, driver: PortDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer is too late, the same delivery is made over another connection, and the server gets both."""
-    monkeypatch.setattr("flamestream.adapters.redis.ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("flamestream.connectors.redis.server.ANSWER_SECONDS", 0.2)
     place = Key(server, form="stream")
     worker = opened(place, driver, 0)
     suspend(server.pid)

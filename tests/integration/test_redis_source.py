@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("redis")  # an extra
 
 import flamestream as fs
-from flamestream.adapters import sources
-from flamestream.adapters.sources.redis_stream import id_of, offset_of
+from flamestream.connectors import sources
+from flamestream.connectors.redis.source import id_of, offset_of
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import Entry, RecordsArrived, SourceEnded, SourceFailed
 from flamestream.model.errors import ManifestError

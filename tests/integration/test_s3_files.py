@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flamestream.adapters import sinks, sources
-from flamestream.adapters.sources.files_spec import FilesSpec, place_of, reader
+from flamestream.connectors import sinks, sources
+from flamestream.connectors.files.spec import FilesSpec, place_of, reader
 from flamestream.core.protocol.actions import Follow, OpenSink, Pull
 from flamestream.core.protocol.events import BundlesAcknowledged, RecordsArrived, SinkFailed, SourceFailed
 from flamestream.model.errors import Corrupt

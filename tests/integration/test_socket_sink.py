@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters import sinks
-from flamestream.adapters.sinks.wire import AcknowledgedFrame, DeliverFrame, decode_question, encode
+from flamestream.connectors import sinks
+from flamestream.connectors.socket.wire import AcknowledgedFrame, DeliverFrame, decode_question, encode
 from flamestream.core.protocol.actions import Bundle, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed
 from flamestream.model.ids import WorkerId

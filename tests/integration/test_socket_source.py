@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters import sources
+from flamestream.connectors import sources
 from flamestream.core.protocol.actions import Follow, Pull
 from flamestream.core.protocol.events import RecordsArrived, SourceEnded, SourceFailed
 from flamestream.model.ids import Offset, Partition

@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from flamestream.adapters import sinks, sources
-from flamestream.adapters.kafka.avro import Avro, Registry
-from flamestream.adapters.kafka.formats import AvroFormat, encoder_of
-from flamestream.adapters.sources.files_spec import FilesSpec, reader
-from flamestream.adapters.sources.kafka_source import KafkaReader, KafkaSourceSpec
-from flamestream.adapters.sources.memory import channel_named
-from flamestream.adapters.spec import convert
+from flamestream.connectors import sinks, sources
+from flamestream.connectors.files.spec import FilesSpec, reader
+from flamestream.connectors.kafka.avro import Avro, Registry
+from flamestream.connectors.kafka.formats import AvroFormat, encoder_of
+from flamestream.connectors.kafka.source import KafkaReader, KafkaSourceSpec
+from flamestream.connectors.kit.spec import convert
+from flamestream.connectors.synthetic.memory import channel_named
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.loop.own_thread import OwnThread

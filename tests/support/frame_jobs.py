@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters import sinks, sources
-from flamestream.adapters.sources.recorded import RecordedSource
+from flamestream.connectors import sinks, sources
+from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model import payload as codec

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from flamestream.adapters.sources.pieces import Given
+from flamestream.connectors.files.pieces import Given
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.meta import Meta

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from flamestream.adapters import sinks
+from flamestream.connectors import sinks
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.ports import Consumer, Post, Reactor
 from flamestream.testing.consumer_contract import SINK

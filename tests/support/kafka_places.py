@@ -6,8 +6,8 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from flamestream.adapters import sinks, sources
-from flamestream.adapters.sinks.kafka_items import Place, place_in
+from flamestream.connectors import sinks, sources
+from flamestream.connectors.kafka.items import Place, place_in
 from flamestream.core.protocol.actions import Follow, Pull
 from flamestream.core.protocol.events import RecordsArrived, SourceFailed
 from flamestream.model.ids import Offset, Partition, SinkName, WorkerId

@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from flamestream.adapters import sinks
 from flamestream.cli.committed import LastCommit
 from flamestream.cli.manifest import read
 from flamestream.cli.validation import CheckedJob, checked_job
+from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, Entry, SinkOpened
 from flamestream.core.protocol.job_record import JobRecord

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.sources.cut_files import ALL, Reading, in_pieces
-from flamestream.adapters.sources.files_spec import FilesSpec
-from flamestream.adapters.sources.formats import Mark
-from flamestream.adapters.sources.pieces import Stamps
-from flamestream.adapters.sources.recorded import RecordedSource
-from flamestream.adapters.sources.windows import Planner, RecordWindow
+from flamestream.connectors.files.cut_files import ALL, Reading, in_pieces
+from flamestream.connectors.files.pieces import Stamps
+from flamestream.connectors.files.spec import FilesSpec
+from flamestream.connectors.files.windows import Planner, RecordWindow
+from flamestream.connectors.kit.formats import Mark
+from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model.ids import SourceName
 from flamestream.model.meta import meta_of
@@ -35,7 +35,7 @@ def same_in_pieces(fields: dict[str, Any], length: int, size: int) -> None:
     found = reading.place().listing(settled_only=False)
     counts = [reading.skip(file, Mark(), ALL) for file in found]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("flamestream.adapters.sources.cut_files.PIECE_BYTES", size)
+        patched.setattr("flamestream.connectors.files.cut_files.PIECE_BYTES", size)
         pieces = in_pieces(stamps, found, counts, reading, size)
     assert [item for piece in pieces for item in metas(pickle.loads(pickle.dumps(piece)).runs())] == expected
     assert windowed(Planner({FRONT: RecordWindow(stamps, found, reading)}, 2)) == expected

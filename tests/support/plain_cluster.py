@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flamestream.adapters import sinks
 from flamestream.adapters.status_file import JobStatus
+from flamestream.connectors import sinks
 from flamestream.net.acceptor import listen
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.coordinators import Coordinators, ZooKeeper

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from flamestream.adapters import sinks
+from flamestream.connectors import sinks
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.payload import encode_items
 from flamestream.ports import Consumer, Post, Reactor

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from flamestream.adapters import sinks
-from flamestream.adapters.sinks import redis_sink
+from flamestream.connectors import sinks
+from flamestream.connectors.redis import sink as redis_sink
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.payload import encode_items
 from flamestream.ports import Consumer, Post, Reactor

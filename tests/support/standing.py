@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import flamestream as fs
-from flamestream.adapters import sinks
-from flamestream.adapters.places import Findings, Wanted, place_of
+from flamestream.connectors import sinks
+from flamestream.connectors.places import Findings, Wanted, place_of
 from flamestream.core.protocol.actions import Bundle
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId

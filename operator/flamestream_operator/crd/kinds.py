@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import inspect
 
-from flamestream.adapters import sinks, sources
+from flamestream.connectors import sinks, sources
 from flamestream.model.errors import FlameStreamError
 from flamestream_operator.crd.schema import Schema, schema_of
 

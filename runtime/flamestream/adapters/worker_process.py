@@ -19,12 +19,12 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters import sinks, sources
 from flamestream.adapters.application import folders_of, load, located
 from flamestream.adapters.application_code import code_of
 from flamestream.adapters.discretion import Discretion
 from flamestream.adapters.host import OnDemand, Ports, WorkerHost
 from flamestream.adapters.py_files import PyFile
+from flamestream.connectors import sinks, sources
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.protocol.actions import ToldCoordinator
 from flamestream.core.protocol.events import Event

@@ -14,8 +14,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from flamestream.adapters import sinks
-from flamestream.adapters.places import Look, Span
 from flamestream.cli.audit_places import PlaceVerdict, first_of, has_deliveries, in_words, judged, looks_at, with_places
 from flamestream.cli.bootstrap import Begun, begun, history_of
 from flamestream.cli.cat import JobPlace
@@ -28,6 +26,8 @@ from flamestream.cli.recorded import FrontInput, RecordedInput, recorded_sources
 from flamestream.cli.run_folder import RunFolder, find
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob, checked_job
+from flamestream.connectors import sinks
+from flamestream.connectors.places import Look, Span
 from flamestream.model import payload as payloads
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Slot

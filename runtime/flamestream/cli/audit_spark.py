@@ -16,8 +16,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from flamestream.adapters.sinks.chunks import Chunk, chunks_of
-from flamestream.adapters.sources.pieces import Piece, Runs
 from flamestream.cli.audit import Report, beginning, report_of
 from flamestream.cli.bootstrap import Begun, begun, history_of
 from flamestream.cli.changed_code import by_this_code
@@ -28,6 +26,8 @@ from flamestream.cli.reference_rows import ReferenceJob, levels_of, rows_of
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
+from flamestream.connectors.files.chunks import Chunk, chunks_of
+from flamestream.connectors.files.pieces import Piece, Runs
 from flamestream.fenced.reading import check_owner, owner_of
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName

@@ -3,7 +3,7 @@
 The note is written before the commit, so that no bootstrapped job is without it; one whose bootstrap did not commit after all is removed by
 the next start, which knows the job record.
 
-Keeps: a note counts only if the record's first epoch is the bootstrap's. Does not: read the history's rows (adapters/sources/history.py).
+Keeps: a note counts only if the record's first epoch is the bootstrap's. Does not: read the history's rows (connectors/files/history.py).
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from typing import Final
 
 import msgspec
 
-from flamestream.adapters import sources
-from flamestream.adapters.sources.history import standing_in
-from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
+from flamestream.connectors import sources
+from flamestream.connectors.files.history import standing_in
+from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, UserError

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from flamestream.adapters import sinks
 from flamestream.cli.output import Json
 from flamestream.cli.run_folder import find
 from flamestream.cli.validation import loaded
+from flamestream.connectors import sinks
 from flamestream.model.collections import Map
 from flamestream.model.errors import ManifestError
 from flamestream.model.meta import time_of_meta

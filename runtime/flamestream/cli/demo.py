@@ -21,7 +21,6 @@ from typing import Annotated, Final
 import typer
 import yaml
 
-from flamestream.adapters import sinks
 from flamestream.cli.audit import audited_here, sentence
 from flamestream.cli.drill import BACK_WITHIN
 from flamestream.cli.drill_report import fault_told, verdict_told
@@ -33,6 +32,7 @@ from flamestream.cli.progress import figures_of, status_of
 from flamestream.cli.run import run
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.validation import CheckedJob, checked
+from flamestream.connectors import sinks
 from flamestream.machine.process_shell import keep_private
 from flamestream.model.errors import FlameStreamError, UserError
 from flamestream.testing.drill import DrillPlan, DrillSeen

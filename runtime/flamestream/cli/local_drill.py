@@ -21,7 +21,6 @@ from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
-from flamestream.adapters import sinks
 from flamestream.adapters.status_file import JobStatus
 from flamestream.cli.audit import audited_here
 from flamestream.cli.audit_result import result_of
@@ -30,6 +29,7 @@ from flamestream.cli.progress import status_of
 from flamestream.cli.run_folder import RunFolder, RunInfo
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
+from flamestream.connectors import sinks
 from flamestream.machine.process_identity import start_ticks
 from flamestream.model.errors import FlameStreamError, UserError
 from flamestream.testing.drill import DrillPlan, DrillSeen, step

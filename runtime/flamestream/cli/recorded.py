@@ -1,20 +1,20 @@
 """The input that a job has recorded, read again for an audit, and looked at: is it all that has entered?
 
 Keeps: what is missing, or not what had entered, is told with its source and offsets. Does not: read a source
-(adapters/sources/recorded.py), say what must follow what (testing/input_audit.py), or interpret the input (testing/reference.py).
+(connectors/recorded.py), say what must follow what (testing/input_audit.py), or interpret the input (testing/reference.py).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from flamestream.adapters import sources
-from flamestream.adapters.sources import SourceTraits
-from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.cli.committed import LastCommit
 from flamestream.cli.journal_of import journal_of
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
+from flamestream.connectors import sources
+from flamestream.connectors.recorded import RecordedSource
+from flamestream.connectors.sources import SourceTraits
 from flamestream.core.protocol.events import Entry
 from flamestream.core.worker.front import RunRecords
 from flamestream.model.ids import Offset, Partition

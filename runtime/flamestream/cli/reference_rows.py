@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from flamestream.adapters.sources.pieces import Piece
+from flamestream.connectors.files.pieces import Piece
 from flamestream.model import payload_codec as codec
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph, Kind

@@ -5,12 +5,12 @@ Keeps: a start that is refused here has claimed neither store nor sinks. Does no
 
 from contextlib import suppress
 
-from flamestream.adapters.sinks.ownership import owned
 from flamestream.cli import lineage
 from flamestream.cli.begun import settle
 from flamestream.cli.manifest import Job
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.validation import CheckedJob
+from flamestream.connectors.files.ownership import owned
 from flamestream.core.protocol.job_record import JobRecord, check_code
 from flamestream.model.errors import StoreUnavailable
 from flamestream.ports import JobRecords

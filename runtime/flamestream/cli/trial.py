@@ -12,14 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from flamestream.adapters import sources
-from flamestream.adapters.sources.files_spec import FilesSpec, place_of
-from flamestream.adapters.sources.recorded import RecordedSource
-from flamestream.adapters.spec import convert
 from flamestream.cli.field_types import FLOAT_KEY, said
 from flamestream.cli.hang import within
 from flamestream.cli.settings_of import fronts_of
 from flamestream.cli.validation import CheckedJob
+from flamestream.connectors import sources
+from flamestream.connectors.files.spec import FilesSpec, place_of
+from flamestream.connectors.kit.spec import convert
+from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.dataflow import user_code
 from flamestream.core.worker.front import RunRecords
 from flamestream.model.errors import GraphError, UserError

@@ -3,7 +3,7 @@
 >>> Document("a/b.txt", "some text").name
 'a/b.txt'
 
-Does not: read anything (adapters/sources/files.py).
+Does not: read anything (connectors/files/places.py).
 """
 
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from flamestream.adapters.sinks.chunks import Chunk
+from flamestream.connectors.files.chunks import Chunk
 from flamestream.model import payload as codec
 from flamestream.model.errors import Corrupt
 from flamestream.model.meta import LEAST, Meta, floor, time_of_meta

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from flamestream.adapters.sources.windows import Cut
+from flamestream.connectors.files.windows import Cut
 from flamestream.core.protocol.messages import FrontPosition
 from flamestream.model.errors import Corrupt, FlameStreamError, UserError
 from flamestream.model.ids import Offset, Partition

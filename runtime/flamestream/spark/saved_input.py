@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flamestream.adapters.sources.cut_files import ALL, Reading, saved_at
-from flamestream.adapters.sources.files_spec import FilesSpec
-from flamestream.adapters.sources.formats import Mark
+from flamestream.connectors.files.cut_files import ALL, Reading, saved_at
+from flamestream.connectors.files.spec import FilesSpec
+from flamestream.connectors.kit.formats import Mark
 from flamestream.model.errors import UserError
 
 

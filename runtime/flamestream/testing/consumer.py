@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from flamestream.adapters.sinks.ledger import Ledger
-from flamestream.adapters.sinks.wire import (
+from flamestream.connectors.kit.ledger import Ledger
+from flamestream.connectors.socket.wire import (
     MAX_FRAME,
     AcknowledgedFrame,
     Answer,

@@ -13,7 +13,7 @@ import random
 import sys
 from typing import Any
 
-from flamestream.adapters import sinks
+from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, SinkFenced, SinkOpened
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot, WorkerId

@@ -9,8 +9,8 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
-from flamestream.adapters.sinks.rolling import chain, segments
-from flamestream.adapters.sources import http_keys
+from flamestream.connectors.http import keys as http_keys
+from flamestream.connectors.rolling import chain, segments
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Entry

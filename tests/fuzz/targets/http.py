@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 import msgspec
 
-from flamestream.adapters.kafka.avro import Avro, Registry
-from flamestream.adapters.sinks.http_sink import HttpPlace, HttpWriting
+from flamestream.connectors.http.sink import HttpPlace, HttpWriting
+from flamestream.connectors.kafka.avro import Avro, Registry
 from flamestream.core.protocol.actions import OpenSink
 from flamestream.fenced.tail import Cursor
 from flamestream.model.errors import Corrupt, Fenced, UserError

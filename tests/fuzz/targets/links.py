@@ -6,9 +6,9 @@ from typing import Any, get_args
 
 import msgspec
 
-from flamestream.adapters.sinks import wire
-from flamestream.adapters.sinks.socket_sink import SocketConsumer
-from flamestream.adapters.sources.socket_source import SocketProducer
+from flamestream.connectors.socket import wire
+from flamestream.connectors.socket.sink import SocketConsumer
+from flamestream.connectors.socket.source import SocketProducer
 from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.actions import Bundle, Deliver, Follow, OpenSink, Pull

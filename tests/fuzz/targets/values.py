@@ -10,15 +10,15 @@ from typing import Any
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 
-from flamestream.adapters.kafka.avro import _from_text, _parsed, _read
-from flamestream.adapters.kafka.formats import decoder_of, encoder_of
-from flamestream.adapters.sinks.kafka_control import _decode_announcement, _decode_state
-from flamestream.adapters.sinks.kafka_items import pack, place_in
-from flamestream.adapters.sources.csv_rows import CsvRows, JsonRows
-from flamestream.adapters.sources.postgres_source import ChangeLog, PostgresReader
-from flamestream.adapters.sources.redis_stream import RedisReader, Stream, offset_of
-from flamestream.adapters.sources.rows import Rows
 from flamestream.cli.manifest import parse_job
+from flamestream.connectors.files.csv_rows import CsvRows, JsonRows
+from flamestream.connectors.kafka.avro import _from_text, _parsed, _read
+from flamestream.connectors.kafka.control import _decode_announcement, _decode_state
+from flamestream.connectors.kafka.formats import decoder_of, encoder_of
+from flamestream.connectors.kafka.items import pack, place_in
+from flamestream.connectors.kit.rows import Rows
+from flamestream.connectors.postgres.source import ChangeLog, PostgresReader
+from flamestream.connectors.redis.source import RedisReader, Stream, offset_of
 from flamestream.model import payload as codec
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.decoding import DecodeError

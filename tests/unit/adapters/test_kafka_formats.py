@@ -9,8 +9,8 @@ import fastavro
 import pytest
 
 import flamestream as fs
-from flamestream.adapters.kafka.avro import Avro
-from flamestream.adapters.kafka.formats import AvroFormat, Format, decoder_of, encoder_of
+from flamestream.connectors.kafka.avro import Avro
+from flamestream.connectors.kafka.formats import AvroFormat, Format, decoder_of, encoder_of
 from flamestream.model.errors import UserError
 
 SCHEMA = """{"type": "record", "name": "Order", "fields": [

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from flamestream.adapters.sinks.kafka_items import Place, Places, Records, digest_of, pack
-from flamestream.adapters.sinks.kafka_ledger import KafkaLedger
-from flamestream.adapters.sinks.kafka_writing import KafkaWriting
+from flamestream.connectors.kafka.items import Place, Places, Records, digest_of, pack
+from flamestream.connectors.kafka.ledger import KafkaLedger
+from flamestream.connectors.kafka.writing import KafkaWriting
 from flamestream.core.protocol.actions import Bundle
 from flamestream.model.collections import Map
 from flamestream.model.errors import UserError

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 import pytest
 
 import flamestream as fs
-from flamestream.adapters.kafka.avro import Avro
-from flamestream.adapters.kafka.formats import AvroFormat, decoder_of, encoder_of
+from flamestream.connectors.kafka.avro import Avro
+from flamestream.connectors.kafka.formats import AvroFormat, decoder_of, encoder_of
 from flamestream.model.errors import UserError
 from flamestream.net.kafka.failures import BrokersAway
 

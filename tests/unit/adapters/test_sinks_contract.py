@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters import sinks
+from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import Bundle
 from flamestream.fenced.fences import FencedFolder, ordered_logs
 from flamestream.model.ids import SinkName, WorkerId

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters import sinks
-from flamestream.adapters.sinks import files_sink
-from flamestream.adapters.sinks.files_sink import Writing
+from flamestream.connectors import sinks
+from flamestream.connectors.files import sink as files_sink
+from flamestream.connectors.files.sink import Writing
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed
 from flamestream.fenced.fences import FencedFolder

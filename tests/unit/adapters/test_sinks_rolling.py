@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.sinks.rolling import reading
-from flamestream.adapters.sinks.rolling.chain import CHECKPOINT_EVERY, CHECKPOINTS, Chain
-from flamestream.adapters.sinks.rolling.opening import FORMAT, Owner
-from flamestream.adapters.sinks.rolling.parts import PartFormat, part_format
-from flamestream.adapters.sinks.rolling.settings import Rolling
-from flamestream.adapters.sinks.rolling.writing import Behind, Log
+from flamestream.connectors.rolling import reading
+from flamestream.connectors.rolling.chain import CHECKPOINT_EVERY, CHECKPOINTS, Chain
+from flamestream.connectors.rolling.opening import FORMAT, Owner
+from flamestream.connectors.rolling.parts import PartFormat, part_format
+from flamestream.connectors.rolling.spec import Rolling
+from flamestream.connectors.rolling.writing import Behind, Log
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import Fence, SequenceNumber, SinkName, Slot, WorkerId
@@ -293,7 +293,7 @@ def test_a_missing_decision_segment_or_part_is_an_error() -> None:
 
 
 def test_deliveries_wait_when_parts_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flamestream.adapters.sinks.rolling.writing.BEHIND", 0.00001)
+    monkeypatch.setattr("flamestream.connectors.rolling.writing.BEHIND", 0.00001)
     process = Process(MemoryStore(), 1)
     process.deliver()
     with pytest.raises(Behind, match="wait to be made into files"):

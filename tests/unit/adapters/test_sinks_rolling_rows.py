@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters.sinks import describe
-from flamestream.adapters.sinks.rolling.columns import columns_of
-from flamestream.adapters.sinks.rolling.parts import part_format
+from flamestream.connectors.rolling.columns import columns_of
+from flamestream.connectors.rolling.parts import part_format
+from flamestream.connectors.sinks import describe
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.errors import ManifestError
 from flamestream.model.payload import ErrorValue, encode_items, payload_type

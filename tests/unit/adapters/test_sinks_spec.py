@@ -2,7 +2,7 @@
 
 import pytest
 
-from flamestream.adapters import sinks
+from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed, SinkOpened
 from flamestream.model.errors import ManifestError, UserError

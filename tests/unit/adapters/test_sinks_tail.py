@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters import sinks
+from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import Bundle
 from flamestream.fenced import tail as tail_module
 from flamestream.fenced.log import end_of

@@ -4,8 +4,8 @@ from threading import Event, Lock
 
 import pytest
 
-from flamestream.adapters.sources.files import Found
-from flamestream.adapters.sources.s3_ahead import BYTES, OBJECTS, SMALL, Ahead
+from flamestream.connectors.files.places import Found
+from flamestream.connectors.files.s3_ahead import BYTES, OBJECTS, SMALL, Ahead
 
 
 class Store:

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flamestream.adapters.kafka.formats import decoder_of
-from flamestream.adapters.sources import parquet
-from flamestream.adapters.sources.files_spec import FilesSpec, reader
-from flamestream.adapters.sources.formats import MAX_RECORD
+from flamestream.connectors.files import parquet
+from flamestream.connectors.files.spec import FilesSpec, reader
+from flamestream.connectors.kafka.formats import decoder_of
+from flamestream.connectors.kit.formats import MAX_RECORD
 from flamestream.model.payload import ErrorValue
 
 MIB = 1 << 20

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flamestream.adapters import sources
-from flamestream.adapters.sources.memory import channel_named
+from flamestream.connectors import sources
+from flamestream.connectors.synthetic.memory import channel_named
 from flamestream.model.collections import Map
 from flamestream.model.ids import Partition
 from flamestream.model.payload import payload_type

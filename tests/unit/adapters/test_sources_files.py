@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters import sources
-from flamestream.adapters.sources.listing import LocalFiles, Place
+from flamestream.connectors import sources
+from flamestream.connectors.files.listing import LocalFiles, Place
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import Entry, RecordsArrived, RunRead, SourceEnded, SourceFailed
 from flamestream.model.errors import Corrupt
@@ -82,8 +82,8 @@ def test_a_byte_that_is_not_in_the_encoding_is_an_error_item_with_its_place(tmp_
 
 
 def test_a_record_beyond_the_limit_is_an_error_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flamestream.adapters.sources.lines.MAX_RECORD", 8)
-    monkeypatch.setattr("flamestream.adapters.sources.documents.MAX_RECORD", 8)
+    monkeypatch.setattr("flamestream.connectors.files.lines.MAX_RECORD", 8)
+    monkeypatch.setattr("flamestream.connectors.files.documents.MAX_RECORD", 8)
     (tmp_path / "a").write_text("12345678\n123456789\n" + "1" * 30 + "\nend\n")
     with PortDriver() as driver:
         (document,) = Reading(driver, path=str(tmp_path)).follow().all()

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flamestream.adapters.sources import describe
-from flamestream.adapters.sources.files_spec import FilesSpec, reader
-from flamestream.adapters.sources.reading import Reader
+from flamestream.connectors.files.spec import FilesSpec, reader
+from flamestream.connectors.kit.producer import Reader
+from flamestream.connectors.sources import describe
 from flamestream.model.collections import Map, Vector
 from flamestream.model.errors import Corrupt, ManifestError, UserError
 from flamestream.model.ids import Offset, Partition

@@ -1,7 +1,7 @@
 """The generator source: its pace, its end, and functions that raise."""
 
-from flamestream.adapters import sources
-from flamestream.adapters.sources.generator import GeneratorProducer
+from flamestream.connectors import sources
+from flamestream.connectors.synthetic.generator import GeneratorProducer
 from flamestream.core.protocol.actions import Follow, Pull
 from flamestream.core.protocol.events import Event, RecordsArrived, SourceEnded
 from flamestream.model.ids import Offset, Partition

@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from flamestream.adapters.sources import describe
-from flamestream.adapters.sources.files_spec import FilesSpec
-from flamestream.adapters.sources.glob import REMEMBERED, Glob
-from flamestream.adapters.sources.s3_files import S3Files
+from flamestream.connectors.files.glob import REMEMBERED, Glob
+from flamestream.connectors.files.s3 import S3Files
+from flamestream.connectors.files.spec import FilesSpec
+from flamestream.connectors.sources import describe
 from flamestream.model.errors import ManifestError
 
 PARTS = {

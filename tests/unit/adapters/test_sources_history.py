@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import flamestream as fs
-from flamestream.adapters.sources.cut_files import ALL, Reading
-from flamestream.adapters.sources.files_spec import FilesSpec
-from flamestream.adapters.sources.formats import Mark
-from flamestream.adapters.sources.history import standing_in
+from flamestream.connectors.files.cut_files import ALL, Reading
+from flamestream.connectors.files.history import standing_in
+from flamestream.connectors.files.spec import FilesSpec
+from flamestream.connectors.kit.formats import Mark
 from flamestream.model.errors import UserError
 from flamestream.model.records import Document
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.adapters.sources.files import Found
-from flamestream.adapters.sources.lines import Lines as LinesFormat
-from flamestream.adapters.sources.lines import Text
-from flamestream.adapters.sources.listing import LocalFiles, Place
-from flamestream.adapters.sources.pieces import Lines, Stamps, numbers_in_pieces, parts_of
-from flamestream.adapters.sources.windows import NumberWindow, Planner
+from flamestream.connectors.files.lines import Lines as LinesFormat
+from flamestream.connectors.files.lines import Text
+from flamestream.connectors.files.listing import LocalFiles, Place
+from flamestream.connectors.files.pieces import Lines, Stamps, numbers_in_pieces, parts_of
+from flamestream.connectors.files.places import Found
+from flamestream.connectors.files.windows import NumberWindow, Planner
 from flamestream.model.time import FrontId
 from support.pieces import FRONT, itself, metas, same_in_pieces, windowed
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flamestream.adapters.sources import SourceTraits, describe
+from flamestream.connectors.sources import SourceTraits, describe
 from flamestream.model.errors import ManifestError
 
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.sources import postgres_source, redis_stream
-from flamestream.adapters.sources.postgres_source import ChangeLog, PostgresReader
-from flamestream.adapters.sources.redis_stream import RedisReader, Stream
+from flamestream.connectors.postgres import source as postgres_source
+from flamestream.connectors.postgres.source import ChangeLog, PostgresReader
+from flamestream.connectors.redis import source as redis_stream
+from flamestream.connectors.redis.source import RedisReader, Stream
 from flamestream.model.payload import ErrorValue
 
 SERVER: Any = SimpleNamespace(where="there")

@@ -10,9 +10,9 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from flamestream.adapters import sinks
 from flamestream.cli.audit import Report, audited, sentence
 from flamestream.cli.validation import checked_job
+from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import Bundle
 from flamestream.journal.file import head, record
 from flamestream.model.errors import Corrupt, StoreUnavailable, UserError

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from flamestream.adapters.sources import SourceTraits
-from flamestream.adapters.sources.memory import channel_named
-from flamestream.adapters.sources.recorded import RecordedSource
 from flamestream.cli.committed import LastCommit
 from flamestream.cli.recorded import RecordedInput
+from flamestream.connectors.recorded import RecordedSource
+from flamestream.connectors.sources import SourceTraits
+from flamestream.connectors.synthetic.memory import channel_named
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model.ids import Offset, Partition, SourceName

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import flamestream as fs
-from flamestream.adapters.sources.pieces import Given, Stamps
+from flamestream.connectors.files.pieces import Given, Stamps
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.core.protocol import actions

@@ -12,11 +12,11 @@ import pytest
 import typer
 import yaml
 
-from flamestream.adapters import sinks, sources
 from flamestream.cli.kubectl.main import app as kubectl_app
 from flamestream.cli.main import app as flamestream_app
 from flamestream.cli.manifest import Job, parse_job
 from flamestream.cli.validation import checked
+from flamestream.connectors import sinks, sources
 from flamestream_operator.api.drill import DrillSpec
 from flamestream_operator.api.snapshot import SnapshotSpec
 from support.doc_blocks import REPOSITORY, Block, blocks

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import flamestream as fs
-from flamestream.adapters import sinks, sources
+from flamestream.connectors import sinks, sources
 from flamestream.model.errors import FlameStreamError
 from support import connector_views as see
 from support.fields import Leaf, Row, leaves, uncovered

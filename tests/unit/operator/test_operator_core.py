@@ -528,7 +528,7 @@ def test_a_class_of_the_users_is_never_imported_by_the_operator(monkeypatch: pyt
         raise AssertionError(f"the operator imports {name}")
 
     async def play(world: World) -> None:
-        monkeypatch.setattr("flamestream.adapters.spec.importlib.import_module", imported)
+        monkeypatch.setattr("flamestream.connectors.kit.spec.importlib.import_module", imported)
         await started(world, sources={"n": {"connector": {"class": "mine:Source"}}}, sinks={"out": {"connector": {"class": "mine:Sink"}}})
 
     played(play)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from flamestream.adapters import sinks
+from flamestream.connectors import sinks
 from flamestream.model import payload as codec
 from flamestream.model.errors import Fenced, UserError
 from flamestream.model.meta import meta_of

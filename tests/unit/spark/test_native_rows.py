@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from flamestream.adapters.sources.pieces import Given, Piece, Stamps
 from flamestream.columns import vectorized
+from flamestream.connectors.files.pieces import Given, Piece, Stamps
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import FrontId

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters import sinks, sources
+from flamestream.connectors import sinks, sources
 from flamestream.model.errors import ManifestError
 from flamestream.model.ids import Partition, SinkName, WorkerId
 from flamestream.ports import Consumer, Post, Producer, Reactor

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self, TypeVar
 
-from flamestream.adapters import sinks
+from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
 from flamestream.loop.reactor import EpollReactor

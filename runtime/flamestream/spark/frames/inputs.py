@@ -9,7 +9,7 @@
 | any other that ends           | one, read through the source's own producer                       |
 | journalled, with a kept journal | one a front: the recorded runs                                  |
 
-Keeps: record numbers, and so times, are the streaming engine's. Does not: read records (adapters/sources/pieces.py).
+Keeps: record numbers, and so times, are the streaming engine's. Does not: read records (connectors/files/pieces.py).
 """
 
 from collections.abc import Sequence
@@ -17,18 +17,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from flamestream.adapters.sources import GeneratorSpec
-from flamestream.adapters.sources.cut_files import ALL, Reading, in_pieces
-from flamestream.adapters.sources.files import Found, is_gzip
-from flamestream.adapters.sources.files_spec import FilesSpec
-from flamestream.adapters.sources.formats import Mark
-from flamestream.adapters.sources.lines import Lines as LinesFormat
-from flamestream.adapters.sources.lines import Text
-from flamestream.adapters.sources.listing import LocalFiles, places
-from flamestream.adapters.sources.pieces import Lines, Part, Piece, Runs, Stamps, numbers_in_pieces, parts_of
-from flamestream.adapters.sources.recorded import RecordedSource
-from flamestream.adapters.sources.windows import NumberWindow, Planner, RecordWindow, Window
-from flamestream.adapters.spec import convert, function_of
+from flamestream.connectors.files.cut_files import ALL, Reading, in_pieces
+from flamestream.connectors.files.lines import Lines as LinesFormat
+from flamestream.connectors.files.lines import Text
+from flamestream.connectors.files.listing import LocalFiles, places
+from flamestream.connectors.files.pieces import Lines, Part, Piece, Runs, Stamps, numbers_in_pieces, parts_of
+from flamestream.connectors.files.places import Found, is_gzip
+from flamestream.connectors.files.spec import FilesSpec
+from flamestream.connectors.files.windows import NumberWindow, Planner, RecordWindow, Window
+from flamestream.connectors.kit.formats import Mark
+from flamestream.connectors.kit.spec import convert, function_of
+from flamestream.connectors.recorded import RecordedSource
+from flamestream.connectors.sources import GeneratorSpec
 from flamestream.model.errors import UserError
 from flamestream.model.time import START, Time
 

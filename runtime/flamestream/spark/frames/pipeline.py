@@ -5,13 +5,13 @@
 Nothing is collected and nothing cached: each row is computed once, and what a later level needs passes through the earlier ones.
 
 Keeps: the rows for a sink, in the order of their metas, are what the reference interpreter gives it, byte for byte.
-Does not: deliver (delivering.py), or know where input comes from (adapters/sources/pieces.py).
+Does not: deliver (delivering.py), or know where input comes from (connectors/files/pieces.py).
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from flamestream.adapters.sources.pieces import Piece
+from flamestream.connectors.files.pieces import Piece
 from flamestream.spark.frames.kept_state import StatePlace
 from flamestream.spark.frames.keyed import stage_column
 from flamestream.spark.frames.rows import SPARK_SCHEMA

@@ -1,6 +1,6 @@
 """The input of a micro-batch query as a Python data source: Spark's offset log says which runs a batch has.
 
-An offset is a cut and the sources' positions at it (adapters/sources/windows.py), so a batch that is run again after a crash has the same
+An offset is a cut and the sources' positions at it (connectors/files/windows.py), so a batch that is run again after a crash has the same
 runs. What it gives are rows at the graph's first doors: the walk happens where the records are read.
 
 Keeps: what lies between two offsets never changes. Does not: hold anything that Spark's checkpoint does not.
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from flamestream.adapters.sources.windows import Cut, Planner
+from flamestream.connectors.files.windows import Cut, Planner
 from flamestream.model.time import FrontId, Time
 from flamestream.spark.frames.inputs import planner_of
 from flamestream.spark.frames.job import FrameJob

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from flamestream.adapters.sources.pieces import Piece
+from flamestream.connectors.files.pieces import Piece
 from flamestream.model.errors import Bug
 from flamestream.model.graph import Graph
 from flamestream.model.meta import COMPONENTS, Meta, child, floor

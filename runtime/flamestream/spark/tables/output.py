@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from flamestream.adapters.sinks.chunks import Chunk, chunks_of
+from flamestream.connectors.files.chunks import Chunk, chunks_of
 from flamestream.model import payload as codec
 from flamestream.model.meta import Meta, floor, time_of_meta
 from flamestream.model.slot import DEFAULT_SLOTS

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 import flamestream as fs
-from flamestream.adapters.kafka.formats import encoder_of
-from flamestream.adapters.places.partitions import murmur2, partition_of
-from flamestream.adapters.places.plain import BASE64, HEX, form, form_of_text, plain
-from flamestream.adapters.places.values import agrees_as
-from flamestream.adapters.sinks.redis_entries import text
+from flamestream.connectors.kafka.formats import encoder_of
+from flamestream.connectors.kafka.place_partitions import murmur2, partition_of
+from flamestream.connectors.kafka.place_values import agrees_as
+from flamestream.connectors.kit.plain_values import BASE64, HEX, form, form_of_text, plain
+from flamestream.connectors.redis.entries import text
 from flamestream.model.exact import exact
 
 

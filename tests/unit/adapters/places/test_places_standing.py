@@ -2,7 +2,7 @@
 
 import pytest
 
-from flamestream.adapters.places.standing import EXAMPLES, Findings, Line, Span, Version, in_any_order, in_order, replaced
+from flamestream.connectors.kit.standing import EXAMPLES, Findings, Line, Span, Version, in_any_order, in_order, replaced
 from flamestream.model.ids import Slot
 from flamestream.model.meta import Meta
 

@@ -1,0 +1,163 @@
+"""Windows: a timed source cut by global time, for batches that follow each other.
+
+    planner = windows_of(...)      where each source stands at a cut; what there is up to a later one; the next cut
+
+A cut is a global time, the same for all sources: so the items of earlier batches come before those of later ones, whichever source they
+are from. Where a source stands is a number of records and, for
+files, which one of which file: a planner that starts anew goes on from there.
+
+Keeps: the pieces between two cuts have exactly the runs with times between them. Does not: take journalled sources: their times are not
+known before they are stamped.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from flamestream.connectors.files.cut_files import ALL, Reading, Records, Stretch
+from flamestream.connectors.files.pieces import Numbers, Piece, Stamps
+from flamestream.connectors.files.places import Found
+from flamestream.connectors.kit.formats import Mark
+from flamestream.model.time import FrontId, Time, time_of, timestamp_of
+from flamestream.model.time import Timestamp as At
+
+Position = tuple[int, ...]
+"""(records read, ...): what a source needs to go on."""
+
+
+class Window(Protocol):
+    """One source."""
+
+    stamps: Stamps
+    begin: Position
+
+    def available(self) -> int | None:
+        """Runs that are there now; None if any number."""
+        ...
+
+    def total(self) -> int | None:
+        """Runs that there will ever be; None if there is no end."""
+        ...
+
+    def piece(self, position: Position, runs: int) -> tuple[Piece, Position]:
+        """Everything from `position` to the end of run `runs` - 1, and the position behind it."""
+        ...
+
+
+def _runs(records: int, stamps: Stamps) -> int:
+    return -(-records // stamps.run_length)
+
+
+@dataclass(slots=True)
+class NumberWindow:
+    """A generator. With a rate, what is due since this planner began."""
+
+    stamps: Stamps
+    count: int | None
+    rate: float | None
+    function: Callable[[int], Any] | None
+    first: int = 0
+    began: float = 0.0
+    begin: Position = (0,)
+
+    def available(self) -> int | None:
+        if self.rate is None:
+            return self.total()
+        if not self.began:
+            self.began = time.monotonic()
+        due = self.first + int((time.monotonic() - self.began) * self.rate)
+        return (due if self.count is None else min(due, self.count)) // self.stamps.run_length
+
+    def total(self) -> int | None:
+        return None if self.count is None else _runs(self.count, self.stamps)
+
+    def piece(self, position: Position, runs: int) -> tuple[Piece, Position]:
+        end = runs * self.stamps.run_length
+        end = end if self.count is None else min(end, self.count)
+        return Numbers(self.stamps, position[0], max(position[0], end), self.function), (max(position[0], end),)
+
+
+@dataclass(slots=True)
+class RecordWindow:
+    """Files of any format. The records of a window are counted by the format's own skipping: a footer for Parquet, else by reading."""
+
+    stamps: Stamps
+    files: Sequence[Found]
+    reading: Reading
+    begin: Position = (0, 0, 0, 0)
+    """(records, then where the next one is: file, record of the file, byte)."""
+    records: int | None = None
+
+    def available(self) -> int | None:
+        return self.total()
+
+    def total(self) -> int | None:
+        if self.records is None:
+            self.records = sum(self.reading.skip(file, Mark(), ALL) for file in self.files)
+        return _runs(self.records, self.stamps)
+
+    def piece(self, position: Position, runs: int) -> tuple[Piece, Position]:
+        first, number, *at = position
+        left, mark, stretches = runs * self.stamps.run_length - first, Mark(*at), []
+        while left > 0 and number < len(self.files):
+            file, begin = self.files[number], Mark(mark.offset, mark.position)
+            count = self.reading.skip(file, mark, mark.offset + left)
+            if count:
+                stretches.append(Stretch(file, begin.offset, begin.position, count))
+                left -= count
+            if left > 0:
+                number, mark = number + 1, Mark()
+        behind = first + sum(stretch.count for stretch in stretches)
+        return Records(self.stamps, first, tuple(stretches), self.reading), (behind, number, mark.offset, mark.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A global time, and where each front stands at it."""
+
+    time: Time
+    positions: Mapping[FrontId, Position]
+
+
+class Planner:
+    """All sources of a job."""
+
+    def __init__(self, windows: Mapping[FrontId, Window], most_runs: int) -> None:
+        self._windows, self._most = windows, most_runs
+
+    def begin(self) -> Cut:
+        """Before everything."""
+        return Cut(Time(0), {front: window.begin for front, window in self._windows.items()})
+
+    def end(self) -> Time | None:
+        """The cut behind all input; None if there is no end."""
+        totals = [(window, window.total()) for window in self._windows.values()]
+        if any(total is None for _, total in totals):
+            return None
+        return max(_behind(window.stamps.time(max(total - 1, 0))) for window, total in totals if total is not None)
+
+    def next(self, before: Cut) -> Cut:
+        """The next cut; `before` itself if nothing is there now."""
+        end = self.end()
+        if end is not None and before.time >= end:
+            return before
+        most = time_of(At(timestamp_of(before.time) + self._most), FrontId(0))
+        bounds = [most] if end is None else [most, end]
+        for window in self._windows.values():
+            available, total = window.available(), window.total()
+            if available is not None and (total is None or available < total):
+                bounds.append(window.stamps.time(available))  # not there yet
+        cut = min(bounds)
+        if cut <= before.time:
+            return before
+        return Cut(cut, {front: self.pieces(before, cut)[front][1] for front in self._windows})
+
+    def pieces(self, before: Cut, cut: Time) -> dict[FrontId, tuple[Piece, Position]]:
+        """What each front stamps from `before` to `cut`, and where it stands then."""
+        return {front: window.piece(before.positions[front], window.stamps.runs_below(cut)) for front, window in self._windows.items()}
+
+
+def _behind(last: Time) -> Time:
+    """A cut behind a run: the next timestamp's first time."""
+    return time_of(At(timestamp_of(last) + 1), FrontId(0))

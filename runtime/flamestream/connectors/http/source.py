@@ -1,0 +1,264 @@
+"""A source that clients POST to: the answer comes when the record is in the journal, and a retry is not counted twice.
+
+    POST / HTTP/1.1                     200 {"first": 1200, "count": 2, "repeated": false}      durable: it will be processed exactly once
+    Idempotency-Key: order-17           422 this key came with another body
+                                        503 Retry-After: 1: no room, or no front here now: send it again
+
+A request is one run: its records enter together or not at all. It waits while the front has no credit; when too much waits, new ones
+get 503. A key that is known gets the answer of the first time, at once if that is durable, else with it (http/keys.py).
+
+The front's worker listens. When the front moves, its next worker takes the port over as soon as it is free; clients see a refused
+connection or a 503 and try again with the same key.
+
+Keeps: offsets without gap; a key's records enter once, for the last `remember` keys. Does not: TLS (put a proxy before it); replay
+(payloads are in the journal).
+"""
+
+import hashlib
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from flamestream.connectors.http.keys import KeyLog, Note
+from flamestream.core.protocol.actions import Follow, Pull, ReadRun
+from flamestream.core.protocol.events import RecordsArrived, SourceFailed
+from flamestream.loop.own_thread import OwnThread
+from flamestream.loop.serial import Serial
+from flamestream.model.errors import Bug, FlameStreamError
+from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
+from flamestream.model.time import FrontId, Time
+from flamestream.net.http_server import Exchange, HttpServer, Request
+from flamestream.ports import Post, Reactor
+
+THE_PARTITION: Final = Partition("")
+MOST_RECORDS: Final = 4096
+"""Of a request: as many as one run may have."""
+MOST_WAITING: Final = 1024
+MOST_KEY: Final = 256
+RETRY: Final = [("retry-after", "1")]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpIngest:
+    """What is listened to, and how bodies become records."""
+
+    address: tuple[str, int]
+    path: str
+    as_bytes: bool
+    by_line: bool
+    most_body: int
+    most_waiting_bytes: int
+    keys: Path
+    remember: int
+    fsync: bool
+    token: str | None
+
+
+@dataclass(slots=True)
+class _Posted:
+    """A request on its way, or remembered."""
+
+    key: str
+    digest: str
+    records: Sequence[object]
+    size: int
+    first: int = -1
+    count: int = 0
+    durable: bool = False
+    waiting: list[tuple[Exchange, bool]] = field(default_factory=list)
+    """Whom to tell, and whether they were the first to ask."""
+
+
+class HttpProducer:
+    """`ports.Producer`."""
+
+    def __init__(self, ingest: HttpIngest, source: str, front: FrontId, post: Post, reactor: Reactor) -> None:
+        self._ingest, self._source, self._front, self._post = ingest, source, front, post
+        self._reactor = reactor
+        self._server = HttpServer(reactor, ingest.address, self._asked, body=ingest.most_body, token=ingest.token)
+        self._thread = OwnThread(reactor)
+        self._calls = Serial(self._thread)
+        self._keys = KeyLog(ingest.keys, ingest.remember, ingest.fsync)
+        self._fence: Fence = NO_FENCE
+        self._following = False
+        self._known: dict[str, _Posted] = {}
+        """In the order of their offsets."""
+        self._arrived: deque[_Posted] = deque()
+        """Not noted yet."""
+        self._noting: list[_Posted] = []
+        """Being noted."""
+        self._noted: deque[_Posted] = deque()
+        """Not given yet."""
+        self._given: deque[_Posted] = deque()
+        """Not durable yet."""
+        self._waiting_bytes = 0
+        self._next = 0
+        """The offset of the next request."""
+        self._records = self._size = 0
+
+    @property
+    def problem(self) -> str:
+        """Why nothing can come."""
+        return self._server.problem or self._calls.problem
+
+    # --- ports.Producer -------------------------------------------------------------------------------------------------------------
+
+    def read(self, action: ReadRun) -> None:
+        raise Bug(f"source {self._source} cannot be read again; the journal has the payloads of {action.entry}")
+
+    def follow(self, action: Follow) -> None:
+        if not self._adopt(action.fence):
+            return
+        self._next = action.offsets.get(THE_PARTITION, Offset(0))
+        fence, following = action.fence, self._next
+        self._calls.run(lambda: self._keys.open(fence, following), lambda notes: self._opened(fence, notes))
+        self._server.open()
+
+    def pull(self, action: Pull) -> None:
+        if self._adopt(action.fence):
+            self._records, self._size = action.records, action.size
+            self._reactor.soon(self._give)
+
+    def durable(self, time: Time, partition: str, upto: int) -> None:
+        while self._given and self._given[0].first + self._given[0].count <= upto:
+            posted = self._given.popleft()
+            posted.durable, posted.records = True, ()
+            self._tell(posted)
+
+    def close(self) -> None:
+        self._let_go("this worker ends, or the source moves to another one")
+        self._server.close()
+        self._calls.close()
+        self._thread.background(self._keys.close, lambda _: None)
+        self._thread.close()
+
+    def _adopt(self, fence: Fence) -> bool:
+        if fence > self._fence:
+            self._fence = fence
+            self._records = self._size = 0
+            self._let_go("the job recovers")
+        return fence == self._fence
+
+    def _let_go(self, why: str) -> None:
+        """Whoever waits must ask again: whether their records entered is decided by the journal."""
+        self._following = False
+        for posted in [*self._arrived, *self._noting, *self._noted, *self._given]:
+            for exchange, _ in posted.waiting:
+                _again(exchange, why)
+        for queue in (self._arrived, self._noted, self._given):
+            queue.clear()
+        self._noting = []
+        self._known.clear()
+        self._waiting_bytes = 0
+
+    def _opened(self, fence: Fence, notes: Any) -> None:
+        if fence != self._fence:
+            return
+        if isinstance(notes, FlameStreamError):
+            self._post(SourceFailed(fence, self._front, notes.category, f"source {self._source}: {notes}"))
+        elif isinstance(notes, Exception):
+            raise notes
+        else:
+            self._known = {note.key: _Posted(note.key, note.digest, (), 0, note.first, note.count, durable=True) for note in notes}
+            self._following = True
+
+    # --- requests -------------------------------------------------------------------------------------------------------------------
+
+    def _asked(self, request: Request, exchange: Exchange) -> None:
+        ingest = self._ingest
+        if request.path != ingest.path:
+            exchange.answer(404, {"error": f"there is only {ingest.path}"})
+        elif request.method != "POST":
+            exchange.answer(405, {"error": "only POST"}, [("allow", "POST")])
+        elif not 0 < len(key := request.headers.get("idempotency-key", "")) <= MOST_KEY:
+            exchange.answer(
+                400, {"error": f"send a header Idempotency-Key of 1 to {MOST_KEY} bytes: the same for a retry, another for each request"}
+            )
+        elif not self._following:
+            _again(exchange, "the source is not being read now")
+        else:
+            self._take(key, request.body, exchange)
+
+    def _take(self, key: str, body: bytes, exchange: Exchange) -> None:
+        digest = hashlib.blake2b(body, digest_size=8).hexdigest()
+        known = self._known.get(key)
+        if known is None:
+            self._enter(key, digest, body, exchange)
+        elif known.digest != digest:
+            exchange.answer(422, {"error": f"the key {key!r} has come with another body before"})
+        else:
+            known.waiting.append((exchange, False))
+            if known.durable:
+                self._tell(known)
+
+    def _enter(self, key: str, digest: str, body: bytes, exchange: Exchange) -> None:
+        try:
+            records = self._records_of(body)
+        except UnicodeDecodeError as error:
+            exchange.answer(400, {"error": f"byte {error.start} of the body is not UTF-8"})
+            return
+        if not 0 < len(records) <= MOST_RECORDS:
+            exchange.answer(400 if not records else 413, {"error": f"a request has 1 to {MOST_RECORDS} records, not {len(records)}"})
+            return
+        if (
+            len(self._arrived) + len(self._noting) + len(self._noted) >= MOST_WAITING
+            or self._waiting_bytes + len(body) > self._ingest.most_waiting_bytes
+        ):
+            _again(exchange, "the job is behind: too much waits to enter")
+            return
+        posted = _Posted(key, digest, records, len(body), self._next, len(records), waiting=[(exchange, True)])
+        self._next += len(records)
+        self._waiting_bytes += len(body)
+        self._known[key] = posted
+        while len(self._known) > self._ingest.remember and next(iter(self._known.values())).durable:
+            del self._known[next(iter(self._known))]
+        self._arrived.append(posted)
+        self._note()
+
+    def _records_of(self, body: bytes) -> list[object]:
+        parts = [line.removesuffix(b"\r") for line in body.split(b"\n")] if self._ingest.by_line else [body]
+        if self._ingest.by_line and not parts[-1]:
+            parts.pop()
+        return list(parts) if self._ingest.as_bytes else [part.decode() for part in parts]
+
+    # --- noting and giving ----------------------------------------------------------------------------------------------------------
+
+    def _note(self) -> None:
+        """One write for all that have arrived meanwhile."""
+        if self._noting or not self._arrived:
+            return
+        batch, fence = list(self._arrived), self._fence
+        self._noting = batch
+        self._arrived.clear()
+        notes = [Note(posted.first, posted.count, posted.key, posted.digest) for posted in batch]
+        self._calls.run(lambda: self._keys.append(notes), lambda result: self._was_noted(fence, batch, result))
+
+    def _was_noted(self, fence: Fence, batch: Sequence[_Posted], result: Any) -> None:
+        if isinstance(result, Exception):
+            raise result
+        if fence == self._fence and self._following:
+            self._noting = []
+            self._noted.extend(batch)
+            self._give()
+            self._note()
+
+    def _give(self) -> None:
+        """One event a request, so one run."""
+        while self._following and self._noted and self._noted[0].count <= self._records and self._size > 0:
+            posted = self._noted.popleft()
+            self._records -= posted.count
+            self._size -= posted.size
+            self._waiting_bytes -= posted.size
+            self._given.append(posted)
+            self._post(RecordsArrived(self._fence, self._front, THE_PARTITION, Offset(posted.first), posted.records, posted.size))
+
+    def _tell(self, posted: _Posted) -> None:
+        for exchange, was_first in posted.waiting:
+            exchange.answer(200, {"first": posted.first, "count": posted.count, "repeated": not was_first})
+        posted.waiting.clear()
+
+
+def _again(exchange: Exchange, why: str) -> None:
+    exchange.answer(503, {"error": f"{why}; send it again with the same key"}, RETRY)

@@ -1,0 +1,255 @@
+"""A source that is a Kafka topic: its partitions are those of a journalled front, or of several that share them.
+
+In which order the partitions' records enter is a matter of chance, so each run's place is journalled, and a replay reads the same offsets
+again. The broker's timestamp is a hint and no more: one that goes back, or lies far ahead, moves no time of ours.
+
+A record that is not of its format becomes an error value at its place, and the job's `onError` decides. Records are polled by a thread of
+the front's own, because waiting for the next one is all it does.
+
+Keeps: every record that the isolation level shows is given once, in the order of its partition. Does not: use consumer groups (positions
+are in the journal and in the job's snapshots), or decide where a partition begins (kafka/source_topic.py).
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+
+from flamestream.connectors.kafka.formats import AvroFormat, Format, decoder_of
+from flamestream.connectors.kafka.replay import KafkaReplay
+from flamestream.connectors.kafka.source_topic import EARLIEST, LATEST, KafkaTopic
+from flamestream.connectors.kit.producer import Chunk, ReadingProducer
+from flamestream.core.protocol.events import Entry
+from flamestream.loop.own_thread import OwnThread
+from flamestream.model.errors import Corrupt, UserError
+from flamestream.model.ids import Offset, Partition
+from flamestream.model.payload import ErrorValue
+from flamestream.model.records import KafkaRecord
+from flamestream.model.time import FrontId, Timestamp
+from flamestream.net.kafka.clients import Clients, KafkaAccess
+from flamestream.net.kafka.failures import BrokersAway, failure_of, judged
+from flamestream.ports import Post, Reactor
+
+if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
+    from confluent_kafka import Consumer, Message
+
+POLL_SECONDS: Final = 0.02
+"""The longest that a recovery waits for the thread that polls."""
+
+
+class KafkaSourceSpec(KafkaAccess, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`{kafka: {brokers: ..., topic: ...}}` of a source."""
+
+    topic: str
+    """An existing topic."""
+    start: str = "earliest"
+    """earliest, latest, or an ISO 8601 time with its offset: where the first start of the job begins."""
+    value: Format = "text"
+    """text, bytes, json, payload, or {avro: {...}}: what a value is read as."""
+    key: Format = "text"
+    """Only used with `record: full`."""
+    record: Literal["value", "full"] = "value"
+    """A record is the value, or an fs.KafkaRecord with topic, partition, offset, time, key, value and headers."""
+    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
+    """Whether records of open and aborted transactions are read."""
+    readers: int = 1
+    """Fronts that share the partitions, so that several workers read."""
+    discover_seconds: float = msgspec.field(default=5.0, name="discoverSeconds")
+    """How often to look for new partitions."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.start_offset()
+        if not 1 <= self.readers <= 64:
+            raise ValueError("`readers` is from 1 to 64, and no more than the topic has partitions")
+        if not self.discover_seconds > 0:
+            raise ValueError("`discoverSeconds` must be above 0")
+        if self.key != "text" and self.record != "full":
+            raise ValueError("`key` is of `record: full`: with `record: value` no key is read")
+        for name, form in (("value", self.value), ("key", self.key)):
+            if isinstance(form, AvroFormat) and form.avro.registry is not None and (form.avro.schema or form.avro.subject):
+                raise ValueError(f"`{name}`: a source takes each schema from the registry: remove `schema` and `subject`")
+
+    def start_offset(self) -> int:
+        """EARLIEST, LATEST or milliseconds since 1970. Raises ValueError."""
+        if self.start in ("earliest", "latest"):
+            return EARLIEST if self.start == "earliest" else LATEST
+        try:
+            at = datetime.fromisoformat(self.start)
+        except ValueError:
+            raise ValueError(f"`start` is earliest, latest or a time like 2026-01-31T12:00:00+00:00, not {self.start!r}") from None
+        if at.tzinfo is None:
+            raise ValueError(f"`start` needs the offset of its time zone, like {self.start}+00:00")
+        return int(at.timestamp() * 1000)
+
+
+class KafkaProducer(ReadingProducer):
+    """`ports.Producer`: a ReadingProducer whose reader has a thread of its own and waits for its brokers for ever."""
+
+    def __init__(self, spec: KafkaSourceSpec, share: int, source: str, job: str, front: FrontId, post: Post, reactor: Reactor) -> None:
+        self._thread = OwnThread(reactor)
+        self._kafka = KafkaReader(spec, share, source, job)
+        super().__init__(self._kafka, front, post, self._thread, tries=None)
+
+    def close(self) -> None:
+        super().close()
+        self._thread.background(self._kafka.close, _closed)
+        self._thread.close()
+
+
+class KafkaReader:
+    """`sources.reading.Reader`."""
+
+    ended = False
+    idle_seconds = 0.0
+
+    def __init__(self, spec: KafkaSourceSpec, share: int, source: str, job: str) -> None:
+        self._where = f"source {source}"
+        self._spec = spec
+        self._clients = Clients(spec, f"{job}-{source}")
+        self._topic = KafkaTopic(self._clients, spec.topic, spec.start_offset(), share, spec.readers, self._where)
+        self._replay = KafkaReplay(self._clients, spec.topic, spec.isolation, self._where)
+        self._payload = _Payloads(spec, source)
+        self._consumer: Consumer | None = None
+        self._next: dict[int, int] = {}
+        """The offset behind what was given, of each partition that is assigned."""
+        self._decided: list[Chunk] = []
+        self._polled: deque[Message] = deque()
+        self._look_at = 0.0
+
+    @property
+    def problem(self) -> str:
+        return self._clients.problem
+
+    def seek(self, offsets: Mapping[Partition, Offset]) -> None:
+        """Assign the partitions. Raises Corrupt if the next record of one is gone, BrokersAway to be called again."""
+        self._replay.close()
+        self.close()
+        self._consumer = self._clients.consumer(**{"isolation.level": self._spec.isolation})
+        self._next, self._decided = self._topic.beginnings(self._consumer, offsets)
+        self._clients.works()
+        self._assign(self._next)
+        self._look_at = time.monotonic() + self._spec.discover_seconds
+
+    def next(self, records: int, size: int) -> Sequence[Chunk]:
+        """What has arrived, waiting a little for the first."""
+        assert self._consumer is not None, "seek comes first"
+        self._discover()
+        decided, self._decided = self._decided, []
+        if not self._polled:
+            with failure_of(self._where):
+                first = self._consumer.poll(0 if decided else POLL_SECONDS)
+                if first is None:
+                    return decided
+                self._clients.works()
+                self._polled.extend([first, *self._consumer.consume(records - 1, 0)])
+        return decided + self._chunks(may_raise=not decided)
+
+    def read(self, entry: Entry) -> list[object]:
+        """A journalled run, again."""
+        if not entry.count:
+            return []
+        return [self._payload.of(message) for message in self._replay.read(self._topic.number(entry.partition), entry)]
+
+    def close(self) -> None:
+        """Let go of the brokers; `seek` begins anew."""
+        self._replay.close()
+        self._polled.clear()
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def _assign(self, begins: Mapping[int, int]) -> None:
+        from confluent_kafka import TopicPartition  # an extra
+
+        assert self._consumer is not None
+        self._consumer.incremental_assign([TopicPartition(self._spec.topic, number, offset) for number, offset in begins.items()])
+
+    def _discover(self) -> None:
+        if time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + self._spec.discover_seconds
+            self._topic.look()
+        if appeared := self._topic.appeared(self._next):
+            self._decided += appeared.values()
+            self._next |= dict.fromkeys(appeared, 0)
+            self._assign(dict.fromkeys(appeared, 0))
+
+    def _chunks(self, may_raise: bool) -> list[Chunk]:
+        """A chunk for each partition, of what was polled. What raises stays polled, so that nothing is lost by a call that fails."""
+        chunks: dict[int, Chunk] = {}
+        while self._polled:
+            message = self._polled[0]
+            if (error := message.error()) is not None:
+                if chunks or not may_raise:
+                    break
+                self._polled.popleft()
+                raise self._judged(error, message.partition())
+            try:
+                payload = self._payload.of(message)
+            except (OSError, UserError):
+                if chunks or not may_raise:
+                    break
+                raise
+            self._add(chunks, self._polled.popleft(), payload)
+        return list(chunks.values())
+
+    def _add(self, chunks: dict[int, Chunk], message: "Message", payload: object) -> None:
+        number, offset = message.partition(), message.offset()
+        assert number is not None and offset is not None, "a message has a place"
+        chunk = chunks.get(number)
+        if chunk is None:
+            hint = Timestamp(max(0, message.timestamp()[1]) * 1000)
+            chunk = chunks[number] = Chunk(self._topic.partition(number), Offset(self._next[number]), [], [], [], hint)
+        assert chunk.ends is not None, "offsets of Kafka have gaps"
+        chunk.payloads.append(payload)
+        chunk.sizes.append(len(message) + 1)
+        chunk.ends.append(Offset(offset + 1))
+        self._next[number] = offset + 1
+
+    def _judged(self, error: Any, number: int | None) -> Exception:
+        """Offsets that are gone: say which. Everything else is as it is; seeking anew finds the place again."""
+        failure = judged(error, f"{self._where}: topic {self._spec.topic!r}, partition {number}")
+        if isinstance(failure, Corrupt) and self._consumer is not None:
+            offsets = {self._topic.partition(each): Offset(offset) for each, offset in self._next.items()}
+            self._topic.beginnings(self._consumer, offsets)
+        return failure
+
+
+class _Payloads:
+    """What a message is to the graph."""
+
+    def __init__(self, spec: KafkaSourceSpec, source: str) -> None:
+        self._topic, self._full = spec.topic, spec.record == "full"
+        self._value, self._key = decoder_of(spec.value), decoder_of(spec.key)
+        self._function = f"source {source}"
+
+    def of(self, message: "Message") -> object:
+        """Its payload; an error value if it is not of the format. Raises BrokersAway if a schema cannot be asked for now."""
+        part = "value"
+        try:
+            value = self._decoded(message.value(), self._value)
+            if not self._full:
+                return value
+            part = "key"
+            return self._record(message, self._decoded(message.key(), self._key), value)
+        except ValueError as error:
+            place = f"topic {self._topic!r}, partition {message.partition()}, offset {message.offset()}: the {part}: {error}"
+            return ErrorValue(function=self._function, error="BadRecord", message=place)
+
+    @staticmethod
+    def _decoded(data: bytes | None, decode: Callable[[bytes], Any]) -> object:
+        return None if data is None else decode(data)
+
+    def _record(self, message: "Message", key: object, value: object) -> KafkaRecord:
+        headers: Any = message.headers() or ()
+        number, offset = message.partition(), message.offset()
+        assert number is not None and offset is not None, "a message has a place"
+        return KafkaRecord(self._topic, number, offset, message.timestamp()[1], key, value, tuple((name, given) for name, given in headers))
+
+
+def _closed(result: object) -> None:
+    if isinstance(result, Exception) and not isinstance(result, BrokersAway):
+        raise result

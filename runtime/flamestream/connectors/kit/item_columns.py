@@ -1,0 +1,149 @@
+"""From items to rows of a table: which part of a payload goes into which column.
+
+A column names a field, fields of fields, or elements of tuples (`place.0`), or one of
+
+    $payload    the whole payload            $time     its run's time, microseconds since 1970
+    $meta       its place in the total order $slot, $bundle, $sink
+
+Keeps: one row an item, in the order of the items; with a key, only the last row of a key in a delivery, because one statement cannot
+change a row twice. Does not: know the table (postgres/sink_table.py).
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from operator import attrgetter
+from typing import Any, Final
+
+import msgspec
+
+from flamestream.core.protocol.actions import Bundle
+from flamestream.model.collections import Map
+from flamestream.model.errors import UserError
+from flamestream.model.ids import SinkName, Slot
+from flamestream.model.meta import Meta, time_of_meta
+from flamestream.model.payload import decode_items
+from flamestream.model.quoted import quoted
+from flamestream.model.time import timestamp_of
+
+Place = tuple[bytes, Slot, int]
+"""meta, slot, sequence of the bundle."""
+Getter = Callable[[Any, Place], Any]
+Row = tuple[Any, ...]
+
+_AS_IT_IS: Final = frozenset({str, int, bool, type(None)})
+as_json: Final = msgspec.json.Encoder().encode
+
+
+def bytea(data: bytes) -> str:
+    """The text form of a bytea."""
+    return "\\x" + data.hex()
+
+
+def plain(value: Any) -> Any:
+    """A payload as JSON has it."""
+    kind = type(value)
+    if kind in _AS_IT_IS:
+        return value
+    if kind is tuple:
+        return list(value) if _AS_IT_IS.issuperset(map(type, value)) else [plain(inner) for inner in value]
+    if kind is float:
+        return value if math.isfinite(value) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+    if kind is bytes:
+        return bytea(value)
+    if kind is Map:
+        if all(type(key) is str for key in value):
+            return {key: plain(inner) for key, inner in value.items()}
+        return [[plain(key), plain(inner)] for key, inner in value.items()]
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, msgspec.Struct):
+        return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
+    return [plain(inner) for inner in value]
+
+
+class RowMaker:
+    """`columns` maps a column's name to its source; `key` are the columns that name a row, if rows are replaced."""
+
+    def __init__(self, columns: Mapping[str, str], key: Sequence[str], sink: SinkName) -> None:
+        self._sink = sink
+        self._getters = [(column, path, getter(path, sink)) for column, path in columns.items()]
+        paths = list(columns.values())
+        self._fields = attrgetter(*paths) if len(paths) > 1 and all(get is None for _, _, get in self._getters) else None
+        self._key = [number for number, column in enumerate(columns) if column in key]
+
+    def rows(self, bundles: Sequence[Bundle]) -> list[Row]:
+        """The rows of a delivery. Raises UserError that names the item which cannot be one."""
+        made: list[Row] = []
+        slots: list[Slot] = []
+        for bundle in bundles:
+            items = decode_items(bundle.items)
+            made += self._plain(items) or [self._row(value, (meta, bundle.slot, bundle.sequence)) for meta, value in items]
+            slots += [bundle.slot] * len(items)
+        return self._last_of_each_key(made, slots) if self._key else made
+
+    def _plain(self, items: Sequence[tuple[bytes, Any]]) -> list[Row]:
+        """If the columns are fields: all rows at once. None if one lacks something."""
+        if self._fields is None:
+            return []
+        try:
+            return [self._fields(value) for _, value in items]
+        except AttributeError:
+            return []
+
+    def _row(self, value: Any, place: Place) -> Row:
+        row = []
+        for column, path, get in self._getters:
+            try:
+                row.append(getattr(value, path) if get is None else get(value, place))
+            except (AttributeError, LookupError, TypeError, ValueError):
+                raise UserError(
+                    f"{where(place)}: column {column!r} wants {path!r}, which a {type(value).__name__} has not: {quoted(f'{value!r:.200}')}"
+                ) from None
+        return tuple(row)
+
+    def _last_of_each_key(self, made: Sequence[Row], slots: Sequence[Slot]) -> list[Row]:
+        last: dict[bytes, tuple[Row, Slot]] = {}
+        for row, slot in zip(made, slots, strict=True):
+            key = as_json([plain(row[number]) for number in self._key])
+            before = last.pop(key, None)
+            if before is not None and before[1] != slot:
+                raise UserError(
+                    f"rows with the key {key.decode()} come from slots {before[1]} and {slot}, so which is the newer one is chance; "
+                    f"let the graph's .sink({self._sink!r}, key=...) give the same as the table's key"
+                )
+            last[key] = (row, slot)
+        return [row for row, _ in last.values()]
+
+
+def where(place: Place) -> str:
+    """An item, for messages."""
+    meta, slot, sequence = place
+    return f"the item of the run at time {time_of_meta(Meta(meta))} (slot {slot}, bundle {sequence})"
+
+
+def getter(path: str, sink: SinkName) -> Getter | None:
+    """How a source is read from an item; None: the field of this name."""
+    special: dict[str, Getter] = {
+        "$payload": lambda value, place: value,
+        "$meta": lambda value, place: place[0],
+        "$time": lambda value, place: timestamp_of(time_of_meta(Meta(place[0]))),
+        "$slot": lambda value, place: place[1],
+        "$bundle": lambda value, place: place[2],
+        "$sink": lambda value, place: sink,
+    }
+    if path.startswith("$"):
+        return special[path]
+    steps = path.split(".")
+    if len(steps) == 1 and not path.isdecimal():
+        return None
+    return lambda value, place: _walk(value, steps)
+
+
+def _walk(value: Any, steps: Sequence[str]) -> Any:
+    for step in steps:
+        value = value[int(step)] if step.isdecimal() else value[step] if type(value) is Map else getattr(value, step)
+    return value
+
+
+SPECIAL: Final = ("$payload", "$meta", "$time", "$slot", "$bundle", "$sink")

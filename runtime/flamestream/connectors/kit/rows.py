@@ -1,0 +1,141 @@
+"""Rows as payloads: what stands in JSON, CSV or Parquet has dicts, lists and dates; a payload is an fs.Map, a tuple, a number or a text,
+or the user's own class.
+
+| there                                      | payload                                  |
+|--------------------------------------------|------------------------------------------|
+| object, struct                             | fs.Map, or the field's class             |
+| array, list                                | tuple, or what the field is annotated as |
+| timestamp, duration                        | int, microseconds (since 1970, UTC)      |
+| date, time, decimal, UUID                  | str, as ISO 8601 writes it, or digits    |
+
+>>> payload_of({"a": [1, None]})
+Map({'a': (1, None)})
+
+Keeps: what is given is a payload. Does not: guess types of CSV values (they are texts, unless a class says otherwise).
+"""
+
+import datetime
+import decimal
+import uuid
+from collections.abc import Callable
+from typing import Any, Final, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from flamestream.connectors.kit.values_in_text import check_values
+from flamestream.model import payload as codec
+from flamestream.model.collections import Map, Set, Vector
+from flamestream.model.errors import ManifestError, PayloadError
+from flamestream.model.payload_registry import PLANS
+
+EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+MICROSECOND: Final = datetime.timedelta(microseconds=1)
+
+
+def payload_of(value: Any) -> Any:
+    """Any value of JSON or Parquet as a payload."""
+    if type(value) in codec.SCALARS:
+        return value
+    if isinstance(value, dict):
+        return Map({key: payload_of(inner) for key, inner in value.items()})
+    if isinstance(value, list | tuple):
+        return tuple(map(payload_of, value))
+    return plain(value)
+
+
+def plain(value: Any) -> Any:
+    """Scalars that are no payloads as ones that are, in whatever dicts and lists they stand."""
+    if type(value) in codec.SCALARS:
+        return value
+    match value:
+        case dict():
+            return {key: plain(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [plain(inner) for inner in value]
+        case datetime.datetime():
+            return (value.replace(tzinfo=value.tzinfo or datetime.UTC) - EPOCH) // MICROSECOND
+        case datetime.timedelta():
+            return value // MICROSECOND
+        case datetime.date() | datetime.time():
+            return value.isoformat()
+        case decimal.Decimal() | uuid.UUID():
+            return str(value)
+        case _:
+            return value
+
+
+class BadRow(ValueError):
+    """What stands in a row cannot be the payload that is wanted."""
+
+
+class Rows:
+    """Rows as fs.Map, or as instances of one class. What does not fit raises BadRow."""
+
+    def __init__(self, cls: type | None) -> None:
+        self._cls = cls
+        self._optional = _optional_fields(cls) if cls is not None else {}
+        self._json: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Any if cls is None else cls, dec_hook=_hook)
+
+    def of_json(self, line: bytes | str) -> object:
+        """A line of JSON. Raises ValueError too if it has too many values."""
+        check_values(line)
+        return self._made(lambda: self._json.decode(line))
+
+    def of_values(self, row: dict[str, Any]) -> object:
+        """A row of Parquet."""
+        return self._made(lambda: row if self._cls is None else msgspec.convert(plain(row), self._cls, dec_hook=_hook))
+
+    def of_texts(self, row: dict[str, str]) -> object:
+        """A row of CSV. For a class, an empty value of a field that is no text counts as none."""
+        values: dict[str, str | None] = dict(row)
+        for name, optional in self._optional.items():
+            if row.get(name) == "":
+                del values[name]
+                if optional:
+                    values[name] = None
+        return self._made(lambda: row if self._cls is None else msgspec.convert(values, self._cls, strict=False, dec_hook=_hook))
+
+    def _made(self, make: Callable[[], object]) -> object:
+        try:
+            made = make()
+            payload = payload_of(made) if self._cls is None else made
+            if type(payload) is not Map:  # which has checked what was put into it
+                codec.check(payload)
+        except (msgspec.MsgspecError, PayloadError, RecursionError) as error:
+            raise BadRow(str(error)) from error
+        return payload
+
+
+def row_class(name: str | None, where: str) -> type | None:
+    """The payload class that a manifest calls `name`: Order, or module:Order."""
+    if name is None:
+        return None
+    found = [plan.cls for plan in PLANS.values() if plan.labels is not None and name in (plan.name, plan.name.partition(":")[2])]
+    if len(found) == 1:
+        return found[0]
+    mine = sorted(plan.name for plan in PLANS.values() if plan.labels is not None and not plan.name.startswith("flamestream."))
+    known = f"it has {', '.join(mine)}" if mine else "it has none"
+    what = "several classes have this name: write module:Class" if found else "no class of the application has this name"
+    raise ManifestError(f"{where}: {name!r}: {what}; decorate a frozen dataclass with @fs.payload_type ({known})")
+
+
+def _hook(wanted: Any, value: Any) -> Any:
+    """fs.Vector, fs.Map and fs.Set of annotated fields."""
+    kind, inner = get_origin(wanted) or wanted, get_args(wanted)
+    if kind is Vector:
+        return Vector(_converted(value, list[inner[0]] if inner else list))  # type: ignore[valid-type]
+    if kind is Set:
+        return Set(_converted(value, list[inner[0]] if inner else list))  # type: ignore[valid-type]
+    if kind is Map:
+        pairs = value.items() if isinstance(value, dict) else value
+        return Map(_converted([list(pair) for pair in pairs], list[tuple[inner[0], inner[1]]] if inner else list))  # type: ignore[valid-type]
+    raise NotImplementedError(f"rows cannot become {wanted}")
+
+
+def _converted(value: Any, kind: Any) -> Any:
+    return msgspec.convert(value, kind, dec_hook=_hook, strict=False)
+
+
+def _optional_fields(cls: type) -> dict[str, bool]:
+    """Fields that are no plain texts: may they be None?"""
+    return {name: type(None) in get_args(hint) for name, hint in get_type_hints(cls).items() if hint is not str}

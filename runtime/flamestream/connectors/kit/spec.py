@@ -1,0 +1,129 @@
+"""Specs of sources and sinks: from a manifest's plain values to typed structs, with the exact place of every error.
+
+>>> class Nap(msgspec.Struct, forbid_unknown_fields=True):
+...     seconds: int
+>>> one_of({"nap": {"seconds": 3}}, {"nap": Nap}, "spec.sources.bed")
+Nap(seconds=3)
+>>> one_of({"nap": {"seconds": "x"}}, {"nap": Nap}, "spec.sources.bed")
+Traceback (most recent call last):
+flamestream.model.errors.ManifestError: spec.sources.bed.nap.seconds: Expected `int`, got `str`
+
+Keeps: unknown fields are errors. Does not: know any kind of source or sink (sources/__init__.py, sinks/__init__.py).
+"""
+
+import importlib
+import importlib.util
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from flamestream.model.errors import ManifestError, UserError
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+_PLACE: Final = re.compile(r"\A(.*?)(?: - at `\$(.*)`)?\Z", re.DOTALL)
+
+
+def convert(kind: type[S], fields: object, where: str) -> S:
+    """`fields` as a `kind`. Raises ManifestError that begins with the field's place below `where`."""
+    try:
+        return msgspec.convert(fields, kind)
+    except msgspec.ValidationError as error:
+        what, path = _PLACE.findall(str(error))[0]
+        known = f" (its fields: {', '.join(kind.__struct_encode_fields__)})" if "unknown field" in what else ""
+        raise ManifestError(f"{where}{path}: {what}{known}") from None
+
+
+def one_of(spec: object, kinds: Mapping[str, type[S]], where: str) -> S:
+    """`spec` is a mapping with one key, which names its kind."""
+    names = ", ".join(kinds)
+    if not isinstance(spec, Mapping):
+        raise ManifestError(f"{where}: expected a mapping with one of {names}, got {type(spec).__name__}")
+    for name in spec:
+        if name not in kinds:
+            raise ManifestError(f"{where}.{name}: there is no such kind; choose one of {names}")
+    if len(spec) != 1:
+        raise ManifestError(f"{where}: expected exactly one of {names}, got {', '.join(map(str, spec)) or 'none'}")
+    ((name, fields),) = spec.items()
+    return convert(kinds[name], {} if fields is None else fields, f"{where}.{name}")
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """host and port of `host:port` or `[v6]:port`. Raises ValueError, which `convert` turns into a ManifestError."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"an address is host:port, not {text!r}")
+    return host, int(port)
+
+
+def function_of(text: str, where: str) -> Callable[..., Any]:
+    """The function that `module:name` names."""
+    module, colon, name = text.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ManifestError(f"{where}: cannot import {text!r} ({error}); write it as module:function") from error
+    if not colon or not callable(found):
+        raise ManifestError(f"{where}: {text!r} is not a function; write it as module:function")
+    return found  # type: ignore[no-any-return]  # callable, and that is all that is known
+
+
+def check_dsn(dsn: str) -> None:
+    """Raises ValueError unless libpq understands it, or if psycopg is not installed."""
+    try:
+        from flamestream.connectors.postgres.server import parameters  # it is an extra
+    except ImportError as error:
+        raise ValueError(f"PostgreSQL needs the package psycopg ({error}): pip install 'flamestream[postgres]'") from None
+    given = parameters(dsn)
+    if "password" in given:
+        raise ValueError(
+            "a password does not belong into a manifest: use PGPASSWORD, ~/.pgpass or `password_file`, and leave it out of `dsn`"
+        )
+
+
+def check_redis(url: str) -> None:
+    """Raises ValueError unless redis-py understands it, or if it is not installed."""
+    need("redis", "redis")
+    from flamestream.connectors.redis.server import parameters  # it is an extra
+
+    parameters(url)
+
+
+def hash_tag(key: str) -> str:
+    """The part of a key of Redis that says where in a cluster it is; another key with it in braces is there too. Raises ValueError.
+
+    >>> hash_tag("postings"), hash_tag("{shop}:postings")
+    ('postings', 'shop')
+    """
+    _, brace, rest = key.partition("{")
+    tag, end, _ = rest.partition("}")
+    found = tag if brace and end else key
+    if not found or "}" in found:
+        raise ValueError(
+            f"`key` is {key!r}, which has no hash tag that the sink's own keys could have too: write one, as in {{shop}}:postings, "
+            "or no braces"
+        )
+    return found
+
+
+def need(package: str, extra: str) -> None:
+    """Raises ValueError unless `package` is installed."""
+    if importlib.util.find_spec(package) is None:
+        raise ValueError(f"this needs the package {package}: pip install 'flamestream[{extra}]'")
+
+
+def secret_of(file: str, where: str) -> str:
+    """The content of a file with a secret, without white space around it. Raises UserError."""
+    try:
+        found = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{where}: cannot read {file}: {error}") from None
+    if not found:
+        raise UserError(f"{where}: {file} is empty")
+    return found

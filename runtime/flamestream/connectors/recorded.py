@@ -1,0 +1,169 @@
+"""A source's recorded input, read again: every run with its time, as the front must have stamped it.
+
+A timed source gives the same records in the same order, and its stamps follow from them: they are computed here once more, without the
+front's code. A journalled source's runs are in its journal, if that keeps everything (`journal.keep: true`).
+
+Keeps: what cannot be known is refused, never guessed. Does not: interpret the input.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from flamestream.connectors import sources
+from flamestream.core.protocol.actions import Follow, Pull, ReadRun
+from flamestream.core.protocol.events import Entry, Event, RecordsArrived, RunRead, SourceEnded, SourceFailed
+from flamestream.core.protocol.settings import FrontSettings
+from flamestream.core.worker.front import RunRecords
+from flamestream.journal import places as journals
+from flamestream.loop.reactor import EpollReactor
+from flamestream.model.errors import Bug, Corrupt, UserError
+from flamestream.model.ids import Attempt, Fence, LayoutVersion, Offset, Partition
+from flamestream.model.payload import decode_many
+from flamestream.model.time import END, START, Time, next_time
+from flamestream.ports import Producer
+
+_FENCE: Final = Fence(Attempt(1), LayoutVersion(1))
+_WITHOUT_LIMIT: Final = 1 << 40
+READ_AHEAD: Final = 64
+"""Journalled runs that are asked for at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedSource:
+    """One front's source, and its journal if that keeps everything. Picklable."""
+
+    job: str
+    front: FrontSettings
+    spec: dict[str, Any]
+    journal: journals.JournalConfig | None = None
+    share: int = 0
+    """Which of its source's fronts it is."""
+    behind: Time = START
+    """The last stamp before its own first one: of a job that began with a history."""
+
+    def below(self, end: Time, entries: Sequence[Entry] | None = None) -> Iterator[tuple[Time, list[Any]]]:
+        """Its runs below `end`. `entries`: of its journal, if somebody has read it already."""
+        return _Recorded(self).runs(end, entries)
+
+    def entries(self) -> list[Entry]:
+        """Its journal; nothing of a timed source. Raises UserError if the journal does not keep everything."""
+        return [] if self.front.timed else _journal_of(self)
+
+    def skipped(self, run: Entry) -> str:
+        """What the source has in a gap between two runs, which `run` names: why it is a hole, or "" if nothing is there."""
+        try:
+            list(self.below(END, [run]))
+        except Corrupt as error:
+            return str(error)
+        return ""
+
+    def beyond(self, ends: Mapping[Partition, Offset]) -> int:
+        """How many records a source that ends has from `ends` on."""
+        return _Recorded(self).beyond(ends)
+
+    def runs(self) -> Iterator[tuple[Time, int, list[Any]]]:
+        """All of it, as one piece (pieces.py)."""
+        return ((time, 0, records) for time, records in self.below(END))
+
+
+class _Recorded:
+    """One front's input, read through its producer in a loop of its own."""
+
+    def __init__(self, source: RecordedSource) -> None:
+        self._source = source
+        self._front = source.front
+        self._events: list[Event] = []
+        self._reactor = EpollReactor()
+
+    def runs(self, end: Time, entries: Sequence[Entry] | None) -> Iterator[tuple[Time, list[Any]]]:
+        try:
+            yield from self._timed(end) if self._front.timed else self._journalled(end, entries)
+        finally:
+            self._reactor.close()
+
+    def beyond(self, ends: Mapping[Partition, Offset]) -> int:
+        try:
+            return sum(len(event.payloads) for event in self._followed(ends) if isinstance(event, RecordsArrived))
+        finally:
+            self._reactor.close()
+
+    def _timed(self, end: Time) -> Iterator[tuple[Time, list[Any]]]:
+        last, waiting, first = self._source.behind, list[Any](), 0
+        front, length = self._front.front, self._front.run_length
+        for event in self._followed({}):
+            waiting += event.payloads if isinstance(event, RecordsArrived) else ()
+            at_end = isinstance(event, SourceEnded)
+            while len(waiting) >= length or (at_end and waiting):
+                last = next_time(last, front)
+                if last >= end:
+                    return
+                yield last, RunRecords(waiting[:length], Entry(last, Partition(""), Offset(first), len(waiting[:length])))
+                first += len(waiting[:length])
+                del waiting[:length]
+
+    def _followed(self, offsets: Mapping[Partition, Offset]) -> Iterator[Event]:
+        """What the producer gives from there on; the last one is SourceEnded unless nobody asks on."""
+        producer = self._producer()
+        producer.follow(Follow(_FENCE, self._front.front, dict(offsets)))
+        producer.pull(Pull(_FENCE, self._front.front, _WITHOUT_LIMIT, _WITHOUT_LIMIT))
+        try:
+            while True:
+                self._reactor.turn()
+                for event in self._taken():
+                    yield event
+                    if isinstance(event, SourceEnded):
+                        return
+        finally:
+            producer.close()
+
+    def _journalled(self, end: Time, known: Sequence[Entry] | None) -> Iterator[tuple[Time, list[Any]]]:
+        entries = [entry for entry in (_journal_of(self._source) if known is None else known) if entry.time < end]
+        if not self._front.replayable:
+            yield from ((entry.time, RunRecords(decode_many(entry.payloads), entry)) for entry in entries)
+            return
+        producer = self._producer()
+        try:
+            for start in range(0, len(entries), READ_AHEAD):
+                yield from self._read(producer, entries[start : start + READ_AHEAD])
+        finally:
+            producer.close()
+
+    def _read(self, producer: Producer, entries: Sequence[Entry]) -> Iterator[tuple[Time, list[Any]]]:
+        for entry in entries:
+            producer.read(ReadRun(_FENCE, self._front.front, entry))
+        missing = len(entries)
+        while missing:
+            self._reactor.turn()
+            for event in self._taken():
+                assert isinstance(event, RunRead), f"a producer that was asked for runs said {event}"
+                yield event.entry.time, RunRecords(event.payloads, event.entry)
+                missing -= 1
+
+    def _taken(self) -> list[Event]:
+        events = self._events.copy()
+        self._events.clear()
+        for event in events:
+            if isinstance(event, SourceFailed):
+                raise Corrupt(f"source {self._front.source!r} cannot be read again: {event.message}")
+            if not isinstance(event, RecordsArrived | RunRead | SourceEnded):
+                raise Bug(f"source {self._front.source!r} said {event} to an audit")
+        return events
+
+    def _producer(self) -> Producer:
+        name = str(self._front.source)
+        spec = self._source.spec
+        if "generator" in spec:  # nobody need wait for the rate
+            spec = {"generator": {key: value for key, value in spec["generator"].items() if key != "rate"}}
+        return sources.build(
+            spec, self._front.front, self._events.append, self._reactor, name=name, job=self._source.job, share=self._source.share
+        )
+
+
+def _journal_of(source: RecordedSource) -> list[Entry]:
+    if source.journal is None:
+        raise UserError(
+            f"source {source.front.source!r} cannot be read again: in which order its records entered is only in the journal, which is "
+            "trimmed at every epoch. Set spec.journal.keep: true before the run"
+        )
+    return journals.everything(source.journal, source.job, source.front.front)

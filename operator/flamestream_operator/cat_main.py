@@ -8,8 +8,8 @@ from itertools import islice
 
 from flamestream.cli.cat import line
 from flamestream.cli.driver_config import read_any_driver_config, read_job
-from flamestream.cli.validation import checked_job
 from flamestream.connectors import sinks
+from flamestream.job.validation import checked_job
 from flamestream.model.errors import FlameStreamError, ManifestError
 
 

@@ -12,7 +12,7 @@ import sys
 import msgspec
 
 INSTRUMENTED = [
-    "flamestream.model", "flamestream.core.protocol.job_record", "flamestream.core.protocol.messages", "flamestream.cli.manifest",
+    "flamestream.model", "flamestream.core.protocol.job_record", "flamestream.core.protocol.messages", "flamestream.job.manifest",
     *(f"flamestream.adapters.{name}" for name in (
         "framing", "handshake", "http_connection", "http_server", "journal_batches", "journal_file", "journal_seal", "located", "segment",
         "values_in_text", "kafka.avro", "kafka.formats", "kafka.plain", "sinks.http_sink", "sinks.kafka_items", "sinks.log",

@@ -9,8 +9,8 @@ import pytest
 
 from flamestream.cli.audit import Report, audited
 from flamestream.cli.committed import LastCommit, cluster_state_of, committed_here, savepoint_named
-from flamestream.cli.manifest import read
-from flamestream.cli.validation import checked_job
+from flamestream.job.manifest import read
+from flamestream.job.validation import checked_job
 from flamestream.store.folder import LocalStore
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper

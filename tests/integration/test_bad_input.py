@@ -22,13 +22,13 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.application import load
 from flamestream.adapters.status_file import JobStatus
-from flamestream.cli.exit_codes import ExitCode
 from flamestream.connectors.files.documents import Documents
 from flamestream.connectors.files.listing import LocalFiles, Place
 from flamestream.core.protocol.events import Entry
 from flamestream.core.worker.front import RunRecords
+from flamestream.job.application import load
+from flamestream.job.exit_codes import ExitCode
 from flamestream.model.failure import located
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue

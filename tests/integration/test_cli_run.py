@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.cli.exit_codes import ExitCode
+from flamestream.job.exit_codes import ExitCode
 from flamestream.testing.consumer import ConsumerServer
 from support.eventually import eventually
 from support.processes import alive, kill, suspend

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.cli.exit_codes import ExitCode
+from flamestream.job.exit_codes import ExitCode
 
 from .test_cli_run import Site, ended
 

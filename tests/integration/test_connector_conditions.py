@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.cli.exit_codes import ExitCode
+from flamestream.job.exit_codes import ExitCode
 from support.cli_job import CliJob, explained
 from support.eventually import eventually
 from support.kafka_broker import Broker

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flamestream.cli.exit_codes import ExitCode
+from flamestream.job.exit_codes import ExitCode
 from support.doc_blocks import REPOSITORY, blocks
 from support.eventually import eventually
 from support.scratch import ENVIRONMENT, Scratch

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from flamestream.adapters.application import load
+from flamestream.job.application import load
 from flamestream.testing.reference import ERRORS, interpret
 from support.frame_graphs import drawn, runs_of
 from support.frames import EXAMPLES, batch_results, encoded

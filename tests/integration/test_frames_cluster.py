@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.application import load
-from flamestream.cli.exit_codes import ExitCode
 from flamestream.connectors import sinks, sources
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.settings import FrontSettings
+from flamestream.job.application import load
+from flamestream.job.exit_codes import ExitCode
 from flamestream.model import payload as codec
 from flamestream.model.ids import SourceName
 from flamestream.model.time import END, FrontId

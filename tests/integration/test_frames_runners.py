@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.application import load
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.job.application import load
 from flamestream.model.errors import ClusterStateUnavailable, GraphError, UserError
 from flamestream.spark.frames.raised import raised_in_tasks
 from flamestream.testing import graphs

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from flamestream.adapters.application import load
 from flamestream.connectors.kafka.formats import encoder_of
 from flamestream.connectors.kafka.items import place_in
+from flamestream.job.application import load
 from flamestream.model.time import FrontId, Timestamp, time_of
 from flamestream.testing.reference import interpret
 from support.cli_job import REPOSITORY, CliJob, explained

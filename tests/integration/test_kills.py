@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.application import load
+from flamestream.job.application import load
 from flamestream.model.time import FrontId, Timestamp, time_of
 from flamestream.testing.reference import interpret
 from support.cli_job import REPOSITORY, CliJob, canonical, explained

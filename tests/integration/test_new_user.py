@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.cli.exit_codes import ExitCode
+from flamestream.job.exit_codes import ExitCode
 from support.eventually import eventually
 from support.scratch import SMALL, Scratch
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.cli.exit_codes import ExitCode
+from flamestream.job.exit_codes import ExitCode
 from support.cli_job import ENVIRONMENT, CliJob
 from support.versitygw import KEY, SECRET, S3Server, binary, store_at
 

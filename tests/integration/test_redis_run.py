@@ -15,7 +15,7 @@ pytest.importorskip("redis")  # an extra
 
 from redis.exceptions import RedisError
 
-from flamestream.adapters.application import load
+from flamestream.job.application import load
 from flamestream.model.time import FrontId, Timestamp, time_of
 from flamestream.testing.reference import interpret
 from support.cli_job import REPOSITORY, CliJob, explained

@@ -11,11 +11,11 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
-from flamestream.adapters.application import load
 from flamestream.connectors import sinks
 from flamestream.connectors.rolling.chain import Chain
 from flamestream.connectors.rolling.rolling import rows_of
 from flamestream.connectors.rolling.segments import Segment, listed, segment_at
+from flamestream.job.application import load
 from flamestream.model.time import FrontId, Timestamp, time_of
 from flamestream.store.folder import LocalStore
 from flamestream.testing.reference import interpret

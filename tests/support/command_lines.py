@@ -12,7 +12,7 @@ import pytest
 
 from flamestream.cli.local_drill import LocalPlace
 from flamestream.cli.run_folder import RunFolder
-from flamestream.cli.validation import CheckedJob
+from flamestream.job.validation import CheckedJob
 from flamestream.testing.drill import DrillPlan
 
 Main = Callable[[list[str]], None]

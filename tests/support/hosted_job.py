@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from flamestream.adapters.worker_process import WorkerProcessConfig
-from flamestream.cli.journal_of import journal_of
-from flamestream.cli.manifest import parse_job
 from flamestream.cli.settings_of import worker_settings
-from flamestream.cli.validation import checked_job
 from flamestream.core.coordinator.coordination import Settings
+from flamestream.job.journal_of import journal_of
+from flamestream.job.manifest import parse_job
+from flamestream.job.validation import checked_job
 from flamestream.model.ids import WorkerId
 from flamestream_operator.coordinators import JobToCoordinate
 

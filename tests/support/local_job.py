@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters.application import load
 from flamestream.adapters.coordinator_process import CoordinatorProcessConfig
 from flamestream.adapters.status_file import JobStatus
 from flamestream.adapters.worker_process import WorkerProcessConfig
 from flamestream.connectors import sinks, sources
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
+from flamestream.job.application import load
 from flamestream.journal.places import JournalConfig
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName, SourceName, WorkerId

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from flamestream.cli.committed import LastCommit
-from flamestream.cli.manifest import read
-from flamestream.cli.validation import CheckedJob, checked_job
 from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, Entry, SinkOpened
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import FrontPosition, Manifest
+from flamestream.job.manifest import read
+from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.journal.file import head, record
 from flamestream.journal.seal import FrontFolder
 from flamestream.model.ids import (

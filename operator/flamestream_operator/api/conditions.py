@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, get_args
 
 from msgspec import Meta
 
-from flamestream.cli.manifest_parts import Part
+from flamestream.job.manifest_parts import Part
 
 ConditionType = Literal["Ready", "Running", "Checkpointing", "Recovering", "Suspended", "Degraded", "Completed", "Failed"]
 TYPES: Final[tuple[ConditionType, ...]] = get_args(ConditionType)

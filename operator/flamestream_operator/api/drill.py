@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from flamestream.cli.manifest_parts import ObjectName, Part, Seconds
+from flamestream.job.manifest_parts import ObjectName, Part, Seconds
 from flamestream.testing import drill_status
 from flamestream_operator.api.conditions import Condition
 

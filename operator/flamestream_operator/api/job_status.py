@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
-from flamestream.cli.manifest_parts import Free, Part
+from flamestream.job.manifest_parts import Free, Part
 from flamestream_operator.api.conditions import Condition
 
 Phase = Literal[

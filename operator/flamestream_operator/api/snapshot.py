@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from flamestream.cli.manifest_parts import ObjectName, Part
+from flamestream.job.manifest_parts import ObjectName, Part
 from flamestream_operator.api.conditions import Condition
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from flamestream.cli.manifest import Spec
+from flamestream.job.manifest import Spec
 from flamestream.model.errors import ManifestError, UserError
 from flamestream.store.places import parsed_s3
 

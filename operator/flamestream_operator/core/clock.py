@@ -3,6 +3,6 @@
 Does not: read a clock.
 """
 
-from flamestream.adapters.moments import CLOCKS_DIFFER, moment, passed, precise, written
+from flamestream.job.moments import CLOCKS_DIFFER, moment, passed, precise, written
 
 __all__ = ["CLOCKS_DIFFER", "moment", "passed", "precise", "written"]

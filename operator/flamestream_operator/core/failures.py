@@ -8,7 +8,7 @@ Keeps: a job that runs for `resetAfter` without failing starts over. Does not: s
 
 from msgspec.structs import replace
 
-from flamestream.cli.manifest import Spec
+from flamestream.job.manifest import Spec
 from flamestream_operator.api.job_status import FailureStatus, JobResourceStatus
 from flamestream_operator.core.clock import CLOCKS_DIFFER, moment, passed, written
 

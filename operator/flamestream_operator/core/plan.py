@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters import py_files
-from flamestream.adapters.located import Document
-from flamestream.cli.manifest import Job, Spec, job_of
 from flamestream.connectors import sources
 from flamestream.connectors.sources import SourceTraits
+from flamestream.job import py_files
+from flamestream.job.located import Document
+from flamestream.job.manifest import Job, Spec, job_of
 from flamestream.journal.places import ZOOKEEPER
 from flamestream.model.errors import FlameStreamError, ManifestError
 from flamestream_operator.core.admission import admit

@@ -3,7 +3,7 @@
 Rules (CEL) stand in for webhooks: what one object says of itself is checked at `kubectl apply` and names its field; what needs the
 application, a Secret or a server is checked by the operator and becomes a condition.
 
-Keeps: the files in crds/ are what this makes (a test compares them). Does not: validate (flamestream.cli.manifest).
+Keeps: the files in crds/ are what this makes (a test compares them). Does not: validate (flamestream.job.manifest).
 """
 
 import sys
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from flamestream.cli.manifest import GUARANTEES, LATER, Spec
+from flamestream.job.manifest import GUARANTEES, LATER, Spec
 from flamestream_operator.api.drill import DrillSpec, DrillStatus
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.api.snapshot import SnapshotSpec, SnapshotStatus

@@ -1,6 +1,6 @@
 """The text under each field of a struct: what `kubectl explain` shows.
 
->>> from flamestream.cli.manifest import Checkpoint
+>>> from flamestream.job.manifest import Checkpoint
 >>> docs_of(Checkpoint)["interval"]
 'Time between two epochs, like 50ms, 1s, 2m. Results never wait for it.'
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
-from flamestream.cli.manifest_parts import DURATION, Seconds
+from flamestream.job.manifest_parts import DURATION, Seconds
 from flamestream_operator.crd.field_docs import docs_of
 
 Schema = dict[str, Any]

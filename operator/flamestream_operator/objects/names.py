@@ -15,7 +15,7 @@ Does not: say what an object holds.
 
 from typing import Final
 
-from flamestream.cli.object_names import LONGEST, fitted, login
+from flamestream.job.object_names import LONGEST, fitted, login
 
 __all__ = [
     "LONGEST", "application_copy", "audit", "budget", "driver_pod", "executor_prefix", "fitted", "login", "network_policy", "preflight",

@@ -9,8 +9,8 @@ to: where its data come from and go to is the job's business; or enforce anythin
 from collections.abc import Iterator
 from contextlib import suppress
 
-from flamestream.cli.manifest import Spec
 from flamestream.connectors.kit.spec import address_of
+from flamestream.job.manifest import Spec
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import JOB, Object, metadata
 

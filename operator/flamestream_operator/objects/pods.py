@@ -6,8 +6,8 @@ Keeps: every pod satisfies the restricted Pod Security Standard, whatever the us
 from dataclasses import dataclass
 from typing import Any, Final
 
-from flamestream.cli.manifest import Spec
-from flamestream.cli.manifest_cluster import Resources
+from flamestream.job.manifest import Spec
+from flamestream.job.manifest_cluster import Resources
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import APPLICATION, CONNECTED, JOB, LAUNCH, ROLE, Object, labels, metadata, owner, pod_labels
 from flamestream_operator.objects.quantities import memory_of

@@ -11,7 +11,7 @@ import logging
 import msgspec
 from msgspec.structs import replace
 
-from flamestream.cli.manifest_parts import Seconds
+from flamestream.job.manifest_parts import Seconds
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.testing.drill import DrillSeen, step
 from flamestream.testing.drill_status import OVER, AuditResult

@@ -19,11 +19,8 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters.application import folders_of, load, located
-from flamestream.adapters.application_code import code_of
 from flamestream.adapters.discretion import Discretion
 from flamestream.adapters.host import OnDemand, Ports, WorkerHost
-from flamestream.adapters.py_files import PyFile
 from flamestream.connectors import sinks, sources
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.protocol.actions import ToldCoordinator
@@ -31,6 +28,9 @@ from flamestream.core.protocol.events import Event
 from flamestream.core.protocol.messages import Failed
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.worker import Worker
+from flamestream.job.application import folders_of, load, located
+from flamestream.job.application_code import code_of
+from flamestream.job.py_files import PyFile
 from flamestream.journal import places as journals
 from flamestream.loop import watchdog
 from flamestream.loop.reactor import EpollReactor

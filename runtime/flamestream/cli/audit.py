@@ -19,15 +19,15 @@ from flamestream.cli.bootstrap import Begun, begun, history_of
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.changed_code import behind, by_this_code
 from flamestream.cli.committed import LastCommit, Savepoint, cluster_state_of, committed_here
-from flamestream.cli.exit_codes import ExitCode
-from flamestream.cli.manifest import DeadLetter
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.recorded import FrontInput, RecordedInput, recorded_sources
 from flamestream.cli.run_folder import RunFolder, find
 from flamestream.cli.settings_of import fronts_of
-from flamestream.cli.validation import CheckedJob, checked_job
 from flamestream.connectors import sinks
 from flamestream.connectors.places import Look, Span
+from flamestream.job.exit_codes import ExitCode
+from flamestream.job.manifest import DeadLetter
+from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model import payload as payloads
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Slot

@@ -9,9 +9,9 @@ Keeps: places are looked at before deliveries and input are read, so whatever st
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from flamestream.cli.validation import CheckedJob
 from flamestream.connectors import sinks
 from flamestream.connectors.places import Findings, Look, Span, Wanted, place_of
+from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import Slot
 from flamestream.model.meta import LEAST, Meta
 from flamestream.testing.audit import Delivered, Result, Verdict

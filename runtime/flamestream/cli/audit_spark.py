@@ -25,10 +25,10 @@ from flamestream.cli.recorded import RecordedInput, recorded_sources
 from flamestream.cli.reference_rows import ReferenceJob, levels_of, rows_of
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.settings_of import fronts_of
-from flamestream.cli.validation import CheckedJob
 from flamestream.connectors.files.chunks import Chunk, chunks_of
 from flamestream.connectors.files.pieces import Piece, Runs
 from flamestream.fenced.reading import check_owner, owner_of
+from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName
 from flamestream.model.meta import Meta, floor, meta_of

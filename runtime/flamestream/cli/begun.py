@@ -14,11 +14,11 @@ import msgspec
 
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.settings_of import fronts_of
-from flamestream.cli.validation import CheckedJob
 from flamestream.connectors import sources
 from flamestream.connectors.files.history import standing_in
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.job.validation import CheckedJob
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.time import Time

@@ -12,7 +12,7 @@ from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.run import RunFolderOption
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.validate import ManifestFile
-from flamestream.cli.validation import CheckedJob, checked
+from flamestream.job.validation import CheckedJob, checked
 from flamestream.model.errors import ClusterStateUnavailable, ManifestError
 
 __all__ = ["Begun", "begun", "command", "history_of"]

@@ -10,8 +10,8 @@ import typer
 
 from flamestream.cli.output import Json
 from flamestream.cli.run_folder import find
-from flamestream.cli.validation import loaded
 from flamestream.connectors import sinks
+from flamestream.job.validation import loaded
 from flamestream.model.collections import Map
 from flamestream.model.errors import ManifestError
 from flamestream.model.meta import time_of_meta

@@ -24,15 +24,15 @@ import yaml
 from flamestream.cli.audit import audited_here, sentence
 from flamestream.cli.drill import BACK_WITHIN
 from flamestream.cli.drill_report import fault_told, verdict_told
-from flamestream.cli.exit_codes import ExitCode, code_of
 from flamestream.cli.local_drill import LocalPlace, Role, drilled
-from flamestream.cli.manifest import API_VERSION
 from flamestream.cli.output import errors, say, say_error
 from flamestream.cli.progress import figures_of, status_of
 from flamestream.cli.run import run
 from flamestream.cli.run_folder import RunFolder
-from flamestream.cli.validation import CheckedJob, checked
 from flamestream.connectors import sinks
+from flamestream.job.exit_codes import ExitCode, code_of
+from flamestream.job.manifest import API_VERSION
+from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_shell import keep_private
 from flamestream.model.errors import FlameStreamError, UserError
 from flamestream.testing.drill import DrillPlan, DrillSeen

@@ -13,7 +13,7 @@ from flamestream.cli.local_drill import HITS, LocalPlace, Role, drilled
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.run import RunFolderOption
 from flamestream.cli.run_folder import find
-from flamestream.cli.validation import checked_job
+from flamestream.job.validation import checked_job
 from flamestream.testing.drill import DrillPlan
 
 NEEDS_ARGUMENTS = True

@@ -6,7 +6,7 @@ Does not: decide the verdict (testing/drill.py).
 from collections.abc import Mapping
 from typing import Final
 
-from flamestream.cli.exit_codes import ExitCode
+from flamestream.job.exit_codes import ExitCode
 from flamestream.testing.drill_status import DrillStatus, FaultResult, Reason
 
 CODES: Final[Mapping[Reason, ExitCode]] = {

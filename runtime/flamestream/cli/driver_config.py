@@ -12,7 +12,7 @@ from flamestream.machine.process_shell import read_config
 from flamestream.model.errors import ManifestError
 
 if TYPE_CHECKING:
-    from flamestream.cli.manifest import Job
+    from flamestream.job.manifest import Job
 
 CONFIG: Final = Path("/etc/flamestream/config")
 TOKEN: Final = Path("/etc/flamestream/secret/token")
@@ -91,7 +91,7 @@ def _secret(file: Path, what: str) -> str:
 
 def read_job(folder: Path = CONFIG, base: Path = APPLICATION) -> "Job":
     """The manifest, its relative paths below `base`. Raises ManifestError."""
-    from flamestream.cli.manifest import parse_job  # here: a driver's JVM boots beside that import
+    from flamestream.job.manifest import parse_job  # here: a driver's JVM boots beside that import
 
     try:
         text = (folder / "job.json").read_text(encoding="utf-8")

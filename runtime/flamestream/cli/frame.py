@@ -11,8 +11,8 @@ from typing import Any, Final, NoReturn
 import typer
 from typer import rich_utils
 
-from flamestream.cli.exit_codes import ExitCode, code_of
 from flamestream.cli.output import as_json, say_error
+from flamestream.job.exit_codes import ExitCode, code_of
 from flamestream.model.errors import Bug, FlameStreamError
 
 _WRONG_LINE: Final[Any] = typer.BadParameter.__base__

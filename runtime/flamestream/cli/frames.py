@@ -14,16 +14,16 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters.application import folders_of
 from flamestream.adapters.status_file import JobStatus
 from flamestream.cli import lineage
-from flamestream.cli.exit_codes import AlreadyRunning
-from flamestream.cli.manifest import EXACT, DeadLetter
 from flamestream.cli.recorded import recorded_sources
 from flamestream.cli.run_folder import RunFolder, RunInfo
 from flamestream.cli.starting import may_start
-from flamestream.cli.validation import CheckedJob
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.job.application import folders_of
+from flamestream.job.exit_codes import AlreadyRunning
+from flamestream.job.manifest import EXACT, DeadLetter
+from flamestream.job.validation import CheckedJob
 from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.errors import ClusterStateUnavailable, UserError
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId

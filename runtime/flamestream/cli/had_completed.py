@@ -6,9 +6,9 @@ Keeps: only the sources of this machine are read; a server's topic or table is n
 from collections.abc import Iterator
 
 from flamestream.cli.recorded import recorded_sources
-from flamestream.cli.validation import CheckedJob
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import FrontPosition
+from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import FlameStreamError
 from flamestream.store.places import store_from
 from flamestream.store.snapshot_index import read_manifest

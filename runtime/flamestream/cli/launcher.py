@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from flamestream.adapters.application import folders_of
 from flamestream.adapters.coordinator_process import CoordinatorProcessConfig
 from flamestream.adapters.status_file import JobStatus
 from flamestream.cli import lineage
-from flamestream.cli.exit_codes import AlreadyRunning
 from flamestream.cli.had_completed import unread
 from flamestream.cli.run_folder import RunFolder, RunInfo
 from flamestream.cli.settings_of import local_coordinator, worker_config
 from flamestream.cli.starting import may_start
-from flamestream.cli.validation import CheckedJob
 from flamestream.cli.workers import PlainWorkers, SparkWorkers, Workers, watch_process
+from flamestream.job.application import folders_of
+from flamestream.job.exit_codes import AlreadyRunning
+from flamestream.job.validation import CheckedJob
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.parent_death import start_child
 from flamestream.machine.process_identity import ProcessIdentity

@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from flamestream.cli.exit_codes import AlreadyRunning
 from flamestream.cli.run_folder import RunFolder
+from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.ports import ObjectStore

@@ -28,8 +28,8 @@ from flamestream.cli.output_watch import LOOK, OutputWatch
 from flamestream.cli.progress import status_of
 from flamestream.cli.run_folder import RunFolder, RunInfo
 from flamestream.cli.settings_of import fronts_of
-from flamestream.cli.validation import CheckedJob
 from flamestream.connectors import sinks
+from flamestream.job.validation import CheckedJob
 from flamestream.machine.process_identity import start_ticks
 from flamestream.model.errors import FlameStreamError, UserError
 from flamestream.testing.drill import DrillPlan, DrillSeen, step

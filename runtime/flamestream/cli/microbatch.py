@@ -6,11 +6,11 @@ Does not: compute anything (spark/microbatch.py).
 import signal
 from collections.abc import Callable
 
-from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.frames import PYTHON, attempt_of, frame_job, session, spark_for, write_status
 from flamestream.cli.output import as_json, say
 from flamestream.cli.run_folder import RunFolder
-from flamestream.cli.validation import CheckedJob
+from flamestream.job.exit_codes import ExitCode
+from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
 from flamestream.spark.frames.commit import Committed
 from flamestream.spark.frames.stages import stages_of

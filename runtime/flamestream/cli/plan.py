@@ -8,7 +8,7 @@ import typer
 from flamestream.cli.drawing import described, mermaid, text
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.validate import ManifestFile
-from flamestream.cli.validation import checked
+from flamestream.job.validation import checked
 from flamestream.model.errors import ManifestError
 
 NEEDS_ARGUMENTS = True

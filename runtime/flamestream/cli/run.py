@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.output import Json, as_json, errors, say
 from flamestream.cli.progress import ProgressLine
 from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.validate import ManifestFile
-from flamestream.cli.validation import CheckedJob, checked
+from flamestream.job.exit_codes import ExitCode
+from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_shell import keep_private
 from flamestream.model.errors import ManifestError
 

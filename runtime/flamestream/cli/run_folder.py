@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from flamestream.cli.manifest import Job, read
+from flamestream.job.manifest import Job, read
 from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, ManifestError

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Final
 
 from flamestream.adapters.worker_process import WorkerProcessConfig
-from flamestream.cli.journal_of import journal_of
-from flamestream.cli.manifest import EXACT, DeadLetter, Spec
-from flamestream.cli.validation import CheckedJob
 from flamestream.connectors.sources import SourceTraits
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
+from flamestream.job.journal_of import journal_of
+from flamestream.job.manifest import EXACT, DeadLetter, Spec
+from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import SinkName, SourceName, WorkerId
 from flamestream.model.time import FrontId
 

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.output import Json, as_json, errors, say
+from flamestream.job.exit_codes import ExitCode
 from flamestream.model.errors import ManifestError
 
 NEEDS_ARGUMENTS = True

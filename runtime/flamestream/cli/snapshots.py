@@ -10,12 +10,12 @@ from typing import Annotated
 import msgspec
 import typer
 
-from flamestream.cli.exit_codes import ExitCode
-from flamestream.cli.manifest import Job, read
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.progress import moment
 from flamestream.cli.validate import ManifestFile
 from flamestream.core.protocol.messages import Manifest
+from flamestream.job.exit_codes import ExitCode
+from flamestream.job.manifest import Job, read
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.time import timestamp_of

@@ -7,11 +7,11 @@ from contextlib import suppress
 
 from flamestream.cli import lineage
 from flamestream.cli.begun import settle
-from flamestream.cli.manifest import Job
 from flamestream.cli.run_folder import RunFolder
-from flamestream.cli.validation import CheckedJob
 from flamestream.connectors.files.ownership import owned
 from flamestream.core.protocol.job_record import JobRecord, check_code
+from flamestream.job.manifest import Job
+from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import StoreUnavailable
 from flamestream.ports import JobRecords
 from flamestream.store.places import store_from

@@ -9,11 +9,11 @@ import typer
 
 from flamestream.adapters.status_file import JobStatus, LastRecovery
 from flamestream.cli.cat import JobPlace
-from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.output import Json, as_json, console, say
 from flamestream.cli.progress import line, status_of, table
 from flamestream.cli.run import RunFolderOption
 from flamestream.cli.run_folder import RunFolder, RunInfo, find
+from flamestream.job.exit_codes import ExitCode
 from flamestream.model.kernel import NAME
 
 NEEDS_ARGUMENTS = True

@@ -12,16 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from flamestream.cli.field_types import FLOAT_KEY, said
-from flamestream.cli.hang import within
 from flamestream.cli.settings_of import fronts_of
-from flamestream.cli.validation import CheckedJob
 from flamestream.connectors import sources
 from flamestream.connectors.files.spec import FilesSpec, place_of
 from flamestream.connectors.kit.spec import convert
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.dataflow import user_code
 from flamestream.core.worker.front import RunRecords
+from flamestream.job.field_types import FLOAT_KEY, said
+from flamestream.job.hang import within
+from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.failure import told
 from flamestream.model.graph import Function, Graph, Kind, Vertex

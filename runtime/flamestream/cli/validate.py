@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from flamestream.cli.output import Json, as_json, say
-from flamestream.cli.validation import CheckedJob, checked
+from flamestream.job.validation import CheckedJob, checked
 
 NEEDS_ARGUMENTS = True
 ManifestFile = Annotated[Path, typer.Argument(help="The job's manifest, a YAML file.", show_default=False)]

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
-from flamestream.cli.manifest import SparkSettings as Asked
 from flamestream.cli.worker_main import worker_main
+from flamestream.job.manifest import SparkSettings as Asked
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.parent_death import start_child
 from flamestream.model.errors import FlameStreamError, Retryable

@@ -20,7 +20,7 @@ False
 Traceback (most recent call last):
 flamestream.model.errors.ManifestError: spec.sinks.index.files: Object missing required field `path`
 
-Does not: read the manifest's file (cli/manifest.py), or refuse a sink (it says why one must be refused).
+Does not: read the manifest's file (job/manifest.py), or refuse a sink (it says why one must be refused).
 """
 
 from collections.abc import Iterator

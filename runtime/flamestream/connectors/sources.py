@@ -18,7 +18,7 @@ SourceTraits(timed=True, run_length=64, replayable=True, bounded=True, answers=F
 Traceback (most recent call last):
 flamestream.model.errors.ManifestError: spec.sources.docs.files: Object contains unknown field `folow` (its fields: path, paths, ...)
 
-Does not: read the manifest's file (cli/manifest.py).
+Does not: read the manifest's file (job/manifest.py).
 """
 
 from collections.abc import Sequence

@@ -10,7 +10,6 @@ from typing import Any
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 
-from flamestream.cli.manifest import parse_job
 from flamestream.connectors.files.csv_rows import CsvRows, JsonRows
 from flamestream.connectors.kafka.avro import _from_text, _parsed, _read
 from flamestream.connectors.kafka.control import _decode_announcement, _decode_state
@@ -19,6 +18,7 @@ from flamestream.connectors.kafka.items import pack, place_in
 from flamestream.connectors.kit.rows import Rows
 from flamestream.connectors.postgres.source import ChangeLog, PostgresReader
 from flamestream.connectors.redis.source import RedisReader, Stream, offset_of
+from flamestream.job.manifest import parse_job
 from flamestream.model import payload as codec
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.decoding import DecodeError

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters.application import digest_of
-from flamestream.adapters.application_code import code_of, files_of
-from flamestream.adapters.py_files import PyFile
+from flamestream.job.application import digest_of
+from flamestream.job.application_code import code_of, files_of
+from flamestream.job.py_files import PyFile
 
 
 def files(folder: Path, **contents: str) -> dict[str, Path]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flamestream.adapters.located import MAX_CHARACTERS, parse
+from flamestream.job.located import MAX_CHARACTERS, parse
 from flamestream.model.errors import ManifestError
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(

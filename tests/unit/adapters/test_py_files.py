@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters import py_files, unpacked
-from flamestream.adapters.application import load
-from flamestream.adapters.py_files import PyFile, folder_of, found, split
+from flamestream.job import py_files, unpacked
+from flamestream.job.application import load
+from flamestream.job.py_files import PyFile, folder_of, found, split
 from flamestream.model.errors import ManifestError, UserError
 
 APPLICATION = """\

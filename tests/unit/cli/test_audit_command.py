@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.main import main
 from flamestream.cli.recorded import recorded_runs
-from flamestream.cli.validation import checked
 from flamestream.connectors.files.sink import Writing
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.fenced.fences import FencedFolder
+from flamestream.job.exit_codes import ExitCode
+from flamestream.job.validation import checked
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta
 from flamestream.model.payload import encode, encode_items

@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from flamestream.cli.audit import Report, audited, sentence
-from flamestream.cli.validation import checked_job
 from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import Bundle
+from flamestream.job.validation import checked_job
 from flamestream.journal.file import head, record
 from flamestream.model.errors import Corrupt, StoreUnavailable, UserError
 from flamestream.model.ids import SequenceNumber

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.kubectl import drill
 from flamestream.cli.kubectl.drill import TAKEN_UP_WITHIN, followed
 from flamestream.cli.kubectl.main import main
+from flamestream.job.exit_codes import ExitCode
 from flamestream.model.errors import Retryable, UserError
 from flamestream.testing.drill_status import DrillStatus, FaultResult
 

@@ -14,10 +14,10 @@ import pytest
 from flamestream.adapters.status_file import JobStatus, WorkerFigures
 from flamestream.cli import local_drill
 from flamestream.cli.drill_report import CODES, code_of_drill, fault_told, verdict_told
-from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.local_drill import LocalPlace, Role, cannot_audit, drilled
 from flamestream.cli.run_folder import RunFolder, RunInfo
-from flamestream.cli.validation import CheckedJob, checked
+from flamestream.job.exit_codes import ExitCode
+from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_identity import ProcessIdentity, start_ticks
 from flamestream.model.errors import UserError
 from flamestream.testing.drill import DrillPlan, DrillSeen

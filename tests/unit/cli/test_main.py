@@ -5,8 +5,8 @@ import json
 import pytest
 
 from flamestream.cli import commands
-from flamestream.cli.exit_codes import AlreadyRunning, ExitCode, code_of
 from flamestream.cli.main import app, main
+from flamestream.job.exit_codes import AlreadyRunning, ExitCode, code_of
 from flamestream.model import errors
 
 from .conftest import JobFolder

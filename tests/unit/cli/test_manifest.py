@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.cli.manifest import DeadLetter, parse_job, read
+from flamestream.job.manifest import DeadLetter, parse_job, read
 from flamestream.model.errors import ManifestError
 
 GOOD = """\

@@ -3,8 +3,8 @@
 import pytest
 
 from flamestream.cli.recorded import recorded_runs
-from flamestream.cli.validation import checked
 from flamestream.core.worker.front import TimedFront
+from flamestream.job.validation import checked
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset
 from flamestream.model.time import END, START, FrontId

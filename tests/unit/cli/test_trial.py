@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flamestream.cli.trial import RECORDS, tried
-from flamestream.cli.validation import CheckedJob, checked
+from flamestream.job.validation import CheckedJob, checked
 from flamestream.model.errors import FlameStreamError, GraphError, ManifestError, UserError
 from support.scratch import SMALL, Scratch
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from flamestream.cli.journal_of import journal_of
 from flamestream.cli.settings_of import local_coordinator, worker_settings
-from flamestream.cli.validation import checked
+from flamestream.job.journal_of import journal_of
+from flamestream.job.validation import checked
 from flamestream.model.errors import FlameStreamError, UserError
 
 from .conftest import JobFolder

@@ -14,9 +14,9 @@ import yaml
 
 from flamestream.cli.kubectl.main import app as kubectl_app
 from flamestream.cli.main import app as flamestream_app
-from flamestream.cli.manifest import Job, parse_job
-from flamestream.cli.validation import checked
 from flamestream.connectors import sinks, sources
+from flamestream.job.manifest import Job, parse_job
+from flamestream.job.validation import checked
 from flamestream_operator.api.drill import DrillSpec
 from flamestream_operator.api.snapshot import SnapshotSpec
 from support.doc_blocks import REPOSITORY, Block, blocks

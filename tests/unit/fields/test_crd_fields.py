@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from flamestream.cli.manifest import MANIFEST
 from flamestream.connectors import sinks, sources
+from flamestream.job.manifest import MANIFEST
 from flamestream_operator.api.drill import DrillSpec
 from flamestream_operator.api.snapshot import SnapshotSpec
 from flamestream_operator.crd import definitions

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from flamestream.cli import audit, bootstrap, drill
-from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.main import app, main
+from flamestream.job.exit_codes import ExitCode
 from flamestream.model.errors import Bug
 from flamestream.testing.drill_status import DrillStatus
 from support.cli_job import ENVIRONMENT

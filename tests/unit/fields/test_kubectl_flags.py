@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.kubectl.main import app, main
+from flamestream.job.exit_codes import ExitCode
 from support.command_lines import Said, Terminal
 from support.fields import parameters
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.cli.manifest import GUARANTEES, MANIFEST
+from flamestream.job.manifest import GUARANTEES, MANIFEST
 from flamestream.model.errors import FlameStreamError
 from support.fields import Row, leaves, uncovered
 from support.manifest_views import CLUSTER, OneMachine, View

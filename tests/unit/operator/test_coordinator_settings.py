@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from flamestream.cli.manifest import GUARANTEES, parse_job
 from flamestream.cli.settings_of import local_coordinator
-from flamestream.cli.validation import checked_job
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.messages import Hello
+from flamestream.job.manifest import GUARANTEES, parse_job
+from flamestream.job.validation import checked_job
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.core.effects import SILENCE, settings_of

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from flamestream.adapters.located import Document
-from flamestream.cli.manifest import job_of
+from flamestream.job.located import Document
+from flamestream.job.manifest import job_of
 from flamestream_operator.crd import definitions
 from flamestream_operator.crd.kinds import unfenced_kinds
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flamestream.adapters.moments import precise
+from flamestream.job.moments import precise
 from flamestream.testing.drill_status import OVER, AuditResult
 from flamestream_operator.api.drill import DrillSpec, DrillStatus, Fault
 from flamestream_operator.core.admission import Allowed
@@ -443,7 +443,7 @@ def test_the_definition_refuses_what_is_not_offered_and_says_what_to_choose() ->
 
 
 def test_a_plan_takes_what_the_spec_says() -> None:
-    from flamestream.cli.manifest_parts import Seconds
+    from flamestream.job.manifest_parts import Seconds
     from flamestream_operator.core.drill import plan_of
 
     spec = DrillSpec(

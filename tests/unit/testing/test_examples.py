@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.application import load
+from flamestream.job.application import load
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
 from flamestream.testing.reference import ERRORS, interpret

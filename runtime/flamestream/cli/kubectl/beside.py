@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from flamestream.cli import object_names
 from flamestream.cli.driver_config import CONFIG, LOGIN
 from flamestream.cli.kubectl.cluster import JOB, ROLE, Cluster, Object
+from flamestream.job import object_names
 from flamestream.model.errors import Retryable, UserError
 
 STARTS_WITHIN: Final = 120.0

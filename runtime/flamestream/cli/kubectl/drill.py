@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from flamestream.cli.drill_report import code_of_drill, fault_told, verdict_told
 from flamestream.cli.kubectl.cluster import Cluster, Object
-from flamestream.cli.manifest_parts import Seconds
 from flamestream.cli.output import Json, as_json, say
+from flamestream.job.manifest_parts import Seconds
 from flamestream.model.errors import ManifestError, Retryable, UserError
 from flamestream.testing.drill import AUDIT_WITHIN
 from flamestream.testing.drill_status import OVER, DrillStatus, FaultResult, Reason

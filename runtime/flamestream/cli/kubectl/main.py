@@ -15,12 +15,12 @@ from typing import Annotated, Any, Final
 import typer
 
 from flamestream.cli import frame
-from flamestream.cli.exit_codes import ExitCode
 from flamestream.cli.kubectl import drill
 from flamestream.cli.kubectl.beside import beside, exit_code
 from flamestream.cli.kubectl.cluster import Cluster, Object, condition
 from flamestream.cli.kubectl.screen import lines, row, table
 from flamestream.cli.output import Json, as_json, say
+from flamestream.job.exit_codes import ExitCode
 from flamestream.model.errors import ManifestError, Retryable, UserError
 
 app = frame.command_line("kubectl flamestream", "FlameStreamJobs in a cluster.")

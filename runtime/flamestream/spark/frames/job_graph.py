@@ -11,8 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from flamestream.adapters.application import load
-from flamestream.adapters.py_files import PyFile
+from flamestream.job.application import load
+from flamestream.job.py_files import PyFile
 from flamestream.model.graph import Graph
 from flamestream.model.payload_class import payload_type
 from flamestream.model.payload_registry import FIRST_CLASS_TAG, PLANS, TO_WIRE

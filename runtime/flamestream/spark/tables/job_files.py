@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters import py_files
-from flamestream.adapters.application import load
-from flamestream.adapters.located import parse
 from flamestream.adapters.status_file import JobStatus
 from flamestream.core.protocol.messages import Manifest
+from flamestream.job import py_files
+from flamestream.job.application import load
+from flamestream.job.located import parse
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, ManifestError, UserError
 from flamestream.model.graph import Graph

@@ -5,8 +5,8 @@ Keeps: a topic without brokers is reached as the job's Kafka source is. Does not
 
 from typing import Any, Final
 
-from flamestream.cli.manifest import Job, JournalTopic
 from flamestream.connectors.kit.spec import convert
+from flamestream.job.manifest import Job, JournalTopic
 from flamestream.journal.places import ZOOKEEPER, JournalConfig, KafkaJournal
 from flamestream.model.errors import ManifestError
 

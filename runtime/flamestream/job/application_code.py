@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from flamestream.adapters.application import digest_of
-from flamestream.adapters.py_files import PyFile
+from flamestream.job.application import digest_of
+from flamestream.job.py_files import PyFile
 from flamestream.model.errors import UserError
 
 

@@ -3,7 +3,7 @@
 The file is imported under its own name with its folder on the path, as `python FILE` would find it, and behind it what `pyFiles` names
 (py_files.py), so its functions and payload types have the same names in every process.
 
-Keeps: a file is executed once a process. Does not: validate the graph against the manifest (cli/validation.py).
+Keeps: a file is executed once a process. Does not: validate the graph against the manifest (job/validation.py).
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from flamestream.adapters.py_files import PyFile, check_loaded, folder_of
+from flamestream.job.py_files import PyFile, check_loaded, folder_of
 from flamestream.model.errors import FlameStreamError, ManifestError, UserError
 from flamestream.model.graph import Graph
 

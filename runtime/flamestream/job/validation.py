@@ -12,18 +12,18 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from flamestream.adapters import py_files
-from flamestream.adapters.application import folders_of, load, located
-from flamestream.adapters.application_code import code_of
-from flamestream.adapters.py_files import PyFile
-from flamestream.cli.field_types import check_fields
-from flamestream.cli.journal_of import journal_of
-from flamestream.cli.manifest import EXACT, DeadLetter, Job, read
 from flamestream.connectors import sinks, sources
 from flamestream.connectors.files.history import class_of_records
 from flamestream.connectors.kit.rows import row_class
 from flamestream.connectors.sinks import SinkTraits
 from flamestream.connectors.sources import SourceTraits
+from flamestream.job import py_files
+from flamestream.job.application import folders_of, load, located
+from flamestream.job.application_code import code_of
+from flamestream.job.field_types import check_fields
+from flamestream.job.journal_of import journal_of
+from flamestream.job.manifest import EXACT, DeadLetter, Job, read
+from flamestream.job.py_files import PyFile
 from flamestream.model.errors import ManifestError
 from flamestream.model.graph import Graph
 

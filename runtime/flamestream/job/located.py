@@ -10,7 +10,7 @@ A few bytes of YAML can stand for gigabytes (aliases of aliases), or for more de
 when every alias is written out, and its depth are bounded before any value is made.
 
 Keeps: a key that is there twice is an error, never the last one silently; whatever the bytes are, the error is a ManifestError. Does not:
-know what a manifest is (cli/manifest.py).
+know what a manifest is (job/manifest.py).
 """
 
 from collections.abc import Sequence

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from flamestream.cli.manifest_parts import Free, Named, ObjectName, Part, Seconds
+from flamestream.job.manifest_parts import Free, Named, ObjectName, Part, Seconds
 
 Quantity = Annotated[int | str, Meta(extra_json_schema={"x-kubernetes-int-or-string": True})]
 """1, 500m, 2Gi."""

@@ -14,12 +14,12 @@ from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 import msgspec
 from msgspec import Meta, Struct, field
 
-from flamestream.adapters.located import MAX_CHARACTERS, Document, dotted, parse
-from flamestream.adapters.located import Path as FieldPath
-from flamestream.cli.manifest_cluster import ClusterSpec, Resources
-from flamestream.cli.manifest_parts import Free, ObjectName, Seconds
-from flamestream.cli.manifest_parts import Part as _Part
-from flamestream.cli.manifest_rules import idle_settings
+from flamestream.job.located import MAX_CHARACTERS, Document, dotted, parse
+from flamestream.job.located import Path as FieldPath
+from flamestream.job.manifest_cluster import ClusterSpec, Resources
+from flamestream.job.manifest_parts import Free, ObjectName, Seconds
+from flamestream.job.manifest_parts import Part as _Part
+from flamestream.job.manifest_rules import idle_settings
 from flamestream.model.errors import ManifestError
 from flamestream.model.slot import DEFAULT_SLOTS, MAX_SLOTS
 

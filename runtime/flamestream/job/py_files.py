@@ -24,8 +24,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from flamestream.adapters import unpacked
-from flamestream.adapters.unpacked import Contents
+from flamestream.job import unpacked
+from flamestream.job.unpacked import Contents
 from flamestream.model.errors import Corrupt, ManifestError
 from flamestream.store.places import parsed_s3, store_from
 

@@ -6,10 +6,10 @@ Keeps: what no part of the engine would look at is an error. Does not: know sour
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from flamestream.adapters.located import Path
+from flamestream.job.located import Path
 
 if TYPE_CHECKING:
-    from flamestream.cli.manifest import JournalSettings, Limits, Spec
+    from flamestream.job.manifest import JournalSettings, Limits, Spec
 
 ZOOKEEPER: Final = "zookeeper://"
 _JOURNAL: Final = ("spec", "journal")

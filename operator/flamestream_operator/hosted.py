@@ -12,8 +12,6 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from flamestream.adapters.coordinator_host import CoordinatorHost
-from flamestream.adapters.status_file import JobStatus
 from flamestream.core.coordinator import coordination as co
 from flamestream.core.protocol.messages import Hello, Stop, ToCoordinator
 from flamestream.loop.lane import Background
@@ -21,6 +19,8 @@ from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.process_shell import last_lines
 from flamestream.model.ids import WorkerId
 from flamestream.net.control_link import ControlListener, ControlServer
+from flamestream.node.coordinator_host import CoordinatorHost
+from flamestream.node.status_file import JobStatus
 from flamestream.ports import JobRecords, ObjectStore
 from flamestream_operator.contained import Contained
 

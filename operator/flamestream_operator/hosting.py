@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from flamestream.adapters.status_file import JobStatus
+from flamestream.node.status_file import JobStatus
 from flamestream_operator.hosted import JobToCoordinate, Member
 from flamestream_operator.savepoints import Savepoint
 

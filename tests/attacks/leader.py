@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from flamestream.adapters.status_file import JobStatus
+from flamestream.node.status_file import JobStatus
 from flamestream.store.places import store_from
 from flamestream_operator.coordinators import Coordinators, ZooKeeper
 from flamestream_operator.hosted import JobToCoordinate

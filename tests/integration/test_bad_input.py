@@ -22,7 +22,6 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.status_file import JobStatus
 from flamestream.connectors.files.documents import Documents
 from flamestream.connectors.files.listing import LocalFiles, Place
 from flamestream.core.protocol.events import Entry
@@ -33,6 +32,7 @@ from flamestream.model.failure import located
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
+from flamestream.node.status_file import JobStatus
 from flamestream.testing.reference import ERRORS, interpret
 from support.cli_job import ENVIRONMENT, REPOSITORY, CliJob, canonical, explained
 from support.documents import Folder

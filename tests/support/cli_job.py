@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from flamestream.adapters.status_file import JobStatus
 from flamestream.cli.progress import status_of
-from flamestream.cli.run_folder import RunFolder
 from flamestream.connectors import sinks
 from flamestream.model import payload as codec
+from flamestream.node.run_folder import RunFolder
+from flamestream.node.status_file import JobStatus
 from support.eventually import eventually
 from support.processes import alive
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters.worker_process import WorkerProcessConfig
-from flamestream.cli.settings_of import worker_settings
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.job.journal_of import journal_of
 from flamestream.job.manifest import parse_job
 from flamestream.job.validation import checked_job
 from flamestream.model.ids import WorkerId
+from flamestream.node.settings_of import worker_settings
+from flamestream.node.worker_process import WorkerProcessConfig
 from flamestream_operator.coordinators import JobToCoordinate
 
 APPLICATION = """
@@ -63,7 +63,7 @@ class HostedJob:
         number = len(self.processes)
         config = self._folder / f"worker-{number}.json"
         config.write_bytes(msgspec.json.encode(self._config(f"w{number}", host)))
-        command = [sys.executable, "-m", "flamestream.adapters.worker_process", str(config)]
+        command = [sys.executable, "-m", "flamestream.node.worker_process", str(config)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         with (self._folder / f"worker-{number}.log").open("wb") as log:
             self.processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))

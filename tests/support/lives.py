@@ -30,7 +30,7 @@ class Trace:
 
 def live(folder: str, life: Life) -> int:
     """The worker's main: returns when `folder` has a file `stop`; its content is the exit code."""
-    pid, imported = os.getpid(), "flamestream.adapters.worker_process" in sys.modules
+    pid, imported = os.getpid(), "flamestream.node.worker_process" in sys.modules
     environment = {name: os.environ.get(name, "") for name in WATCHED}
     daemon_threads = len(os.listdir(f"/proc/{os.getppid()}/task"))
     fields = (life.index, life.ordinal, life.name, pid, os.getppid(), environment, daemon_threads, imported, gc.get_freeze_count())

@@ -14,9 +14,6 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters.coordinator_process import CoordinatorProcessConfig
-from flamestream.adapters.status_file import JobStatus
-from flamestream.adapters.worker_process import WorkerProcessConfig
 from flamestream.connectors import sinks, sources
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
@@ -26,6 +23,9 @@ from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName, SourceName, WorkerId
 from flamestream.model.time import FrontId
 from flamestream.net.acceptor import address_of, listen
+from flamestream.node.coordinator_process import CoordinatorProcessConfig
+from flamestream.node.status_file import JobStatus
+from flamestream.node.worker_process import WorkerProcessConfig
 from support.eventually import eventually
 
 COUNTER = itertools.count()  # a process imports each application under a name of its own

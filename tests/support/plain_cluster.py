@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flamestream.adapters.status_file import JobStatus
 from flamestream.connectors import sinks
 from flamestream.net.acceptor import listen
+from flamestream.node.status_file import JobStatus
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.coordinators import Coordinators, ZooKeeper
 from flamestream_operator.core.admission import Allowed

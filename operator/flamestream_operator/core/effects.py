@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from flamestream.cli.settings_of import coordinator_settings
+from flamestream.node.settings_of import coordinator_settings
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.core import actions as do
 from flamestream_operator.core.clock import passed

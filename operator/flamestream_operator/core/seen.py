@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from flamestream.adapters.status_file import JobStatus
+from flamestream.node.status_file import JobStatus
 from flamestream_operator.core.admission import STRICT, Allowed
 from flamestream_operator.objects.meta import CONNECTED, LAUNCH, ROLE, Object, identity
 

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from flamestream.adapters.status_file import JobStatus
+from flamestream.node.status_file import JobStatus
 from flamestream_operator.api.job_status import encoded
 from flamestream_operator.core import actions as do
 from flamestream_operator.core.decide import decide, status_of

@@ -21,8 +21,6 @@ from flamestream.cli.changed_code import behind, by_this_code
 from flamestream.cli.committed import LastCommit, Savepoint, cluster_state_of, committed_here
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.recorded import FrontInput, RecordedInput, recorded_sources
-from flamestream.cli.run_folder import RunFolder, find
-from flamestream.cli.settings_of import fronts_of
 from flamestream.connectors import sinks
 from flamestream.connectors.places import Look, Span
 from flamestream.job.exit_codes import ExitCode
@@ -34,6 +32,8 @@ from flamestream.model.ids import Slot
 from flamestream.model.meta import LEAST, Meta, floor, time_of_meta
 from flamestream.model.slot import slot_of
 from flamestream.model.time import END, START, Time, timestamp_of
+from flamestream.node.run_folder import RunFolder, find
+from flamestream.node.settings_of import fronts_of
 from flamestream.testing.audit import Delivered, Result, Verdict, audit
 from flamestream.testing.reference import ERRORS, Results, Run, State, interpret, slot_at
 
@@ -130,7 +130,7 @@ def command(
         say(sentence(report))
     if not report.kept:
         if not json and report.verdict.first_difference:
-            from flamestream.cli.trial import suspect  # here: most audits are clean
+            from flamestream.node.trial import suspect  # here: most audits are clean
 
             say(suspect(checked))
         raise typer.Exit(ExitCode.DIFFERENCE)

@@ -23,8 +23,6 @@ from flamestream.cli.committed import LastCommit, cluster_state_of, committed_he
 from flamestream.cli.frames import frame_job, session, spark_for
 from flamestream.cli.recorded import RecordedInput, recorded_sources
 from flamestream.cli.reference_rows import ReferenceJob, levels_of, rows_of
-from flamestream.cli.run_folder import RunFolder
-from flamestream.cli.settings_of import fronts_of
 from flamestream.connectors.files.chunks import Chunk, chunks_of
 from flamestream.connectors.files.pieces import Piece, Runs
 from flamestream.fenced.reading import check_owner, owner_of
@@ -33,6 +31,8 @@ from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName
 from flamestream.model.meta import Meta, floor, meta_of
 from flamestream.model.time import END, START, FrontId, Time, front_of, next_time, timestamp_of
+from flamestream.node.run_folder import RunFolder
+from flamestream.node.settings_of import fronts_of
 from flamestream.spark.batch import partitions_for
 from flamestream.spark.frames.inputs import Input, pieces_of
 from flamestream.spark.frames.job import FrameJob

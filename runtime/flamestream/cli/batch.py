@@ -5,9 +5,9 @@ Does not: compute anything (spark/batch.py).
 
 from flamestream.cli.frames import attempt_of, frame_job, session, spark_for, write_status
 from flamestream.cli.output import as_json, errors, say
-from flamestream.cli.run_folder import RunFolder
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.validation import CheckedJob
+from flamestream.node.run_folder import RunFolder
 from flamestream.spark.batch import BatchReport, run_batch
 from flamestream.spark.frames.raised import raised_in_tasks
 from flamestream.spark.frames.stages import stages_of

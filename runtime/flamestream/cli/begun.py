@@ -12,8 +12,6 @@ from typing import Final
 
 import msgspec
 
-from flamestream.cli.run_folder import RunFolder
-from flamestream.cli.settings_of import fronts_of
 from flamestream.connectors import sources
 from flamestream.connectors.files.history import standing_in
 from flamestream.connectors.recorded import RecordedSource
@@ -22,6 +20,8 @@ from flamestream.job.validation import CheckedJob
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.time import Time
+from flamestream.node.run_folder import RunFolder
+from flamestream.node.settings_of import fronts_of
 
 MARK: Final = "bootstrap.json"
 """In the run folder of a job that has begun so."""

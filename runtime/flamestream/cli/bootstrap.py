@@ -10,10 +10,10 @@ import typer
 from flamestream.cli.begun import MARK, Begun, begun, history_of, settle
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.run import RunFolderOption
-from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.validate import ManifestFile
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.model.errors import ClusterStateUnavailable, ManifestError
+from flamestream.node.run_folder import RunFolder
 
 __all__ = ["Begun", "begun", "command", "history_of"]
 

@@ -9,13 +9,13 @@ import msgspec
 import typer
 
 from flamestream.cli.output import Json
-from flamestream.cli.run_folder import find
 from flamestream.connectors import sinks
 from flamestream.job.validation import loaded
 from flamestream.model.collections import Map
 from flamestream.model.errors import ManifestError
 from flamestream.model.meta import time_of_meta
 from flamestream.model.time import front_of, timestamp_of
+from flamestream.node.run_folder import find
 
 NEEDS_ARGUMENTS = True
 JobPlace = Annotated[Path, typer.Argument(help="The job's manifest, or its run folder.", show_default=False)]

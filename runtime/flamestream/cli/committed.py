@@ -25,7 +25,6 @@ from typing import Any, Final
 
 import msgspec
 
-from flamestream.cli.run_folder import RunFolder
 from flamestream.core.dataflow.held_outputs import bundle_in
 from flamestream.core.dataflow.reduce import stored_value
 from flamestream.core.protocol.job_record import JobRecord
@@ -36,6 +35,7 @@ from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch
 from flamestream.model.payload import split_items
 from flamestream.model.time import START, FrontId, Time
+from flamestream.node.run_folder import RunFolder
 from flamestream.ports import JobRecords, ObjectStore
 from flamestream.store.places import store_from
 from flamestream.store.segment import chains_in, part_of

@@ -28,13 +28,13 @@ from flamestream.cli.local_drill import LocalPlace, Role, drilled
 from flamestream.cli.output import errors, say, say_error
 from flamestream.cli.progress import figures_of, status_of
 from flamestream.cli.run import run
-from flamestream.cli.run_folder import RunFolder
 from flamestream.connectors import sinks
 from flamestream.job.exit_codes import ExitCode, code_of
 from flamestream.job.manifest import API_VERSION
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_shell import keep_private
 from flamestream.model.errors import FlameStreamError, UserError
+from flamestream.node.run_folder import RunFolder
 from flamestream.testing.drill import DrillPlan, DrillSeen
 from flamestream.testing.drill_status import DrillStatus
 

@@ -12,8 +12,8 @@ from flamestream.cli.drill_report import code_of_drill, fault_told, verdict_told
 from flamestream.cli.local_drill import HITS, LocalPlace, Role, drilled
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.run import RunFolderOption
-from flamestream.cli.run_folder import find
 from flamestream.job.validation import checked_job
+from flamestream.node.run_folder import find
 from flamestream.testing.drill import DrillPlan
 
 NEEDS_ARGUMENTS = True

@@ -11,11 +11,11 @@ from functools import partial
 import msgspec
 
 from flamestream.cli.driver_config import DriverConfig, zookeeper_of
-from flamestream.cli.settings_of import worker_config
 from flamestream.cli.worker_main import pod_worker_main
 from flamestream.job.manifest import Job
 from flamestream.job.validation import checked_job
 from flamestream.model.errors import FlameStreamError
+from flamestream.node.settings_of import worker_config
 from flamestream.spark.session import SparkDriver
 from flamestream.spark.streaming import run_workers
 

@@ -14,10 +14,8 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters.status_file import JobStatus
 from flamestream.cli import lineage
 from flamestream.cli.recorded import recorded_sources
-from flamestream.cli.run_folder import RunFolder, RunInfo
 from flamestream.cli.starting import may_start
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.job.application import folders_of
@@ -29,6 +27,8 @@ from flamestream.model.errors import ClusterStateUnavailable, UserError
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import START, Time
+from flamestream.node.run_folder import RunFolder, RunInfo
+from flamestream.node.status_file import JobStatus
 from flamestream.spark.frames.inputs import Input
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.job_graph import FromFile

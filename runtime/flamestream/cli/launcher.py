@@ -18,12 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from flamestream.adapters.coordinator_process import CoordinatorProcessConfig
-from flamestream.adapters.status_file import JobStatus
 from flamestream.cli import lineage
 from flamestream.cli.had_completed import unread
-from flamestream.cli.run_folder import RunFolder, RunInfo
-from flamestream.cli.settings_of import local_coordinator, worker_config
 from flamestream.cli.starting import may_start
 from flamestream.cli.workers import PlainWorkers, SparkWorkers, Workers, watch_process
 from flamestream.job.application import folders_of
@@ -35,6 +31,10 @@ from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, StoreUnavailable, UserError
 from flamestream.net.acceptor import address_of, listen
+from flamestream.node.coordinator_process import CoordinatorProcessConfig
+from flamestream.node.run_folder import RunFolder, RunInfo
+from flamestream.node.settings_of import local_coordinator, worker_config
+from flamestream.node.status_file import JobStatus
 from flamestream.store.places import store_from
 from flamestream.store.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
@@ -157,7 +157,7 @@ class Launcher:
             status=str(self._folder.status_file),
         )
         file, fd = self._folder.write("coordinator.json", config), self._listener.fileno()
-        command: list[str | Path] = [sys.executable, "-m", "flamestream.adapters.coordinator_process", file, "--fd", str(fd)]
+        command: list[str | Path] = [sys.executable, "-m", "flamestream.node.coordinator_process", file, "--fd", str(fd)]
         output = self._folder.logs / f"coordinator-{self._starts % LOGS_KEPT}.log"
         self._coordinator = process = start_child(command, output, os.environ, pass_fds=(fd,))
         self._starts += 1

@@ -13,10 +13,10 @@ from typing import Final
 
 import msgspec
 
-from flamestream.cli.run_folder import RunFolder
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, UserError
+from flamestream.node.run_folder import RunFolder
 from flamestream.ports import ObjectStore
 
 NAME: Final = "lineage.json"

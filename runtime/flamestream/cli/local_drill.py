@@ -21,17 +21,17 @@ from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
-from flamestream.adapters.status_file import JobStatus
 from flamestream.cli.audit import audited_here
 from flamestream.cli.audit_result import result_of
 from flamestream.cli.output_watch import LOOK, OutputWatch
 from flamestream.cli.progress import status_of
-from flamestream.cli.run_folder import RunFolder, RunInfo
-from flamestream.cli.settings_of import fronts_of
 from flamestream.connectors import sinks
 from flamestream.job.validation import CheckedJob
 from flamestream.machine.process_identity import start_ticks
 from flamestream.model.errors import FlameStreamError, UserError
+from flamestream.node.run_folder import RunFolder, RunInfo
+from flamestream.node.settings_of import fronts_of
+from flamestream.node.status_file import JobStatus
 from flamestream.testing.drill import DrillPlan, DrillSeen, step
 from flamestream.testing.drill_status import OVER, AuditResult, DrillStatus, FaultResult
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from flamestream.cli.frames import PYTHON, attempt_of, frame_job, session, spark_for, write_status
 from flamestream.cli.output import as_json, say
-from flamestream.cli.run_folder import RunFolder
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
+from flamestream.node.run_folder import RunFolder
 from flamestream.spark.frames.commit import Committed
 from flamestream.spark.frames.stages import stages_of
 from flamestream.spark.microbatch import MicroBatches, Totals

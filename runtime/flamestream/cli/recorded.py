@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from flamestream.cli.committed import LastCommit
-from flamestream.cli.settings_of import fronts_of
 from flamestream.connectors import sources
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.connectors.sources import SourceTraits
@@ -19,6 +18,7 @@ from flamestream.job.journal_of import journal_of
 from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import END, START, FrontId, Time, last_below
+from flamestream.node.settings_of import fronts_of
 from flamestream.testing.input_audit import Finding, Skip, committed_position, contiguity, records, recounted
 from flamestream.testing.reference import Run
 

@@ -22,13 +22,13 @@ from flamestream.cli import lineage
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.run import RunFolderOption
-from flamestream.cli.run_folder import RunFolder, find
 from flamestream.connectors.files import ownership
 from flamestream.core.protocol.messages import Manifest
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.manifest import Job
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, FlameStreamError, ManifestError
+from flamestream.node.run_folder import RunFolder, find
 from flamestream.ports import ObjectStore
 from flamestream.store.object_names import plain
 from flamestream.store.places import store_from

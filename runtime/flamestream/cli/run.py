@@ -9,12 +9,12 @@ import typer
 
 from flamestream.cli.output import Json, as_json, errors, say
 from flamestream.cli.progress import ProgressLine
-from flamestream.cli.run_folder import RunFolder
 from flamestream.cli.validate import ManifestFile
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_shell import keep_private
 from flamestream.model.errors import ManifestError
+from flamestream.node.run_folder import RunFolder
 
 NEEDS_ARGUMENTS = True
 RunFolderOption = Annotated[Path | None, typer.Option("--run-folder", help="Default: ./.flamestream/JOB", show_default=False)]

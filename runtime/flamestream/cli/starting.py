@@ -7,12 +7,12 @@ from contextlib import suppress
 
 from flamestream.cli import lineage
 from flamestream.cli.begun import settle
-from flamestream.cli.run_folder import RunFolder
 from flamestream.connectors.files.ownership import owned
 from flamestream.core.protocol.job_record import JobRecord, check_code
 from flamestream.job.manifest import Job
 from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import StoreUnavailable
+from flamestream.node.run_folder import RunFolder
 from flamestream.ports import JobRecords
 from flamestream.store.places import store_from
 

@@ -7,14 +7,14 @@ from typing import Any, Final
 import msgspec
 import typer
 
-from flamestream.adapters.status_file import JobStatus, LastRecovery
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.output import Json, as_json, console, say
 from flamestream.cli.progress import line, status_of, table
 from flamestream.cli.run import RunFolderOption
-from flamestream.cli.run_folder import RunFolder, RunInfo, find
 from flamestream.job.exit_codes import ExitCode
 from flamestream.model.kernel import NAME
+from flamestream.node.run_folder import RunFolder, RunInfo, find
+from flamestream.node.status_file import JobStatus, LastRecovery
 
 NEEDS_ARGUMENTS = True
 STALE: Final = 2.0

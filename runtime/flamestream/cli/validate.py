@@ -20,7 +20,7 @@ def command(manifest: ManifestFile, json: Json = False) -> None:
 
     Example: [bold]flamestream validate job.yaml[/bold]. Exit code 2 if it cannot run.
     """
-    from flamestream.cli.trial import tried  # here: it brings the interpreter
+    from flamestream.node.trial import tried  # here: it brings the interpreter
 
     job = checked(manifest)
     trial = tried(job)

@@ -3,7 +3,7 @@
 It is told everything by value, so it needs nothing from the launcher's machine. On that machine it also leaves its pid in the run
 folder, for `status` and `drill`, and logs to a file there.
 
-Does not: run the worker (adapters/worker_process.py).
+Does not: run the worker (node/worker_process.py).
 """
 
 import argparse
@@ -15,11 +15,11 @@ from pathlib import Path
 
 import msgspec
 
-from flamestream.adapters.worker_process import WorkerProcessConfig, run
 from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.machine.processors import share
 from flamestream.model.decoding import from_json
 from flamestream.model.ids import WorkerId
+from flamestream.node.worker_process import WorkerProcessConfig, run
 from flamestream.spark.task import Life
 
 

@@ -9,7 +9,7 @@
 The marks are Unicode's isolates (U+2068, U+2069), which are made for foreign text in a sentence and are not seen. Data cannot end its own
 mark: what it has of them is left out. A message that was cut within a mark is private to its end.
 
-Does not: know who reads what (adapters/discretion.py).
+Does not: know who reads what (node/discretion.py).
 """
 
 import re

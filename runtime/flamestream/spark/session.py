@@ -81,7 +81,7 @@ class SparkSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
     python_path: tuple[Path, ...] = ()
     """Folders that workers import the application from."""
-    preimport: tuple[str, ...] = ("flamestream.adapters.worker_process", "flamestream.cli.worker_main", "flamestream.store.zookeeper")
+    preimport: tuple[str, ...] = ("flamestream.node.worker_process", "flamestream.cli.worker_main", "flamestream.store.zookeeper")
     """Modules that every worker needs and whose import starts no thread (daemon.py)."""
     required: Mapping[str, str] = field(default_factory=lambda: REQUIRED_BY_WORKERS)
     """What cannot be configured otherwise."""

@@ -5,7 +5,7 @@ worker's main function returns (the task is done and is not started again), rais
 the daemon that forked it is gone: Spark does not notice that, and would never stop such an orphan, so the kernel does.
 
 Keeps: no worker outlives its daemon, and the daemon ends with its executor's JVM; so none outlives its executor. Does not: know what a
-worker does (adapters/worker_process.py).
+worker does (node/worker_process.py).
 """
 
 import os

@@ -25,8 +25,8 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from flamestream.adapters.status_file import JobStatus
 from flamestream.job.moments import CLOCKS_DIFFER, moment, passed, precise, written
+from flamestream.node.status_file import JobStatus
 from flamestream.testing.drill_status import MOST_FAULTS, OVER, AuditResult, DrillStatus, FaultResult, Phase, Reason, Sight
 
 RESULTS_WITHIN: Final = 30.0

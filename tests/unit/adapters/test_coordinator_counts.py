@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.adapters import coordinator_host
-from flamestream.adapters.coordinator_host import CoordinatorHost
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol import messages as msg
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import END, START
 from flamestream.net.control_link import ControlServer
+from flamestream.node import coordinator_host
+from flamestream.node.coordinator_host import CoordinatorHost
 from flamestream.store.folder import LocalStore
 from flamestream.store.record_file import RecordFile
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from flamestream.adapters.discretion import Discretion
 from flamestream.core.protocol.messages import Failed, Refused
 from flamestream.model.ids import NO_FENCE, Epoch
 from flamestream.model.quoted import BEGIN, END, plain, public, quoted
+from flamestream.node.discretion import Discretion
 
 FAILED = Failed(NO_FENCE, "user", f"sink out: table t does not take the row {quoted('{secret}')}: too long")
 

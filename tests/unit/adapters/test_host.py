@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from flamestream.adapters.host import OnDemand, Ports, WorkerHost
 from flamestream.core.protocol import actions
 from flamestream.core.protocol.actions import Action
 from flamestream.core.protocol.events import BundlesAcknowledged, Entry, Event, FromCoordinator, JournalAppended, Woken
@@ -17,6 +16,7 @@ from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SinkName, WorkerId
 from flamestream.model.layout import Assignment, Layout
 from flamestream.model.time import FrontId, Instant, Time, Timestamp
+from flamestream.node.worker_host import OnDemand, Ports, WorkerHost
 from support import loops
 
 FENCE = Fence(Attempt(1), LayoutVersion(1))

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from flamestream.adapters.status_file import JobStatus, StatusFile
 from flamestream.loop.reactor import EpollReactor
+from flamestream.node.status_file import JobStatus, StatusFile
 from support import loops
 
 

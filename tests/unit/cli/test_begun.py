@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from flamestream.cli.begun import MARK, Begun, begun, settle
-from flamestream.cli.run_folder import RunFolder
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, Slot, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import START
+from flamestream.node.run_folder import RunFolder
 
 W = WorkerId("w")
 

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from flamestream.cli.committed import cluster_state_of, committed_here, read_commit, savepoint_named
-from flamestream.cli.run_folder import RunFolder
 from flamestream.core.dataflow.held_outputs import _row
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.job_record import JobRecord
@@ -17,6 +16,7 @@ from flamestream.model.ids import Epoch, SequenceNumber, Slot
 from flamestream.model.meta import meta_of
 from flamestream.model.payload import encode_items
 from flamestream.model.time import START, FrontId
+from flamestream.node.run_folder import RunFolder
 from flamestream.store.folder import LocalStore
 from flamestream.store.record_file import RecordFile
 from flamestream.store.segment import table_of

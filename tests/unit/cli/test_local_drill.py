@@ -11,15 +11,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from flamestream.adapters.status_file import JobStatus, WorkerFigures
 from flamestream.cli import local_drill
 from flamestream.cli.drill_report import CODES, code_of_drill, fault_told, verdict_told
 from flamestream.cli.local_drill import LocalPlace, Role, cannot_audit, drilled
-from flamestream.cli.run_folder import RunFolder, RunInfo
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_identity import ProcessIdentity, start_ticks
 from flamestream.model.errors import UserError
+from flamestream.node.run_folder import RunFolder, RunInfo
+from flamestream.node.status_file import JobStatus, WorkerFigures
 from flamestream.testing.drill import DrillPlan, DrillSeen
 from flamestream.testing.drill_status import AuditResult, DrillStatus, FaultResult, Reason
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.cli.trial import RECORDS, tried
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.model.errors import FlameStreamError, GraphError, ManifestError, UserError
+from flamestream.node.trial import RECORDS, tried
 from support.scratch import SMALL, Scratch
 
 NUMBER = count()

@@ -2,10 +2,10 @@
 
 import pytest
 
-from flamestream.cli.settings_of import local_coordinator, worker_settings
 from flamestream.job.journal_of import journal_of
 from flamestream.job.validation import checked
 from flamestream.model.errors import FlameStreamError, UserError
+from flamestream.node.settings_of import local_coordinator, worker_settings
 
 from .conftest import JobFolder
 

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from flamestream.cli.settings_of import local_coordinator
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.messages import Hello
 from flamestream.job.manifest import GUARANTEES, parse_job
 from flamestream.job.validation import checked_job
 from flamestream.model.ids import NO_FENCE, WorkerId
+from flamestream.node.settings_of import local_coordinator
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.core.effects import SILENCE, settings_of
 from flamestream_operator.core.plan import planned

@@ -6,7 +6,7 @@ from typing import Any
 
 from prometheus_client import REGISTRY
 
-from flamestream.adapters.status_file import JobStatus
+from flamestream.node.status_file import JobStatus
 from flamestream_operator.shell import http, metrics
 from flamestream_operator.shell.http import Health
 from flamestream_operator.shell.memory import Memory

@@ -6,8 +6,8 @@ import msgspec
 from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from flamestream.adapters.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.core.protocol.latency import BOUNDS
+from flamestream.node.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream_operator.shell import metrics
 
 

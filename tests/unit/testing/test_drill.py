@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from flamestream.adapters.status_file import JobStatus, LastRecovery, WorkerFigures
 from flamestream.job.moments import moment
+from flamestream.node.status_file import JobStatus, LastRecovery, WorkerFigures
 from flamestream.testing.drill import (
     AUDIT_WITHIN,
     NOTICED,

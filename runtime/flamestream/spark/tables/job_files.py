@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters.status_file import JobStatus
 from flamestream.core.protocol.messages import Manifest
 from flamestream.job import py_files
 from flamestream.job.application import load
@@ -18,6 +17,7 @@ from flamestream.job.located import parse
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, ManifestError, UserError
 from flamestream.model.graph import Graph
+from flamestream.node.status_file import JobStatus
 from flamestream.store.places import store_from
 
 

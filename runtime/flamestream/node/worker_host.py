@@ -18,7 +18,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from flamestream.adapters.discretion import Discretion
 from flamestream.core.protocol import actions, events, messages
 from flamestream.core.protocol.actions import Action
 from flamestream.core.protocol.events import Event
@@ -26,6 +25,7 @@ from flamestream.loop.collector import Collector
 from flamestream.machine.process_identity import resident_bytes
 from flamestream.model.ids import Offset, Partition, SinkName, WorkerId
 from flamestream.model.time import FrontId, Instant, Time, Timestamp
+from flamestream.node.discretion import Discretion
 from flamestream.ports import Consumer, Journal, Links, Producer, Reactor, Snapshots
 
 HEARTBEAT_SECONDS: Final = 0.1

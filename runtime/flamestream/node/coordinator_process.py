@@ -1,6 +1,6 @@
 """The coordinator's process: core.coordinator on its ports, and the job's status for people.
 
-`python -m flamestream.adapters.coordinator_process CONFIG.json --fd N`: the launcher keeps the listening socket and passes it as
+`python -m flamestream.node.coordinator_process CONFIG.json --fd N`: the launcher keeps the listening socket and passes it as
 descriptor N, so a coordinator that is started again has the same address, and workers find it by themselves. SIGTERM and SIGINT stop the
 job at once, SIGUSR1 drains it to an epoch; killing this process harms nothing, the stream goes on without it.
 
@@ -15,13 +15,13 @@ from pathlib import Path
 
 import msgspec
 
-from flamestream.adapters.coordinator_host import CoordinatorHost
-from flamestream.adapters.status_file import StatusFile
 from flamestream.core.coordinator import coordination as co
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine import process_shell
 from flamestream.model.errors import FlameStreamError, UserError
 from flamestream.net.control_link import ControlServer
+from flamestream.node.coordinator_host import CoordinatorHost
+from flamestream.node.status_file import StatusFile
 from flamestream.ports import JobRecords
 from flamestream.store.lazy import LazyStore
 from flamestream.store.places import store_from
@@ -97,7 +97,7 @@ def _obey_signals(host: CoordinatorHost) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m flamestream.adapters.coordinator_process CONFIG.json --fd N`"""
+    """`python -m flamestream.node.coordinator_process CONFIG.json --fd N`"""
     sys.excepthook = process_shell.uncaught
     parser = argparse.ArgumentParser(prog="coordinator_process", description="The coordinator of one job.")
     parser.add_argument("config")

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from flamestream.cli.settings_of import fronts_of
 from flamestream.connectors import sources
 from flamestream.connectors.files.spec import FilesSpec, place_of
 from flamestream.connectors.kit.spec import convert
@@ -28,6 +27,7 @@ from flamestream.model.graph import Function, Graph, Kind, Vertex
 from flamestream.model.payload import ErrorValue
 from flamestream.model.quoted import plain
 from flamestream.model.time import END
+from flamestream.node.settings_of import fronts_of
 from flamestream.testing.reference import ERRORS, Run, interpret
 
 RECORDS: Final = 20

@@ -1,6 +1,6 @@
 """A worker's process: the graph, the adapters, the pure worker, and the loop that joins them.
 
-`run` is called by a Spark task, or by `python -m flamestream.adapters.worker_process CONFIG.json`, which needs no Spark. It returns when
+`run` is called by a Spark task, or by `python -m flamestream.node.worker_process CONFIG.json`, which needs no Spark. It returns when
 the coordinator says so (0), when a newer attempt has fenced this worker, or when the job's application does not load. A bug, or an
 error that a port raises, is told to the coordinator before the process ends; running out of memory or stack is not: that is a failure
 of this worker, and whether it comes again is counted by the coordinator.
@@ -19,8 +19,6 @@ from typing import Any
 
 import msgspec
 
-from flamestream.adapters.discretion import Discretion
-from flamestream.adapters.host import OnDemand, Ports, WorkerHost
 from flamestream.connectors import sinks, sources
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.protocol.actions import ToldCoordinator
@@ -45,6 +43,8 @@ from flamestream.net.acceptor import address_of, listen
 from flamestream.net.control_link import ControlClient
 from flamestream.net.known_names import ask
 from flamestream.net.links import TcpLinks
+from flamestream.node.discretion import Discretion
+from flamestream.node.worker_host import OnDemand, Ports, WorkerHost
 from flamestream.ports import Consumer, Journal, Producer
 from flamestream.store.lazy import LazyStore
 from flamestream.store.places import store_from
@@ -237,7 +237,7 @@ def _advertised(host: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m flamestream.adapters.worker_process CONFIG.json`"""
+    """`python -m flamestream.node.worker_process CONFIG.json`"""
     sys.excepthook = process_shell.uncaught
     try:
         (file,) = arguments

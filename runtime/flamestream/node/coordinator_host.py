@@ -11,7 +11,6 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeVar
 
-from flamestream.adapters.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.core.coordinator import coordination as co
 from flamestream.core.coordinator.coordinator import Coordinator
 from flamestream.core.coordinator.output_gaps import Gaps
@@ -22,6 +21,7 @@ from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, 
 from flamestream.model.ids import Epoch, LayoutVersion, WorkerId
 from flamestream.model.time import timestamp_of
 from flamestream.net.control_link import ControlServer
+from flamestream.node.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.ports import JobRecords, ObjectStore, Reactor, Timer
 from flamestream.store.deletions import Deletions
 from flamestream.store.snapshot_index import read_manifest, write_manifest

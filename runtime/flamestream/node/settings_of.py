@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from flamestream.adapters.worker_process import WorkerProcessConfig
 from flamestream.connectors.sources import SourceTraits
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
@@ -17,6 +16,7 @@ from flamestream.job.manifest import EXACT, DeadLetter, Spec
 from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import SinkName, SourceName, WorkerId
 from flamestream.model.time import FrontId
+from flamestream.node.worker_process import WorkerProcessConfig
 
 HEARTBEAT: Final = 100_000
 """Microseconds; shorter where epochs are, because an epoch waits for word that minimal time has moved."""

@@ -25,7 +25,7 @@ from typing import Any
 import workload
 from corpus import documents
 
-from flamestream.cli.reference_rows import ReferenceJob, rows_of
+from flamestream.audit.reference_rows import ReferenceJob, rows_of
 from flamestream.connectors import sources
 from flamestream.connectors.files.chunks import chunks_of
 from flamestream.connectors.files.pieces import Stamps

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import pytest
 
+from flamestream.audit.places import PlaceVerdict
 from flamestream.cli.audit import Report, audited, sentence
-from flamestream.cli.audit_places import PlaceVerdict
 from support.damage import BOUNDS, OUTPUT, RIGHT, Damage
 from support.kafka_broker import Broker
 from support.past_run import PastRun, finished, own_modules

@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from flamestream.cli import reference_rows
-from flamestream.cli.reference_rows import ReferenceJob, levels_of, rows_of
+from flamestream.audit import reference_rows
+from flamestream.audit.reference_rows import ReferenceJob, levels_of, rows_of
 from flamestream.job.application import load
 from flamestream.model import payload_codec
 from flamestream.model.errors import UserError

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from flamestream.cli.reference_rows import ReferenceJob
-from flamestream.cli.reference_rows import rows_of as reference_rows
+from flamestream.audit.reference_rows import ReferenceJob
+from flamestream.audit.reference_rows import rows_of as reference_rows
 from flamestream.connectors.files.chunks import chunks_of
 from flamestream.connectors.files.cut_files import ALL, Reading, in_pieces, saved_at
 from flamestream.connectors.files.pieces import Stamps

@@ -14,13 +14,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from flamestream.cli.audit_places import PlaceVerdict, first_of, has_deliveries, in_words, judged, looks_at, with_places
+from flamestream.audit.changed_code import behind, by_this_code
+from flamestream.audit.committed import LastCommit, Savepoint, cluster_state_of, committed_here
+from flamestream.audit.places import PlaceVerdict, first_of, has_deliveries, in_words, judged, looks_at, with_places
+from flamestream.audit.recorded import FrontInput, RecordedInput, recorded_sources
 from flamestream.cli.bootstrap import Begun, begun, history_of
 from flamestream.cli.cat import JobPlace
-from flamestream.cli.changed_code import behind, by_this_code
-from flamestream.cli.committed import LastCommit, Savepoint, cluster_state_of, committed_here
 from flamestream.cli.output import Json, as_json, say
-from flamestream.cli.recorded import FrontInput, RecordedInput, recorded_sources
 from flamestream.connectors import sinks
 from flamestream.connectors.places import Look, Span
 from flamestream.job.exit_codes import ExitCode

@@ -16,13 +16,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from flamestream.audit.changed_code import by_this_code
+from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here
+from flamestream.audit.recorded import RecordedInput, recorded_sources
+from flamestream.audit.reference_rows import ReferenceJob, levels_of, rows_of
 from flamestream.cli.audit import Report, beginning, report_of
 from flamestream.cli.bootstrap import Begun, begun, history_of
-from flamestream.cli.changed_code import by_this_code
-from flamestream.cli.committed import LastCommit, cluster_state_of, committed_here
 from flamestream.cli.frames import frame_job, session, spark_for
-from flamestream.cli.recorded import RecordedInput, recorded_sources
-from flamestream.cli.reference_rows import ReferenceJob, levels_of, rows_of
 from flamestream.connectors.files.chunks import Chunk, chunks_of
 from flamestream.connectors.files.pieces import Piece, Runs
 from flamestream.fenced.reading import check_owner, owner_of

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from flamestream.cli.begun import MARK, Begun, begun, history_of, settle
+from flamestream.audit.begun import MARK, Begun, begun, history_of, settle
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.run import RunFolderOption
 from flamestream.cli.validate import ManifestFile

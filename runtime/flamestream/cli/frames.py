@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
+from flamestream.audit.recorded import recorded_sources
 from flamestream.cli import lineage
-from flamestream.cli.recorded import recorded_sources
 from flamestream.cli.starting import may_start
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.job.application import folders_of

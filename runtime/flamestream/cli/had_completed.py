@@ -5,7 +5,7 @@ Keeps: only the sources of this machine are read; a server's topic or table is n
 
 from collections.abc import Iterator
 
-from flamestream.cli.recorded import recorded_sources
+from flamestream.audit.recorded import recorded_sources
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import FrontPosition
 from flamestream.job.validation import CheckedJob

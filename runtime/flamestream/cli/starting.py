@@ -5,8 +5,8 @@ Keeps: a start that is refused here has claimed neither store nor sinks. Does no
 
 from contextlib import suppress
 
+from flamestream.audit.begun import settle
 from flamestream.cli import lineage
-from flamestream.cli.begun import settle
 from flamestream.connectors.files.ownership import owned
 from flamestream.core.protocol.job_record import JobRecord, check_code
 from flamestream.job.manifest import Job

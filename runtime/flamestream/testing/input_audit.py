@@ -10,7 +10,7 @@ the first offset that is not below the cut) is what its runs come to.
 ["records 200 to 299 of 'p' not recorded"]
 
 Keeps: what cannot be told from a record that is whole is not called wrong: offsets may skip where a source
-says so (`skips`), and what lies there is then asked of the source (cli/recorded.py). Does not: read anything.
+says so (`skips`), and what lies there is then asked of the source (audit/recorded.py). Does not: read anything.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from flamestream.audit.recorded import recorded_runs
 from flamestream.cli.main import main
-from flamestream.cli.recorded import recorded_runs
 from flamestream.connectors.files.sink import Writing
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.fenced.fences import FencedFolder

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from flamestream.audit.committed import Savepoint
 from flamestream.cli.audit import Report, audited, sentence
-from flamestream.cli.committed import Savepoint
 from flamestream.core.protocol.chain import Row
 from flamestream.model.graph import Kind
 from flamestream.model.ids import Epoch

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.cli.begun import MARK, Begun, begun, settle
+from flamestream.audit.begun import MARK, Begun, begun, settle
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, Slot, WorkerId

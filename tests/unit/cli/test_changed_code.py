@@ -2,7 +2,7 @@
 
 import pytest
 
-from flamestream.cli.changed_code import by_this_code
+from flamestream.audit.changed_code import by_this_code
 from flamestream.core.protocol.messages import CodeSpan
 from flamestream.model.errors import UserError
 from flamestream.model.time import END, START, Time

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from flamestream.cli.committed import cluster_state_of, committed_here, read_commit, savepoint_named
+from flamestream.audit.committed import cluster_state_of, committed_here, read_commit, savepoint_named
 from flamestream.core.dataflow.held_outputs import _row
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.job_record import JobRecord

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flamestream.cli.recorded import recorded_runs
+from flamestream.audit.recorded import recorded_runs
 from flamestream.core.worker.front import TimedFront
 from flamestream.job.validation import checked
 from flamestream.model.errors import Corrupt, UserError

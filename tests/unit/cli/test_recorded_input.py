@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from flamestream.cli.committed import LastCommit
-from flamestream.cli.recorded import RecordedInput
+from flamestream.audit.committed import LastCommit
+from flamestream.audit.recorded import RecordedInput
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.connectors.sources import SourceTraits
 from flamestream.connectors.synthetic.memory import channel_named

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.cli.committed import LastCommit
+from flamestream.audit.committed import LastCommit
 from flamestream.cli.driver_config import read_any_driver_config, zookeeper_of
 from flamestream.model.errors import ManifestError
 from flamestream_operator import audit_main

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from flamestream.cli.committed import LastCommit
+from flamestream.audit.committed import LastCommit
 from flamestream.connectors import sources
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.connectors.sources import SourceTraits

@@ -73,7 +73,7 @@ def _plain(value: Any) -> Any:
 
 
 class StandInLauncher:
-    """For `flamestream.cli.launcher.Launcher`: notes what it was made with, and what a signal asks it for."""
+    """For `flamestream.local.launcher.Launcher`: notes what it was made with, and what a signal asks it for."""
 
     calls: list[Any]
 
@@ -81,7 +81,7 @@ class StandInLauncher:
         self.calls.append(("launch", checked.job.name, checked.job.spec.debug, str(folder.path), spark, changed))
 
     def run(self) -> Any:
-        from flamestream.cli.launcher import Outcome
+        from flamestream.local.launcher import Outcome
 
         handler = signal.getsignal(signal.SIGTERM)
         assert callable(handler), "a signal is obeyed while it runs"

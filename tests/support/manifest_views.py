@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from flamestream.cli.validate import summary_of
-from flamestream.cli.workers import SparkWorkers
 from flamestream.job.application import folders_of
 from flamestream.job.validation import CheckedJob, checked
+from flamestream.local.workers import SparkWorkers
 from flamestream.node import settings_of
 from flamestream.spark import session
 from flamestream_operator.core.admission import Allowed

@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 
 from flamestream.audit.recorded import recorded_sources
-from flamestream.cli import lineage
-from flamestream.cli.starting import may_start
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.manifest import EXACT, DeadLetter
 from flamestream.job.validation import CheckedJob
+from flamestream.local import lineage
+from flamestream.local.starting import may_start
 from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.errors import ClusterStateUnavailable, UserError
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId

@@ -23,10 +23,10 @@ from msgspec.structs import replace
 
 from flamestream.cli.audit import audited_here
 from flamestream.cli.audit_result import result_of
-from flamestream.cli.output_watch import LOOK, OutputWatch
 from flamestream.cli.progress import status_of
 from flamestream.connectors import sinks
 from flamestream.job.validation import CheckedJob
+from flamestream.local.output_watch import LOOK, OutputWatch
 from flamestream.machine.process_identity import start_ticks
 from flamestream.model.errors import FlameStreamError, UserError
 from flamestream.node.run_folder import RunFolder, RunInfo

@@ -18,7 +18,6 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from flamestream.cli import lineage
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.run import RunFolderOption
@@ -26,6 +25,7 @@ from flamestream.connectors.files import ownership
 from flamestream.core.protocol.messages import Manifest
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.manifest import Job
+from flamestream.local import lineage
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, FlameStreamError, ManifestError
 from flamestream.node.run_folder import RunFolder, find

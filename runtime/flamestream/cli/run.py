@@ -71,7 +71,7 @@ def run(
     job: CheckedJob, folder: RunFolder, *, drain: bool = False, spark: bool = True, changed: bool = False, json: bool = False
 ) -> ExitCode:
     """Run it, obeying signals; how it ended is said and returned."""
-    from flamestream.cli.launcher import Launcher  # lazily: it brings kazoo and more
+    from flamestream.local.launcher import Launcher  # lazily: it brings kazoo and more
 
     logging.basicConfig(level=logging.WARNING, format=_LOG_LINE, filename=folder.made().logs / "launcher.log")
     with ProgressLine(folder, shown=errors.is_terminal and not json) as progress:

@@ -150,7 +150,7 @@ def terminal(site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     monkeypatch.chdir(site)
     made = Terminal(main, capsys)
     launcher = type("Launcher", (StandInLauncher,), {"calls": made.calls})
-    monkeypatch.setattr("flamestream.cli.launcher.Launcher", launcher)
+    monkeypatch.setattr("flamestream.local.launcher.Launcher", launcher)
     for module in ("batch", "microbatch"):
         without(f"flamestream.cli.{module}", monkeypatch, run=made.noted(module, 0))
 

@@ -6,11 +6,11 @@ Keeps: a start that is refused here has claimed neither store nor sinks. Does no
 from contextlib import suppress
 
 from flamestream.audit.begun import settle
-from flamestream.cli import lineage
 from flamestream.connectors.files.ownership import owned
 from flamestream.core.protocol.job_record import JobRecord, check_code
 from flamestream.job.manifest import Job
 from flamestream.job.validation import CheckedJob
+from flamestream.local import lineage
 from flamestream.model.errors import StoreUnavailable
 from flamestream.node.run_folder import RunFolder
 from flamestream.ports import JobRecords

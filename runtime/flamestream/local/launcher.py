@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from flamestream.cli import lineage
-from flamestream.cli.had_completed import unread
-from flamestream.cli.starting import may_start
-from flamestream.cli.workers import PlainWorkers, SparkWorkers, Workers, watch_process
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.validation import CheckedJob
+from flamestream.local import lineage
+from flamestream.local.had_completed import unread
+from flamestream.local.starting import may_start
+from flamestream.local.workers import PlainWorkers, SparkWorkers, Workers, watch_process
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.parent_death import start_child
 from flamestream.machine.process_identity import ProcessIdentity

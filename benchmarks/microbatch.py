@@ -27,10 +27,10 @@ from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import START
 from flamestream.spark.frames.commit import Committed
+from flamestream.spark.frames.microbatch import MicroBatches
 from flamestream.spark.frames.runs_source import source_for
 from flamestream.spark.frames.session import frames_settings, session_of
-from flamestream.spark.microbatch import MicroBatches
-from flamestream.spark.session import SparkDriver
+from flamestream.spark.streaming.session import SparkDriver
 
 RUN = 64
 KEYS = 2000

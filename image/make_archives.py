@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from flamestream.machine.java import find_java
-from flamestream.spark import jvm
-from flamestream.spark.class_archive import archive_of
-from flamestream.spark.jvm import class_path
-from flamestream.spark.kubernetes import KubernetesSettings, kubernetes_conf
-from flamestream.spark.session import SparkDriver, SparkSettings
+from flamestream.spark.streaming import jvm
+from flamestream.spark.streaming.class_archive import archive_of
+from flamestream.spark.streaming.jvm import class_path
+from flamestream.spark.streaming.kubernetes import KubernetesSettings, kubernetes_conf
+from flamestream.spark.streaming.session import SparkDriver, SparkSettings
 
 HOME = Path("/opt/flamestream")
 EXECUTOR_ARCHIVE = HOME / "executor.jsa"

@@ -79,7 +79,7 @@ def build() -> None:
     if subprocess.run([python, "-c", "import flamestream._kernel"], capture_output=True, check=False).returncode:
         say("the native kernel was not built; everything works without it, with half as much work again a record")
     say("making Spark's class archive (its sessions then start in half the time)")
-    archive = subprocess.run([python, "-m", "flamestream.spark.make_class_archive"], stdin=subprocess.DEVNULL, check=False)
+    archive = subprocess.run([python, "-m", "flamestream.spark.streaming.make_class_archive"], stdin=subprocess.DEVNULL, check=False)
     if archive.returncode:
         say("no class archive was made, and none is needed: only Spark's start is slower")
 

@@ -18,7 +18,7 @@ def cmdline(pid):
     except OSError: return ""
 def parent(pid): return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
 pids = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if pid != os.getpid()]
-daemons = [pid for pid in pids if "flamestream.spark.daemon" in cmdline(pid)]
+daemons = [pid for pid in pids if "flamestream.spark.streaming.daemon" in cmdline(pid)]
 chosen = {
     "worker": [pid for pid in daemons if parent(pid) in daemons],
     "daemon": [pid for pid in daemons if parent(pid) not in daemons],

@@ -7,10 +7,10 @@ import sys
 from itertools import islice
 
 from flamestream.cli.cat import line
-from flamestream.cli.driver_config import read_any_driver_config, read_job
 from flamestream.connectors import sinks
 from flamestream.job.validation import checked_job
 from flamestream.model.errors import FlameStreamError, ManifestError
+from flamestream.spark.streaming.driver_config import read_any_driver_config, read_job
 
 
 def main(arguments: list[str]) -> int:

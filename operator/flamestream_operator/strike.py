@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-DAEMON: Final = b"flamestream.spark.daemon"
+DAEMON: Final = b"flamestream.spark.streaming.daemon"
 FIRST: Final = 1
 SEEN_WITHIN: Final = 5.0
 POLL: Final = 0.01

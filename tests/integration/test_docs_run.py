@@ -122,7 +122,7 @@ def test_the_cells_of_the_page_about_tables(first_job: Scratch) -> None:
         "except Exception as error:\n    print('UNKNOWN', error)\n"
         "spark.createDataFrame([(1, 2, 'a'), (1, 1, 'b')], 'day int, id int, what string').createOrReplaceTempView('sales')\n"
     )
-    saved = block("spark-tables.md", "from flamestream.spark.saved_input")
+    saved = block("spark-tables.md", "from flamestream.spark.frames.saved_input")
     script = first_job.write("cells.py", "\n".join([session, *cells, told, saved]).replace("41", str(epoch)))
     began = time.monotonic()
     done = subprocess.run([sys.executable, str(script)], cwd=first_job.path, text=True, capture_output=True, check=False, env=ENVIRONMENT)

@@ -8,8 +8,8 @@ import pytest
 from flamestream.machine import cache
 from flamestream.machine.java import find_java
 from flamestream.model.errors import Retryable, UserError
-from flamestream.spark.make_class_archive import make_archive
-from flamestream.spark.session import SparkDriver, SparkSettings
+from flamestream.spark.streaming.make_class_archive import make_archive
+from flamestream.spark.streaming.session import SparkDriver, SparkSettings
 from support.eventually import eventually
 from support.lives import newest
 from support.processes import alive, children, kill, parent

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.spark.session import SparkDriver
+from flamestream.spark.streaming.session import SparkDriver
 from support.processes import descendants
 from support.spark_job import settings_in
 
@@ -26,7 +26,7 @@ def test_a_stranger_is_not_heard_and_a_task_runs(tmp_path: Path, master: str) ->
         assert driver.context.parallelize(range(4), 2).map(lambda number: number * 2).sum() == 12
         conf = driver.context.getConf()
         said = b"".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in [driver.jvm.pid, *descendants(driver.jvm.pid)])
-        assert b"pyspark" in said or b"flamestream.spark.daemon" in said, "what is looked for can be found"
+        assert b"pyspark" in said or b"flamestream.spark.streaming.daemon" in said, "what is looked for can be found"
         assert (conf.get("spark.authenticate.secret") or "never made").encode() not in said
         port = int(conf.get("spark.driver.port") or 0)
         with socket.create_connection(("127.0.0.1", port), timeout=20) as stranger:

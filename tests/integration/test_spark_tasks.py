@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from flamestream.model.errors import ManifestError
-from flamestream.spark.session import INTERPRETER, SparkDriver
-from flamestream.spark.streaming import run_workers
+from flamestream.spark.streaming.session import INTERPRETER, SparkDriver
+from flamestream.spark.streaming.streaming import run_workers
 from support.eventually import eventually
 from support.lives import live, lives, newest
 from support.processes import alive, kill

@@ -81,7 +81,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "spark-tables.md: from flamestream.spark.tables import register register(spark": (RUN, ""),
     "spark-tables.md: state = job().load() state.select(\"name\", \"slot\", \"key\", \"st": (RUN, ""),
     "spark-tables.md: index = job().option(\"sink\", \"index\").option(\"columns\", \"tru": (RUN, "with an epoch that is there"),
-    "spark-tables.md: from flamestream.spark.saved_input import save_input save_in": (RUN, ""),
+    "spark-tables.md: from flamestream.spark.frames.saved_input import save_input save_in": (RUN, ""),
     "spark-tables.md: sources: {sales: {files: {path: sales-input, pattern: \"**/*.": (PART, ""),
     "wire-protocol.md: sources: {docs: {socket: {address: \"host:7001\"}}} # payload:": (PART, ""),
     "wire-protocol.md: sinks: {index: {socket: {address: \"host:7002\"}}}": (PART, ""),

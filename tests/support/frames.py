@@ -17,7 +17,7 @@ from flamestream.spark.frames.job_graph import ByValue
 from flamestream.spark.frames.pipeline import results_of
 from flamestream.spark.frames.session import frames_settings, session_of
 from flamestream.spark.frames.tasks import Meaning
-from flamestream.spark.session import SparkDriver
+from flamestream.spark.streaming.session import SparkDriver
 from flamestream.testing.reference import ERRORS, Results
 
 TESTS = Path(__file__).parents[1]

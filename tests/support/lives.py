@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from flamestream.spark.task import Life
+from flamestream.spark.streaming.task import Life
 
 WATCHED = ("PYTHONHASHSEED", "TZ", "LC_ALL")
 

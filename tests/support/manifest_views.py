@@ -18,7 +18,7 @@ from flamestream.job.application import folders_of
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.local.workers import SparkWorkers
 from flamestream.node import settings_of
-from flamestream.spark import session
+from flamestream.spark.streaming import session
 from flamestream_operator.core.admission import Allowed
 from flamestream_operator.core.decide import status_of
 from flamestream_operator.core.effects import settings_of as hosted_settings

@@ -9,9 +9,9 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from flamestream.cli import driver_config, driver_work
-from flamestream.cli.worker_main import pod_worker_main
-from flamestream.spark.task import Life
+from flamestream.spark.streaming import driver_config, driver_work
+from flamestream.spark.streaming.task import Life
+from flamestream.spark.streaming.worker_main import pod_worker_main
 
 
 def worker(folder: Path, application: str, index: int, ordinal: int) -> int:

@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from flamestream.model.errors import Retryable
-from flamestream.spark.session import SparkDriver, SparkSettings
-from flamestream.spark.streaming import WorkerTasks, run_workers
+from flamestream.spark.streaming.session import SparkDriver, SparkSettings
+from flamestream.spark.streaming.streaming import WorkerTasks, run_workers
 from support.eventually import eventually
 from support.lives import Trace, live, newest
 from support.processes import alive

@@ -86,7 +86,7 @@ def build_driver_pod(launch: Launch) -> Object:
         "volumeMounts": [
             *_mounts(launch), _mount("config", CONFIG, True), _mount("secret", SECRET, True), _mount("zookeeper", LOGIN, True),
         ],
-        "lifecycle": _before_stop("python3", "-m", "flamestream.cli.driver_stay", str(SUCCEED)),
+        "lifecycle": _before_stop("python3", "-m", "flamestream.spark.streaming.driver_stay", str(SUCCEED)),
         **_credentials(launch),
     }  # fmt: skip
     volumes = [

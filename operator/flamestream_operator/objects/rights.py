@@ -26,7 +26,7 @@ def build_role(job: Object) -> Object:
         "metadata": metadata(job, names.service_account(job["metadata"]["name"])),
         "rules": [
             # Executors are made, watched, labelled when they idle, and removed at the end. Spark is told to remove nothing else
-            # (flamestream.spark.kubernetes): what it removes it names by a label, and such a right is for all that there are.
+            # (flamestream.spark.streaming.kubernetes): what it removes it names by a label, and such a right is for all that there are.
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "create", "patch", "delete", "deletecollection"]},
         ],
     }

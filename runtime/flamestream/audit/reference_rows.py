@@ -7,7 +7,7 @@ walk of the reference of its own, and everything between doors is the reference'
 or the batch runner but the reading of the input, and payloads travel in the Python encoding.
 
 Does not: do graphs in which what comes round a loop enters a door again: no order of whole keys is right for them. Compare
-(spark/history.py).
+(spark/frames/history.py).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -33,11 +33,11 @@ from flamestream.model.meta import Meta, floor, meta_of
 from flamestream.model.time import END, START, FrontId, Time, front_of, next_time, timestamp_of
 from flamestream.node.run_folder import RunFolder
 from flamestream.node.settings_of import fronts_of
-from flamestream.spark.batch import partitions_for
+from flamestream.spark.frames.batch import partitions_for
+from flamestream.spark.frames.history import Due, History
 from flamestream.spark.frames.inputs import Input, pieces_of
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.raised import raised_in_tasks
-from flamestream.spark.history import Due, History
 from flamestream.testing.audit import Verdict
 
 _COUNT: Final = "front int, records long, below long, last long"

@@ -1,6 +1,6 @@
 """`flamestream run --runner batch`: the job over all its input as one Spark batch.
 
-Does not: compute anything (spark/batch.py).
+Does not: compute anything (spark/frames/batch.py).
 """
 
 from flamestream.cli.frames import attempt_of, frame_job, session, spark_for, write_status
@@ -8,7 +8,7 @@ from flamestream.cli.output import as_json, errors, say
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.validation import CheckedJob
 from flamestream.node.run_folder import RunFolder
-from flamestream.spark.batch import BatchReport, run_batch
+from flamestream.spark.frames.batch import BatchReport, run_batch
 from flamestream.spark.frames.raised import raised_in_tasks
 from flamestream.spark.frames.stages import stages_of
 

@@ -50,7 +50,7 @@ def _pair(text: str) -> tuple[str, Path]:
 
 def _bootstrapped(job: CheckedJob, folder: RunFolder, paths: dict[str, Path]) -> int:
     from flamestream.cli.frames import PYTHON, attempt_of, frame_job, session, spark_for  # lazily: PySpark takes a while to import
-    from flamestream.spark.bootstrap import bootstrap, end_of, refuse_state
+    from flamestream.spark.frames.bootstrap import bootstrap, end_of, refuse_state
     from flamestream.spark.frames.commit import Committed
     from flamestream.spark.frames.inputs import Input
     from flamestream.spark.frames.raised import raised_in_tasks

@@ -33,7 +33,7 @@ from flamestream.spark.frames.inputs import Input
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.job_graph import FromFile
 from flamestream.spark.frames.session import frames_settings, session_of
-from flamestream.spark.session import SparkDriver
+from flamestream.spark.streaming.session import SparkDriver
 from flamestream.store.places import store_from
 from flamestream.store.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper

@@ -1,6 +1,6 @@
 """`flamestream run` under `guarantee: micro-batch`: the job as a Structured Streaming query, until its input ends or it is stopped.
 
-Does not: compute anything (spark/microbatch.py).
+Does not: compute anything (spark/frames/microbatch.py).
 """
 
 import signal
@@ -13,8 +13,8 @@ from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
 from flamestream.node.run_folder import RunFolder
 from flamestream.spark.frames.commit import Committed
+from flamestream.spark.frames.microbatch import MicroBatches, Totals
 from flamestream.spark.frames.stages import stages_of
-from flamestream.spark.microbatch import MicroBatches, Totals
 
 
 def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: bool) -> ExitCode:

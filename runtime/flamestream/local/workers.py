@@ -15,17 +15,17 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
-from flamestream.cli.worker_main import worker_main
 from flamestream.job.manifest import SparkSettings as Asked
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.parent_death import start_child
 from flamestream.model.errors import FlameStreamError, Retryable
+from flamestream.spark.streaming.worker_main import worker_main
 
 FIRST_PAUSE: Final = 0.1
 MAX_PAUSE: Final = 5.0
 MAX_STARTS: Final = 100
 """A Spark that has to be started more often than this is beyond help."""
-_MODULE: Final = "flamestream.cli.worker_main"
+_MODULE: Final = "flamestream.spark.streaming.worker_main"
 Ended = Callable[[FlameStreamError | None], None]
 
 
@@ -49,7 +49,7 @@ class SparkWorkers:
         self, reactor: EpollReactor, asked: Asked, count: int, config: bytes, folder: Path, python_path: tuple[Path, ...], ended: Ended
     ) -> None:
         """Only in the main thread."""
-        from flamestream.spark.session import SparkSettings  # lazily: PySpark takes a while to import
+        from flamestream.spark.streaming.session import SparkSettings  # lazily: PySpark takes a while to import
 
         self._reactor, self._count, self._ended = reactor, count, ended
         self._settings = SparkSettings(
@@ -74,14 +74,14 @@ class SparkWorkers:
         self._spark.close()
 
     def _start(self) -> None:
-        from flamestream.spark.session import SparkDriver
+        from flamestream.spark.streaming.session import SparkDriver
 
         self._starts += 1
         self._spark = SparkDriver(self._settings)
         self._reactor.background(self._run_tasks, self._begun)
 
     def _run_tasks(self) -> None:
-        from flamestream.spark.streaming import run_workers
+        from flamestream.spark.streaming.streaming import run_workers
 
         run_workers(self._spark.context, self._count, self._main, lambda problem: self._reactor.soon(lambda: self._over(problem)))
 

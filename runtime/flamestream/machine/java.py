@@ -9,7 +9,7 @@ any JVM that is given it cannot use its class-data archive, so it starts slower;
 
 The jars are those of the package pyspark, found without importing it: a JVM boots while Python imports.
 
-Does not: choose heap or collector (zookeeper_server.py, spark/session.py).
+Does not: choose heap or collector (zookeeper_server.py, spark/streaming/session.py).
 """
 
 import importlib.util

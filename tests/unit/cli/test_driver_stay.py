@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.cli import driver_stay
+from flamestream.spark.streaming import driver_stay
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from flamestream.cli.driver_config import DriverConfig, read_job
-from flamestream.cli.driver_work import _told
 from flamestream.job import unpacked
 from flamestream.job.application import load
 from flamestream.node.worker_process import WorkerProcessConfig
+from flamestream.spark.streaming.driver_config import DriverConfig, read_job
+from flamestream.spark.streaming.driver_work import _told
 from flamestream_operator.preflight_main import verdict
 
 from .conftest import JobFolder

@@ -19,11 +19,11 @@ ELSEWHERE = {
     "runtime/flamestream/model/payload_codec.py": "payloads, whose errors are its own",
     "runtime/flamestream/connectors/kit/rows.py": "with a hook for dates; a bad row is a BadRow",
     "runtime/flamestream/connectors/kafka/place_values.py": "what an audit finds at a user's place; it catches ValueError",
-    "runtime/flamestream/cli/driver_stay.py": "the operator's own answer, once",
+    "runtime/flamestream/spark/streaming/driver_stay.py": "the operator's own answer, once",
     "runtime/flamestream/cli/kubectl/beside.py": "what kubectl prints",
     "runtime/flamestream/cli/kubectl/cluster.py": "what kubectl prints",
     "runtime/flamestream/spark/frames/runs_source.py": "Spark's own offsets",
-    "runtime/flamestream/spark/microbatch.py": "a number that it wrote itself",
+    "runtime/flamestream/spark/frames/microbatch.py": "a number that it wrote itself",
 }
 CALLS = {"json.loads", "json.load", "msgspec.json.decode", "msgspec.msgpack.decode", "msgspec.json.Decoder", "msgspec.msgpack.Decoder"}
 

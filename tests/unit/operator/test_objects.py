@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import convert
 
-from flamestream.cli.driver_config import LOGIN, DriverConfig
 from flamestream.cli.kubectl.beside import as_launched, pod_beside
 from flamestream.model.errors import ManifestError
-from flamestream.spark.kubernetes import KubernetesSettings, kubernetes_conf
+from flamestream.spark.streaming.driver_config import LOGIN, DriverConfig
+from flamestream.spark.streaming.kubernetes import KubernetesSettings, kubernetes_conf
 from flamestream_operator.core.admission import Allowed
 from flamestream_operator.core.plan import planned, read
 from flamestream_operator.core.seen import Site

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from flamestream.model.errors import ManifestError
-from flamestream.spark.session import LIVES, SparkSettings, configuration
+from flamestream.spark.streaming.session import LIVES, SparkSettings, configuration
 
 
 def settings(**fields: object) -> SparkSettings:

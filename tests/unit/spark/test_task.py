@@ -3,7 +3,7 @@
 import pytest
 
 from flamestream.model.errors import Retryable
-from flamestream.spark.task import SHORT_LIFE, Life, WorkerMain, live
+from flamestream.spark.streaming.task import SHORT_LIFE, Life, WorkerMain, live
 
 LIFE = Life(1, 3, "beef")
 

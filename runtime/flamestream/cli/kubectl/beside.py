@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from flamestream.cli.driver_config import CONFIG, LOGIN
 from flamestream.cli.kubectl.cluster import JOB, ROLE, Cluster, Object
 from flamestream.job import object_names
 from flamestream.model.errors import Retryable, UserError
+from flamestream.spark.streaming.driver_config import CONFIG, LOGIN
 
 STARTS_WITHIN: Final = 120.0
 ENDS_WITHIN: Final = 30.0

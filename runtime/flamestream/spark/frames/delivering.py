@@ -94,7 +94,7 @@ class _Task:
 def _task() -> _Task:
     from pyspark import TaskContext
 
-    from flamestream.spark.task import watch_daemon
+    from flamestream.spark.streaming.task import watch_daemon
 
     context = TaskContext.get()
     if context is None:

@@ -1,4 +1,4 @@
-"""A Spark for DataFrame jobs: the same as for workers (spark/session.py), with what short tasks and Arrow need instead.
+"""A Spark for DataFrame jobs: the same as for workers (spark/streaming/session.py), with what short tasks and Arrow need instead.
 
 Python processes are kept between tasks, so that the application is loaded once in each; a failed task is tried again a bounded number of
 times, because a function that raises is no failure (errors are items) and what is left is the machine's or ours.
@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from flamestream.model.errors import UserError
-from flamestream.spark.session import SparkDriver, SparkSettings
+from flamestream.spark.streaming.session import SparkDriver, SparkSettings
 
 TASK_LIVES: Final = 8
 _REQUIRED: Final = {
     "spark.python.use.daemon": "true",
-    "spark.python.daemon.module": "flamestream.spark.daemon",
+    "spark.python.daemon.module": "flamestream.spark.streaming.daemon",
     "spark.python.worker.reuse": "true",
     "spark.speculation": "false",
     "spark.sql.session.timeZone": "UTC",

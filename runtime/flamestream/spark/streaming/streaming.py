@@ -18,8 +18,8 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from flamestream.model.errors import ManifestError, Retryable
-from flamestream.spark.session import reason_of
-from flamestream.spark.task import WorkerMain, WorkerTask
+from flamestream.spark.streaming.session import reason_of
+from flamestream.spark.streaming.task import WorkerMain, WorkerTask
 
 STOP_WITHIN: Final = 20.0
 Ended = Callable[[Retryable | None], None]

@@ -12,7 +12,7 @@ from typing import Any
 from flamestream.core.protocol.messages import FrontPosition
 from flamestream.model.errors import UserError
 from flamestream.model.time import FrontId, Time, last_below
-from flamestream.spark.batch import partitions_for, report_of
+from flamestream.spark.frames.batch import partitions_for, report_of
 from flamestream.spark.frames.commit import Committed
 from flamestream.spark.frames.delivering import Deliver, delivered
 from flamestream.spark.frames.inputs import Input, pieces_of, planner_of

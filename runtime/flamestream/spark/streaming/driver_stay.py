@@ -50,7 +50,7 @@ def _pod() -> dict[str, object] | None:
 
 
 def main(seconds: float) -> int:
-    """`python -m flamestream.cli.driver_stay SECONDS`"""
+    """`python -m flamestream.spark.streaming.driver_stay SECONDS`"""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:

@@ -17,7 +17,7 @@ from typing import Final
 
 from flamestream.machine.parent_death import die_with_parent
 from flamestream.model.errors import Bug, Retryable
-from flamestream.spark.daemon import PID_VARIABLE
+from flamestream.spark.streaming.daemon import PID_VARIABLE
 
 SHORT_LIFE: Final = 1.0
 

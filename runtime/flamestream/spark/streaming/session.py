@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import flamestream
 from flamestream.machine.java import CLASS_PATH_VARIABLE, QUICK, Java, find_java, spark_jars
 from flamestream.model.errors import ManifestError, Retryable, UserError
-from flamestream.spark.class_archive import archive_options
-from flamestream.spark.daemon import MODULES_VARIABLE
-from flamestream.spark.jvm import DriverJvm, class_path
+from flamestream.spark.streaming.class_archive import archive_options
+from flamestream.spark.streaming.daemon import MODULES_VARIABLE
+from flamestream.spark.streaming.jvm import DriverJvm, class_path
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -45,7 +45,7 @@ REQUIRED_BY_WORKERS: Final = {
     "spark.speculation": "false",
     "spark.excludeOnFailure.enabled": "false",
     "spark.python.use.daemon": "true",
-    "spark.python.daemon.module": "flamestream.spark.daemon",
+    "spark.python.daemon.module": "flamestream.spark.streaming.daemon",
     "spark.python.worker.reuse": "false",
     "spark.dynamicAllocation.enabled": "false",
 }
@@ -81,7 +81,11 @@ class SparkSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
     python_path: tuple[Path, ...] = ()
     """Folders that workers import the application from."""
-    preimport: tuple[str, ...] = ("flamestream.node.worker_process", "flamestream.cli.worker_main", "flamestream.store.zookeeper")
+    preimport: tuple[str, ...] = (
+        "flamestream.node.worker_process",
+        "flamestream.spark.streaming.worker_main",
+        "flamestream.store.zookeeper",
+    )
     """Modules that every worker needs and whose import starts no thread (daemon.py)."""
     required: Mapping[str, str] = field(default_factory=lambda: REQUIRED_BY_WORKERS)
     """What cannot be configured otherwise."""

@@ -10,14 +10,14 @@ from functools import partial
 
 import msgspec
 
-from flamestream.cli.driver_config import DriverConfig, zookeeper_of
-from flamestream.cli.worker_main import pod_worker_main
 from flamestream.job.manifest import Job
 from flamestream.job.validation import checked_job
 from flamestream.model.errors import FlameStreamError
 from flamestream.node.settings_of import worker_config
-from flamestream.spark.session import SparkDriver
-from flamestream.spark.streaming import run_workers
+from flamestream.spark.streaming.driver_config import DriverConfig, zookeeper_of
+from flamestream.spark.streaming.session import SparkDriver
+from flamestream.spark.streaming.streaming import run_workers
+from flamestream.spark.streaming.worker_main import pod_worker_main
 
 
 def run_job(spark: SparkDriver, config: DriverConfig, application: str, job: Job, token: str) -> None:

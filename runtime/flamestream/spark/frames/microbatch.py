@@ -21,7 +21,7 @@ from flamestream.model.errors import Corrupt, FlameStreamError, UserError
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.meta import floor
 from flamestream.model.time import START, Time
-from flamestream.spark.batch import BatchReport, partitions_for, report_of
+from flamestream.spark.frames.batch import BatchReport, partitions_for, report_of
 from flamestream.spark.frames.commit import Committed
 from flamestream.spark.frames.delivering import Deliver, delivered
 from flamestream.spark.frames.inputs import Input, planner_of

@@ -17,11 +17,11 @@ from typing import Final
 
 import msgspec
 
-from flamestream.cli.driver_config import APPLICATION, CONFIG, TOKEN, DriverConfig, read_driver_config, read_job, read_token
 from flamestream.machine import process_shell
 from flamestream.model.errors import FlameStreamError, ManifestError
-from flamestream.spark.kubernetes import KubernetesSettings, api_server, kubernetes_conf
-from flamestream.spark.session import SparkDriver, SparkSettings
+from flamestream.spark.streaming.driver_config import APPLICATION, CONFIG, TOKEN, DriverConfig, read_driver_config, read_job, read_token
+from flamestream.spark.streaming.kubernetes import KubernetesSettings, api_server, kubernetes_conf
+from flamestream.spark.streaming.session import SparkDriver, SparkSettings
 
 TERMINATION_LOG: Final = Path("/dev/termination-log")
 MAX_MESSAGE: Final = 3000
@@ -52,7 +52,7 @@ def run(application: str, folder: Path = CONFIG, base: Path = APPLICATION, token
         tempfile.TemporaryDirectory() as scratch,
         SparkDriver(settings_of(config, folder / "executor.json", Path(scratch) / "spark")) as spark,
     ):
-        from flamestream.cli.driver_work import run_job  # here: while the JVM boots
+        from flamestream.spark.streaming.driver_work import run_job  # here: while the JVM boots
 
         run_job(spark, config, application, read_job(folder, base), read_token(token))
 
@@ -79,7 +79,7 @@ def _end(_signal: int, _frame: object) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m flamestream.cli.driver_main APPLICATION`"""
+    """`python -m flamestream.spark.streaming.driver_main APPLICATION`"""
     parser = argparse.ArgumentParser(prog="driver", description="The driver pod of one application of a job.")
     parser.add_argument("application", help="a, or b")
     application = parser.parse_args(arguments).application

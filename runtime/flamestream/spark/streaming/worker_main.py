@@ -20,7 +20,7 @@ from flamestream.machine.processors import share
 from flamestream.model.decoding import from_json
 from flamestream.model.ids import WorkerId
 from flamestream.node.worker_process import WorkerProcessConfig, run
-from flamestream.spark.task import Life
+from flamestream.spark.streaming.task import Life
 
 
 def worker_main(config: bytes, folder: str, life: Life) -> int:
@@ -52,7 +52,7 @@ def _leave_trace(folder: Path, life: Life) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m flamestream.cli.worker_main CONFIG.json FOLDER INDEX ORDINAL`"""
+    """`python -m flamestream.spark.streaming.worker_main CONFIG.json FOLDER INDEX ORDINAL`"""
     parser = argparse.ArgumentParser(prog="worker_main", description="One life of one worker.")
     for name in ("config", "folder"):
         parser.add_argument(name)

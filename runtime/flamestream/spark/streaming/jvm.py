@@ -20,7 +20,7 @@ from typing import Any, Final
 from flamestream.machine.java import QUICK, Java, spark_jars
 from flamestream.machine.parent_death import start_child
 from flamestream.model.errors import Retryable
-from flamestream.spark.class_archive import archive_options
+from flamestream.spark.streaming.class_archive import archive_options
 
 logging.getLogger("py4j").setLevel(logging.CRITICAL)  # a lost JVM is an exception where it is met; py4j would log it too
 

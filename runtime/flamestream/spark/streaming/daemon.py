@@ -1,6 +1,6 @@
 """The process that Spark asks for Python workers: PySpark's own, with everything imported before it forks.
 
-Spark starts `python -m flamestream.spark.daemon` once an executor (`spark.python.daemon.module`) and asks it for a fork whenever a task
+Spark starts `python -m flamestream.spark.streaming.daemon` once an executor (`spark.python.daemon.module`) and asks it for a fork whenever a task
 needs a Python. What is imported here is there at once in every fork; a relaunched worker does not import anything again. So whatever
 is imported must not leave a thread behind (a fork would have its locks and not the thread), and must not print (the JVM reads stdout).
 
@@ -17,7 +17,7 @@ PID_VARIABLE: Final = "FLAMESTREAM_DAEMON_PID"
 """How a fork knows its parent even if that died before it could look (task.py)."""
 MODULES_VARIABLE: Final = "FLAMESTREAM_PREIMPORT"
 """Further modules to import, separated by commas (SparkSettings.preimport)."""
-ALWAYS: Final = ("pyspark.worker", "msgspec", "immutables", "pyarrow.parquet", "pyarrow.compute", "flamestream.spark.task")
+ALWAYS: Final = ("pyspark.worker", "msgspec", "immutables", "pyarrow.parquet", "pyarrow.compute", "flamestream.spark.streaming.task")
 
 
 def preimport() -> None:

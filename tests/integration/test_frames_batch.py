@@ -6,7 +6,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from flamestream.job.application import load
-from flamestream.testing.reference import ERRORS, interpret
+from flamestream.reference import ERRORS, interpret
 from support.frame_graphs import drawn, runs_of
 from support.frames import EXAMPLES, batch_results, encoded
 

@@ -20,7 +20,7 @@ from flamestream.job.exit_codes import ExitCode
 from flamestream.model import payload as codec
 from flamestream.model.ids import SourceName
 from flamestream.model.time import END, FrontId
-from flamestream.testing.reference import interpret
+from flamestream.reference import interpret
 from support.cli_job import ENVIRONMENT
 from support.documents import texts
 from support.eventually import eventually

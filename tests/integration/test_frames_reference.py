@@ -16,10 +16,10 @@ from flamestream.model import payload_codec
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph
 from flamestream.model.slot import slot_of
+from flamestream.reference import ERRORS, Results, interpret
+from flamestream.simulation import graphs
 from flamestream.spark.frames.job_graph import ByValue
 from flamestream.spark.frames.rows import HALT
-from flamestream.testing import graphs
-from flamestream.testing.reference import ERRORS, Results, interpret
 from support.frame_graphs import drawn, runs_of
 from support.frame_jobs import graph_of
 from support.frames import EXAMPLES, Runs, encoded, pieces, sorted_results, spark_session

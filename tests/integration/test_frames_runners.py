@@ -12,8 +12,8 @@ import pytest
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.job.application import load
 from flamestream.model.errors import ClusterStateUnavailable, GraphError, UserError
+from flamestream.simulation import graphs
 from flamestream.spark.frames.raised import raised_in_tasks
-from flamestream.testing import graphs
 from support.frame_jobs import Site, graph_of, lines
 from support.frames import EXAMPLES
 

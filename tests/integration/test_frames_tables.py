@@ -21,12 +21,12 @@ from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, Slot
 from flamestream.model.meta import LEAST, Meta, child
 from flamestream.model.time import END, FrontId
+from flamestream.reference import Walk
+from flamestream.simulation import graphs
 from flamestream.spark.frames.history import Due, Findings, History
 from flamestream.spark.frames.inputs import pieces_of
 from flamestream.spark.frames.saved_input import save_input
 from flamestream.spark.tables import register
-from flamestream.testing import graphs
-from flamestream.testing.reference import Walk
 from support.frame_jobs import Site, graph_of, lines
 from support.frames import spark_session
 

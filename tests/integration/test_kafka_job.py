@@ -17,7 +17,7 @@ from flamestream.connectors.kafka.formats import encoder_of
 from flamestream.connectors.kafka.items import place_in
 from flamestream.job.application import load
 from flamestream.model.time import FrontId, Timestamp, time_of
-from flamestream.testing.reference import interpret
+from flamestream.reference import interpret
 from support.cli_job import REPOSITORY, CliJob, explained
 from support.documents import texts
 from support.eventually import eventually

@@ -14,7 +14,7 @@ import pytest
 
 from flamestream.job.application import load
 from flamestream.model.time import FrontId, Timestamp, time_of
-from flamestream.testing.reference import interpret
+from flamestream.reference import interpret
 from support.cli_job import REPOSITORY, CliJob, canonical, explained
 from support.documents import Folder, SocketServer, name, texts
 from support.eventually import eventually

@@ -19,7 +19,7 @@ from flamestream.net import control_link as control
 from flamestream.net.acceptor import address_of, listen
 from flamestream.net.control_link import LIMITS, ControlClient, ControlServer
 from flamestream.net.links import LinkSettings, TcpLinks
-from flamestream.testing.reference import interpret
+from flamestream.reference import interpret
 from support import loops
 from support.eventually import eventually
 from support.local_job import LocalJob

@@ -13,7 +13,7 @@ import pytest
 
 from flamestream.job.application import load
 from flamestream.model.time import FrontId, Timestamp, time_of
-from flamestream.testing.reference import interpret
+from flamestream.reference import interpret
 from support.cli_job import REPOSITORY, CliJob, explained
 from support.documents import SocketServer, texts
 from support.kills import Killer, Role

@@ -17,8 +17,8 @@ from flamestream.connectors.rolling.rolling import rows_of
 from flamestream.connectors.rolling.segments import Segment, listed, segment_at
 from flamestream.job.application import load
 from flamestream.model.time import FrontId, Timestamp, time_of
+from flamestream.reference import interpret
 from flamestream.store.folder import LocalStore
-from flamestream.testing.reference import interpret
 from support import cli_job
 from support.cli_job import REPOSITORY, CliJob, canonical, explained
 from support.documents import Folder

@@ -12,7 +12,7 @@ import pytest
 
 from flamestream.model import payload as codec
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
-from flamestream.testing.reference import interpret
+from flamestream.reference import interpret
 from support.eventually import eventually
 from support.local_job import LocalJob
 from support.processes import suspend

@@ -15,7 +15,7 @@ from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.slot import INT32_MIN
-from flamestream.testing import graphs, ready_jobs
+from flamestream.simulation import graphs, ready_jobs
 from support.core_cluster import DEAD, CoreCluster
 
 SEEDS = st.integers(0, 1 << 32)

@@ -25,9 +25,9 @@ from typing import Any
 
 from flamestream.core.dataflow.native import native
 from flamestream.model.kernel import kernel
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.settings import promising
 from flamestream.testing import SimulationFailure, simulate
-from flamestream.testing.faults import Fault
-from flamestream.testing.settings import promising
 
 ROOT = Path(__file__).parents[2]
 SIMULATED = ("model", "core", "testing", "store/prefetch.py", "store/segment.py", "store/snapshots.py")

@@ -5,9 +5,9 @@ from random import Random
 
 from flamestream.core.coordinator import compaction
 from flamestream.model import state
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.graphs import inverted_index
 from flamestream.testing import simulate
-from flamestream.testing.faults import Fault
-from flamestream.testing.graphs import inverted_index
 from sim.variants.variant import directed, patched
 
 CHURN = directed(

@@ -10,9 +10,9 @@ from random import Random
 
 import pytest
 
+from flamestream.simulation.faults import FaultPlan
+from flamestream.simulation.settings import Plan
 from flamestream.testing import simulate
-from flamestream.testing.faults import FaultPlan
-from flamestream.testing.settings import Plan
 
 SEEDS = range(40, 60)
 RUNTIME = Path(__file__).parents[2] / "runtime"

@@ -2,8 +2,8 @@
 
 import pytest
 
+from flamestream.simulation.settings import promising
 from flamestream.testing import simulate
-from flamestream.testing.settings import promising
 
 SEEDS = range(120)
 

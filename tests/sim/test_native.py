@@ -7,10 +7,10 @@ import pytest
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
+from flamestream.simulation.graphs import SimJob
+from flamestream.simulation.ready_jobs import ready_job
+from flamestream.simulation.settings import GUARANTEES, Adjust, promising
 from flamestream.testing import simulate
-from flamestream.testing.graphs import SimJob
-from flamestream.testing.ready_jobs import ready_job
-from flamestream.testing.settings import GUARANTEES, Adjust, promising
 
 pytestmark = pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
 

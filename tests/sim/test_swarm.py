@@ -2,8 +2,9 @@
 
 import pytest
 
-from flamestream.testing import SwarmResult, swarm
-from flamestream.testing.faults import Fault
+from flamestream.simulation import swarm
+from flamestream.simulation.faults import Fault
+from flamestream.testing import SwarmResult
 
 SEEDS = range(500)
 BRANCHES = """

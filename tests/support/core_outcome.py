@@ -15,8 +15,8 @@ from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition, SinkName, 
 from flamestream.model.meta import time_of_meta
 from flamestream.model.slot import slot_of
 from flamestream.model.time import START, FrontId, Time, next_time
-from flamestream.testing.reference import ERRORS as ERROR_ITEMS
-from flamestream.testing.reference import interpret
+from flamestream.reference import ERRORS as ERROR_ITEMS
+from flamestream.reference import interpret
 
 Item = tuple[bytes, bytes]
 """(meta, encoded payload)."""

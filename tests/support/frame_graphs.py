@@ -8,7 +8,7 @@ import flamestream as fs
 from flamestream.model.graph import Graph
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
-from flamestream.testing import graphs
+from flamestream.simulation import graphs
 from support.frames import EXAMPLES
 
 

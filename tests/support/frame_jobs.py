@@ -17,6 +17,7 @@ from flamestream.model.graph import Graph, Stream
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, SourceName, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import END, START, FrontId
+from flamestream.reference import ERRORS, interpret
 from flamestream.spark.frames.batch import BatchReport, run_batch
 from flamestream.spark.frames.commit import Committed
 from flamestream.spark.frames.inputs import Input
@@ -24,7 +25,6 @@ from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.job_graph import ByValue
 from flamestream.spark.frames.microbatch import MicroBatches, Totals
 from flamestream.store.record_file import RecordFile
-from flamestream.testing.reference import ERRORS, interpret
 from support.frames import spark_session
 
 SLOTS = 16

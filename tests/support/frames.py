@@ -13,12 +13,12 @@ from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.meta import Meta
 from flamestream.model.time import Time, front_of
+from flamestream.reference import ERRORS, Results
 from flamestream.spark.frames.job_graph import ByValue
 from flamestream.spark.frames.pipeline import results_of
 from flamestream.spark.frames.session import frames_settings, session_of
 from flamestream.spark.frames.tasks import Meaning
 from flamestream.spark.streaming.session import SparkDriver
-from flamestream.testing.reference import ERRORS, Results
 
 TESTS = Path(__file__).parents[1]
 EXAMPLES = TESTS.parent / "examples"

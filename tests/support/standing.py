@@ -17,9 +17,9 @@ from flamestream.model.payload import encode, encode_items
 from flamestream.model.slot import slot_of
 from flamestream.model.time import FrontId, Timestamp, time_of
 from flamestream.ports import Consumer, Post, Reactor
+from flamestream.reference import interpret
 from flamestream.testing.consumer_contract import SINK, Worker, fence
 from flamestream.testing.port_driver import PortDriver
-from flamestream.testing.reference import interpret
 
 SLOTS = 8
 JOB = "job"

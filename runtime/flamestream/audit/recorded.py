@@ -1,7 +1,7 @@
 """The input that a job has recorded, read again for an audit, and looked at: is it all that has entered?
 
 Keeps: what is missing, or not what had entered, is told with its source and offsets. Does not: read a source
-(connectors/recorded.py), say what must follow what (testing/input_audit.py), or interpret the input (testing/reference.py).
+(connectors/recorded.py), say what must follow what (testing/input_audit.py), or interpret the input (reference.py).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,8 +19,8 @@ from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import END, START, FrontId, Time, last_below
 from flamestream.node.settings_of import fronts_of
+from flamestream.reference import Run
 from flamestream.testing.input_audit import Finding, Skip, committed_position, contiguity, records, recounted
-from flamestream.testing.reference import Run
 
 
 def recorded_runs(checked: CheckedJob, end: Time, job: str = "", zookeeper: str = "", cut: Time = START) -> list[Run]:

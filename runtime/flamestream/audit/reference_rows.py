@@ -23,9 +23,9 @@ from flamestream.model.graph import Graph, Kind
 from flamestream.model.meta import Meta, meta_of
 from flamestream.model.slot import slot_of
 from flamestream.model.time import FrontId, front_of
+from flamestream.reference import End, Walk, place_of, slot_at
 from flamestream.spark.frames.job_graph import JobGraph
 from flamestream.spark.frames.rows import HALT
-from flamestream.testing.reference import End, Walk, place_of, slot_at
 
 STATEFUL: Final = frozenset({Kind.GROUPING, Kind.REDUCE})
 FLUSH: Final = 8192

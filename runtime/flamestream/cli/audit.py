@@ -34,8 +34,8 @@ from flamestream.model.slot import slot_of
 from flamestream.model.time import END, START, Time, timestamp_of
 from flamestream.node.run_folder import RunFolder, find
 from flamestream.node.settings_of import fronts_of
+from flamestream.reference import ERRORS, Results, Run, State, interpret, slot_at
 from flamestream.testing.audit import Delivered, Result, Verdict, audit
-from flamestream.testing.reference import ERRORS, Results, Run, State, interpret, slot_at
 
 NEEDS_ARGUMENTS = True
 _ENDED: Final = {"drained": "the job was drained", "stopped": "the job was stopped", "failed": "the job has failed"}

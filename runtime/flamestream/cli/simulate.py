@@ -25,8 +25,8 @@ def command(
     Example: [bold]flamestream simulate --seed 7 --trace[/bold], or [bold]--seeds 0:500[/bold]. The same seed gives the same trace.
     Exit code 3 if an invariant does not hold; the message has the seed and how to see it again.
     """
-    from flamestream.testing.settings import GUARANTEES, promising
-    from flamestream.testing.simulator import SimulationFailure, simulate  # the simulator is no part of a running job
+    from flamestream.simulation.settings import GUARANTEES, promising
+    from flamestream.simulation.simulator import SimulationFailure, simulate  # the simulator is no part of a running job
 
     if guarantee not in GUARANTEES:
         raise ManifestError(f"--guarantee {guarantee!r}: what is simulated is {', '.join(GUARANTEES)}")

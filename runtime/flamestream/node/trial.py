@@ -28,7 +28,7 @@ from flamestream.model.payload import ErrorValue
 from flamestream.model.quoted import plain
 from flamestream.model.time import END
 from flamestream.node.settings_of import fronts_of
-from flamestream.testing.reference import ERRORS, Run, interpret
+from flamestream.reference import ERRORS, Run, interpret
 
 RECORDS: Final = 20
 """Of each source."""

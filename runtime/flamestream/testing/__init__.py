@@ -12,7 +12,7 @@
 What is imported here is the simulator's face; the rest is imported by module.
 """
 
-from flamestream.testing.simulator import Charge, Result, SimulationFailure, Timing, Variant, simulate
-from flamestream.testing.swarm import SwarmResult, swarm
+from flamestream.simulation.simulator import Charge, Result, SimulationFailure, Timing, Variant, simulate
+from flamestream.simulation.swarm import SwarmResult, swarm
 
 __all__ = ["Charge", "Result", "SimulationFailure", "SwarmResult", "Timing", "Variant", "simulate", "swarm"]

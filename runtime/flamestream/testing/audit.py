@@ -33,7 +33,7 @@ from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import LEAST, Meta, meta_of, time_of_meta
 from flamestream.model.slot import DEFAULT_SLOTS, slot_of
 from flamestream.model.time import Time, Timestamp, front_of, time_of
-from flamestream.testing.reference import Run, interpret
+from flamestream.reference import Run, interpret
 
 Guarantee = Literal["exactly-once", "at-most-once", "at-least-once", "none"]
 MAX_UNSEEN: Final = 12

@@ -14,11 +14,11 @@ from flamestream.core.coordinator.recovery import Recovery
 from flamestream.model.ids import Epoch
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.time import START
-from flamestream.testing.coordinator_node import CoordinatorNode
-from flamestream.testing.faults import Fault, FaultPlan, Moment
-from flamestream.testing.journals import Journals, Log
-from flamestream.testing.records import Records
-from flamestream.testing.settings import Plan
+from flamestream.simulation.coordinator_node import CoordinatorNode
+from flamestream.simulation.faults import Fault, FaultPlan, Moment
+from flamestream.simulation.journals import Journals, Log
+from flamestream.simulation.records import Records
+from flamestream.simulation.settings import Plan
 from sim.variants.variant import BrokenVariant, directed, patch, several_sources, spaced
 
 TWO_COORDINATORS = directed(

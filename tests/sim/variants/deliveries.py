@@ -14,9 +14,9 @@ from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model.meta import Meta
 from flamestream.model.time import START
-from flamestream.testing.consumers import ConsumerPort, ConsumerSite
-from flamestream.testing.faults import Fault
-from flamestream.testing.graphs import drifting
+from flamestream.simulation.consumers import ConsumerPort, ConsumerSite
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.graphs import drifting
 from sim.variants.variant import BrokenVariant, directed, patch, together
 
 _opened = Delivery.opened

@@ -11,11 +11,11 @@ from flamestream.core.worker.rejoin import Rejoin
 from flamestream.core.worker.snapshot import PendingSnapshot
 from flamestream.model import payload as codec
 from flamestream.model.meta import floor
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.graphs import confusing_keys, inverted_index
+from flamestream.simulation.snapshots import rows_of as snapshot_rows
 from flamestream.store import segment, snapshots
 from flamestream.store.prefetch import Prefetched
-from flamestream.testing.faults import Fault
-from flamestream.testing.graphs import confusing_keys, inverted_index
-from flamestream.testing.snapshots import rows_of as snapshot_rows
 from sim.variants.variant import BrokenVariant, directed, patch, patched, several_sources, together
 
 

@@ -14,8 +14,8 @@ from flamestream.core.worker.worker import Worker
 from flamestream.model.graph import Graph
 from flamestream.model.meta import time_of_meta
 from flamestream.model.time import END, Instant, next_time
-from flamestream.testing.faults import Fault
-from flamestream.testing.graphs import SimJob, raises_out_of_order, same, spread
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.graphs import SimJob, raises_out_of_order, same, spread
 from sim.variants.variant import BrokenVariant, directed, patch, several_sources, together
 
 _step = Worker.step

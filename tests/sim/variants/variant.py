@@ -10,11 +10,11 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
-from flamestream.testing.faults import WORDS, Fault, FaultPlan, Moment
-from flamestream.testing.graphs import SimJob, twice_across
-from flamestream.testing.producers import SourceSite
-from flamestream.testing.settings import Adjust, Plan, promising
-from flamestream.testing.simulator import SimulationFailure, Variant, simulate
+from flamestream.simulation.faults import WORDS, Fault, FaultPlan, Moment
+from flamestream.simulation.graphs import SimJob, twice_across
+from flamestream.simulation.producers import SourceSite
+from flamestream.simulation.settings import Adjust, Plan, promising
+from flamestream.simulation.simulator import SimulationFailure, Variant, simulate
 
 NOTHING: Mapping[str, Any] = {}
 

@@ -7,7 +7,7 @@ from corpus import documents
 
 from flamestream.model.graph import Graph
 from flamestream.model.time import Time
-from flamestream.testing.reference import interpret
+from flamestream.reference import interpret
 
 LINES = [*documents(30, 40), "7\tone", "8\tone two one"]
 

@@ -18,7 +18,7 @@ from flamestream.model.meta import Meta
 from flamestream.model.payload import encode, encode_items
 from flamestream.model.slot import slot_of
 from flamestream.model.time import END
-from flamestream.testing.reference import interpret
+from flamestream.reference import interpret
 
 from .conftest import JobFolder
 

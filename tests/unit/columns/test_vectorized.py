@@ -9,7 +9,7 @@ import pytest
 import flamestream as fs
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.graph import Kind, name_of
-from flamestream.testing.ready_jobs import Measured, measured_together
+from flamestream.simulation.ready_jobs import Measured, measured_together
 
 
 @fs.vectorized(takes=str, makes=str)

@@ -19,9 +19,9 @@ from flamestream.model.graph import Graph, Stream
 from flamestream.model.kernel import kernel
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import FrontId
+from flamestream.reference import ERRORS, interpret
 from flamestream.spark.frames import native as frames_native
 from flamestream.spark.frames.tasks import Meaning, walked
-from flamestream.testing.reference import ERRORS, interpret
 from support.one_worker import OneWorker
 
 MOST, MOST_BYTES = 1000, 20_000

@@ -15,7 +15,7 @@ from flamestream.core.protocol import actions
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.kernel import kernel
-from flamestream.testing.chain_jobs import Count
+from flamestream.simulation.chain_jobs import Count
 from support.one_worker import OneWorker
 
 pytestmark = pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")

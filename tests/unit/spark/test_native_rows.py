@@ -13,11 +13,11 @@ from flamestream.connectors.files.pieces import Given, Piece, Stamps
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import FrontId
+from flamestream.simulation import graphs, ready_jobs
 from flamestream.spark.frames import native
 from flamestream.spark.frames.rows import HALT, SCHEMA
 from flamestream.spark.frames.stages import stages_of
 from flamestream.spark.frames.tasks import Meaning, RunLevel, walked
-from flamestream.testing import graphs, ready_jobs
 from support.frame_jobs import graph_of, lines
 
 pytestmark = pytest.mark.skipif(not native.THERE, reason="the native kernel is not built")

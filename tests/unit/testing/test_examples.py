@@ -11,7 +11,7 @@ import pytest
 from flamestream.job.application import load
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
-from flamestream.testing.reference import ERRORS, interpret
+from flamestream.reference import ERRORS, interpret
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

@@ -10,7 +10,7 @@ from flamestream.model.graph import Graph
 from flamestream.model.meta import Meta, child, meta_of
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
-from flamestream.testing.reference import ERRORS, Results, interpret
+from flamestream.reference import ERRORS, Results, interpret
 
 ONE = time_of(Timestamp(1), FrontId(0))
 TWO = time_of(Timestamp(2), FrontId(0))

@@ -3,8 +3,8 @@
 from random import Random
 
 from flamestream.core.protocol.actions import Deliver
+from flamestream.simulation.graphs import inverted_index
 from flamestream.testing import Timing, simulate
-from flamestream.testing.graphs import inverted_index
 
 SEED = 3
 DELAYS = 2_000

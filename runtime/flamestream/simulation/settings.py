@@ -8,10 +8,10 @@ from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.model.ids import Partition, SourceName
 from flamestream.model.time import FrontId, Timestamp
-from flamestream.testing.faults import FaultPlan
-from flamestream.testing.graphs import SimJob, drawn_job
-from flamestream.testing.producers import SimRecord, SourceSite
-from flamestream.testing.world import EPOCH_START
+from flamestream.simulation.faults import FaultPlan
+from flamestream.simulation.graphs import SimJob, drawn_job
+from flamestream.simulation.producers import SimRecord, SourceSite
+from flamestream.simulation.world import EPOCH_START
 
 MS = 1_000
 LIVENESS_LIMIT = 10_000 * MS

@@ -18,7 +18,7 @@ from flamestream.model import ready
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.payload import payload_type
-from flamestream.testing.graphs import DEAD_LETTERS, LETTERS, SimJob, same, spread
+from flamestream.simulation.graphs import DEAD_LETTERS, LETTERS, SimJob, same, spread
 
 Stage = Callable[[Stream], Stream]
 

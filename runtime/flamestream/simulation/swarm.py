@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
 
-from flamestream.testing.settings import promising
-from flamestream.testing.simulator import Result, SimulationFailure, simulate
+from flamestream.simulation.settings import promising
+from flamestream.simulation.simulator import Result, SimulationFailure, simulate
 
 CHUNK = 10
 """Seeds that a process takes at once."""

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from flamestream.core.coordinator.coordination import Event, RecordConflict, RecordRead, RecordUnknown, RecordWritten
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.testing.faults import Fault
-from flamestream.testing.world import World
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.world import World
 
 Answer = Callable[[Event], None]
 

@@ -19,7 +19,7 @@ from flamestream.model.collections import Vector
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.ids import SinkName
 from flamestream.model.slot import INT32_MIN
-from flamestream.testing.drift import Drift
+from flamestream.simulation.drift import Drift
 
 Payload = tuple[str, str]
 Stage = Callable[[Random, Stream], Stream]

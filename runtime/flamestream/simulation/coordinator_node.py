@@ -14,12 +14,12 @@ from flamestream.core.coordinator.coordinator import Coordinator
 from flamestream.core.protocol.messages import Manifest, Recover
 from flamestream.model.ids import WorkerId
 from flamestream.model.time import Instant
-from flamestream.testing.control import ControlLink
-from flamestream.testing.faults import Fault
-from flamestream.testing.outside import Outside
-from flamestream.testing.process import Process
-from flamestream.testing.stores import StoreError, checksum, fetch_surely, store_surely
-from flamestream.testing.world import World
+from flamestream.simulation.control import ControlLink
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.outside import Outside
+from flamestream.simulation.process import Process
+from flamestream.simulation.stores import StoreError, checksum, fetch_surely, store_surely
+from flamestream.simulation.world import World
 
 _manifests = msgspec.msgpack.Decoder(Manifest)
 

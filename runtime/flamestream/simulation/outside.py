@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from flamestream.model.ids import SinkName
 from flamestream.model.time import FrontId
-from flamestream.testing.consumers import ConsumerSite
-from flamestream.testing.journals import Journals
-from flamestream.testing.network import Network
-from flamestream.testing.producers import SourceSite
-from flamestream.testing.records import Records
-from flamestream.testing.stores import Store
+from flamestream.simulation.consumers import ConsumerSite
+from flamestream.simulation.journals import Journals
+from flamestream.simulation.network import Network
+from flamestream.simulation.producers import SourceSite
+from flamestream.simulation.records import Records
+from flamestream.simulation.stores import Store
 
 
 @dataclass(frozen=True, slots=True)

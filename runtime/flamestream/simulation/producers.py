@@ -16,8 +16,8 @@ from flamestream.core.protocol.events import Entry, Event, RecordsArrived, RunRe
 from flamestream.model import payload as codec
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
 from flamestream.model.time import FrontId, Time, Timestamp
-from flamestream.testing.faults import Fault
-from flamestream.testing.world import World
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.world import World
 
 LOOK_AGAIN = 5_000
 """Microseconds until an open producer sees that it was closed."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from flamestream.model.errors import Corrupt, StoreUnavailable
-from flamestream.testing.faults import Fault
-from flamestream.testing.world import World
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.world import World
 
 MAX_TRIES = 4
 

@@ -12,8 +12,8 @@ from flamestream.core.coordinator import coordination as c
 from flamestream.core.protocol.events import Event, FromCoordinator
 from flamestream.core.protocol.messages import Hello, ToCoordinator, ToWorker
 from flamestream.model.ids import WorkerId
-from flamestream.testing.faults import Fault
-from flamestream.testing.world import World
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.world import World
 
 LATE = (5_000, 80_000)
 """Microseconds by which a late message is late: from a few hops to more than most epochs and recoveries take."""

@@ -15,8 +15,8 @@ from flamestream.columns import vectorized
 from flamestream.model import ready
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.payload import payload_type
-from flamestream.testing import chain_jobs
-from flamestream.testing.graphs import DEAD_LETTERS, LETTERS, SimJob, same, scatter, spread
+from flamestream.simulation import chain_jobs
+from flamestream.simulation.graphs import DEAD_LETTERS, LETTERS, SimJob, same, scatter, spread
 
 
 @payload_type

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot
-from flamestream.testing.faults import Fault
-from flamestream.testing.world import World
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.world import World
 
 RESEND_AFTER = 8
 """Times the usual delay: then a delivery without an answer is sent again."""

@@ -20,24 +20,24 @@ from flamestream.core.protocol.events import Entry, Event, FromPeer, RunRead
 from flamestream.core.worker.front import JournalledFront
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
 from flamestream.model.time import START, FrontId, Time
-from flamestream.testing.cluster import Cluster
-from flamestream.testing.consumers import ConsumerSite, Forgetful
-from flamestream.testing.drift import DriftWatch
-from flamestream.testing.faults import Fault, drawn_faults
-from flamestream.testing.graphs import SimJob
-from flamestream.testing.guarantees import OF_GUARANTEE
-from flamestream.testing.invariants import Invariants, told_by
-from flamestream.testing.journals import Journals, name_of_journal
-from flamestream.testing.network import Network
-from flamestream.testing.oracle import Oracle
-from flamestream.testing.outside import Outside
-from flamestream.testing.process import Charge
-from flamestream.testing.records import Records
-from flamestream.testing.settings import LIVENESS_LIMIT, MS, Adjust, Plan, drawn_plan, edited_worker
-from flamestream.testing.stores import Store
-from flamestream.testing.trace import Trace
-from flamestream.testing.worker_node import WorkerNode
-from flamestream.testing.world import EPOCH_START, SimulationFailure, World
+from flamestream.simulation.cluster import Cluster
+from flamestream.simulation.consumers import ConsumerSite, Forgetful
+from flamestream.simulation.drift import DriftWatch
+from flamestream.simulation.faults import Fault, drawn_faults
+from flamestream.simulation.graphs import SimJob
+from flamestream.simulation.guarantees import OF_GUARANTEE
+from flamestream.simulation.invariants import Invariants, told_by
+from flamestream.simulation.journals import Journals, name_of_journal
+from flamestream.simulation.network import Network
+from flamestream.simulation.oracle import Oracle
+from flamestream.simulation.outside import Outside
+from flamestream.simulation.process import Charge
+from flamestream.simulation.records import Records
+from flamestream.simulation.settings import LIVENESS_LIMIT, MS, Adjust, Plan, drawn_plan, edited_worker
+from flamestream.simulation.stores import Store
+from flamestream.simulation.trace import Trace
+from flamestream.simulation.worker_node import WorkerNode
+from flamestream.simulation.world import EPOCH_START, SimulationFailure, World
 
 Variant = Callable[[], AbstractContextManager[None]]
 """Breaks something while it is entered: what the broken variants in tests/sim are."""

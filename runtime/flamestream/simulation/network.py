@@ -15,8 +15,8 @@ import msgspec
 from flamestream.core.protocol.events import Event, FromPeer, LinkBroken
 from flamestream.core.protocol.messages import Frame
 from flamestream.model.ids import NO_FENCE, Fence, WorkerId
-from flamestream.testing.faults import Fault
-from flamestream.testing.world import World
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.world import World
 
 MAX_WAITING = 10_000
 """Frames that may wait for a peer that has not linked yet (invariant 8)."""

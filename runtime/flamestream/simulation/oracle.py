@@ -21,9 +21,9 @@ from flamestream.model.ids import Offset, Partition, SinkName, Slot
 from flamestream.model.meta import floor
 from flamestream.model.slot import slot_of
 from flamestream.model.time import END, START, FrontId, Time, next_time
-from flamestream.testing.producers import SourceSite
-from flamestream.testing.reference import ERRORS, Walk
-from flamestream.testing.world import World
+from flamestream.reference import ERRORS, Walk
+from flamestream.simulation.producers import SourceSite
+from flamestream.simulation.world import World
 
 Item = tuple[bytes, bytes]
 """(meta, encoded payload)."""

@@ -13,14 +13,14 @@ from dataclasses import replace
 from flamestream.core.coordinator import coordination as c
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.ids import WorkerId
-from flamestream.testing.control import ControlLink, break_random, silence_random
-from flamestream.testing.coordinator_node import CoordinatorNode
-from flamestream.testing.faults import Fault, Moment
-from flamestream.testing.outside import Outside
-from flamestream.testing.process import CLOCKS_BEGIN, Process
-from flamestream.testing.settings import MS, Plan, edited_coordinator
-from flamestream.testing.worker_node import WorkerNode
-from flamestream.testing.world import World
+from flamestream.simulation.control import ControlLink, break_random, silence_random
+from flamestream.simulation.coordinator_node import CoordinatorNode
+from flamestream.simulation.faults import Fault, Moment
+from flamestream.simulation.outside import Outside
+from flamestream.simulation.process import CLOCKS_BEGIN, Process
+from flamestream.simulation.settings import MS, Plan, edited_coordinator
+from flamestream.simulation.worker_node import WorkerNode
+from flamestream.simulation.world import World
 
 HOUR = 3_600_000 * MS
 

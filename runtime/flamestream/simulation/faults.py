@@ -16,7 +16,7 @@ from random import Random
 from typing import get_args
 
 from flamestream.core.protocol.messages import ToCoordinator, ToWorker
-from flamestream.testing.trace import Trace
+from flamestream.simulation.trace import Trace
 
 WORDS = tuple(kind.__name__ for kind in (*get_args(ToCoordinator), *get_args(ToWorker)))
 """What workers and coordinators say to each other."""

@@ -14,7 +14,7 @@ from flamestream.model import payload as codec
 from flamestream.model.ids import Attempt, Fence, SinkName, Slot
 from flamestream.model.meta import floor
 from flamestream.model.time import START, Time
-from flamestream.testing.world import World
+from flamestream.simulation.world import World
 
 Item = tuple[bytes, bytes]
 """(meta, encoded payload)."""

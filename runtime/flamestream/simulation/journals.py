@@ -16,8 +16,8 @@ from flamestream.core.protocol.actions import Append, SealJournal, TrimJournal
 from flamestream.core.protocol.events import Entry, Event, JournalAppended, JournalFailed, JournalSealed, SourceFailed
 from flamestream.model.ids import NO_FENCE, Fence
 from flamestream.model.time import FrontId, Time
-from flamestream.testing.faults import Fault
-from flamestream.testing.world import World
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.world import World
 
 Post = Callable[[Event], None]
 MAX_QUEUED = 5_000

@@ -18,15 +18,15 @@ from flamestream.core.worker.worker import Worker
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Offset, Partition, WorkerId
 from flamestream.model.time import FrontId
-from flamestream.testing.consumers import ConsumerPort
-from flamestream.testing.control import ControlLink
-from flamestream.testing.faults import Fault
-from flamestream.testing.journals import JournalPort
-from flamestream.testing.outside import Outside
-from flamestream.testing.process import Process
-from flamestream.testing.producers import ProducerPort
-from flamestream.testing.snapshots import SnapshotPort
-from flamestream.testing.world import World
+from flamestream.simulation.consumers import ConsumerPort
+from flamestream.simulation.control import ControlLink
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.journals import JournalPort
+from flamestream.simulation.outside import Outside
+from flamestream.simulation.process import Process
+from flamestream.simulation.producers import ProducerPort
+from flamestream.simulation.snapshots import SnapshotPort
+from flamestream.simulation.world import World
 
 
 class WorkerNode(Process):

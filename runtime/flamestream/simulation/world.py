@@ -11,8 +11,8 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
-from flamestream.testing.faults import Fault, FaultPlan
-from flamestream.testing.trace import Trace
+from flamestream.simulation.faults import Fault, FaultPlan
+from flamestream.simulation.trace import Trace
 
 EPOCH_START = 1_000_000
 """Virtual time begins here, so that a clock can be behind it."""

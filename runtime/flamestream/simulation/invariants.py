@@ -33,11 +33,11 @@ from flamestream.model.graph import Kind
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.time import END, START, FrontId, Time, front_of
-from flamestream.testing.drift import DriftWatch, plain
-from flamestream.testing.oracle import Oracle
-from flamestream.testing.snapshots import decode_rows
-from flamestream.testing.stores import Store, checksum
-from flamestream.testing.world import World
+from flamestream.simulation.drift import DriftWatch, plain
+from flamestream.simulation.oracle import Oracle
+from flamestream.simulation.snapshots import decode_rows
+from flamestream.simulation.stores import Store, checksum
+from flamestream.simulation.world import World
 
 _manifests = msgspec.msgpack.Decoder(Manifest)
 

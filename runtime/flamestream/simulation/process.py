@@ -12,8 +12,8 @@ from typing import Any
 from zlib import crc32
 
 from flamestream.model.time import Instant, Timestamp
-from flamestream.testing.faults import Fault
-from flamestream.testing.world import SimulationFailure, World
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.world import SimulationFailure, World
 
 MAX_INBOX = 20_000
 CLOCKS_BEGIN = 1 << 38

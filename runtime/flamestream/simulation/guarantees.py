@@ -23,10 +23,10 @@ from flamestream.model import payload as codec
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot
 from flamestream.model.meta import Meta, floor, time_of_meta
 from flamestream.model.time import START, FrontId, Time
-from flamestream.testing.invariants import Invariants
-from flamestream.testing.oracle import Oracle
-from flamestream.testing.stores import Store
-from flamestream.testing.world import World
+from flamestream.simulation.invariants import Invariants
+from flamestream.simulation.oracle import Oracle
+from flamestream.simulation.stores import Store
+from flamestream.simulation.world import World
 
 
 class TwoPhases(Invariants):

@@ -7,7 +7,7 @@ import pytest
 
 from flamestream.model import payload, state
 from flamestream.model.collections import Map, Set, Vector
-from flamestream.model.collections.journal import LEAST_LIMIT
+from flamestream.model.collections.changes import LEAST_LIMIT
 from flamestream.model.errors import Corrupt
 from flamestream.model.state import apply_state_delta, decode_state, delta_state, encode_state
 from support.payloads import Slotted

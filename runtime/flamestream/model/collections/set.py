@@ -17,9 +17,9 @@ import immutables
 import msgspec
 
 from flamestream.model.codec import encode
-from flamestream.model.collections import journal
+from flamestream.model.collections import changes as journal
+from flamestream.model.collections.changes import Link
 from flamestream.model.collections.heights import FLAT, Counts, collection_height, height_of_element, with_height, without_element
-from flamestream.model.collections.journal import Link
 from flamestream.model.collections.keys import Key, encoded, given, in_order, kept
 from flamestream.model.collections.map import check_ascending
 from flamestream.model.payload_codec import take_values

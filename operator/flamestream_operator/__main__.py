@@ -1,12 +1,12 @@
 """`python -m flamestream_operator`: the operator's process. docs/operator.md.
 
-Does not: return before it is told to end; a lost Lease ends the process from within (shell/lease.py).
+Does not: return before it is told to end; a lost Lease ends the process from within (kube/lease.py).
 """
 
 import sys
 
 from flamestream.model.errors import FlameStreamError
-from flamestream_operator.shell.operator import main
+from flamestream_operator.operator import main
 
 if __name__ == "__main__":
     try:

@@ -14,8 +14,8 @@ import msgspec
 
 from flamestream.node.status_file import JobStatus
 from flamestream.store.places import store_from
-from flamestream_operator.coordinators import Coordinators, ZooKeeper
-from flamestream_operator.hosted import JobToCoordinate
+from flamestream_operator.coordination.coordinators import Coordinators, ZooKeeper
+from flamestream_operator.coordination.hosted import JobToCoordinate
 
 
 class Seen(msgspec.Struct, frozen=True):

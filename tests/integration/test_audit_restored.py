@@ -14,7 +14,7 @@ from flamestream.job.validation import checked_job
 from flamestream.store.folder import LocalStore
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
-from flamestream_operator import savepoints
+from flamestream_operator.savepoints import operations as savepoints
 from support.cli_job import NAME, CliJob
 from support.eventually import eventually
 from support.past_run import own_modules

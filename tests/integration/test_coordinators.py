@@ -16,7 +16,7 @@ from flamestream.node.status_file import JobStatus
 from flamestream.store.places import store_from
 from flamestream.store.zookeeper import ClusterState
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
-from flamestream_operator.coordinators import Coordinators, ZooKeeper
+from flamestream_operator.coordination.coordinators import Coordinators, ZooKeeper
 from support.eventually import eventually
 from support.hosted_job import HostedJob as Job
 

@@ -16,7 +16,7 @@ from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import Time
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
-from flamestream_operator.cluster_state import SharedClusterState
+from flamestream_operator.coordination.cluster_state import SharedClusterState
 from flamestream_operator.objects.logins import login_of
 from support.journal_worker import Worker
 from support.loops import reactor

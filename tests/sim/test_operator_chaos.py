@@ -11,7 +11,7 @@ import asyncio
 
 import pytest
 
-from flamestream_operator.shell.api import ApiProblem
+from flamestream_operator.kube.api import ApiProblem
 from support.operator_world import Crash, OneOperator, World
 
 SHORT = range(40)

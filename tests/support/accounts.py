@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from flamestream_operator.shell.api import ApiProblem
+from flamestream_operator.kube.api import ApiProblem
 
 
 class Accounts:

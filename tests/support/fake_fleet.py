@@ -12,7 +12,7 @@ from typing import Any
 
 from flamestream.model.errors import StoreUnavailable, UserError
 from flamestream.node.status_file import JobStatus, LastRecovery, WorkerFigures
-from flamestream_operator.hosting import JobToCoordinate, Member, Savepoint
+from flamestream_operator.coordination.hosting import JobToCoordinate, Member, Savepoint
 from flamestream_operator.objects.meta import ROLE, Object
 from flamestream_operator.objects.small import digest_of_application
 from support.fake_kubernetes import FakeKubernetes

@@ -11,8 +11,8 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.objects.meta import Object
-from flamestream_operator.shell.api import ApiProblem
 
 Id = tuple[str, str, str]
 

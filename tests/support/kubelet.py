@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from flamestream_operator.kube.api import Api, ApiProblem
 from flamestream_operator.objects.meta import APPLICATION, JOB, ROLE, Object
-from flamestream_operator.shell.api import Api, ApiProblem
 
 MAIN = Path(__file__).with_name("pod_main.py")
 

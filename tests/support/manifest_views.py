@@ -19,14 +19,14 @@ from flamestream.job.validation import CheckedJob, checked
 from flamestream.local.workers import SparkWorkers
 from flamestream.node import settings_of
 from flamestream.spark.streaming import session
-from flamestream_operator.core.admission import Allowed
-from flamestream_operator.core.decide import status_of
-from flamestream_operator.core.effects import settings_of as hosted_settings
-from flamestream_operator.core.failures import calmed, failed, gives_up
-from flamestream_operator.core.launching import launch_of
-from flamestream_operator.core.plan import planned
-from flamestream_operator.core.seen import Seen, Site
-from flamestream_operator.core.wanted import wanted
+from flamestream_operator.jobs.admission import Allowed
+from flamestream_operator.jobs.decide import status_of
+from flamestream_operator.jobs.desired import wanted
+from flamestream_operator.jobs.effects import settings_of as hosted_settings
+from flamestream_operator.jobs.failures import calmed, failed, gives_up
+from flamestream_operator.jobs.launching import launch_of
+from flamestream_operator.jobs.observed import Seen, Site
+from flamestream_operator.jobs.plan import planned
 from flamestream_operator.objects import pods
 from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.rights import build_role_binding

@@ -8,14 +8,14 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from flamestream_operator.core.decide import status_of
-from flamestream_operator.core.seen import Site
+from flamestream_operator.jobs.decide import status_of
+from flamestream_operator.jobs.observed import Site
+from flamestream_operator.jobs.reconciler import JobReconciler
+from flamestream_operator.kube.api import ApiProblem
+from flamestream_operator.kube.cache import Cluster
+from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects.meta import ROLE, Object
-from flamestream_operator.shell.api import ApiProblem
-from flamestream_operator.shell.cache import Cluster
-from flamestream_operator.shell.jobs import JobReconciler
-from flamestream_operator.shell.snapshots import SnapshotReconciler
-from flamestream_operator.shell.tools import Tools
+from flamestream_operator.savepoints.reconciler import SnapshotReconciler
 from support.fake_fleet import FakeHosting, Fleet
 from support.fake_kubernetes import FakeKubernetes
 

@@ -16,17 +16,17 @@ from flamestream.connectors import sinks
 from flamestream.net.acceptor import listen
 from flamestream.node.status_file import JobStatus
 from flamestream_operator.api.job_status import JobResourceStatus
-from flamestream_operator.coordinators import Coordinators, ZooKeeper
-from flamestream_operator.core.admission import Allowed
-from flamestream_operator.core.decide import status_of
-from flamestream_operator.core.seen import Site
-from flamestream_operator.job_store import job_store
+from flamestream_operator.coordination.coordinators import Coordinators, ZooKeeper
+from flamestream_operator.coordination.job_store import job_store
+from flamestream_operator.jobs.admission import Allowed
+from flamestream_operator.jobs.decide import status_of
+from flamestream_operator.jobs.observed import Site
+from flamestream_operator.jobs.reconciler import JobReconciler
+from flamestream_operator.kube.api import Api, ApiProblem
+from flamestream_operator.kube.cache import Cluster
+from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects.meta import JOB, Object
-from flamestream_operator.shell.api import Api, ApiProblem
-from flamestream_operator.shell.cache import Cluster
-from flamestream_operator.shell.jobs import JobReconciler
-from flamestream_operator.shell.snapshots import SnapshotReconciler
-from flamestream_operator.shell.tools import Tools
+from flamestream_operator.savepoints.reconciler import SnapshotReconciler
 from support.kubelet import Kubelet, Pod
 from support.versitygw import KEY, SECRET, S3Server
 

@@ -27,7 +27,7 @@ def worker(folder: Path, application: str, index: int, ordinal: int) -> int:
 
 def preflight(folder: Path) -> int:
     """The verdict goes to stdout, which the kubelet gives on as the termination message."""
-    from flamestream_operator import preflight_main
+    from flamestream_operator.tools import preflight_main
 
     preflight_main.read_job = partial(driver_config.read_job, base=folder / "application")  # the pod's mounts
     preflight_main.zookeeper_of = partial(driver_config.zookeeper_of, file=folder / "zookeeper" / "login")

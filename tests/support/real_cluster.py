@@ -16,8 +16,8 @@ from lightkube.generic_resource import create_global_resource
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import ServiceAccount
 
-from flamestream_operator.shell.api import LightkubeApi
-from flamestream_operator.shell.api import _kinds as kinds
+from flamestream_operator.kube.api import LightkubeApi
+from flamestream_operator.kube.api import _kinds as kinds
 from support.eventually import eventually
 
 VARIABLE = "FLAMESTREAM_TEST_KUBECONFIG"

@@ -6,7 +6,7 @@ Does not: coordinate.
 from collections.abc import Sequence
 
 from flamestream.node.status_file import JobStatus, WorkerFigures
-from flamestream_operator.hosted import Member
+from flamestream_operator.coordination.hosted import Member
 
 
 class Coordinators:

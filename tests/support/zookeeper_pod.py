@@ -7,7 +7,7 @@ from typing import Self
 from flamestream.store.zookeeper import ClusterState
 from flamestream.store.zookeeper_pod import command
 from flamestream.store.zookeeper_server import is_ready
-from flamestream_operator.cluster_state import ZooKeeper
+from flamestream_operator.coordination.cluster_state import ZooKeeper
 from support.eventually import eventually
 from support.ports import free_port
 

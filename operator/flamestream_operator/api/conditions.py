@@ -1,6 +1,6 @@
 """Conditions: what `kubectl wait --for=condition=TYPE` waits for.
 
-Keeps: every type is always there, and its time moves only when its status does. Does not: know when one holds (core/conditions.py).
+Keeps: every type is always there, and its time moves only when its status does. Does not: know when one holds (jobs/conditions.py).
 """
 
 from typing import Annotated, Final, Literal, get_args

@@ -1,6 +1,6 @@
 """The container that cuts a pod's network from inside: it shares that network and nothing else, and ends by itself.
 
-Keeps: no right on the node, one capability more than the pod has. Does not: cut (cut.py).
+Keeps: no right on the node, one capability more than the pod has. Does not: cut (drills/cut.py).
 """
 
 from typing import Final
@@ -25,7 +25,7 @@ def build_cutter(name: str, image: str, pull_policy: str, seconds: float) -> Obj
         "name": name,
         "image": image,
         "imagePullPolicy": pull_policy,
-        "command": ["python3", "-m", "flamestream_operator.cut", f"{seconds:g}"],
+        "command": ["python3", "-m", "flamestream_operator.drills.cut", f"{seconds:g}"],
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {
             "runAsUser": 0, "runAsGroup": 0, "runAsNonRoot": False, "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,

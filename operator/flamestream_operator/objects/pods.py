@@ -275,7 +275,7 @@ def build_preflight_pod(launch: Launch, name: str) -> Object:
     pod = build_driver_pod(launch)
     meta = metadata(launch.job, name, {**labels(launch.name), ROLE: "preflight"})
     container = _aside(pod["spec"]["containers"][0])
-    container |= {"name": "preflight", "args": ["python3", "-m", "flamestream_operator.preflight_main"]}
+    container |= {"name": "preflight", "args": ["python3", "-m", "flamestream_operator.tools.preflight_main"]}
     volumes = [volume for volume in pod["spec"]["volumes"] if volume["name"] not in ("secret", "config")]
     volumes.append({"name": "config", "configMap": {"name": name}})
     spec = {**pod["spec"], "containers": [container], "volumes": volumes, "automountServiceAccountToken": False}
@@ -296,7 +296,7 @@ def build_audit_pod(launch: Launch, drill: Object, name: str) -> Object:
     container = _aside(pod["spec"]["containers"][0])
     container |= {
         "name": "audit",
-        "args": ["python3", "-m", "flamestream_operator.audit_main"],
+        "args": ["python3", "-m", "flamestream_operator.tools.audit_main"],
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
     }
     volumes = [volume for volume in pod["spec"]["volumes"] if volume["name"] not in ("secret", "config")]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flamestream_operator.cluster_state import ZooKeeper
+from flamestream_operator.coordination.cluster_state import ZooKeeper
 from support.api_server import ApiServer
 from support.plain_cluster import Places
 from support.real_cluster import VARIABLE, namespace

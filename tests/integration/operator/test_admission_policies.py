@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from flamestream_operator.core.admission import Allowed
-from flamestream_operator.core.plan import planned
-from flamestream_operator.core.seen import Site
+from flamestream_operator.jobs.admission import Allowed
+from flamestream_operator.jobs.observed import Site
+from flamestream_operator.jobs.plan import planned
 from flamestream_operator.objects import names
 from flamestream_operator.objects.pods import Launch, build_driver_pod, build_preflight_pod, build_trial_pod
 from support import helm

@@ -62,7 +62,7 @@ def test_a_cutter_says_that_it_has_cut_when_the_kernel_has_and_not_before() -> N
     """A drill counts the fault from this word on."""
     said = []
     for rights in ("", "setpriv --bounding-set -net_admin --inh-caps -net_admin"):
-        words = f"ip link add eth0 type veth peer name far0 && exec {rights} {sys.executable} -m flamestream_operator.cut 0.1"
+        words = f"ip link add eth0 type veth peer name far0 && exec {rights} {sys.executable} -m flamestream_operator.drills.cut 0.1"
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         done = subprocess.run(
             ["unshare", "--net", "sh", "-c", words], capture_output=True, text=True, timeout=60, check=False, env=environment

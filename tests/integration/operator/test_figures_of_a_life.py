@@ -14,12 +14,12 @@ import msgspec
 import pytest
 from prometheus_client import REGISTRY
 
+from flamestream_operator import metrics
 from flamestream_operator.api.job_status import JobResourceStatus
-from flamestream_operator.core.clock import moment
+from flamestream_operator.jobs.clock import moment
+from flamestream_operator.kube.lease import Leadership
+from flamestream_operator.kube.queue import WorkQueue
 from flamestream_operator.objects.small import digest_of_application
-from flamestream_operator.shell import metrics
-from flamestream_operator.shell.lease import Leadership
-from flamestream_operator.shell.queue import WorkQueue
 from support.plain_cluster import APPLICATION, Places, PlainCluster, play
 from support.real_cluster import the_api
 

@@ -13,7 +13,7 @@ from kazoo.exceptions import NoAuthError
 
 from flamestream.model.errors import UserError
 from flamestream.store.zookeeper import ZooKeeperJobRecords
-from flamestream_operator.shell.readers import NO_LOGIN, NO_RIGHT, OK, Readers
+from flamestream_operator.kube.readers import NO_LOGIN, NO_RIGHT, OK, Readers
 from support.api_server import STRANGER, TOKEN
 from support.plain_cluster import Places, PlainCluster, play
 from support.real_cluster import the_api

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
+from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.objects.meta import JOB, Object
-from flamestream_operator.shell.api import ApiProblem
 from support import helm
 from support.eventually import eventually
 from support.kubelet import Kubelet

@@ -26,7 +26,7 @@ def daemon():
     return made.pid, strike.victims("worker")[0]
 
 def struck(*words):
-    done = subprocess.run([sys.executable, "-m", "flamestream_operator.strike", *words], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "flamestream_operator.drills.strike", *words], capture_output=True, text=True)
     assert not done.stderr, done.stderr
     return done.returncode, json.loads(done.stdout)
 

@@ -14,7 +14,7 @@ from flamestream.job.application import load
 from flamestream.node.worker_process import WorkerProcessConfig
 from flamestream.spark.streaming.driver_config import DriverConfig, read_job
 from flamestream.spark.streaming.driver_work import _told
-from flamestream_operator.preflight_main import verdict
+from flamestream_operator.tools.preflight_main import verdict
 
 from .conftest import JobFolder
 

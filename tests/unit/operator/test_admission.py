@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from flamestream.model.errors import ManifestError
-from flamestream_operator.core.admission import Allowed
-from flamestream_operator.core.plan import planned
-from flamestream_operator.core.seen import Site
-from flamestream_operator.shell.environment import read_environment
+from flamestream_operator.environment import read_environment
+from flamestream_operator.jobs.admission import Allowed
+from flamestream_operator.jobs.observed import Site
+from flamestream_operator.jobs.plan import planned
 from support import helm
 from support.operator_world import KEY, World
 

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 import pytest
 
 from flamestream.model.errors import UserError
-from flamestream_operator.coordinators import _settle
+from flamestream_operator.coordination.coordinators import _settle
 
 
 @pytest.mark.parametrize("result", ["an answer", UserError("a refusal")], ids=["answer", "error"])

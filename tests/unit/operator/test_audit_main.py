@@ -10,7 +10,7 @@ import pytest
 from flamestream.audit.committed import LastCommit
 from flamestream.model.errors import ManifestError
 from flamestream.spark.streaming.driver_config import read_any_driver_config, zookeeper_of
-from flamestream_operator import audit_main
+from flamestream_operator.tools import audit_main
 from support.damage import nothing, only, without_runs
 from support.past_run import PastRun, going_on, own_modules
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from flamestream.loop.reactor import EpollReactor
-from flamestream_operator.contained import Contained
+from flamestream_operator.coordination.contained import Contained
 from support.loops import reactor, turn_until
 
 

@@ -15,12 +15,12 @@ from flamestream.job.validation import checked_job
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.node.settings_of import local_coordinator
 from flamestream_operator.api.job_status import JobResourceStatus
-from flamestream_operator.core.effects import SILENCE, settings_of
-from flamestream_operator.core.plan import planned
-from flamestream_operator.core.seen import Seen, Site
-from flamestream_operator.hosted import JobToCoordinate
-from flamestream_operator.shell.job_streams import with_secrets
-from flamestream_operator.shell.memory import Memory
+from flamestream_operator.coordination.hosted import JobToCoordinate
+from flamestream_operator.jobs.effects import SILENCE, settings_of
+from flamestream_operator.jobs.memory import Memory
+from flamestream_operator.jobs.observed import Seen, Site
+from flamestream_operator.jobs.plan import planned
+from flamestream_operator.jobs.stream_effects import with_secrets
 
 SITE = Site(coordinator="o:1", zookeeper="z:1", login="o:s", image="i")
 CHANGES: list[dict[str, Any]] = [

@@ -10,8 +10,8 @@ import pytest
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.model.errors import Bug
 from flamestream.store.places import store_from
-from flamestream_operator import coordinators as module
-from flamestream_operator.coordinators import MOST_ERRORS, Coordinators, JobToCoordinate, ZooKeeper
+from flamestream_operator.coordination import coordinators as module
+from flamestream_operator.coordination.coordinators import MOST_ERRORS, Coordinators, JobToCoordinate, ZooKeeper
 
 JOB = JobToCoordinate(settings=Settings(job="ns.j", graph="", python="", workers=1, fronts=1), token="t", store="/nowhere")
 

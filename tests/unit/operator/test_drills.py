@@ -11,16 +11,16 @@ import pytest
 from flamestream.job.moments import precise
 from flamestream.testing.drill_status import OVER, AuditResult
 from flamestream_operator.api.drill import DrillSpec, DrillStatus, Fault
-from flamestream_operator.core.admission import Allowed
-from flamestream_operator.core.drill import ACTIONS, ELSEWHERE, REFUSALS, cannot_audit
-from flamestream_operator.core.seen import Site
 from flamestream_operator.crd import definitions
+from flamestream_operator.drills.plan import ACTIONS, ELSEWHERE, REFUSALS, cannot_audit
+from flamestream_operator.drills.reconciler import DrillReconciler
+from flamestream_operator.jobs.admission import Allowed
+from flamestream_operator.jobs.observed import Site
+from flamestream_operator.kube.api import ApiProblem
+from flamestream_operator.kube.cache import Cluster
+from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object, pod_labels
-from flamestream_operator.shell.api import ApiProblem
-from flamestream_operator.shell.cache import Cluster
-from flamestream_operator.shell.drills import DrillReconciler
-from flamestream_operator.shell.tools import Tools
 from support.fake_kubernetes import FakeKubernetes
 from support.whole_job import Coordinators
 
@@ -444,7 +444,7 @@ def test_the_definition_refuses_what_is_not_offered_and_says_what_to_choose() ->
 
 def test_a_plan_takes_what_the_spec_says() -> None:
     from flamestream.job.manifest_parts import Seconds
-    from flamestream_operator.core.drill import plan_of
+    from flamestream_operator.drills.plan import plan_of
 
     spec = DrillSpec(
         job="j", fault=Fault(target="node", action="cut", pause_for=Seconds(7)), times=4, after=Seconds(1), seed=5, audit=False
@@ -492,7 +492,7 @@ def test_an_audit_has_a_pod_and_a_configuration_of_its_own_also_when_the_job_has
 @pytest.mark.parametrize("letter", ["a", "\u00e4", "\U0001f600", '"'])
 def test_a_long_verdict_is_cut_in_its_words_and_can_still_be_read(letter: str) -> None:
     """Kubernetes cuts a termination message, and half a document is none."""
-    from flamestream_operator.audit_main import message
+    from flamestream_operator.tools.audit_main import message
 
     words = {"firstDifference": letter * 1000, "bounds": letter * 500, "input": letter * 500}
     text = message({**CLEAN, "clean": False, "lost": 3, **words})

@@ -7,10 +7,10 @@ from typing import Any
 from prometheus_client import REGISTRY
 
 from flamestream.node.status_file import JobStatus
-from flamestream_operator.shell import http, metrics
-from flamestream_operator.shell.http import Health
-from flamestream_operator.shell.memory import Memory
-from flamestream_operator.shell.readers import Readers
+from flamestream_operator import http, metrics
+from flamestream_operator.http import Health
+from flamestream_operator.jobs.memory import Memory
+from flamestream_operator.kube.readers import Readers
 from support.accounts import Accounts
 from support.operator_world import World
 from support.ports import free_port

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from flamestream_operator.shell import lease
+from flamestream_operator.kube import lease
 from support.operator_world import World
 
 LIVES = """
 import os, socket, threading, time
-from flamestream_operator.shell.lease import end_process
+from flamestream_operator.kube.lease import end_process
 
 life = int(os.environ.get("LIFE", "0"))
 port = socket.create_server(("127.0.0.1", int(os.environ.get("PORT", "0"))))

@@ -6,7 +6,7 @@ import sys
 
 PROGRAM = """
 import os, socket, threading, time
-from flamestream_operator.shell.lease import end_process
+from flamestream_operator.kube.lease import end_process
 
 if "BEFORE" in os.environ:
     pid, inode = os.environ["BEFORE"].split()

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from flamestream_operator.kube.cache import Cluster, Key
+from flamestream_operator.kube.watches import Watches
 from flamestream_operator.objects.meta import Object
-from flamestream_operator.shell.cache import Cluster, Key
-from flamestream_operator.shell.watches import Watches
 from support.operator_world import KEY, World
 
 MALFORMED: dict[str, Any] = {

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from flamestream.core.protocol.latency import BOUNDS
 from flamestream.node.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
-from flamestream_operator.shell import metrics
+from flamestream_operator import metrics
 
 
 def ours() -> list[str]:

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from flamestream_operator.kube.api import ApiProblem
+from flamestream_operator.kube.lease import Leadership
 from flamestream_operator.objects.meta import CONNECTED
-from flamestream_operator.shell.api import ApiProblem
-from flamestream_operator.shell.lease import Leadership
 from support.operator_world import World
 
 HOUR = 3600.0

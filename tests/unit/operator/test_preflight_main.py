@@ -12,7 +12,7 @@ from flamestream.model.ids import NO_FENCE, Attempt, Epoch, LayoutVersion, Worke
 from flamestream.model.layout import Layout
 from flamestream.model.time import Time
 from flamestream.store.snapshot_index import write_manifest
-from flamestream_operator.preflight_main import newest
+from flamestream_operator.tools.preflight_main import newest
 
 
 @dataclass

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from flamestream_operator.shell import readers
-from flamestream_operator.shell.api import ApiProblem
-from flamestream_operator.shell.readers import NO_LOGIN, NO_RIGHT, NOT_NOW, OK, Readers
+from flamestream_operator.kube import readers
+from flamestream_operator.kube.api import ApiProblem
+from flamestream_operator.kube.readers import NO_LOGIN, NO_RIGHT, NOT_NOW, OK, Readers
 from support.accounts import Accounts
 
 PATH = "/metrics"

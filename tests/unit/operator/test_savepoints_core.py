@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flamestream_operator.shell import job_streams
+from flamestream_operator.jobs import stream_effects as job_streams
 from support.fake_fleet import Record
 from support.operator_world import World
 

@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import pytest
 
-from flamestream_operator.core import actions as do
-from flamestream_operator.shell import job_streams
-from flamestream_operator.shell.job_inputs import JobInputs
-from flamestream_operator.shell.job_streams import JobStreams
-from flamestream_operator.shell.memory import Memory
-from flamestream_operator.shell.tools import Tools
+from flamestream_operator.jobs import actions as do
+from flamestream_operator.jobs import stream_effects as job_streams
+from flamestream_operator.jobs.inputs import JobInputs
+from flamestream_operator.jobs.memory import Memory
+from flamestream_operator.jobs.stream_effects import JobStreams
+from flamestream_operator.kube.tools import Tools
 
 GOOD = "a2V5"
 

@@ -148,7 +148,7 @@ def audit(job: JobName, namespace: Namespace = "", context: Context = "", json: 
     import json as reader
 
     cluster = Cluster(namespace, context)
-    with beside(cluster, job, ["python3", "-m", "flamestream_operator.audit_main"]) as pod:
+    with beside(cluster, job, ["python3", "-m", "flamestream_operator.tools.audit_main"]) as pod:
         said = [line for line in cluster.follow("logs", "-f", pod) if line.startswith("{")]
     if not said:
         raise Retryable(f"the audit of {job!r} ended without a verdict: try again, or look at its pod's events")
@@ -184,7 +184,9 @@ def cat(
     sinks = cluster.job(job)["spec"]["sinks"]
     if sink not in sinks:
         raise ManifestError(f"job {job!r} has no sink {sink!r}; it has {', '.join(sinks)}")
-    with beside(cluster, job, ["python3", "-m", "flamestream_operator.cat_main", sink, str(limit), *(["--json"] if json else [])]) as pod:
+    with beside(
+        cluster, job, ["python3", "-m", "flamestream_operator.tools.cat_main", sink, str(limit), *(["--json"] if json else [])]
+    ) as pod:
         before = ""
         for line in cluster.follow("logs", "-f", pod):
             if before:

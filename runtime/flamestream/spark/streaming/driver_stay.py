@@ -21,7 +21,7 @@ ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 SCHEME: Final = "https"
 PAUSE: Final = 0.5
 AT_ONCE: Final = 1
-"""The grace that says so (operator/flamestream_operator/core/seen.py)."""
+"""The grace that says so (operator/flamestream_operator/jobs/observed.py)."""
 
 
 def may_go(pod: dict[str, object] | None) -> bool:

@@ -1,0 +1,291 @@
+"""The coordinators of all jobs of this leader: one thread, one reactor, one port, one session with ZooKeeper.
+
+Each job has a `Hosted`: the far end of its workers' control links, and, from the first worker's Hello on (which tells the graph's identity,
+since no user code runs here), a CoordinatorHost. Blocking calls go to helper threads, those to ZooKeeper and those to stores apart: an
+S3 that is away must not delay another job's recovery.
+
+Keeps: an error of one job ends that job's coordinator and no other; one that is nobody's is logged, and the loop turns on, but for
+`MOST_ERRORS` of them a minute; every method may be called from any thread and returns at once.
+Does not: know Kubernetes (pods are addresses here), or decide anything about a job (core/coordinator/coordinator.py).
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.loop.lane import Background
+from flamestream.loop.reactor import EpollReactor, Helpers
+from flamestream.model.errors import UserError
+from flamestream.net.acceptor import listen
+from flamestream.net.control_link import ControlListener
+from flamestream.node.status_file import JobStatus
+from flamestream.ports import ObjectStore
+from flamestream.store.lazy import LazyStore
+from flamestream.store.places import Keys
+from flamestream_operator.coordination.cluster_state import SharedClusterState, ZooKeeper
+from flamestream_operator.coordination.contained import Contained
+from flamestream_operator.coordination.hosted import Hosted, JobToCoordinate, Member
+from flamestream_operator.savepoints import operations as savepoints
+from flamestream_operator.savepoints.operations import Savepoint
+
+__all__ = ["Coordinators", "JobToCoordinate", "Member", "Savepoint", "ZooKeeper"]
+
+T = TypeVar("T")
+StoreOf = Callable[[str, Keys], ObjectStore]
+"""The store of this URL, with these keys. Raises UserError if it is not to be opened."""
+
+RECORD_THREADS: Final = 4
+STORE_THREADS: Final = 8
+TURNS_WITHIN: Final = 5.0
+"""Seconds after which a reactor that has not turned hangs."""
+BEAT: Final = 1.0
+MOST_ERRORS: Final = 20
+ERRORS_WITHIN: Final = 60.0
+"""So many in so many seconds end the loop: it gets nowhere."""
+
+log = logging.getLogger(__name__)
+
+
+class Threads:
+    """Helper threads of their own for one kind of blocking call."""
+
+    def __init__(self, count: int, reactor: EpollReactor) -> None:
+        self._helpers = Helpers(count, reactor.soon)
+        self.close = self._helpers.close
+
+    def background(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
+        """In a helper thread; `done` in the loop."""
+        self._helpers.submit(work, done)
+
+
+class Coordinators:
+    """Started once the Lease is ours; a process that loses it just ends."""
+
+    def __init__(self, *, zookeeper: ZooKeeper, host: str, port: int, changed: Callable[[str], None], store_of: StoreOf) -> None:
+        """Listen. `changed(job)` is called in the reactor's thread at every transition. Raises OSError if the port is taken."""
+        self._changed, self._store_of = changed, store_of
+        self._reactor = EpollReactor()
+        self._listener = ControlListener(self._reactor, listen(host, port))
+        self._state = SharedClusterState(zookeeper)
+        self._for_records, self._for_stores = Threads(RECORD_THREADS, self._reactor), Threads(STORE_THREADS, self._reactor)
+        self._hosted: dict[str, Hosted] = {}
+        self._turned = time.monotonic()
+        self._reactor.soon(self._beat)
+        self._for_records.background(self._state.connected, _connected)  # while workers dial
+        self._thread = threading.Thread(target=self._run, name="coordinators", daemon=True)
+        self._thread.start()
+
+    # --- jobs -----------------------------------------------------------------------------------------------------------------------
+
+    def start(self, job: JobToCoordinate) -> None:
+        """Coordinate it. The same value again while it runs: nothing."""
+        self._of(job.job).soon(lambda: self._start(job))
+
+    def stop(self, job: str) -> None:
+        """Forget it. Its workers run on and dial, until somebody starts it."""
+        self._of(job).soon(lambda: self._stop(job))
+
+    def status(self, job: str) -> JobStatus | None:
+        """As far as this leader knows; None: not started here."""
+        hosted = self._hosted.get(job)
+        return hosted.status() if hosted else None
+
+    def members(self, job: str) -> tuple[Member, ...]:
+        """The connected workers, by name."""
+        hosted = self._hosted.get(job)
+        return hosted.members() if hosted else ()
+
+    def suspend(self, job: str) -> None:
+        """Stop at an epoch with nothing left in flight; then its outcome is drained."""
+        self._to(job, lambda hosted: hosted.request("drain"))
+
+    def end(self, job: str) -> None:
+        """Stop every worker now."""
+        self._to(job, lambda hosted: hosted.request("stop"))
+
+    def gone(self, job: str, ip: str) -> None:
+        """Whatever ran at this address has ended: nobody waits for it."""
+        self._to(job, lambda hosted: hosted.gone(ip))
+
+    def retire(self, job: str, ips: Sequence[str]) -> None:
+        """Whatever runs at these addresses is about to be stopped: its slots go to others now, at once, and it is let in no more."""
+        self._to(job, lambda hosted: hosted.retire(ips))
+
+    # --- records and savepoints -----------------------------------------------------------------------------------------------------
+
+    def record(self, job: str) -> "Future[JobRecord | None]":
+        """Of any job, started here or not."""
+        return self._ask(self._for_records, lambda: self._record(job))
+
+    def savepoint(self, job: JobToCoordinate, name: str) -> "Future[Savepoint]":
+        """A copy of the newest committed snapshot, taken while the job runs or is suspended."""
+        answer: Future[Savepoint] = Future()
+        self._answering(answer).soon(lambda: self._savepoint(job, name, answer))
+        return answer
+
+    def restore(self, job: JobToCoordinate, savepoint: Savepoint) -> "Future[JobRecord]":
+        """Make the first record of a job that has none."""
+        return self._ask(self._for_stores, lambda: self._restore(job, savepoint))
+
+    def delete_savepoint(self, keys: tuple[str, str], savepoint: Savepoint) -> "Future[None]":
+        """Its objects. `keys` are those of its store: access key and secret key, or empty."""
+        return self._ask(self._for_stores, lambda: savepoints.delete(self._store(savepoint.store, keys), savepoint))
+
+    def forget(self, job: JobToCoordinate, *, begins_anew: bool = False) -> "Future[None]":
+        """Delete everything of a job that nobody runs: snapshots, journal, record; if it begins anew, its attempts go on, as its sinks
+        refuse older ones."""
+
+        def forget() -> None:
+            records = self._state.records(job.job)
+            found = records.read()
+            if found is not None and begins_anew and records.compare_and_set(savepoints.emptied(found[0]), found[1]) is None:
+                raise UserError(f"job {job.job!r} was changed meanwhile by somebody else: nothing was removed")
+            savepoints.delete_job(self._store(job.store, job.keys), job.job, found[0] if found else None)
+            self._state.delete(job.job, record=not begins_anew)
+
+        return self._ask(self._for_stores, forget)
+
+    # --- the process ----------------------------------------------------------------------------------------------------------------
+
+    def healthy(self) -> bool:
+        """Whether the loop turns."""
+        return self._thread.is_alive() and time.monotonic() - self._turned < TURNS_WITHIN
+
+    def close(self) -> None:
+        """End the loop; nobody is told, the streams run on."""
+        self._reactor.stop()
+        self._thread.join(TURNS_WITHIN)
+        for hosted in self._hosted.values():
+            hosted.close()
+        self._listener.acceptor.close()
+        self._for_records.close()
+        self._for_stores.close()
+        self._state.close()
+
+    def _run(self) -> None:
+        errors = deque[float](maxlen=MOST_ERRORS)
+        while True:
+            try:
+                self._reactor.run(self._turn)
+                return
+            except Exception:  # a bug, and nobody's; what else waits in the loop is as it was (!)
+                log.exception("a call in the coordinators' loop has failed")
+                errors.append(time.monotonic())
+                if len(errors) == MOST_ERRORS and errors[-1] - errors[0] < ERRORS_WITHIN:  # `healthy` shows it, the streams run on
+                    log.critical("the coordinators' loop has ended")
+                    raise
+
+    def _turn(self) -> None:
+        for hosted in list(self._hosted.values()):
+            hosted.turn()
+
+    def _beat(self) -> None:
+        self._turned = time.monotonic()
+        self._reactor.later(BEAT, self._beat)
+
+    def _start(self, job: JobToCoordinate) -> None:
+        known = self._hosted.get(job.job)
+        if known is not None and known.job == job and not known.ended:
+            return
+        if known is not None:
+            known.close()
+        threads: tuple[Background, Background] = (self._for_records, self._for_stores)
+        records, store = self._state.records(job.job), self._store(job.store, job.keys)
+        self._for_stores.background(store.warm, lambda problem: _opened(job.job, problem))
+        self._hosted[job.job] = Hosted(job, self._reactor, self._listener, records, store, threads, self._changed)
+        self._changed(job.job)
+
+    def _stop(self, job: str) -> None:
+        hosted = self._hosted.pop(job, None)
+        if hosted is not None:
+            hosted.close()
+
+    def _to(self, job: str, call: Callable[[Hosted], None]) -> None:
+        def run() -> None:
+            hosted = self._hosted.get(job)
+            if hosted is not None:
+                call(hosted)
+
+        self._of(job).soon(run)
+
+    def _of(self, job: str) -> Contained:
+        """The loop, for calls of `job`: what they raise is that job's."""
+        return Contained(self._reactor, lambda error: self._broken(job, error))
+
+    def _answering(self, answer: "Future[Any]") -> Contained:
+        """The loop, for a call that somebody waits for: what it raises is the answer."""
+        return Contained(self._reactor, lambda error: _settle(answer, error))
+
+    def _broken(self, job: str, error: Exception) -> None:
+        hosted = self._hosted.get(job)
+        if hosted is not None:
+            hosted.broken(error)
+        else:
+            log.error("a job cannot be coordinated", exc_info=error, extra={"job": job})
+
+    def _ask(self, threads: Threads, work: Callable[[], T]) -> "Future[T]":
+        answer: Future[T] = Future()
+        self._answering(answer).soon(lambda: threads.background(work, lambda result: _settle(answer, result)))
+        return answer
+
+    def _store(self, url: str, keys: Keys) -> LazyStore:
+        """Opened by who needs it, in a helper thread."""
+        return LazyStore(lambda: self._store_of(url, keys))
+
+    def _record(self, job: str) -> JobRecord | None:
+        found = self._state.records(job).read()
+        return found[0] if found else None
+
+    def _savepoint(self, job: JobToCoordinate, name: str, answer: "Future[Savepoint]") -> None:
+        hosted = self._hosted.get(job.job)
+        if hosted is not None:
+            hosted.hold_deletions(True)
+
+        def work() -> Savepoint:
+            record = self._record(job.job)
+            if record is None:
+                raise UserError(f"job {job.job!r} has never run: there is nothing to take a savepoint of")
+            return savepoints.take(self._store(job.store, job.keys), job.store, record, job.job, name)
+
+        def done(result: Savepoint | Exception) -> None:
+            if hosted is not None:
+                hosted.hold_deletions(False)
+            _settle(answer, result)
+
+        self._for_stores.background(work, done)
+
+    def _restore(self, job: JobToCoordinate, savepoint: Savepoint) -> JobRecord:
+        records = self._state.records(job.job)
+        if records.read() is not None:
+            raise UserError(f"job {job.job!r} has a state of its own: a savepoint is restored into a job that has never run")
+        source, target = self._store(savepoint.store, job.keys), self._store(job.store, job.keys)
+        record = savepoints.restore(source, savepoint, target, job.job, job.settings.fronts)
+        if records.compare_and_set(record, None) is None:
+            raise UserError(f"job {job.job!r} has begun meanwhile: its savepoint was not restored")
+        return record
+
+
+def _connected(answer: object) -> None:
+    """A record asks again; until then streams run on without epochs."""
+    if isinstance(answer, Exception):
+        log.warning("ZooKeeper cannot be used yet", extra={"reason": str(answer)})
+
+
+def _opened(job: str, problem: str | Exception) -> None:
+    """Opened before a recovery needs it; if it cannot be now, that call says so."""
+    if problem:
+        log.warning("store cannot be opened yet", extra={"job": job, "reason": str(problem)})
+
+
+def _settle(answer: "Future[Any]", result: Any) -> None:
+    if not answer.set_running_or_notify_cancel():
+        return  # whoever asked has given up; to settle it would raise into the loop of all jobs
+    if isinstance(result, Exception):
+        answer.set_exception(result)
+    else:
+        answer.set_result(result)

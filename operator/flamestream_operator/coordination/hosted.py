@@ -1,0 +1,283 @@
+"""One job of this leader: its workers' control links, and its coordinator from the first Hello on.
+
+Keeps: a pod that was retired is let in no more (until it is gone, or RETIRED_FOR has passed: addresses are used again); a coordinator that
+was fenced has a successor; one that ended stays readable. Does not: outlive a bug of its own (the job shows as failed, the others run on).
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+import msgspec
+
+from flamestream.core.coordinator import coordination as co
+from flamestream.core.protocol.messages import Hello, Stop, ToCoordinator
+from flamestream.loop.lane import Background
+from flamestream.loop.reactor import EpollReactor
+from flamestream.machine.process_shell import last_lines
+from flamestream.model.ids import WorkerId
+from flamestream.net.control_link import ControlListener, ControlServer
+from flamestream.node.coordinator_host import CoordinatorHost
+from flamestream.node.status_file import JobStatus
+from flamestream.ports import JobRecords, ObjectStore
+from flamestream_operator.coordination.contained import Contained
+
+RETIRED_FOR: Final = 60.0
+AGAIN: Final = 0.5
+"""Seconds before a coordinator that was fenced has a successor."""
+TOLD_WITHIN: Final = 3.0
+"""Seconds after the job's end in which workers hear of it and go."""
+EPOCHS_TOLD: Final = 1_000_000
+"""Microseconds between two words of commits alone; at short intervals telling of each would cost more than the commit."""
+MOST_LEFT: Final = 256
+"""Addresses of workers that left, and workers of each, which are remembered in case their pod is gone."""
+
+log = logging.getLogger(__name__)
+
+
+class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
+    """What its coordinator must know of a job. See docs/kubernetes.md."""
+
+    settings: co.Settings
+    """Its graph and its Python may be "": then those of the first worker count."""
+    token: str
+    store: str
+    keys: tuple[str, str] = ("", "")
+    """Of the store: access key and secret key; empty: none, and the store is not opened."""
+
+    @property
+    def job(self) -> str:
+        """Its identity."""
+        return self.settings.job
+
+    def settings_with(self, hello: Hello) -> co.Settings:
+        """The coordinator's, once there is a worker."""
+        told = self.settings
+        # an edited application was tried, and the stream stopped for it, before any worker could load it
+        return replace(told, graph=told.graph or hello.graph, python=told.python or hello.python, code=hello.code, code_changed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A connected worker."""
+
+    worker: str
+    address: str
+    """host:port of its link: the host is its pod's address."""
+    since: float
+    """Seconds of a clock that nobody sets."""
+    standby: bool
+    warm: bool = True
+    """It has the committed snapshot at hand, or slots."""
+
+    @property
+    def ip(self) -> str:
+        return _host(self.address)
+
+
+class Hosted:
+    """All methods in the reactor's thread, but for `status` and `members`, which only read."""
+
+    def __init__(
+        self, job: JobToCoordinate, reactor: EpollReactor, listener: ControlListener, records: JobRecords, store: ObjectStore,
+        threads: tuple[Background, Background], changed: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self.job = job
+        self._reactor = Contained(reactor, self.broken)
+        self._threads = (self._reactor.through(threads[0]), self._reactor.through(threads[1]))
+        self._records, self._store, self._tell = records, store, changed
+        self._server = ControlServer(reactor, listener, job.job, job.token)
+        self._server.handlers = self
+        self._host: CoordinatorHost | None = None
+        self._early_end = ""
+        self._hellos: dict[WorkerId, tuple[Hello, float]] = {}
+        self._left: dict[str, list[WorkerId]] = {}
+        """Workers that were at an address and are not connected now."""
+        self._retired: dict[str, float] = {}
+        self._held = 0
+        self._shown: Any = None
+        self._epoch = -1
+        self._told = 0
+        """Which epoch was told last, and when."""
+        self._closed = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing more to coordinate."""
+        return bool(self._early_end) or (self._host is not None and self._host.finish is not None)
+
+    def status(self) -> JobStatus:
+        """Before the first worker: starting."""
+        if self._host is not None:
+            return self._host.look()
+        phase = "finished" if self._early_end else "starting"
+        return JobStatus(job=self.job.job, pid=0, updated=self._reactor.now(), phase=phase, outcome=self._early_end)
+
+    def members(self) -> tuple[Member, ...]:
+        """By name."""
+        inside = self._host.status.workers if self._host else ()
+        found = sorted(self._hellos.items())
+        if self._host is not None and self._host.finish is None:  # one that fell silent was let go without a word from its link
+            known = {*inside, *self._host.status.standbys}
+            found = [each for each in found if each[0] in known]
+        return tuple(
+            Member(worker, hello.address, since, worker not in inside, worker in inside or self._is_warm(worker))
+            for worker, (hello, since) in found
+        )
+
+    def turn(self) -> None:
+        """What has arrived goes into one step."""
+        if self._host is None or self.ended:
+            return
+        try:
+            self._host.turn()
+        except Exception as error:  # noqa: BLE001 - as of every other call of this job's (coordination/contained.py)
+            self.broken(error)
+            return
+        if self._host.finish is not None:
+            self._finished(self._host.finish)
+
+    def request(self, what: Literal["stop", "drain"]) -> None:
+        """End the job. If no worker ever came there is nothing to drain."""
+        if self._host is not None:
+            self._host.request(what)
+        else:
+            self._early_end = "stopped"
+            self._tell(self.job.job)
+
+    def gone(self, ip: str) -> None:
+        """Nothing runs at this address any more."""
+        self._retired.pop(ip, None)
+        workers = [*self._left.pop(ip, []), *self._disconnect(ip, "its pod is gone")]
+        if self._host is not None:
+            self._host.gone(workers)
+
+    def retire(self, ips: Sequence[str]) -> None:
+        """Hand their slots over now, in one recovery."""
+        fresh = [ip for ip in ips if not self._is_retired(ip)]
+        self._retired |= dict.fromkeys(fresh, time.monotonic())
+        workers = [worker for ip in fresh for worker in self._disconnect(ip, "its pod is about to stop")]
+        if workers:
+            log.info("retired", extra={"job": self.job.job, "workers": workers})
+        if self._host is not None:
+            self._host.gone(workers)
+
+    def hold_deletions(self, held: bool) -> None:
+        """Several savepoints may be under way."""
+        self._held += 1 if held else -1
+        if self._host is not None:
+            self._host.hold_deletions(self._held > 0)
+
+    def close(self) -> None:
+        """Let every worker go, without a word: it dials again."""
+        self._closed = True
+        self._server.close(0)
+
+    # --- what the control links say ---------------------------------------------------------------------------------------------------
+
+    def connected(self, hello: Hello) -> None:
+        """From the first one on there is a coordinator."""
+        if self._is_retired(_host(hello.address)):
+            self._server.disconnect(hello.worker)
+            return
+        self._hellos[hello.worker] = (hello, time.monotonic())
+        if self._early_end or (self._host is not None and self._host.finish is not None):
+            self._server.tell(hello.worker, Stop("the job has ended"))
+            return
+        if self._host is None:
+            self._host = self._made(hello)
+        self._host.connected(hello)
+
+    def disconnected(self, worker: WorkerId, reason: str) -> None:
+        """It may dial again."""
+        known = self._hellos.pop(worker, None)
+        if known is not None:
+            here = self._left.setdefault(_host(known[0].address), [])
+            here.append(worker)
+            del here[:-MOST_LEFT]
+            if len(self._left) > MOST_LEFT:
+                del self._left[next(iter(self._left))]
+        if self._host is not None:
+            self._host.disconnected(worker, reason)
+
+    def from_worker(self, worker: WorkerId, message: ToCoordinator) -> None:
+        """Anything but a Hello."""
+        if self._host is not None:
+            self._host.from_worker(worker, message)
+
+    def broken(self, error: Exception) -> None:
+        """A bug ends this job's coordination, and only that."""
+        log.error("a coordinator has a bug", exc_info=error, extra={"job": self.job.job})
+        if self._host is not None and self._host.finish is None:
+            self._host.finish = co.Finish("failed", "bug", last_lines(error))
+            self._look()
+            self._finished(self._host.finish)
+
+    # --- inside -----------------------------------------------------------------------------------------------------------------------
+
+    def _is_warm(self, worker: WorkerId) -> bool:
+        return self._host is not None and self._host.is_warm(worker)
+
+    def _made(self, hello: Hello) -> CoordinatorHost:
+        host = CoordinatorHost(
+            self.job.settings_with(hello), self.job.token, self._reactor, self._records, self._store, self._server,
+            changed=self._look, threads=self._threads,
+        )  # fmt: skip
+        if self._held:
+            host.hold_deletions(True)
+        return host
+
+    def _look(self) -> None:
+        """Tell of transitions only: counters change with every heartbeat, which also tells of a commit that was not told at once."""
+        if self._host is None:
+            return
+        status, finish = self._host.status, self._host.finish
+        shown = (
+            status.phase, status.attempt, status.workers, status.standbys, status.problems, status.recoveries, finish,
+            [worker for worker in status.standbys if self._is_warm(worker)],
+        )  # fmt: skip
+        now = self._reactor.instant()
+        if shown != self._shown or (status.epoch != self._epoch and now >= self._told + EPOCHS_TOLD):
+            self._shown, self._epoch, self._told = shown, status.epoch, now
+            self._tell(self.job.job)
+
+    def _finished(self, finish: co.Finish) -> None:
+        if finish.outcome == "fenced":
+            log.warning("another coordinator acts", extra={"job": self.job.job, "reason": finish.message})
+            self._reactor.later(AGAIN, self._begin_again)
+        else:
+            self._reactor.later(TOLD_WITHIN, self._let_go)
+
+    def _begin_again(self) -> None:
+        if not self._closed:
+            self._host = None
+            self._let_go()
+
+    def _let_go(self) -> None:
+        for worker in list(self._hellos):
+            self._server.disconnect(worker)
+            self._hellos.pop(worker, None)
+
+    def _disconnect(self, ip: str, reason: str) -> list[WorkerId]:
+        workers = [worker for worker, (hello, _) in self._hellos.items() if _host(hello.address) == ip]
+        for worker in workers:
+            self._server.disconnect(worker)
+            self._hellos.pop(worker, None)
+            if self._host is not None:
+                self._host.disconnected(worker, reason)
+        return workers
+
+    def _is_retired(self, ip: str) -> bool:
+        since = self._retired.get(ip)
+        if since is None:
+            return False
+        if time.monotonic() - since > RETIRED_FOR:
+            del self._retired[ip]
+            return False
+        return True
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0].strip("[]")

@@ -1,0 +1,223 @@
+"""The reconciler of FlameStreamDrills: carries out what flamestream.testing.drill says.
+
+Keeps: the fault is written to the status, as a compare-and-set, before it is made; a drill is finished by whoever leads then. A status
+that cannot be read is never taken for a drill that has not begun.
+Does not: exist unless the chart gave the rights for it.
+"""
+
+import dataclasses
+import logging
+
+import msgspec
+from msgspec.structs import replace
+
+from flamestream.job.manifest_parts import Seconds
+from flamestream.model.decoding import DecodeError, from_json
+from flamestream.testing.drill import DrillSeen, step
+from flamestream.testing.drill_status import OVER, AuditResult
+from flamestream_operator.api.drill import DrillSpec, DrillStatus
+from flamestream_operator.drills.plan import cannot_audit, plan_of
+from flamestream_operator.drills.strikes import Blow, PodApi, Strikes, Targets
+from flamestream_operator.jobs.actions import Tell
+from flamestream_operator.jobs.clock import moment, written
+from flamestream_operator.jobs.conditions import condition
+from flamestream_operator.jobs.decide import status_of
+from flamestream_operator.jobs.desired import wanted
+from flamestream_operator.jobs.launching import files_of, launch_of
+from flamestream_operator.jobs.observed import Seen, Site, phase_of
+from flamestream_operator.jobs.reconciler import JobReconciler
+from flamestream_operator.kube.api import ApiProblem
+from flamestream_operator.kube.cache import Key
+from flamestream_operator.kube.events import EventSender
+from flamestream_operator.kube.tools import Tools
+from flamestream_operator.objects import names
+from flamestream_operator.objects.meta import Object, owner, part
+from flamestream_operator.objects.pods import build_audit_pod
+from flamestream_operator.objects.small import build_config, build_login
+
+log = logging.getLogger(__name__)
+
+
+class DrillReconciler:
+    """`reconcile(key)` for every change of a FlameStreamDrill, and while one runs."""
+
+    def __init__(self, jobs: JobReconciler, site: Site, tools: Tools, api: PodApi, me: Key) -> None:
+        self._jobs, self._site, self._api = jobs, site, api
+        self._strikes = Strikes(tools, api, me, site)
+        self._cluster, self._hosting, self._check, self._clock = tools.cluster, tools.hosting, tools.check, tools.clock
+        self._events = EventSender(api, tools.clock)
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Seconds until the next look, or None."""
+        drill = self._cluster.drills.get(key)
+        if drill is None or drill["metadata"].get("deletionTimestamp"):
+            return None
+        before = _status(drill)
+        if before.phase in OVER:
+            return None
+        spec = msgspec.convert(drill["spec"], DrillSpec, dec_hook=lambda _, value: Seconds.parse(value))
+        if before.phase == "Pending" and (first := self._before(key, drill, spec.job)):
+            return await self._waits(drill, before, f"waits for drill {first!r}: one drill of a job at a time")
+        seen = await self._look(key, drill, spec, before if before.phase != "Pending" else replace(before, message=""))
+        next_step = step(seen)
+        if next_step.status != before:
+            drill = await self._write(drill, _ours(next_step.status))
+        if next_step.effect == "strike":
+            blow = await self._strikes.strike(key[0], spec, _ours(next_step.status))
+            if blow != Blow():
+                told = dataclasses.replace(seen, status=next_step.status, sight=blow.sight, refused=blow.refused)
+                next_step = step(told)
+                await self._write(drill, _ours(next_step.status))
+        elif next_step.effect == "audit":
+            await self._begin_audit(key, drill, seen)
+        return None if next_step.status.phase in OVER else next_step.look_again
+
+    def _before(self, key: Key, drill: Object, job: str) -> str:
+        """The drill of the same job whose turn it is; "": this one's."""
+        mine = [other for other in self._cluster.drills if other["metadata"]["namespace"] == key[0] and part(other, "spec", "job") == job]
+        undone = [other for other in mine if _status(other).phase not in OVER and not other["metadata"].get("deletionTimestamp")]
+        first = min([*undone, drill], key=_turn)
+        return "" if first["metadata"]["name"] == key[1] else str(first["metadata"]["name"])
+
+    async def _waits(self, drill: Object, status: DrillStatus, why: str) -> float:
+        if status.message != why:
+            await self._write(drill, replace(status, message=why))
+        return 5.0
+
+    # --- looking --------------------------------------------------------------------------------------------------------------------
+
+    async def _look(self, key: Key, drill: Object, spec: DrillSpec, status: DrillStatus) -> DrillSeen:
+        job = await self._job((key[0], spec.job))
+        found = status_of(job) if job is not None else None
+        wanted_of = job["spec"] if job is not None else {}
+        audit, problem = await self._audit_of(key) if status.phase == "Auditing" else (None, "")
+        targets = await self._strikes.targets(key[0], spec) if not status.struck_at and status.phase != "Auditing" else Targets({})
+        blow = await self._strikes.look(key[0], spec, status) if status.struck_at else Blow()
+        return DrillSeen(
+            now=self._clock(),
+            plan=plan_of(spec, wanted_of.get("guarantee", "exactly-once")),
+            status=status,
+            job_phase=_phase(job, found.phase if found is not None else ""),
+            job_uid=str(job["metadata"]["uid"]) if job is not None else "",
+            job_message=found.message if found is not None else "",
+            workers=int(wanted_of["workers"]["replicas"]) if job is not None else 0,
+            attempt=found.attempt if found is not None else 0,
+            told=self._hosting.status(f"{key[0]}.{spec.job}"),
+            age=self._clock() - moment(str(drill["metadata"].get("creationTimestamp") or "") or written(self._clock())),
+            victims=targets.victims,
+            out_of_reach=targets.out_of_reach,
+            cannot_audit=cannot_audit(wanted_of) if job is not None else "",
+            refused=blow.refused,
+            sight=blow.sight,
+            replaced=await self._strikes.is_replaced(key[0], spec, status) if status.struck_at else True,
+            audit=audit,
+            audit_problem=problem,
+        )
+
+    async def _job(self, key: Key) -> Object | None:
+        """A job that was applied with its drill may not be in the cache yet."""
+        return self._cluster.jobs.get(key) or await self._api.get("FlameStreamJob", *key)
+
+    # --- audit ----------------------------------------------------------------------------------------------------------------------
+
+    async def _begin_audit(self, key: Key, drill: Object, seen: DrillSeen) -> None:
+        """Its own ConfigMap and pod, both the drill's: the job may have no driver any more."""
+        name = names.audit(key[1])
+        if await self._api.get("Pod", key[0], name) is not None:
+            return
+        job = await self._job((key[0], seen.plan.job))
+        memory = self._jobs.memory_of((key[0], seen.plan.job))
+        if job is None or memory is None:  # an operator that has just begun to lead looks at the job soon
+            return
+        status = status_of(job)
+        look = Seen(now=seen.now, job=job, site=self._site, app_digest=memory.app_digest)
+        want = wanted(look, status)
+        if want.plan is None:
+            return
+        launch = launch_of(look, status, want, want.plan, application="a", number=status.launches, tasks=seen.workers)
+        config = build_config(job, name, files_of(look, launch, want))
+        config["metadata"]["ownerReferences"] = [owner(drill)]
+        self._check()
+        for needed in (config, build_login(job, self._site.login)):  # launched by an older operator it has none
+            try:
+                await self._api.create(needed)
+            except ApiProblem as problem:
+                if not problem.exists:
+                    raise
+        await self._api.create(build_audit_pod(launch, drill, name))
+
+    async def _audit_of(self, key: Key) -> tuple[AuditResult | None, str]:
+        """Its verdict, or why there is none."""
+        pod = await self._api.get("Pod", key[0], names.audit(key[1]))
+        if pod is None or phase_of(pod) not in ("Succeeded", "Failed"):
+            return None, ""
+        for container in pod["status"].get("containerStatuses") or ():
+            text = str(((container.get("state") or {}).get("terminated") or {}).get("message") or "")
+            if text.startswith("{"):
+                return _verdict(text)
+        return None, f"the audit ended without a verdict: see `kubectl logs {pod['metadata']['name']}`"
+
+    # --- writing --------------------------------------------------------------------------------------------------------------------
+
+    async def _write(self, drill: Object, status: DrillStatus) -> Object:
+        now = written(self._clock())
+        before = _status(drill)
+        known = {each.type: each for each in before.conditions}
+        over = status.phase in OVER
+        reason = status.reason or status.phase
+        generation = int(drill["metadata"].get("generation", 0))  # `kubectl wait` does not believe a condition of an older one
+        conditions = [
+            condition("Completed", over, reason, status.message, known.get("Completed"), now, generation),
+            condition("Failed", over and status.phase != "Passed", reason, status.message, known.get("Failed"), now, generation),
+        ]
+        status = replace(status, conditions=conditions, observed_generation=generation)
+        plain = {name: value for name, value in msgspec.to_builtins(status).items() if value is not None}
+        self._check()
+        try:
+            new = await self._api.replace_status({**drill, "status": plain})
+        except ApiProblem as problem:
+            fresh = await self._api.get("FlameStreamDrill", drill["metadata"]["namespace"], drill["metadata"]["name"])
+            if fresh is not None:
+                self._cluster.drills.put(fresh)
+            raise problem
+        self._cluster.drills.put(new)
+        if status.phase != before.phase:
+            kind = "Warning" if over and status.phase != "Passed" else "Normal"
+            await self._events.send(new, Tell(kind, reason, status.message or status.phase))
+        return new
+
+
+def _status(drill: Object) -> DrillStatus:
+    try:
+        return msgspec.convert(drill.get("status") or {}, DrillStatus)
+    except msgspec.ValidationError as error:  # a new drill would strike once more
+        log.error("a drill's status cannot be read", extra={"drill": drill["metadata"]["name"], "problem": str(error)})
+        return DrillStatus(phase="Inconclusive", reason="Unreadable", message=str(error)[:1000])
+
+
+def _turn(drill: Object) -> tuple[bool, str, str]:
+    """Who has begun goes on, else who was there first."""
+    meta = drill["metadata"]
+    return _status(drill).phase == "Pending", str(meta.get("creationTimestamp") or ""), str(meta["name"])
+
+
+def _ours(status: object) -> DrillStatus:
+    assert isinstance(status, DrillStatus), "steps keep the kind of status that they were given"
+    return status
+
+
+def _phase(job: Object | None, phase: str) -> str:
+    if job is None:
+        return ""
+    return "Deleting" if job["metadata"].get("deletionTimestamp") else phase or "Pending"
+
+
+def _verdict(text: str) -> tuple[AuditResult | None, str]:
+    """What an audit's pod has said."""
+    try:
+        found = from_json(text, dict[str, object])
+        if "error" in found:
+            return None, str(found["error"])
+        return msgspec.convert(found, AuditResult), ""
+    except DecodeError as error:  # a ValidationError is one
+        return None, f"its verdict cannot be read: {error}"

@@ -1,0 +1,108 @@
+"""What the operator's pod tells it: docs/kubernetes.md has the table.
+
+Keeps: a missing variable is an error that names it. Does not: have defaults for where things are.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from flamestream.model.decoding import DecodeError, from_json
+from flamestream.model.errors import ManifestError
+from flamestream_operator.coordination.cluster_state import ZooKeeper
+from flamestream_operator.jobs.admission import Allowed
+from flamestream_operator.jobs.observed import Site
+from flamestream_operator.objects.quantities import memory_of
+
+PORT: Final = 7700
+HTTP_PORT: Final = 8080
+SHORTEST_PASSWORD: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The variables, read once."""
+
+    pod: str
+    namespace: str
+    ip: str
+    zookeeper: ZooKeeper
+    service: str
+    image: str
+    pull_policy: str
+    watch: tuple[str, ...]
+    """Namespaces; empty: all."""
+    lease: str
+    lease_seconds: float
+    drills: bool
+    allowed: Allowed
+    """What jobs may choose."""
+    network_policies: bool
+    port: int
+    http_port: int
+
+    @property
+    def site(self) -> Site:
+        """What all jobs are told."""
+        address = f"{self.service}.{self.namespace}.svc:{self.port}" if self.service else f"{self.ip}:{self.port}"
+        return Site(
+            coordinator=address, zookeeper=self.zookeeper.hosts, login=self.zookeeper.login, image=self.image,
+            pull_policy=self.pull_policy, network_policies=self.network_policies, namespace=self.namespace, allowed=self.allowed,
+        )  # fmt: skip
+
+
+def read_environment(given: Mapping[str, str] | None = None) -> Environment:
+    """Raises ManifestError that names what is missing."""
+    env = os.environ if given is None else given
+
+    def needed(name: str) -> str:
+        value = env.get(name, "")
+        if not value:
+            raise ManifestError(f"the environment variable {name} is missing: the operator's pod sets it, see docs/kubernetes.md")
+        return value
+
+    return Environment(
+        pod=needed("POD_NAME"),
+        namespace=needed("POD_NAMESPACE"),
+        ip=needed("POD_IP"),
+        zookeeper=ZooKeeper(
+            hosts=needed("FLAMESTREAM_ZOOKEEPER"),
+            login=_login(Path(needed("FLAMESTREAM_ZOOKEEPER_LOGIN"))),
+            journal_room=memory_of(env.get("FLAMESTREAM_ZOOKEEPER_JOURNAL", "0")),
+            alone=env.get("FLAMESTREAM_ZOOKEEPER_ALONE", "false") == "true",
+        ),
+        service=env.get("FLAMESTREAM_SERVICE", ""),
+        image=needed("FLAMESTREAM_IMAGE"),
+        pull_policy=env.get("FLAMESTREAM_IMAGE_PULL_POLICY", "IfNotPresent"),
+        watch=tuple(each.strip() for each in env.get("FLAMESTREAM_WATCH", "").split(",") if each.strip()),
+        lease=env.get("FLAMESTREAM_LEASE", "flamestream-operator"),
+        lease_seconds=float(env.get("FLAMESTREAM_LEASE_SECONDS", "4")),
+        drills=env.get("FLAMESTREAM_DRILLS", "false") == "true",
+        allowed=_allowed(env.get("FLAMESTREAM_ALLOW", "{}")),
+        network_policies=env.get("FLAMESTREAM_NETWORK_POLICIES", "true") == "true",
+        port=int(env.get("FLAMESTREAM_PORT", str(PORT))),
+        http_port=int(env.get("FLAMESTREAM_HTTP_PORT", str(HTTP_PORT))),
+    )
+
+
+def _allowed(text: str) -> Allowed:
+    try:
+        return from_json(text, Allowed)
+    except DecodeError as error:
+        raise ManifestError(f"the environment variable FLAMESTREAM_ALLOW: {error}: correct `allow` in the chart's values") from error
+
+
+def _login(file: Path) -> str:
+    try:
+        login = file.read_text().strip()
+    except OSError as error:
+        raise ManifestError(f"{file}: cannot read the operator's login for ZooKeeper: {error.strerror}") from error
+    user, _, password = login.partition(":")
+    if not user or len(password) < SHORTEST_PASSWORD or "@" in login:
+        raise ManifestError(
+            f"{file}: the login for ZooKeeper must be USER:PASSWORD without '@', the password of {SHORTEST_PASSWORD} characters at least: "
+            "who guesses it has every job's record"
+        )
+    return login

@@ -1,0 +1,207 @@
+"""The Spark applications of a run: which driver pods there should be, one step at a time.
+
+A driver that has ended, was deleted, or stands on a dead node is replaced by a new launch with a new name. If workers of it live on other
+nodes, they carry the stream until the new ones are there: only then is the object of a driver on a dead node removed. A driver whose pods
+were made from something else is replaced while the stream runs: the new one's workers connect as standbys first, then the old one's hand
+their slots over, then it is deleted.
+
+Keeps: a launch number is used once; a pod that was seen once is never made again; at most one launch of an application is starting.
+Does not: make or delete pods (effects.py).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from flamestream.model.decoding import DecodeError, from_json
+from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
+from flamestream_operator.jobs.clock import passed, written
+from flamestream_operator.jobs.failures import failed, may_try
+from flamestream_operator.jobs.observed import Seen, ip_of, is_going, node_of, phase_of
+from flamestream_operator.jobs.plan import Plan
+from flamestream_operator.jobs.suspicion import suspects
+from flamestream_operator.objects import names
+from flamestream_operator.objects.meta import Object
+
+STAGGER = 3.0
+"""Seconds that the second application's start waits for the first, which needs the processor."""
+
+WARM_WITHIN = 15.0
+"""Seconds after which a standby counts though it has not said that the committed snapshot is at hand."""
+
+HAND_OVER_WITHIN = 60.0
+"""Seconds after which a driver that is replaced is deleted whoever still has slots: its loss is then a failure like any other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a driver ended."""
+
+    reason: str
+    message: str
+    final: bool = False
+    """It would end like this again."""
+
+
+def followed(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
+    """Drivers that were seen, and drivers that have ended."""
+    for driver in status.drivers:
+        pod = seen.pod(driver.name)
+        if pod is not None and not driver.uid:
+            status = _with(status, driver, uid=pod["metadata"]["uid"])
+    for driver in list(status.drivers):
+        ending = _ending(seen, driver)
+        if ending is not None:
+            status = _without(status, driver)
+            if driver.state != "Retiring" and status.run.stage in ("Starting", "Running") and not _has_successor(status, driver):
+                status = failed(status, plan.spec, seen.now, ending.reason, ending.message)
+        elif driver.state == "Retiring" and (has_handed_over(seen, driver) or passed(seen.now, driver.since, HAND_OVER_WITHIN)):
+            status = _without(status, driver)
+        elif driver.state == "Starting" and _able(seen, driver) >= driver.tasks:
+            status = _with(status, driver, state="Running", since=written(seen.now))
+    return status
+
+
+def ending_that_is_final(seen: Seen, status: JobResourceStatus) -> Ending | None:
+    """A driver that says that its application cannot run."""
+    for driver in status.drivers:
+        ending = _ending(seen, driver)
+        if ending is not None and ending.final:
+            return ending
+    return None
+
+
+def staffed(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
+    """One step towards one up-to-date driver an application."""
+    if not may_try(status, seen.now):
+        return status
+    for application, tasks in plan.applications.items():
+        mine = [driver for driver in status.drivers if driver.application == application and driver.state != "Retiring"]
+        fresh = [driver for driver in mine if driver.revision == plan.revision and driver.tasks == tasks and not _leaves(seen, driver)]
+        if not fresh:
+            if any(driver.state == "Starting" and not _leaves(seen, driver) for driver in mine if driver not in fresh):
+                return _retired(status, [driver for driver in mine if driver.state == "Starting"], seen.now)
+            return _launched(seen, status, plan, application, tasks) if _may_start(seen, status, application) else status
+        running = [driver for driver in fresh if driver.state == "Running"]
+        if running:  # an earlier one beside a later that starts: its node was suspected, and is back
+            status = _retired(status, [driver for driver in mine if driver is not running[-1]], seen.now)
+    superfluous = [driver for driver in status.drivers if driver.application not in plan.applications and driver.state != "Retiring"]
+    whole = all(driver.state != "Starting" for driver in status.drivers)
+    return _retired(status, superfluous, seen.now) if whole else status
+
+
+def _may_start(seen: Seen, status: JobResourceStatus, application: str) -> bool:
+    """The second application of a job that is not running yet lets the first go ahead."""
+    others = [driver for driver in status.drivers if driver.application != application and driver.state == "Starting"]
+    return all(passed(seen.now, driver.since, STAGGER) for driver in others)
+
+
+def _launched(seen: Seen, status: JobResourceStatus, plan: Plan, application: str, tasks: int) -> JobResourceStatus:
+    launch = status.launches + 1
+    driver = DriverStatus(
+        name=names.driver_pod(seen.name, application, launch), application=application, launch=launch, tasks=tasks,
+        revision=plan.revision, since=written(seen.now),
+    )  # fmt: skip
+    intent = replace(status.intent, key=f"launch/{launch}", generation=seen.generation)
+    return replace(status, launches=launch, drivers=[*status.drivers, driver], intent=intent)
+
+
+def _retired(status: JobResourceStatus, drivers: Iterable[DriverStatus], now: float) -> JobResourceStatus:
+    for driver in drivers:
+        status = _with(status, driver, state="Retiring", since=written(now))
+    return status
+
+
+def _able(seen: Seen, driver: DriverStatus) -> int:
+    """Workers of a launch that could take slots over without reading a snapshot first."""
+    able = {member.ip for member in seen.members if member.warm or seen.instant - member.since > WARM_WITHIN}
+    return sum(1 for pod in seen.workers_of(driver.launch) if ip_of(pod) in able)
+
+
+def has_handed_over(seen: Seen, driver: DriverStatus) -> bool:
+    """Whether none of its workers has slots."""
+    if seen.coordinated is None:
+        return False
+    busy = {member.ip for member in seen.members if member.in_layout}
+    return not any(ip_of(pod) in busy for pod in seen.workers_of(driver.launch))
+
+
+def _has_successor(status: JobResourceStatus, driver: DriverStatus) -> bool:
+    """A planned stop: the next launch began when the stop was announced."""
+    return any(each.application == driver.application and each.launch > driver.launch for each in status.drivers)
+
+
+def _leaves(seen: Seen, driver: DriverStatus) -> bool:
+    """Its pod is about to stop, or its node is lost, or seems to be: a successor starts beside it."""
+    pod = seen.pod(driver.name)
+    return pod is not None and (is_going(pod) or node_of(pod) in seen.dead_nodes | suspects(seen))
+
+
+def _has_survivors(seen: Seen, driver: DriverStatus) -> bool:
+    """Workers of it on other nodes still carry the stream, and would go with its pod's object: it stays until others are there."""
+    connected = {member.ip for member in seen.members}
+    return any(ip_of(pod) in connected for pod in seen.workers_of(driver.launch) if node_of(pod) not in seen.dead_nodes)
+
+
+def _ending(seen: Seen, driver: DriverStatus) -> Ending | None:
+    """None: it lives, or is not there yet, or nobody knows."""
+    pod = seen.pod(driver.name)
+    if pod is None:
+        lost = driver.name in seen.absent and bool(driver.uid)
+        return Ending("DriverDeleted", f"driver pod {driver.name} was deleted") if lost else None
+    if driver.uid and pod["metadata"]["uid"] != driver.uid:
+        return Ending("DriverReplaced", f"driver pod {driver.name} is not the one that was made: somebody made another of its name")
+    if phase_of(pod) in ("Failed", "Succeeded"):
+        return _told(pod)
+    if node_of(pod) in seen.dead_nodes and not _has_survivors(seen, driver):
+        return Ending("NodeLost", f"node {node_of(pod)} of driver pod {driver.name} is not ready")
+    return None
+
+
+def refused(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
+    """A launch that the API server did not let happen is a failure of it."""
+    for driver in list(status.drivers):
+        refusal = seen.refusals.get(f"launch/{driver.launch}")
+        if refusal is not None and refusal.harmless:
+            status = _without(status, driver)
+        elif refusal is not None and seen.pod(driver.name) is None:
+            status = failed(_without(status, driver), plan.spec, seen.now, refusal.reason, refusal.message)
+    return status
+
+
+def _told(pod: Object) -> Ending:
+    """What the container's end says."""
+    name = pod["metadata"]["name"]
+    for container in pod.get("status", {}).get("containerStatuses") or ():
+        ended = (container.get("state") or {}).get("terminated")
+        if ended:
+            return _exited(name, int(ended.get("exitCode", -1)), str(ended.get("reason", "")), str(ended.get("message") or ""))
+    status = pod["status"]
+    return Ending(str(status.get("reason") or "DriverFailed"), f"driver pod {name} failed: {status.get('message') or 'without a word'}")
+
+
+def _exited(name: str, code: int, reason: str, message: str) -> Ending:
+    said: dict[str, Any] = {}
+    if message.lstrip().startswith("{"):
+        try:
+            said = from_json(message, dict[str, Any])
+        except DecodeError:
+            said = {}
+    text = str(said.get("message") or message or f"see `kubectl logs {name}`")
+    if code == 0:
+        return Ending("DriverStopped", f"driver pod {name} ended though nobody asked it to")
+    if code == 1 or said.get("category") == "user":
+        return Ending(str(said.get("reason") or "ApplicationFailed"), text, final=True)
+    if reason == "OOMKilled":
+        return Ending("OutOfMemory", f"driver pod {name} was killed for its memory: raise spec.driver.resources.limits.memory")
+    return Ending(str(said.get("reason") or "DriverFailed"), f"driver pod {name} ended with code {code}: {text}")
+
+
+def _with(status: JobResourceStatus, driver: DriverStatus, **changes: Any) -> JobResourceStatus:
+    return replace(status, drivers=[replace(each, **changes) if each.name == driver.name else each for each in status.drivers])
+
+
+def _without(status: JobResourceStatus, driver: DriverStatus) -> JobResourceStatus:
+    return replace(status, drivers=[each for each in status.drivers if each.name != driver.name])

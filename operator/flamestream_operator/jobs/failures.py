@@ -1,0 +1,47 @@
+"""Failures in a row: how long to wait, when to give up, when they are forgotten.
+
+The first failure after a calm time is repaired at once: what people wait for is the recovery of the driver that somebody has killed. From
+the second on the pause doubles.
+
+Keeps: a job that runs for `resetAfter` without failing starts over. Does not: say what a failure is (drivers.py, stages.py).
+"""
+
+from msgspec.structs import replace
+
+from flamestream.job.manifest import Spec
+from flamestream_operator.api.job_status import FailureStatus, JobResourceStatus
+from flamestream_operator.jobs.clock import CLOCKS_DIFFER, moment, passed, written
+
+MAX_TEXT = 1000
+
+
+def failed(status: JobResourceStatus, spec: Spec, now: float, reason: str, message: str) -> JobResourceStatus:
+    """One more."""
+    before = status.failures
+    count = before.count + 1
+    backoff = spec.backoff
+    pause = 0.0 if count == 1 else min(float(backoff.max), float(backoff.initial) * 2.0 ** min(count - 2, 30))
+    failures = FailureStatus(count=count, last=message[:MAX_TEXT], reason=reason[:128], time=written(now), next_try=written(now + pause))
+    return replace(status, failures=failures)
+
+
+def gives_up(status: JobResourceStatus, spec: Spec) -> bool:
+    """Whether there is no other try."""
+    if not status.failures.count:
+        return False
+    limit = spec.backoff.limit
+    return spec.restart_policy == "Never" or (limit is not None and status.failures.count > limit)
+
+
+def calmed(status: JobResourceStatus, spec: Spec, now: float) -> JobResourceStatus:
+    """Old failures are forgotten."""
+    failures = status.failures
+    if not failures.count or not passed(now, failures.time, float(spec.backoff.reset_after)) or status.run.stage != "Running":
+        return status
+    return replace(status, failures=FailureStatus())
+
+
+def may_try(status: JobResourceStatus, now: float) -> bool:
+    """Whether the pause is over."""
+    failures = status.failures
+    return now >= moment(failures.next_try) or now < moment(failures.time) - CLOCKS_DIFFER  # the clock was set back: the pause is of no use

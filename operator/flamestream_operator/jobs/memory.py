@@ -1,0 +1,50 @@
+"""What the operator remembers of a job beside its status: nothing that may not be lost.
+
+Does not: outlive the process.
+"""
+
+from dataclasses import dataclass, field
+
+from flamestream_operator.coordination.hosting import JobToCoordinate
+from flamestream_operator.jobs.observed import Operation, Refusal
+from flamestream_operator.objects.meta import Object
+
+
+@dataclass(slots=True)
+class Memory:
+    """Of one life of one job."""
+
+    uid: str
+    token_run: int = -1
+    """Which run's token is known."""
+    token: str = ""
+    keys: tuple[str, str] = ("", "")
+    """Of the store."""
+    secrets_problem: str = ""
+    app: Object | None = None
+    """The application's ConfigMap."""
+    app_digest: str = ""
+    app_name: str = ""
+    app_problem: str = ""
+    read_again: dict[str, float] = field(default_factory=dict)
+    """When what was not there may be looked for again."""
+    absent: set[str] = field(default_factory=set)
+    refusals: dict[str, Refusal] = field(default_factory=dict)
+    operations: dict[str, Operation] = field(default_factory=dict)
+    retired: set[str] = field(default_factory=set)
+    away: dict[str, float] = field(default_factory=dict)
+    """Addresses of worker pods that are not connected, and when that was first seen."""
+    hosted: JobToCoordinate | None = None
+    """What its coordinator was told."""
+    hosted_since: float = 0.0
+    hosted_run: int = -1
+    """The run that this process coordinates: what is heard of another one is old."""
+    last_write: float = 0.0
+    epoch: int = -1
+    epoch_since: float = 0.0
+    """A stamp: when the committed epoch became what it is, as seen from here."""
+    epoch_instant: float = 0.0
+    recoveries: tuple[int, int] = (0, 0)
+    """When the coordinator began whose word was heard last, and how many of its recoveries are counted."""
+    suspended: str = ""
+    """The run that was told to drain."""

@@ -1,0 +1,179 @@
+"""The effects of a job on the API server's objects: what it needs is made or mended, tried, created, deleted.
+
+Keeps: an object that is not ours is not touched; a refusal is reported to the core under the effect's key.
+Does not: decide what there should be (jobs/effects.py).
+"""
+
+import logging
+from typing import Final
+
+from flamestream_operator.handlers import Handler, Stop
+from flamestream_operator.jobs import actions as do
+from flamestream_operator.jobs.clock import written
+from flamestream_operator.jobs.memory import Memory
+from flamestream_operator.jobs.observed import Refusal
+from flamestream_operator.kube.api import ApiProblem
+from flamestream_operator.kube.cache import Key
+from flamestream_operator.kube.tools import Tools
+from flamestream_operator.objects import names
+from flamestream_operator.objects.meta import CONNECTED, Object, is_of_earlier_life, is_owned
+from flamestream_operator.objects.small import build_application_copy
+
+log = logging.getLogger(__name__)
+
+
+class JobObjects:
+    """Handlers by action."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._api, self._cluster, self._clock = tools.api, tools.cluster, tools.clock
+        self.handlers: Final[dict[type[object], Handler]] = {
+            do.LookFor: self._look_for,
+            do.Ensure: self._ensure,
+            do.EnsureCopy: self._ensure_copy,
+            do.Try: self._try,
+            do.Create: self._create,
+            do.DeletePod: self._delete_pod,
+            do.MarkReady: self._mark_ready,
+            do.DeleteSnapshot: self._delete_snapshot,
+            do.DeleteJob: self._delete_job,
+        }
+
+    async def _look_for(self, key: Key, memory: Memory, job: Object, action: do.LookFor) -> bool:
+        pod = await self._api.get("Pod", key[0], action.pod)
+        if pod is None:
+            memory.absent.add(action.pod)
+            self._cluster.forget_pod(key, action.pod)
+        else:
+            self._cluster.put_pod(pod)
+        return True
+
+    async def _ensure(self, key: Key, memory: Memory, job: Object, action: do.Ensure) -> bool:
+        thing = action.thing
+        try:
+            await self._api.create(thing)
+        except ApiProblem as problem:
+            if not problem.exists:
+                self._refused(memory, action.key, thing, problem)
+            await self._made_alike(key, memory, job, action)
+        return False
+
+    async def _made_alike(self, key: Key, memory: Memory, job: Object, action: do.Ensure) -> None:
+        thing, kind = action.thing, action.thing["kind"]
+        there = await self._api.get(kind, key[0], thing["metadata"]["name"])
+        if there is None:
+            raise Stop
+        self._ours(memory, action.key, there, job)
+        parts: Object = {name: thing[name] for name in ("rules", "subjects", "data") if name in thing}
+        if kind in ("PodDisruptionBudget", "NetworkPolicy"):
+            parts["spec"] = thing["spec"]
+        if any(there.get(name) != value for name, value in parts.items()):
+            try:
+                await self._api.patch(kind, key[0], thing["metadata"]["name"], parts)
+            except ApiProblem as problem:
+                self._refused(memory, action.key, thing, problem)
+
+    async def _ensure_copy(self, key: Key, memory: Memory, job: Object, action: do.EnsureCopy) -> bool:
+        if memory.app is None or names.application_copy(key[1], memory.app_digest) != action.name:
+            return False  # the copy that a rollback needs was made when its run began
+        await self._create(key, memory, job, do.Create(build_application_copy(job, memory.app), action.key))
+        return False
+
+    async def _try(self, key: Key, memory: Memory, job: Object, action: do.Try) -> bool:
+        try:
+            await self._api.create(action.thing, dry_run=True)
+        except ApiProblem as problem:
+            if not problem.exists:
+                self._refused(memory, action.key, action.thing, problem, "a worker's pod would be refused")
+        return False
+
+    async def _create(self, key: Key, memory: Memory, job: Object, action: do.Create) -> bool:
+        thing = action.thing
+        try:
+            made = await self._api.create(thing)
+        except ApiProblem as problem:
+            if not problem.exists:
+                self._refused(memory, action.key, thing, problem)
+            there = await self._api.get(thing["kind"], key[0], thing["metadata"]["name"])
+            if there is None:
+                raise Stop from problem
+            if thing["metadata"].get("ownerReferences"):
+                self._ours(memory, action.key, there, job)
+            if action.once:
+                memory.refusals[action.key] = Refusal("Interrupted", f"{action.key} was begun before", harmless=True)
+                raise Stop from problem
+            made = there
+        if thing["kind"] == "Pod":
+            memory.absent.discard(thing["metadata"]["name"])
+            self._cluster.put_pod(made)
+            return True
+        return False
+
+    def _refused(self, memory: Memory, key: str, thing: Object, problem: ApiProblem, what: str = "") -> None:
+        """Told to the core under the effect's key; what passes by itself is only tried again."""
+        if problem.passing:
+            raise problem
+        name = f"{thing['kind']} {thing['metadata'].get('name', '')}"
+        reason = _reason(problem)
+        memory.refusals[key] = Refusal(reason, f"{what or name + ' was refused'}: {problem.message}"[:1000])
+        raise Stop from problem
+
+    def _ours(self, memory: Memory, key: str, there: Object, job: Object) -> None:
+        """What has the name that we need is ours, or about to go with an earlier life of the job, or a refusal."""
+        if is_owned(there, job):
+            return
+        if is_of_earlier_life(there, job):
+            raise ApiProblem(
+                503, "EarlierLife", f"{there['kind']} {there['metadata']['name']} of the job's earlier life is about to be removed"
+            )
+        name = f"{there['kind']} {there['metadata']['name']}"
+        memory.refusals[key] = Refusal("NameTaken", f"{name} is there and is somebody else's: delete it, or rename the job")
+        raise Stop
+
+    async def _delete_pod(self, key: Key, memory: Memory, job: Object, action: do.DeletePod) -> bool:
+        if action.fail:
+            patch = {
+                "status": {"phase": "Failed", "reason": "NodeLost", "message": "its node is not ready; failed by the FlameStream operator"}
+            }
+            try:
+                await self._api.patch("Pod", key[0], action.name, patch, status=True)
+            except ApiProblem as problem:
+                if not problem.absent:
+                    log.warning("a dead pod was not marked", extra={"pod": action.name, "problem": str(problem)})
+        await self._api.delete("Pod", *(key[0], action.name), grace=action.grace)
+        if action.grace == 0:
+            self._cluster.forget_pod(key, action.name)
+        return False
+
+    async def _mark_ready(self, key: Key, memory: Memory, job: Object, action: do.MarkReady) -> bool:
+        """An old copy of the pod is refused; its newer one is on its way here."""
+        meta, others = action.pod["metadata"], [each for each in action.pod["status"].get("conditions") or () if each["type"] != CONNECTED]
+        conditions = [*others, {"type": CONNECTED, "status": "True", "lastTransitionTime": written(self._clock()), "reason": "Connected"}]
+        patch = {"metadata": {"resourceVersion": meta["resourceVersion"]}, "status": {"conditions": conditions}}
+        try:
+            self._cluster.put_pod(await self._api.patch("Pod", key[0], meta["name"], patch, status=True))
+        except ApiProblem as problem:
+            if not problem.absent and not problem.conflict:
+                log.warning("a worker's pod was not marked ready", extra={"pod": meta["name"], "problem": str(problem)})
+        return False
+
+    async def _delete_snapshot(self, key: Key, memory: Memory, job: Object, action: do.DeleteSnapshot) -> bool:
+        await self._api.delete("FlameStreamSnapshot", key[0], action.name)
+        return False
+
+    async def _delete_job(self, key: Key, memory: Memory, job: Object, action: do.DeleteJob) -> bool:
+        await self._api.delete("FlameStreamJob", *key)
+        return False
+
+
+def _reason(problem: ApiProblem) -> str:
+    text = problem.message
+    if "exceeded quota" in text:
+        return "QuotaExceeded"
+    if "violates PodSecurity" in text:
+        return "PodSecurity"
+    if "admission webhook" in text or "ValidatingAdmissionPolicy" in text:
+        return "AdmissionDenied"
+    if problem.status == 403:
+        return "Forbidden"
+    return "Invalid" if problem.status in (400, 422) else problem.reason or "Refused"

@@ -1,0 +1,199 @@
+"""What the core is given: the job as the API server said last, its pods, the coordinator's word, and what was tried.
+
+Everything may be old. Nothing here is trusted for a step that cannot be taken back: the write of the status is a compare-and-set, and
+before anything is deleted the job is read again (jobs/reconciler.py).
+
+Does not: decide.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from flamestream.node.status_file import JobStatus
+from flamestream_operator.jobs.admission import STRICT, Allowed
+from flamestream_operator.objects.meta import CONNECTED, LAUNCH, ROLE, Object, identity
+
+AT_ONCE = 1
+"""Seconds of grace for a driver whose workers have ended or handed over: its hook waits for them, and they need it no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What is the same for all jobs of this operator."""
+
+    coordinator: str
+    """host:port that workers dial."""
+    zookeeper: str
+    login: str = field(repr=False)
+    """The operator's, for ZooKeeper: user:password."""
+    image: str
+    pull_policy: str = "IfNotPresent"
+    namespace: str = ""
+    """The operator's own: no job runs there."""
+    allowed: Allowed = STRICT
+    network_policies: bool = True
+    """Whether each job gets one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A connected worker."""
+
+    worker: str
+    ip: str
+    in_layout: bool
+    warm: bool = True
+    """A takeover would find the committed snapshot at hand."""
+    since: float = 0
+    """When it connected, as an `instant`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinated:
+    """The coordinator's word about a job that it coordinates here."""
+
+    status: JobStatus
+    members: Sequence[Member] = ()
+    epoch_since: float = 0
+    """When the committed epoch became what it is, as seen from here."""
+    since: float = 0
+    """When it was started here, as an `instant`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Something long that was begun: a restore, a deletion of state, a savepoint."""
+
+    done: bool = False
+    problem: str = ""
+    """Why it failed; kept while it is tried again."""
+    final: bool = False
+    """It would fail again."""
+    result: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The API server's no to an effect."""
+
+    reason: str
+    message: str
+    final: bool = False
+    """Nothing but a change of the spec helps."""
+    harmless: bool = False
+    """Not a failure: an earlier operator died in the middle of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One look at one job."""
+
+    now: float
+    """Seconds since 1970: for stamps, and what stands in objects. Somebody may set that clock."""
+    instant: float = 0
+    """Seconds of this process's clock that nobody sets: for all that only this process remembers."""
+    job: Object
+    site: Site
+    pods: Sequence[Object] = ()
+    absent: frozenset[str] = frozenset()
+    """Pods that a fresh read did not find."""
+    dead_nodes: frozenset[str] = frozenset()
+    """Nodes that are not ready, or gone."""
+    closed_nodes: frozenset[str] = frozenset()
+    """Nodes that take no new pods: a drain begins with that."""
+    coordinated: Coordinated | None = None
+    token: str = ""
+    """Of the current run, if it was read."""
+    secrets_problem: str = ""
+    """Why token or credentials could not be read."""
+    app_digest: str = ""
+    """Of the application's ConfigMap; "" if there is none, or it was not read."""
+    app_problem: str = ""
+    """Why the application's ConfigMap could not be read."""
+    snapshot: Object | None = None
+    """The FlameStreamSnapshot that spec.restoreFrom names."""
+    snapshots: Sequence[Object] = ()
+    """All FlameStreamSnapshots of this job."""
+    refusals: Mapping[str, Refusal] = field(default_factory=dict)
+    """By the key of the effect."""
+    operations: Mapping[str, Operation] = field(default_factory=dict)
+    """By key."""
+    away: Mapping[str, float] = field(default_factory=dict)
+    """IPs of worker pods that are not connected, and since which instant as seen from here."""
+    retired: frozenset[str] = frozenset()
+    """IPs whose slots were asked to be handed over."""
+    last_write: float = 0
+    """The instant at which the status was written last."""
+
+    @property
+    def name(self) -> str:
+        return str(self.job["metadata"]["name"])
+
+    @property
+    def identity(self) -> str:
+        """NAMESPACE.NAME"""
+        return identity(self.job)
+
+    @property
+    def generation(self) -> int:
+        return int(self.job["metadata"].get("generation", 0))
+
+    @property
+    def deleting(self) -> bool:
+        return bool(self.job["metadata"].get("deletionTimestamp"))
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """Workers that the coordinator is connected to."""
+        return self.coordinated.members if self.coordinated is not None else ()
+
+    def pod(self, name: str) -> Object | None:
+        return next((pod for pod in self.pods if pod["metadata"]["name"] == name), None)
+
+    @property
+    def could_write(self) -> list[Object]:
+        """Drivers and workers that may still run: no state is removed under them. Nobody waits for a node that is gone."""
+        return [pod for pod in (*self.of_role("driver"), *self.of_role("worker")) if node_of(pod) not in self.dead_nodes]
+
+    def of_role(self, role: str) -> list[Object]:
+        return [pod for pod in self.pods if pod["metadata"].get("labels", {}).get(ROLE) == role]
+
+    def workers_of(self, launch: int) -> list[Object]:
+        """Executor pods of one launch."""
+        return [pod for pod in self.of_role("worker") if pod["metadata"]["labels"].get(LAUNCH) == str(launch)]
+
+
+def ip_of(pod: Object) -> str:
+    """ "" before it has one."""
+    return str(pod.get("status", {}).get("podIP") or "")
+
+
+def phase_of(pod: Object) -> str:
+    return str(pod.get("status", {}).get("phase") or "Pending")
+
+
+def is_going(pod: Object) -> bool:
+    """Whether its deletion was asked for."""
+    return bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def lingers(pod: Object) -> bool:
+    """Whether it is to stay for a while yet, though perhaps somebody has asked for its deletion."""
+    return not is_going(pod) or int(pod["metadata"].get("deletionGracePeriodSeconds") or 0) > AT_ONCE
+
+
+def waits_for_word(pod: Object) -> bool:
+    """Whether it would be ready if it were said that its worker is connected."""
+    gates = [gate.get("conditionType") for gate in pod.get("spec", {}).get("readinessGates") or ()]
+    return CONNECTED in gates and not was_connected(pod)
+
+
+def was_connected(pod: Object) -> bool:
+    """Whether that was said once."""
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(each.get("type") == CONNECTED and each.get("status") == "True" for each in conditions)
+
+
+def node_of(pod: Object) -> str:
+    return str(pod.get("spec", {}).get("nodeName") or "")

@@ -1,0 +1,113 @@
+"""New code is tried in a pod beside the running stream before the stream is stopped for it: it must load, and the committed snapshot must
+fit its graph. What fails here has cost the stream nothing.
+
+A savepoint is tried the same way before it is restored into a new job, which would have its state from then on.
+
+Keeps: one trial of one code; its pod is named by code and run. Does not: try what nothing runs for (a start that fails says so itself).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from flamestream.model.decoding import DecodeError, from_json
+from flamestream_operator.api.job_status import JobResourceStatus, PreflightStatus
+from flamestream_operator.jobs import actions as do
+from flamestream_operator.jobs.clock import passed, written
+from flamestream_operator.jobs.desired import Wanted
+from flamestream_operator.jobs.launching import files_of, launch_of
+from flamestream_operator.jobs.observed import Seen, phase_of
+from flamestream_operator.jobs.plan import Plan
+from flamestream_operator.objects import names
+from flamestream_operator.objects.meta import Object
+from flamestream_operator.objects.pods import build_preflight_pod
+from flamestream_operator.objects.rights import build_service_account
+from flamestream_operator.objects.small import build_config, build_login
+
+WITHIN = 120.0
+"""Seconds; a trial that says nothing for so long is given up, and the code is tried for real."""
+
+
+def tried(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
+    """Begin the trial of the plan's code, or take its verdict."""
+    trial = status.preflight
+    if trial is None or trial.code != plan.code:
+        pod = names.preflight(seen.name, plan.code, status.run.number)
+        begun = PreflightStatus(code=plan.code, generation=seen.generation, pod=pod, state="Running", since=written(seen.now))
+        return replace(status, preflight=begun, intent=replace(status.intent, key=f"preflight/{plan.code}", generation=seen.generation))
+    if trial.state != "Running":
+        return status
+    said = _said(seen, trial)
+    if said is None and not passed(seen.now, trial.since, WITHIN):
+        return status
+    if said is None or said.get("ok") or said.get("passing"):
+        return replace(status, preflight=replace(trial, state="Passed", message=str((said or {}).get("message", ""))[:500]))
+    text = str(said.get("message", "without a word"))[:1000]
+    failures = replace(status.failures, last=text, reason=str(said.get("reason", "PreflightFailed"))[:128], time=written(seen.now))
+    failed = replace(trial, state="Failed", message=text[:500])
+    return replace(status, preflight=failed, failures=failures, rolled_back=seen.generation, rolled_back_application=seen.app_digest)
+
+
+def trial_of(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan) -> Iterator[do.Action]:
+    """Make the pod, and remove it when it has spoken."""
+    trial = status.preflight
+    if trial is None:
+        return
+    pod = seen.pod(trial.pod)
+    if trial.state == "Running" and pod is None and plan.code == trial.code and status.run.stage != "Ended":
+        launch = launch_of(seen, status, want, plan, application="a", number=0, tasks=1)
+        key = f"aside/{trial.pod}"
+        if not plan.spec.pods.service_account_name:
+            yield do.Ensure(build_service_account(seen.job), key)  # before the first launch there is none yet
+        yield do.Ensure(build_login(seen.job, seen.site.login), key)
+        if want.app_digest and plan.spec.application.config_map:
+            yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)
+        yield do.Create(build_config(seen.job, trial.pod, files_of(seen, launch, want) | _savepoint(seen, status)), key)
+        yield do.Create(build_preflight_pod(launch, trial.pod), key)
+    elif trial.state != "Running" and pod is not None:
+        yield do.DeletePod(trial.pod, pod["metadata"]["uid"])
+
+
+def taken_snapshot(seen: Seen) -> Object | None:
+    """The status of the complete FlameStreamSnapshot that `restoreFrom` names."""
+    status: Object = (seen.snapshot or {}).get("status") or {}
+    return status if status.get("phase") == "Completed" else None
+
+
+def may_restore(seen: Seen, status: JobResourceStatus) -> bool:
+    """Whether what is restored has been tried, or is not there to be tried (whoever restores it says so)."""
+    passed = status.preflight is not None and status.preflight.state == "Passed"
+    return passed or taken_snapshot(seen) is None
+
+
+def _savepoint(seen: Seen, status: JobResourceStatus) -> dict[str, Object]:
+    """For tools/preflight_main.py: what it shall try if the job has no state of its own."""
+    taken = taken_snapshot(seen)
+    if status.run.stage != "Restoring" or taken is None:
+        return {}
+    return {"savepoint.json": {"store": taken["store"], "manifest": taken["manifest"], "hash": taken["manifestHash"]}}
+
+
+def _said(seen: Seen, trial: PreflightStatus) -> dict[str, Any] | None:
+    """The verdict, if there is one yet."""
+    pod = seen.pod(trial.pod)
+    refusal = seen.refusals.get(f"aside/{trial.pod}")
+    if refusal is not None:
+        return {"ok": False, "reason": refusal.reason, "message": refusal.message}
+    return _verdict(pod) if pod is not None and phase_of(pod) in ("Succeeded", "Failed") else None
+
+
+def _verdict(pod: Object) -> dict[str, Any]:
+    for container in pod["status"].get("containerStatuses") or ():
+        text = str(((container.get("state") or {}).get("terminated") or {}).get("message") or "")
+        if text.lstrip().startswith("{"):
+            try:
+                return from_json(text, dict[str, Any])
+            except DecodeError:
+                continue
+    return {
+        "ok": False,
+        "reason": "PreflightFailed",
+        "message": f"the trial of the new code ended without a verdict: {pod['status'].get('message', '')}",
+    }

@@ -1,0 +1,263 @@
+"""The reconciler of FlameStreamJobs: look, decide, carry out, look again until nothing more can be done now.
+
+Keeps: no effect without a valid Lease; none that cannot be taken back without a fresh read of the job; a refusal is reported to the core
+and never ends the operator. Does not: decide (jobs/decide.py).
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from flamestream.node.status_file import JobStatus
+from flamestream_operator import metrics
+from flamestream_operator.api.job_status import encoded
+from flamestream_operator.coordination.hosting import JobToCoordinate
+from flamestream_operator.coordination.hosting import Member as Connected
+from flamestream_operator.handlers import Handler, Stop
+from flamestream_operator.jobs import actions as do
+from flamestream_operator.jobs.decide import decide, status_of
+from flamestream_operator.jobs.inputs import JobInputs
+from flamestream_operator.jobs.memory import Memory
+from flamestream_operator.jobs.object_effects import JobObjects
+from flamestream_operator.jobs.observed import Coordinated, Member, Seen, Site, ip_of
+from flamestream_operator.jobs.plan import needs_config_map
+from flamestream_operator.jobs.settings import JobSettings
+from flamestream_operator.jobs.stream_effects import JobStreams, with_secrets
+from flamestream_operator.kube.api import ApiProblem
+from flamestream_operator.kube.cache import Key
+from flamestream_operator.kube.events import EventSender
+from flamestream_operator.kube.tools import Tools
+from flamestream_operator.objects.meta import FINALIZER, ROLE, Object, part
+
+MOST_ROUNDS: Final = 12
+"""Looks in one reconciliation: a safeguard, a launch needs five."""
+_FINAL: Final = (do.DeletePod, do.DeleteSnapshot, do.DeleteJob, do.End, do.Suspend, do.Begin)
+"""What cannot be taken back."""
+
+log = logging.getLogger(__name__)
+
+
+class JobReconciler:
+    """`reconcile(key)` for every change of what is seen of a job."""
+
+    def __init__(self, site: Site, tools: Tools) -> None:
+        self._api, self._cluster, self._hosting, self._site = tools.api, tools.cluster, tools.hosting, site
+        self._check, self._again, self._clock, self._instant = tools.check, tools.again, tools.clock, tools.instant
+        self._memories: dict[Key, Memory] = {}
+        self._events = EventSender(self._api, self._clock)
+        self._inputs, self._streams = JobInputs(tools), JobStreams(tools)
+        self._do: dict[type[Any], Handler] = {
+            do.WriteStatus: self._write_status,
+            do.SetFinalizer: self._set_finalizer,
+            do.Tell: self._tell,
+            **self._inputs.handlers,
+            **JobObjects(tools).handlers,
+            **self._streams.handlers,
+        }
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Seconds until the next look, or None."""
+        pause: float | None = None
+        for _ in range(MOST_ROUNDS):
+            job = self._cluster.jobs.get(key)
+            if job is None:
+                self._forgotten(key)
+                return None
+            memory = self._memory(key, job)
+            decision = decide(self._look(key, job, memory))
+            pause = decision.look_again
+            if not await self._carry_out(key, memory, job, decision):
+                break
+        return pause
+
+    def reads_savepoints(self, savepoint_of: Callable[[Object | None, str], Any]) -> None:
+        """Said by who knows snapshots."""
+        self._streams.savepoint_of = savepoint_of
+
+    def changed(self, identity: str) -> None:
+        """A coordinator's word. In the loop's thread."""
+        namespace, _, name = identity.partition(".")
+        self._again((namespace, name))
+
+    def application_changed(self, namespace: str, name: str) -> None:
+        """A ConfigMap that may be a job's application."""
+        for key, memory in self._memories.items():
+            if key[0] == namespace and memory.app_name == name:
+                memory.app_digest = ""
+                self._again(key)
+
+    def observe(self) -> None:
+        """Bring all figures up to date: somebody is about to read them."""
+        for key, memory in self._memories.items():
+            if memory.hosted_run >= 0:
+                try:
+                    self._coordinated(key, memory)
+                except Exception:  # one job's figures must not hide those of all others (!)
+                    metrics.reconcile_errors.labels("figures").inc()
+                    log.exception("figures cannot be read", extra={"job": ".".join(key)})
+
+    def memory_of(self, key: Key) -> Memory | None:
+        """What is known of a job beside its status."""
+        return self._memories.get(key)
+
+    async def reading(self, namespace: str, settings: JobSettings, secret: str) -> JobToCoordinate:
+        """How a job's store is reached, whoever runs it. Raises LookupError or ApiProblem."""
+        return with_secrets(settings, Memory("", keys=await self.keys(namespace, secret)))
+
+    async def keys(self, namespace: str, secret: str) -> tuple[str, str]:
+        """Of a store. Raises LookupError or ApiProblem."""
+        return await self._inputs.keys(namespace, secret)
+
+    # --- looking --------------------------------------------------------------------------------------------------------------------
+
+    def _memory(self, key: Key, job: Object) -> Memory:
+        uid = str(job["metadata"]["uid"])
+        known = self._memories.get(key)
+        if known is None or known.uid != uid:
+            known = self._memories[key] = Memory(uid)
+        return known
+
+    def _look(self, key: Key, job: Object, memory: Memory) -> Seen:
+        run = status_of(job).run.number
+        app = needs_config_map(job.get("spec") or {})
+        if app != memory.app_name:
+            memory.app_name, memory.app_digest, memory.app_problem, memory.app = app, "", "", None
+        restore = (job.get("spec") or {}).get("restoreFrom") or {}
+        pods, coordinated = tuple(self._cluster.pods_of(key)), self._coordinated(key, memory) if memory.hosted_run == run else None
+        _note_away(memory, pods, coordinated, self._instant())
+        return Seen(
+            now=self._clock(),
+            instant=self._instant(),
+            job=job,
+            site=self._site,
+            pods=pods,
+            absent=frozenset(memory.absent),
+            dead_nodes=self._cluster.dead_nodes(),
+            closed_nodes=self._cluster.closed_nodes(),
+            coordinated=coordinated,
+            token=memory.token if memory.token_run == run else "",
+            secrets_problem=memory.secrets_problem,
+            app_digest=memory.app_digest,
+            app_problem=memory.app_problem,
+            snapshot=self._cluster.snapshots.get((key[0], str(restore.get("snapshot", "")))),
+            snapshots=tuple(thing for thing in self._cluster.snapshots if _is_of(thing, key)),
+            refusals=dict(memory.refusals),
+            operations=dict(memory.operations),
+            away=dict(memory.away),
+            retired=frozenset(memory.retired),
+            last_write=memory.last_write,
+        )
+
+    def _coordinated(self, key: Key, memory: Memory) -> Coordinated | None:
+        identity = ".".join(key)
+        status = self._hosting.status(identity)
+        if status is None:
+            return None
+        if status.attempt and status.epoch != memory.epoch:  # without: a coordinator that has just begun, and has read no record yet
+            metrics.epochs.labels(identity).inc(max(0, status.epoch - memory.epoch) if memory.epoch >= 0 else 0)
+            memory.epoch, memory.epoch_since, memory.epoch_instant = status.epoch, self._clock(), self._instant()
+        metrics.observe(identity, status, self._instant() - memory.epoch_instant)
+        began, counted = memory.recoveries
+        counted = counted if began == status.began else 0  # another coordinator counts from its own beginning
+        if status.recoveries > counted and status.last_recovery is not None and status.last_recovery.duration_ms:
+            metrics.recovered(identity, status.last_recovery, status.recoveries - counted)
+            memory.recoveries = (status.began, status.recoveries)
+        return Coordinated(status, _members(self._hosting.members(identity), status), memory.epoch_since, memory.hosted_since)
+
+    def _forgotten(self, key: Key) -> None:
+        """The object is gone."""
+        if self._memories.pop(key, None) is not None:
+            self._hosting.stop(".".join(key))
+            metrics.forget(".".join(key))
+
+    # --- carrying out ---------------------------------------------------------------------------------------------------------------
+
+    async def _carry_out(self, key: Key, memory: Memory, job: Object, decision: do.Decision) -> bool:
+        """Whether there is something new to look at."""
+        news, fresh = False, False
+        for action in decision.actions:
+            if isinstance(action, _FINAL) and not fresh:
+                if await self._is_old(key, job):
+                    return True
+                fresh = True
+            self._check()
+            metrics.actions.labels(type(action).__name__).inc()
+            try:
+                news = await self._do[type(action)](key, memory, job, action) or news
+            except Stop:
+                return True
+        return news
+
+    async def _is_old(self, key: Key, job: Object) -> bool:
+        """Whether the job has changed since it was seen."""
+        fresh = await self._api.get("FlameStreamJob", *key)
+        if fresh is None or fresh["metadata"]["uid"] != job["metadata"]["uid"]:
+            self._cluster.jobs.forget(key)
+            if fresh is not None:
+                self._cluster.jobs.put(fresh)
+            return True
+        self._cluster.jobs.put(fresh)
+        return bool(fresh["metadata"]["resourceVersion"] != job["metadata"]["resourceVersion"])
+
+    async def _write_status(self, key: Key, memory: Memory, job: Object, action: do.WriteStatus) -> bool:
+        thing = {**{name: job[name] for name in ("apiVersion", "kind", "metadata", "spec")}, "status": encoded(action.status)}
+        try:
+            new = await self._api.replace_status(thing)
+        except ApiProblem as problem:
+            return await self._conflicted(key, job, problem)
+        self._cluster.jobs.put(new)
+        memory.last_write = self._instant()
+        _prune(memory, action)
+        return True
+
+    async def _conflicted(self, key: Key, job: Object, problem: ApiProblem) -> bool:
+        if problem.absent or problem.conflict:
+            metrics.api_conflicts.inc()
+            await self._is_old(key, job)
+            raise Stop from problem
+        raise problem
+
+    async def _set_finalizer(self, key: Key, memory: Memory, job: Object, action: do.SetFinalizer) -> bool:
+        known = list(job["metadata"].get("finalizers") or ())
+        wanted = [each for each in known if each != FINALIZER] + ([FINALIZER] if action.there else [])
+        patch = {"metadata": {"finalizers": wanted, "resourceVersion": job["metadata"]["resourceVersion"]}}
+        try:
+            new = await self._api.patch("FlameStreamJob", *key, patch)
+        except ApiProblem as problem:
+            return await self._conflicted(key, job, problem)
+        if action.there:
+            self._cluster.jobs.put(new)
+        else:
+            self._cluster.jobs.drop(new if new.get("metadata") else job)
+        return True
+
+    async def _tell(self, key: Key, memory: Memory, job: Object, action: do.Tell) -> bool:
+        await self._events.send(job, action)
+        return False
+
+
+def _note_away(memory: Memory, pods: Sequence[Object], coordinated: Coordinated | None, now: float) -> None:
+    """Who is not connected, and since when, as far as this process has seen."""
+    here = {member.ip for member in coordinated.members} if coordinated is not None else set()
+    away = {ip_of(pod) for pod in pods if pod["metadata"].get("labels", {}).get(ROLE) == "worker"} - here - {""}
+    memory.away = {ip: memory.away.get(ip, now) for ip in away} if coordinated is not None else {}
+
+
+def _is_of(snapshot: Object, job: Key) -> bool:
+    return (part(snapshot, "metadata", "namespace"), part(snapshot, "spec", "job")) == job
+
+
+def _prune(memory: Memory, action: do.WriteStatus) -> None:
+    """What is remembered of launches that are over."""
+    launches = {f"launch/{driver.launch}" for driver in action.status.drivers}
+    for key in [key for key in memory.refusals if key.startswith("launch/") and key not in launches]:
+        del memory.refusals[key]
+    if len(memory.absent) > 64:
+        memory.absent.clear()
+    if len(memory.retired) > 256:
+        memory.retired.clear()
+
+
+def _members(found: Sequence[Connected], status: JobStatus) -> tuple[Member, ...]:
+    layout = {worker.worker for worker in status.workers}
+    return tuple(Member(each.worker, each.ip, each.worker in layout, each.warm, each.since) for each in found)

@@ -1,0 +1,129 @@
+"""The effects of a job on its coordinator: start, drain, end it; the long operations beside it, restore and forget.
+
+Keeps: one that has ended stays readable until another starts; an operation that failed for good is not tried again.
+Does not: coordinate (coordination/hosting.py).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from flamestream.model.errors import FlameStreamError
+from flamestream_operator.coordination.hosting import JobToCoordinate
+from flamestream_operator.handlers import Handler
+from flamestream_operator.jobs import actions as do
+from flamestream_operator.jobs.decide import status_of
+from flamestream_operator.jobs.memory import Memory
+from flamestream_operator.jobs.observed import Operation
+from flamestream_operator.jobs.settings import JobSettings
+from flamestream_operator.kube.api import ApiProblem
+from flamestream_operator.kube.cache import Key
+from flamestream_operator.kube.tools import Tools
+from flamestream_operator.objects.meta import Object
+
+OPERATE_AGAIN: Final = 5.0
+"""Seconds until an operation that failed is tried again."""
+
+log = logging.getLogger(__name__)
+
+
+class JobStreams:
+    """Handlers by action."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._api, self._hosting, self._again, self._instant = tools.api, tools.hosting, tools.again, tools.instant
+        self.savepoint_of: Callable[[Object | None, str], Any] = _no_savepoints
+        """Set by who knows snapshots."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.handlers: Final[dict[type[object], Handler]] = {
+            do.Coordinate: self._coordinate,
+            do.Suspend: self._suspend,
+            do.End: self._end,
+            do.Abandon: self._abandon,
+            do.Retire: self._retire,
+            do.Gone: self._gone,
+            do.Begin: self._begin,
+        }
+
+    async def _coordinate(self, key: Key, memory: Memory, job: Object, action: do.Coordinate) -> bool:
+        settings = with_secrets(action.settings, memory)
+        if settings == memory.hosted and self._hosting.status(settings.job) is not None:
+            return False  # one that has ended must stay readable: a second start would begin anew
+        self._hosting.start(settings)
+        memory.hosted, memory.hosted_run, memory.hosted_since = settings, action.settings.run, self._instant()
+        return True
+
+    async def _suspend(self, key: Key, memory: Memory, job: Object, action: do.Suspend) -> bool:
+        intent = status_of(job).intent.key
+        if memory.suspended != intent:
+            memory.suspended = intent
+            self._hosting.suspend(".".join(key))
+        return False
+
+    async def _end(self, key: Key, memory: Memory, job: Object, action: do.End) -> bool:
+        self._hosting.end(".".join(key))
+        return False
+
+    async def _abandon(self, key: Key, memory: Memory, job: Object, action: do.Abandon) -> bool:
+        self._hosting.stop(".".join(key))
+        memory.hosted, memory.hosted_run = None, -1
+        memory.retired.clear()
+        return False
+
+    async def _retire(self, key: Key, memory: Memory, job: Object, action: do.Retire) -> bool:
+        memory.retired.update(action.ips)
+        self._hosting.retire(".".join(key), [*action.ips, *action.beside])
+        return False
+
+    async def _gone(self, key: Key, memory: Memory, job: Object, action: do.Gone) -> bool:
+        self._hosting.gone(".".join(key), action.ip)
+        return False
+
+    async def _begin(self, key: Key, memory: Memory, job: Object, action: do.Begin) -> bool:
+        known = memory.operations.get(action.key)
+        if known is not None and (not known.done or not known.problem or known.final):
+            return False
+        memory.operations[action.key] = Operation(problem=known.problem if known else "")
+        settings = with_secrets(action.arguments["settings"], memory)
+        task = asyncio.create_task(self._operate(key, memory, action, settings))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return False
+
+    async def _operate(self, key: Key, memory: Memory, action: do.Begin, settings: JobToCoordinate) -> None:
+        try:
+            if action.what == "forget":
+                begins_anew = bool(action.arguments.get("begins_anew"))
+                await asyncio.wrap_future(self._hosting.forget(settings, begins_anew=begins_anew))
+            else:
+                await self._restore(key, action, settings)
+            memory.operations[action.key] = Operation(done=True)
+        except Exception as error:  # whatever it is, or the operation would be under way for ever
+            known = isinstance(error, FlameStreamError | ApiProblem | LookupError)
+            more = {"job": ".".join(key), "operation": action.key, "error": str(error)}
+            log.warning("operation failed", extra=more, exc_info=None if known else error)
+            text, final = str(error)[:1000], getattr(error, "category", "") in ("user", "corrupt")
+            if not final:
+                memory.operations[action.key] = Operation(False, text)
+                self._again(key)
+                await asyncio.sleep(OPERATE_AGAIN)
+            memory.operations[action.key] = Operation(True, text, final)
+        self._again(key)
+
+    async def _restore(self, key: Key, action: do.Begin, settings: JobToCoordinate) -> None:
+        """From a completed snapshot; a job that has state already keeps it."""
+        if await asyncio.wrap_future(self._hosting.record(settings.job)) is not None:
+            return
+        name = action.arguments["snapshot"]
+        snapshot = await self._api.get("FlameStreamSnapshot", key[0], name)
+        await asyncio.wrap_future(self._hosting.restore(settings, self.savepoint_of(snapshot, name)))
+
+
+def with_secrets(settings: JobSettings, memory: Memory) -> JobToCoordinate:
+    """How a job is coordinated, with its token and its keys."""
+    return JobToCoordinate(settings=settings.settings, token=memory.token, store=settings.store, keys=memory.keys)
+
+
+def _no_savepoints(_: Object | None, name: str) -> Any:
+    raise LookupError(f"nobody can read snapshot {name!r}")

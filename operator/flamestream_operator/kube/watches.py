@@ -1,0 +1,125 @@
+"""kopf's part: watches of everything that matters, each event into the cache and the job it belongs to into the queue.
+
+Event handlers only, level-triggered: what an event says is never acted on by itself, it is a reason to look. kopf writes nothing (no
+finalizers, no annotations, no peering), so both replicas can watch and one of them acts.
+
+Does not: decide or write.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import kopf
+
+from flamestream_operator.kube.cache import Cluster, Key, Store, job_of_pod, key_of
+from flamestream_operator.objects.meta import GROUP, JOB, ROLE, Object, part
+
+APPLICATION_SOURCE = f"{GROUP}/application-source"
+"""Label of ConfigMaps whose changes are seen at once."""
+
+
+class Watches:
+    """Registers the handlers. `changed` has a queue for each kind."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        changed: dict[str, Callable[[Key], None]],
+        application: Callable[[str, str], None],
+        *,
+        nodes: bool,
+        drills: bool,
+    ) -> None:
+        self._cluster, self._changed, self._application = cluster, changed, application
+        self.registry = kopf.OperatorRegistry()
+        login: Any = kopf.on.login
+        login(registry=self.registry, id="login", errors=kopf.ErrorsMode.PERMANENT)(_login)
+        watch: Any = kopf.on.event
+        watch(GROUP, "v1alpha1", "flamestreamjobs", registry=self.registry, id="jobs")(self._job)
+        watch(GROUP, "v1alpha1", "flamestreamsnapshots", registry=self.registry, id="snapshots")(self._snapshot)
+        watch("", "v1", "pods", labels={JOB: kopf.PRESENT, ROLE: kopf.PRESENT}, registry=self.registry, id="pods")(self._pod)
+        watch("", "v1", "configmaps", labels={APPLICATION_SOURCE: kopf.PRESENT}, registry=self.registry, id="configmaps")(self._config_map)
+        if drills:
+            watch(GROUP, "v1alpha1", "flamestreamdrills", registry=self.registry, id="drills")(self._drill)
+        if nodes:
+            watch("", "v1", "nodes", registry=self.registry, id="nodes")(self._node)
+
+    def _put(self, store: Store, event: Any, kind: str) -> None:
+        thing = _plain(event)
+        if event["type"] == "DELETED":
+            store.drop(thing)
+            self._changed[kind](key_of(thing))
+        elif store.put(thing):
+            self._changed[kind](key_of(thing))
+
+    async def _job(self, event: Any, **_: Any) -> None:
+        self._put(self._cluster.jobs, event, "jobs")
+
+    async def _snapshot(self, event: Any, **_: Any) -> None:
+        self._put(self._cluster.snapshots, event, "snapshots")
+        thing = _plain(event)
+        namespace, name = key_of(thing)
+        self._changed["jobs"]((namespace, str(part(thing, "spec", "job") or "")))
+        for job in self._cluster.jobs:
+            if part(job, "spec", "restoreFrom", "snapshot") == name:
+                self._changed["jobs"](key_of(job))
+
+    async def _drill(self, event: Any, **_: Any) -> None:
+        self._put(self._cluster.drills, event, "drills")
+
+    async def _pod(self, event: Any, **_: Any) -> None:
+        pod = _plain(event)
+        job = self._cluster.drop_pod(pod) if event["type"] == "DELETED" else self._cluster.put_pod(pod)
+        if job is not None:
+            self._changed["jobs"](job)
+
+    async def _config_map(self, event: Any, **_: Any) -> None:
+        thing = _plain(event)
+        self._application(*key_of(thing))
+
+    async def _node(self, event: Any, **_: Any) -> None:
+        before = self._cluster.dead_nodes()
+        node = _plain(event)
+        if event["type"] == "DELETED":
+            self._cluster.nodes.drop(node)
+        else:
+            self._cluster.nodes.put(_small(node))
+        if self._cluster.dead_nodes() != before:
+            for job in self._cluster.jobs:
+                self._changed["jobs"](key_of(job))
+
+
+async def _login(**about: Any) -> Any:
+    """As a pod, or as whoever started us by hand."""
+    return kopf.login_with_service_account(**about) or kopf.login_with_kubeconfig(**about)
+
+
+def _small(node: Object) -> Object:
+    """Of a node, what counts: they are big and beat every few minutes."""
+    ready = [each for each in node.get("status", {}).get("conditions") or () if each.get("type") == "Ready"]
+    meta = {key: node["metadata"].get(key) for key in ("name", "uid", "resourceVersion")}
+    return {"metadata": meta, "spec": {"unschedulable": node.get("spec", {}).get("unschedulable")}, "status": {"conditions": ready}}
+
+
+def _plain(event: Any) -> Object:
+    thing = dict(event["object"])
+    thing["metadata"] = {key: value for key, value in dict(thing["metadata"]).items() if key != "managedFields"}
+    return thing
+
+
+def quiet() -> kopf.OperatorSettings:
+    """kopf as a watcher: it posts nothing, keeps no state in objects, and says what matters only."""
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.peering.standalone = True
+    settings.networking.connect_timeout = 5
+    settings.networking.request_timeout = 30
+    settings.watching.server_timeout = 600
+    logging.getLogger("kopf").setLevel(logging.WARNING)
+    return settings
+
+
+def job_of(pod: Object) -> Key | None:
+    """For tests."""
+    return job_of_pod(pod)

@@ -1,0 +1,249 @@
+"""The operator's process: watches from the start, the Lease, and from then on coordinators and reconcilers.
+
+    start ──▶ watch (both replicas) ──▶ Lease ──▶ EndpointSlice ──▶ fresh list ──▶ reconcile, coordinate ──▶ Lease lost: the process ends
+
+Keeps: nothing is written and no coordinator runs before the Lease. Does not: decide anything.
+"""
+
+import asyncio
+import importlib
+import logging
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final
+
+import kopf
+from lightkube import KubeConfig
+
+from flamestream_operator import metrics
+from flamestream_operator.coordination.coordinators import Coordinators
+from flamestream_operator.coordination.hosting import Hosting
+from flamestream_operator.coordination.job_store import job_store
+from flamestream_operator.drills.reconciler import DrillReconciler
+from flamestream_operator.environment import Environment, read_environment
+from flamestream_operator.http import Health
+from flamestream_operator.jobs.reconciler import JobReconciler
+from flamestream_operator.kube.api import ApiProblem, LightkubeApi
+from flamestream_operator.kube.cache import Cluster, Key
+from flamestream_operator.kube.endpoint import build_slice
+from flamestream_operator.kube.lease import Leadership, end_process
+from flamestream_operator.kube.queue import WorkQueue
+from flamestream_operator.kube.readers import Readers
+from flamestream_operator.kube.tools import Tools
+from flamestream_operator.kube.watches import Watches, quiet
+from flamestream_operator.logs import begin_logging
+from flamestream_operator.objects.meta import JOB
+from flamestream_operator.savepoints.reconciler import SnapshotReconciler
+
+BEAT: Final = 2.0
+CANARY: Final = ("", "")
+"""No job has this name."""
+
+log = logging.getLogger(__name__)
+
+
+class Operator:
+    """One process."""
+
+    def __init__(self, env: Environment, api: LightkubeApi, make_hosting: Callable[[Callable[[str], None]], Hosting]) -> None:
+        self._env, self._api, self._make_hosting = env, api, make_hosting
+        self._cluster = Cluster()
+        self._leadership = Leadership(api, env.namespace, env.lease, env.pod, env.lease_seconds, end_process)
+        self._queues: dict[str, WorkQueue[Key]] = {}
+        self._jobs: JobReconciler | None = None
+        self._hosting: Hosting | None = None
+        self._health = Health(self._alive, self._ready, Readers(api), self._observe)
+        self._watching, self._stop = asyncio.Event(), asyncio.Event()
+
+    async def run(self) -> None:
+        """Until a signal."""
+        web = await self._health.serve(self._env.http_port)
+        stop = self._stop
+        _heed(stop)
+        async with asyncio.TaskGroup() as tasks:
+            everything = [tasks.create_task(each) for each in (self._watch(stop), self._lead(), self._heart())]
+            await stop.wait()
+            log.info("asked to end")
+            for task in everything[1:]:
+                task.cancel()
+            await self._hand_on(everything[1])
+        await web.cleanup()
+
+    async def _hand_on(self, leading: asyncio.Task[None]) -> None:
+        """The next one need not wait until the Lease has run out. Nothing of ours acts any more."""
+        await asyncio.wait([leading], timeout=1)
+        if self._hosting is not None:
+            await asyncio.to_thread(self._hosting.close)
+        await self._leadership.release()
+
+    async def _watch(self, stop: asyncio.Event) -> None:
+        """kopf, in both replicas."""
+        changed = {kind: self._changed(kind) for kind in ("jobs", "snapshots", "drills")}
+        nodes = await self._may_see_nodes()
+        watches = Watches(self._cluster, changed, self._application_changed, nodes=nodes, drills=self._env.drills)
+        self._watching.set()
+        await kopf.operator(
+            registry=watches.registry, settings=quiet(), standalone=True, namespaces=list(self._env.watch), clusterwide=not self._env.watch,
+            stop_flag=stop,
+        )  # fmt: skip
+        stop.set()  # it has its own handlers of signals; a failure of it is raised
+
+    async def _may_see_nodes(self) -> bool:
+        """A namespaced operator may not: then a dead node's pods go as Kubernetes removes them."""
+        try:
+            for node in await self._api.list_all("Node", None):
+                self._cluster.nodes.put(node)
+        except ApiProblem as problem:
+            log.warning("no right to see nodes: a dead node's pods are left to Kubernetes", extra={"problem": str(problem)})
+            return False
+        return True
+
+    async def _lead(self) -> None:
+        await self._watching.wait()
+        await asyncio.to_thread(_import_what_is_slow)
+        await self._leadership.acquire()
+        _heed(self._stop)  # kopf has put handlers of its own in the place, and takes its time
+        log.info("leads", extra={"pod": self._env.pod})
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._leadership.hold())
+            await self._insist("the coordinators' address is not written yet", self._point_service)
+            await self._insist("what there is can not be listed yet", self._relist)
+            self._begin()
+            for queue in self._queues.values():
+                tasks.create_task(queue.run())
+
+    async def _point_service(self) -> None:
+        """Workers find the leader by this; nobody else's address is in it."""
+        if not self._env.service:
+            return
+        wanted = build_slice(self._env)
+        there = await self._api.get("EndpointSlice", self._env.namespace, self._env.service)
+        if there is None:
+            await self._api.create(wanted)
+        else:
+            meta = {**wanted["metadata"], "resourceVersion": there["metadata"]["resourceVersion"]}
+            await self._api.replace({**wanted, "metadata": meta})
+
+    async def _insist(self, trouble: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Until it works: an API server that has just learnt our kinds answers 429 for a second."""
+        while True:
+            try:
+                return await work()
+            except ApiProblem as problem:
+                log.warning(trouble, extra={"problem": str(problem)})
+                await asyncio.sleep(0.3)
+                self._leadership.check()
+
+    async def _relist(self) -> None:
+        """What is there now, whatever the watches have seen: they may be behind."""
+        for namespace in self._env.watch or (None,):
+            for kind, store in (("FlameStreamJob", self._cluster.jobs), ("FlameStreamSnapshot", self._cluster.snapshots)):
+                store.replace_all(await self._api.list_all(kind, namespace), namespace)
+            pods = await self._api.list_all("Pod", namespace, {JOB: None})  # type: ignore[dict-item]  # None: the label is there
+            self._cluster.replace_pods(pods, namespace)
+            if self._env.drills:
+                self._cluster.drills.replace_all(await self._api.list_all("FlameStreamDrill", namespace), namespace)
+
+    def _begin(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._hosting = hosting = self._make_hosting(lambda job: _in_loop(loop, lambda: self._coordinator_changed(job)))
+        tools = Tools(
+            api=self._api,
+            cluster=self._cluster,
+            hosting=hosting,
+            check=self._leadership.check,
+            again=self._changed("jobs"),
+            clock=time.time,
+        )
+        self._jobs = jobs = JobReconciler(self._env.site, tools)
+        snapshots = SnapshotReconciler(jobs, self._env.site, tools)
+        jobs.reads_savepoints(snapshots.savepoint_named)
+        self._queues = {"jobs": WorkQueue(self._reconcile_job, "job"), "snapshots": WorkQueue(snapshots.reconcile, "snapshot")}
+        if self._env.drills:
+            drills = DrillReconciler(jobs, self._env.site, tools, self._api, (self._env.namespace, self._env.pod))
+            self._queues["drills"] = WorkQueue(drills.reconcile, "drill")
+        for kind, store in (("jobs", self._cluster.jobs), ("snapshots", self._cluster.snapshots), ("drills", self._cluster.drills)):
+            for thing in store:
+                self._changed(kind)((thing["metadata"]["namespace"], thing["metadata"]["name"]))
+
+    # --- changes --------------------------------------------------------------------------------------------------------------------
+
+    def _changed(self, kind: str) -> Callable[[Key], None]:
+        def add(key: Key) -> None:
+            queue = self._queues.get(kind)
+            if queue is not None:  # before the Lease there is nothing to do, and then everything is looked at
+                queue.add(key)
+
+        return add
+
+    def _coordinator_changed(self, job: str) -> None:
+        if self._jobs is not None:
+            self._jobs.changed(job)
+
+    def _application_changed(self, namespace: str, name: str) -> None:
+        if self._jobs is not None:
+            self._jobs.application_changed(namespace, name)
+
+    # --- probes ---------------------------------------------------------------------------------------------------------------------
+
+    async def _heart(self) -> None:
+        """A marker through the queue of jobs, once this process leads: a loop that is stuck does not hand it on."""
+        while True:
+            if "jobs" in self._queues:
+                metrics.count_phases(str((job.get("status") or {}).get("phase", "Pending")) for job in self._cluster.jobs)
+                self._queues["jobs"].add(CANARY)
+            else:
+                self._health.beat = time.monotonic()
+            await asyncio.sleep(BEAT)
+
+    async def _reconcile_job(self, key: Key) -> float | None:
+        if key == CANARY:
+            self._health.beat = time.monotonic()
+            return None
+        assert self._jobs is not None, "the queue is made after it"
+        return await self._jobs.reconcile(key)
+
+    def _alive(self) -> str:
+        """ "" or what is dead."""
+        if self._hosting is not None and not self._hosting.healthy():
+            return "the coordinators' loop does not turn"
+        return ""
+
+    def _observe(self) -> None:
+        if self._jobs is not None:
+            self._jobs.observe()
+
+    def _ready(self) -> str:
+        return "" if self._watching.is_set() else "not watching yet"
+
+
+def _heed(stop: asyncio.Event) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    loop.call_soon_threadsafe(call)
+
+
+def _import_what_is_slow() -> None:
+    """So that nobody waits for it when this replica begins to lead."""
+    importlib.import_module("flamestream.store.s3")
+
+
+def main() -> int:
+    """The process."""
+    begin_logging()
+    env = read_environment()
+
+    def make_hosting(changed: Callable[[str], None]) -> Hosting:
+        return Coordinators(
+            zookeeper=env.zookeeper, host="0.0.0.0", port=env.port, changed=changed,  # the pod's
+            store_of=partial(job_store, allowed=env.allowed),
+        )  # fmt: skip
+
+    operator = Operator(env, LightkubeApi(KubeConfig.from_env()), make_hosting)
+    asyncio.run(operator.run())
+    return 0

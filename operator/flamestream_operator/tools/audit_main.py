@@ -1,0 +1,60 @@
+"""Run in an audit's pod: everything that a job has delivered, against the reference interpreter.
+
+`python3 -m flamestream_operator.tools.audit_main`. The verdict is JSON, on stdout and as the container's termination message.
+
+Keeps: what cannot be audited is an error with its reason, never a clean verdict. Does not: know Kubernetes.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from flamestream.audit.committed import committed_there
+from flamestream.cli.audit import audited
+from flamestream.cli.audit_result import result_of
+from flamestream.job.validation import checked_job
+from flamestream.model.errors import FlameStreamError
+from flamestream.spark.streaming.driver_config import read_any_driver_config, read_job, zookeeper_of
+
+MESSAGE: Final = Path("/dev/termination-log")
+LONGEST: Final = 4000
+"""Bytes; Kubernetes keeps 4096."""
+SHORT: Final = 100
+
+
+def verdict() -> dict[str, object]:
+    """As FlameStreamDrill's status has it, or {"error": ...}."""
+    try:
+        config = read_any_driver_config()
+        zookeeper = zookeeper_of(config)
+        job = checked_job(read_job())
+        restored_from = job.job.spec.restore_from
+        last = committed_there(zookeeper, config.job, job.job.store, restored_from.snapshot if restored_from is not None else "")
+        report = audited(job, last, config.job, zookeeper)
+    except FlameStreamError as error:
+        return {"error": str(error)[: LONGEST // 2], "category": error.category}
+    return {**msgspec.to_builtins(result_of(report)), "empty": report.empty}
+
+
+def message(said: dict[str, object]) -> str:
+    """As JSON that fits: words are cut, never the document, which nobody could read then."""
+    for key in ("firstDifference", "input", "bounds", "error"):
+        if len(json.dumps(said, ensure_ascii=False).encode()) > LONGEST and key in said:
+            said = {**said, key: str(said[key])[:SHORT]}
+    return json.dumps(said, ensure_ascii=False)
+
+
+def main() -> int:
+    """Exit code 3 if a difference was found."""
+    said = verdict()
+    sys.stdout.write(json.dumps(said) + "\n")
+    if MESSAGE.exists():
+        MESSAGE.write_text(message(said))
+    return 0 if said.get("clean") else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""Run in a pod with the new application while the old one runs: does it load, and does the committed snapshot fit its graph?
+
+`python3 -m flamestream_operator.tools.preflight_main`. The verdict is JSON, on stdout and as the container's termination message:
+{"ok": true, "graph": ...} or {"ok": false, "reason": ..., "message": ...}.
+
+Before a restore into a job without state it is the savepoint that must fit.
+
+Keeps: changes nothing anywhere. Does not: know Kubernetes.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from flamestream.core.protocol.messages import Manifest
+from flamestream.job.validation import CheckedJob, checked_job
+from flamestream.model.decoding import from_json
+from flamestream.model.errors import Corrupt, FlameStreamError, UserError
+from flamestream.node.settings_of import PYTHON
+from flamestream.ports import JobRecords, ObjectStore
+from flamestream.spark.streaming.driver_config import CONFIG, read_driver_config, read_job, zookeeper_of
+from flamestream.store.places import store_from
+from flamestream.store.snapshot_index import read_manifest
+from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
+
+MESSAGE: Final = Path("/dev/termination-log")
+LONGEST: Final = 3000
+
+
+def main() -> int:
+    """The exit code: 1 if it does not fit."""
+    said = verdict()
+    text = json.dumps(said)
+    sys.stdout.write(text + "\n")
+    if MESSAGE.exists():
+        MESSAGE.write_text(text)
+    return 0 if said["ok"] else 1
+
+
+def verdict(folder: Path = CONFIG) -> dict[str, Any]:
+    """What is said."""
+    try:
+        checked = checked_job(read_job(folder))
+        application = next(folder.glob("driver-*.json")).stem.removeprefix("driver-")
+        config = read_driver_config(application, folder)
+        fits(checked, _committed(checked, config.job, zookeeper_of(config)) or _savepoint(folder))
+    except FlameStreamError as error:
+        passing = error.category == "retryable"
+        return {"ok": False, "reason": type(error).__name__, "message": str(error)[:LONGEST], "passing": passing}
+    return {"ok": True, "graph": checked.graph.identity[:LONGEST]}
+
+
+def fits(checked: CheckedJob, manifest: Manifest | None) -> None:
+    """Raises UserError if the snapshot is not of this graph."""
+    if manifest is None:
+        return
+    ours = {"graph": checked.graph.identity, "python": PYTHON, "slots": checked.job.spec.workers.slots}
+    theirs = {"graph": manifest.graph, "python": manifest.python, "slots": manifest.slots}
+    for what, wanted in ours.items():
+        if theirs[what] != wanted:
+            raise UserError(
+                f"the snapshot of epoch {manifest.epoch} has {what} {theirs[what]!r}, the new application {wanted!r}: its state cannot be "
+                "loaded. upgrade.strategy: Fresh drops it, or make a new job"
+            )
+
+
+def _committed(checked: CheckedJob, job: str, zookeeper: str) -> Manifest | None:
+    """The manifest that the job record names; None: nothing was ever committed."""
+    store = store_from(checked.job.store)
+    state = ClusterState(zookeeper)
+    try:
+        return newest(ZooKeeperJobRecords(state, job), store)
+    finally:
+        state.close()
+
+
+def _savepoint(folder: Path) -> Manifest | None:
+    """What a job without state is about to be given."""
+    file = folder / "savepoint.json"
+    if not file.exists():
+        return None
+    told = from_json(file.read_bytes())
+    return read_manifest(store_from(told["store"]), told["manifest"], told["hash"])
+
+
+def newest(records: JobRecords, store: ObjectStore) -> Manifest | None:
+    """The stream goes on beside us: a commit removes the manifest before it, so one that is gone is looked up again."""
+    missed = ""
+    while True:
+        found = records.read()
+        if found is None or not found[0].manifest:
+            return None
+        record = found[0]
+        try:
+            return read_manifest(store, record.manifest, record.manifest_hash)
+        except Corrupt:
+            if record.manifest == missed:
+                raise
+            missed = record.manifest
+
+
+if __name__ == "__main__":
+    sys.exit(main())

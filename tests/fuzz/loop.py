@@ -13,11 +13,13 @@ import msgspec
 
 INSTRUMENTED = [
     "flamestream.model", "flamestream.core.protocol.job_record", "flamestream.core.protocol.messages", "flamestream.job.manifest",
-    *(f"flamestream.adapters.{name}" for name in (
-        "framing", "handshake", "http_connection", "http_server", "journal_batches", "journal_file", "journal_seal", "located", "segment",
-        "values_in_text", "kafka.avro", "kafka.formats", "kafka.plain", "sinks.http_sink", "sinks.kafka_items", "sinks.log",
-        "sinks.rolling.chain", "sinks.rolling.segments", "sinks.socket_sink", "sinks.tail", "sources.csv_rows", "sources.http_keys",
-        "sources.postgres_source", "sources.redis_stream", "sources.rows", "sources.socket_source",
+    *(f"flamestream.{name}" for name in (
+        "connectors.files.csv_rows", "connectors.http.keys", "connectors.http.sink", "connectors.kafka.avro",
+        "connectors.kafka.formats", "connectors.kafka.items", "connectors.kafka.plain", "connectors.kit.rows",
+        "connectors.kit.values_in_text", "connectors.postgres.source", "connectors.redis.source",
+        "connectors.rolling.chain", "connectors.rolling.segments", "connectors.socket.sink",
+        "connectors.socket.source", "fenced.log", "fenced.tail", "job.located", "journal.batches", "journal.file",
+        "journal.seal", "net.framing", "net.handshake", "net.http_connection", "net.http_server", "store.segment",
     )),
     "h11", "yaml",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from functools import reduce
 from importlib import import_module
 from typing import Any
 
-A = "flamestream.adapters."
+ROOT = "flamestream."
 M = "flamestream.model."
 
 
@@ -57,8 +57,8 @@ def _unguarded(target: str) -> Broken:
 VARIANTS: dict[str, Broken] = {
     "a tag that is no number": Broken("payload", f"{M}payload_codec:value_of", " or type(wire[0]) is not int", ""),
     "a change without a place": Broken("state", f"{M}state:_paired", "if len(places) != len(changes):", "if False:"),
-    "a frame of twice the limit": Broken("frame", f"{A}framing:_cut", "if size > most:", "if size > 2 * most:"),
-    "a greeting that is not looked at": Broken("handshake", f"{A}handshake:parse", "except DecodeError", "except KeyError"),
+    "a frame of twice the limit": Broken("frame", f"{ROOT}net.framing:_cut", "if size > most:", "if size > 2 * most:"),
+    "a greeting that is not looked at": Broken("handshake", f"{ROOT}net.handshake:parse", "except DecodeError", "except KeyError"),
     "text that is none, of a worker": _unguarded("message"),
     "text that is none, in a record": _unguarded("job-record"),
     "a commit that nobody announced": Broken(
@@ -70,40 +70,40 @@ VARIANTS: dict[str, Broken] = {
     "text that is none, in a seal": _unguarded("journal-seal"),
     "text that is none, in a header": _unguarded("kafka-headers"),
     "a body without its checksum": Broken(
-        "journal", f"{A}journal_file:_record_end", " and crc32(memoryview(data)[body : end - 1]) == check", ""
+        "journal", f"{ROOT}journal.file:_record_end", " and crc32(memoryview(data)[body : end - 1]) == check", ""
     ),
     "a delivery without its checksum": Broken(
-        "sink-log", f"{A}sinks.log:read_body", ' and crc32(body) == int.from_bytes(header[4:], "big")', ""
+        "sink-log", f"{ROOT}fenced.log:read_body", ' and crc32(body) == int.from_bytes(header[4:], "big")', ""
     ),
-    "offsets that go back": Broken("key-log", f"{A}sources.http_keys:_read", "if any(", "if False and any("),
+    "offsets that go back": Broken("key-log", f"{ROOT}connectors.http.keys:_read", "if any(", "if False and any("),
     "a Parquet file that is damaged": Broken(
-        "segment", f"{A}segment:read_segment", "except (pa.ArrowException, OSError, ValueError, MemoryError)", "except MemoryError"
+        "segment", f"{ROOT}store.segment:read_segment", "except (pa.ArrowException, OSError, ValueError, MemoryError)", "except MemoryError"
     ),
     "a record out of its order": Broken(
-        "socket-producer", f"{A}sources.socket_source:SocketProducer._frames", "if offset == expected:", "if offset >= expected:"
+        "socket-producer", f"{ROOT}connectors.socket.source:SocketProducer._frames", "if offset == expected:", "if offset >= expected:"
     ),
     "an answer to another delivery": Broken(
-        "socket-consumer", f"{A}sinks.socket_sink:SocketConsumer._acknowledge", "and self._in_flight.number == number", ""
+        "socket-consumer", f"{ROOT}connectors.socket.sink:SocketConsumer._acknowledge", "and self._in_flight.number == number", ""
     ),
-    "a body for HEAD": Broken("http", f"{A}http_connection:Connection._answer", "if data and asked_for_body:", "if data:"),
-    "no token": Broken("http", f"{A}http_connection:Connection._judged", 'headers.get(b"authorization", b""), wanted', "wanted, wanted"),
+    "a body for HEAD": Broken("http", f"{ROOT}net.http_connection:Connection._answer", "if data and asked_for_body:", "if data:"),
+    "no token": Broken("http", f"{ROOT}net.http_connection:Connection._judged", 'headers.get(b"authorization", b""), wanted', "wanted, wanted"),
     "hexadecimal that is none": Broken(
-        "http-consumer", f"{A}sinks.http_sink:HttpWriting.open", "except ValueError as error:", "except msgspec.DecodeError as error:"
+        "http-consumer", f"{ROOT}connectors.http.sink:HttpWriting.open", "except ValueError as error:", "except msgspec.DecodeError as error:"
     ),
     "a registry that is none": Broken(
-        "schema-registry", f"{A}kafka.avro:Registry._ask", "from_json(answer.read(MAX_ANSWER), kind)", "json.load(answer)"
+        "schema-registry", f"{ROOT}connectors.kafka.avro:Registry._ask", "from_json(answer.read(MAX_ANSWER), kind)", "json.load(answer)"
     ),
-    "a cursor of no log": Broken("event-cursor", f"{A}sinks.tail:Cursor.parse", "except ValueError:", "except KeyError:"),
-    "a value that is no payload": Broken("kafka", f"{A}kafka.formats:_payload", "except Corrupt as error:", "except KeyError as error:"),
-    "Avro that ends too early": Broken("avro", f"{A}kafka.avro:_read", "EOFError, ", ""),
-    "a schema that is a number": Broken("avro-schema", f"{A}kafka.avro:_parsed", "TypeError, ", ""),
-    "a quote without its end": Broken("rows", f"{A}sources.csv_rows:CsvRows._values", "except csv.Error as", "except KeyError as"),
+    "a cursor of no log": Broken("event-cursor", f"{ROOT}fenced.tail:Cursor.parse", "except ValueError:", "except KeyError:"),
+    "a value that is no payload": Broken("kafka", f"{ROOT}connectors.kafka.formats:_payload", "except Corrupt as error:", "except KeyError as error:"),
+    "Avro that ends too early": Broken("avro", f"{ROOT}connectors.kafka.avro:_read", "EOFError, ", ""),
+    "a schema that is a number": Broken("avro-schema", f"{ROOT}connectors.kafka.avro:_parsed", "TypeError, ", ""),
+    "a quote without its end": Broken("rows", f"{ROOT}connectors.files.csv_rows:CsvRows._values", "except csv.Error as", "except KeyError as"),
     "an entry without a field": Broken(
-        "redis", f"{A}sources.redis_stream:RedisReader._payload", "except KeyError as error:", "except IndexError as error:"
+        "redis", f"{ROOT}connectors.redis.source:RedisReader._payload", "except KeyError as error:", "except IndexError as error:"
     ),
-    "an array in an array": Broken("postgres", f"{A}sources.postgres_source:_frozen", "map(_frozen, value)", "value"),
+    "an array in an array": Broken("postgres", f"{ROOT}connectors.postgres.source:_frozen", "map(_frozen, value)", "value"),
     "a character that YAML does not have": Broken(
-        "job-file", f"{A}located:parse", "except yaml.YAMLError as error:  # a", "except KeyError as error:  # a"
+        "job-file", f"{ROOT}job.located:parse", "except yaml.YAMLError as error:  # a", "except KeyError as error:  # a"
     ),
 }  # fmt: skip
 """By what they let through."""

@@ -93,7 +93,7 @@ class LocalJob:
     def _start(self, name: str, module: str, config: msgspec.Struct, arguments: list[str], fds: list[int]) -> subprocess.Popen[bytes]:
         file = self.folder / f"{name}.json"
         file.write_bytes(msgspec.json.encode(config))
-        command = [sys.executable, "-m", f"flamestream.adapters.{module}", str(file), *arguments]
+        command = [sys.executable, "-m", f"flamestream.node.{module}", str(file), *arguments]
         with (self.folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(command, stdout=log, stderr=log, env=ENVIRONMENT, pass_fds=fds, cwd=self.folder)
 

@@ -1,0 +1,1 @@
+"""The coordinators of all jobs of this leader: one loop, in which no job can hurt another."""

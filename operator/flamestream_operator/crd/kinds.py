@@ -1,4 +1,4 @@
-"""Sources and sinks in the schema: one property a kind, taken from the adapters, so a new kind is in the CRD by itself.
+"""Sources and sinks in the schema: one property a kind, taken from the connectors, so a new kind is in the CRD by itself.
 
 Does not: know any kind.
 """

@@ -1,0 +1,1 @@
+"""FlameStreamDrills: which fault is possible, how it strikes, and what is seen of it."""

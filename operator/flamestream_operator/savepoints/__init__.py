@@ -1,0 +1,1 @@
+"""FlameStreamSnapshots: savepoints asked for and by the clock, and the long operations on a store."""

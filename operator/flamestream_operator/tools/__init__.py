@@ -1,0 +1,1 @@
+"""Programs that run in pods of their own beside a job: audit, cat, preflight."""

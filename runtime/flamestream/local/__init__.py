@@ -1,0 +1,1 @@
+"""A job on one machine: started, watched and ended together."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from flamestream.core.coordinator.output_gaps import Gaps
+from flamestream.core.protocol.output_gaps import Gaps
 
 LOOK: Final = 0.004
 

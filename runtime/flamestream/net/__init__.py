@@ -1,0 +1,1 @@
+"""What stands between two processes: frames, the handshake, TLS, links of workers, the control link, HTTP, Kafka's clients."""

@@ -13,9 +13,9 @@ from typing import Any, Final, Literal, TypeVar
 
 from flamestream.core.coordinator import coordination as co
 from flamestream.core.coordinator.coordinator import Coordinator
-from flamestream.core.coordinator.output_gaps import Gaps
 from flamestream.core.protocol.latency import Recent, quantile
 from flamestream.core.protocol.messages import Announce, Hello, Progress, ToCoordinator
+from flamestream.core.protocol.output_gaps import Gaps
 from flamestream.loop.lane import Background, Lane
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable
 from flamestream.model.ids import Epoch, LayoutVersion, WorkerId

@@ -1,4 +1,4 @@
-"""A worker's process: the graph, the adapters, the pure worker, and the loop that joins them.
+"""A worker's process: the graph, the ports, the pure worker, and the loop that joins them.
 
 `run` is called by a Spark task, or by `python -m flamestream.node.worker_process CONFIG.json`, which needs no Spark. It returns when
 the coordinator says so (0), when a newer attempt has fenced this worker, or when the job's application does not load. A bug, or an
@@ -175,7 +175,7 @@ class _WorkerProcess:
             if port.isdigit():
                 ask(self._reactor, host, int(port), lambda _: None)
 
-    # --- adapters -------------------------------------------------------------------------------------------------------------------
+    # --- ports ----------------------------------------------------------------------------------------------------------------------
 
     def _ports(self) -> Ports:
         config, post = self._config, self._inbox.append

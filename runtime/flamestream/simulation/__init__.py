@@ -1,0 +1,1 @@
+"""A whole job with real cores in a false world, on one thread in virtual time from one seed."""

@@ -1,7 +1,7 @@
 """The way of segments into the simulated store and out, and what a standby has at hand.
 
-What happens to rows is the product's: the check of a segment's bytes (`adapters.snapshots`), merging (`adapters.segment`) and the
-prefetch of a standby (`adapters.prefetch`). In a part of the runs segments are Parquet files, as they really are; in the others rows
+What happens to rows is the product's: the check of a segment's bytes (`store.snapshots`), merging (`store.segment`) and the
+prefetch of a standby (`store.prefetch`). In a part of the runs segments are Parquet files, as they really are; in the others rows
 are packed, which is many times faster. Only the helper threads are simulated: what they do takes virtual time.
 
 Does not: fail to notice damage; a damaged segment is an error with its name, which the broken variant "ignored checksum" shows.

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.core.coordinator.output_gaps import MOST, PAUSE, RECENT, Gaps
+from flamestream.core.protocol.output_gaps import MOST, PAUSE, RECENT, Gaps
 
 MS = 1000
 

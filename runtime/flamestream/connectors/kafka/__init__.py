@@ -1,0 +1,1 @@
+"""Kafka: topics as source and sink. Needs the extra `kafka`."""

@@ -6,7 +6,7 @@ slot drops what is at or below its consumer's `t_last`, and compares what it com
 that the graph is not deterministic.
 
 Keeps: per slot, sequences without gap, released order, nothing twice (invariant 2); a call is resent byte for byte, never cut anew (!).
-Does not: talk to consumers (adapters/sinks).
+Does not: talk to consumers (connectors).
 Source: delivery, consistency and determinism: section on the drifting state model; bundles over slots are ours.
 """
 

@@ -3,7 +3,7 @@
 Keeps: attempt, announced and committed never go back (whoever writes derives the next record from the one read; a write that did not
 see the newest is a conflict). `writer` makes every written record different from what anybody else could have written, so that a
 coordinator that does not know whether its write took effect finds out by reading.
-Does not: store itself (ports.JobRecords and its adapters).
+Does not: store itself (ports.JobRecords, store/zookeeper.py).
 """
 
 from typing import Annotated

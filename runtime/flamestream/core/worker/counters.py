@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Set
 from typing import Any
 
-from flamestream.core.coordinator.output_gaps import Gaps
 from flamestream.core.protocol.latency import Latency
+from flamestream.core.protocol.output_gaps import Gaps
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_of, timestamp_of
 
 

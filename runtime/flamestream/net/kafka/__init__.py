@@ -1,1 +1,1 @@
-"""What a Kafka source and a Kafka sink share: clients, errors, payload formats, reading to an end. Needs the extra `kafka`."""
+"""How to reach Kafka: clients, whose fault its errors are, reading to an end. Needs the extra `kafka`."""

@@ -1,0 +1,1 @@
+"""Workers as long-lived Spark tasks, and the driver that starts them."""

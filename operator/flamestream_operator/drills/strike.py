@@ -1,8 +1,8 @@
 """Run inside a pod by a drill: kills or pauses processes there, and says what it saw of that.
 
-`python3 -m flamestream_operator.drills.strike worker|daemon kill`, `... worker|pod pause SECONDS`. Prints one JSON document: the pids with what
-was seen of them (`gone`, `paused`), or why not. A `worker` is Spark's Python worker, the `daemon` the process that forks it, the `pod`
-everything but its first process, which the kernel lets nobody inside stop.
+`python3 -m flamestream_operator.drills.strike worker|daemon kill`, `... worker|pod pause SECONDS`. Prints one JSON document: the pids
+with what was seen of them (`gone`, `paused`), or why not. A `worker` is Spark's Python worker, the `daemon` the process that forks it,
+the `pod` everything but its first process, which the kernel lets nobody inside stop.
 
 Keeps: a signal that was sent is not taken for its effect: the process must be seen gone or standing still. Who was paused goes on after
 that time, whatever becomes of whoever asked. Does not: decide when (drills/reconciler.py).

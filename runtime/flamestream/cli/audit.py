@@ -4,8 +4,8 @@ Which results had to be there is said by the job record, not by the output: of a
 the committed cut, since an epoch is committed only when its output is with the consumers (under `exactly-once-2pc` but for what the epoch
 holds). What the reference gives above the cut and was not delivered is a number of its own, unless a later result of its slot is there.
 
-Keeps: a verdict names its bounds, and what the input was checked against. Does not: read a sink (connectors/sinks.py), the record (committed.py)
-or a source (recorded.py).
+Keeps: a verdict names its bounds, and what the input was checked against. Does not: read a sink (connectors/sinks.py), the record
+(committed.py) or a source (recorded.py).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -4,7 +4,8 @@ It starts an embedded ZooKeeper, claims the job there, keeps the socket that the
 workers. What dies is started again: the coordinator on the same socket, so nobody has to be told; workers by Spark. The job's end is
 what the coordinator has written in status.json, the end of the launcher is the job's.
 
-Keeps: what it started ends with it, however it ends. Does not: decide anything about the job (core/coordinator/coordinator.py does), or see its data.
+Keeps: what it started ends with it, however it ends. Does not: decide anything about the job (core/coordinator/coordinator.py does), or
+see its data.
 """
 
 import os

@@ -1,8 +1,8 @@
 """The coordinator's host: core.coordinator on its ports, in whatever process and beside whatever else that process does.
 
 Keeps: requests to the job record and to the store are each carried out one at a time, in order; deletions never hold up a commit; an
-error of this job's ends this coordinator (`finish`) and nothing else. Does not: decide anything (core/coordinator/coordinator.py), or have a loop, a
-listening socket or a file (coordinator_process.py, or the operator).
+error of this job's ends this coordinator (`finish`) and nothing else. Does not: decide anything (core/coordinator/coordinator.py), or
+have a loop, a listening socket or a file (coordinator_process.py, or the operator).
 """
 
 import logging

@@ -2,8 +2,9 @@
 
 Where epochs are short a request for each object would cost as much as the epoch.
 
-Keeps: nothing is removed while somebody holds deletions (a snapshot is being copied). Does not: choose what goes (core/coordinator/epochs.py), or
-remember it: what is left when this process ends, or is more than `MAX_WAITING`, is an orphan, which costs room and nothing else.
+Keeps: nothing is removed while somebody holds deletions (a snapshot is being copied). Does not: choose what goes
+(core/coordinator/epochs.py), or remember it: what is left when this process ends, or is more than `MAX_WAITING`, is an orphan, which
+costs room and nothing else.
 """
 
 import logging

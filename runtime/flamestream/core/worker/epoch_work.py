@@ -7,7 +7,8 @@ The coordinator decides one epoch at a time, but its word and the acker's cut tr
 before the word on the one before. What changed is reckoned from the committed cut, so without that word it cannot be known, and the
 epoch is refused (!): rows reckoned from an older cut would make a chain of deltas that fits no state.
 
-Keeps: invariants 4 and 5; chores never hold up a pass (invariant 8). Does not: decide (core/coordinator/epochs.py), or know what rows contain.
+Keeps: invariants 4 and 5; chores never hold up a pass (invariant 8). Does not: decide (core/coordinator/epochs.py), or know what rows
+contain.
 """
 
 from collections.abc import Iterator, Mapping

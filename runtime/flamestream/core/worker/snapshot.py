@@ -6,8 +6,8 @@ a great snapshot in several uploads, each encoded while the one before is on its
 every sink has acknowledged all output below the cut (!): a commit must never cover what a consumer may still lack. (Where output
 waits for the commit, the upload has it, and what the epoch before held must be acknowledged.)
 
-Keeps: invariants 4 and 5; the rows of at most two uploads are in memory. Does not: decide anything (core/coordinator/epochs.py does); releases
-never wait for it.
+Keeps: invariants 4 and 5; the rows of at most two uploads are in memory. Does not: decide anything (core/coordinator/epochs.py does);
+releases never wait for it.
 """
 
 from collections.abc import Iterator, Sequence

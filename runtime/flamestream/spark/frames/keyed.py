@@ -4,7 +4,8 @@ Without a cycle a key is a fold over its rows. With one, what comes back to the 
 next: that is the total order, because what comes back is a descendant of something before it. If it comes back with another key, the
 graph cannot run this way and is refused with the item (stages.py says why).
 
-Keeps: state in, state out are those of a snapshot, byte for byte (core/dataflow/reduce.py, core/dataflow/grouping.py). Rows of later levels pass through.
+Keeps: state in, state out are those of a snapshot, byte for byte (core/dataflow/reduce.py, core/dataflow/grouping.py). Rows of later
+levels pass through.
 Does not: sort. Memory is one key's state, plus what goes round in it.
 """
 

@@ -1,8 +1,8 @@
 """A walk: one task's copy of the graph, compiled to closures; takes an item through everything that needs no state.
 
 It ends at the doors of stages and sinks, where the item becomes a row. The calls of user functions, their checks and what becomes of
-their exceptions are the streaming engine's (core/dataflow/user_code.py); what is missing here is what a batch does not need: tombstones, causes
-and other workers.
+their exceptions are the streaming engine's (core/dataflow/user_code.py); what is missing here is what a batch does not need: tombstones,
+causes and other workers.
 
 Keeps: metas, slots and error items are those of the engine. A loop does not recurse: what goes round waits in a list.
 Does not: hold state (keyed.py).

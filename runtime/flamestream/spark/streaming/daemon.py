@@ -1,8 +1,9 @@
 """The process that Spark asks for Python workers: PySpark's own, with everything imported before it forks.
 
-Spark starts `python -m flamestream.spark.streaming.daemon` once an executor (`spark.python.daemon.module`) and asks it for a fork whenever a task
-needs a Python. What is imported here is there at once in every fork; a relaunched worker does not import anything again. So whatever
-is imported must not leave a thread behind (a fork would have its locks and not the thread), and must not print (the JVM reads stdout).
+Spark starts `python -m flamestream.spark.streaming.daemon` once an executor (`spark.python.daemon.module`) and asks it for a fork
+whenever a task needs a Python. What is imported here is there at once in every fork; a relaunched worker does not import anything again.
+So whatever is imported must not leave a thread behind (a fork would have its locks and not the thread), and must not print (the JVM reads
+stdout).
 
 Keeps: one thread at the time of every fork; what was imported stays out of the garbage collector's reach in every fork. Does not:
 import the user's application (it may start threads).

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 ROOT = "flamestream."
+C = f"{ROOT}connectors."
 M = "flamestream.model."
 
 
@@ -75,33 +76,34 @@ VARIANTS: dict[str, Broken] = {
     "a delivery without its checksum": Broken(
         "sink-log", f"{ROOT}fenced.log:read_body", ' and crc32(body) == int.from_bytes(header[4:], "big")', ""
     ),
-    "offsets that go back": Broken("key-log", f"{ROOT}connectors.http.keys:_read", "if any(", "if False and any("),
+    "offsets that go back": Broken("key-log", f"{C}http.keys:_read", "if any(", "if False and any("),
     "a Parquet file that is damaged": Broken(
         "segment", f"{ROOT}store.segment:read_segment", "except (pa.ArrowException, OSError, ValueError, MemoryError)", "except MemoryError"
     ),
     "a record out of its order": Broken(
-        "socket-producer", f"{ROOT}connectors.socket.source:SocketProducer._frames", "if offset == expected:", "if offset >= expected:"
+        "socket-producer", f"{C}socket.source:SocketProducer._frames", "if offset == expected:", "if offset >= expected:"
     ),
     "an answer to another delivery": Broken(
-        "socket-consumer", f"{ROOT}connectors.socket.sink:SocketConsumer._acknowledge", "and self._in_flight.number == number", ""
+        "socket-consumer", f"{C}socket.sink:SocketConsumer._acknowledge", "and self._in_flight.number == number", ""
     ),
     "a body for HEAD": Broken("http", f"{ROOT}net.http_connection:Connection._answer", "if data and asked_for_body:", "if data:"),
-    "no token": Broken("http", f"{ROOT}net.http_connection:Connection._judged", 'headers.get(b"authorization", b""), wanted', "wanted, wanted"),
+    "no token": Broken(
+        "http", f"{ROOT}net.http_connection:Connection._judged", 'headers.get(b"authorization", b""), wanted', "wanted, wanted"),
     "hexadecimal that is none": Broken(
-        "http-consumer", f"{ROOT}connectors.http.sink:HttpWriting.open", "except ValueError as error:", "except msgspec.DecodeError as error:"
+        "http-consumer", f"{C}http.sink:HttpWriting.open", "except ValueError as error:", "except msgspec.DecodeError as error:"
     ),
     "a registry that is none": Broken(
-        "schema-registry", f"{ROOT}connectors.kafka.avro:Registry._ask", "from_json(answer.read(MAX_ANSWER), kind)", "json.load(answer)"
+        "schema-registry", f"{C}kafka.avro:Registry._ask", "from_json(answer.read(MAX_ANSWER), kind)", "json.load(answer)"
     ),
     "a cursor of no log": Broken("event-cursor", f"{ROOT}fenced.tail:Cursor.parse", "except ValueError:", "except KeyError:"),
-    "a value that is no payload": Broken("kafka", f"{ROOT}connectors.kafka.formats:_payload", "except Corrupt as error:", "except KeyError as error:"),
-    "Avro that ends too early": Broken("avro", f"{ROOT}connectors.kafka.avro:_read", "EOFError, ", ""),
-    "a schema that is a number": Broken("avro-schema", f"{ROOT}connectors.kafka.avro:_parsed", "TypeError, ", ""),
-    "a quote without its end": Broken("rows", f"{ROOT}connectors.files.csv_rows:CsvRows._values", "except csv.Error as", "except KeyError as"),
+    "a value that is no payload": Broken("kafka", f"{C}kafka.formats:_payload", "except Corrupt as error:", "except KeyError as error:"),
+    "Avro that ends too early": Broken("avro", f"{C}kafka.avro:_read", "EOFError, ", ""),
+    "a schema that is a number": Broken("avro-schema", f"{C}kafka.avro:_parsed", "TypeError, ", ""),
+    "a quote without its end": Broken("rows", f"{C}files.csv_rows:CsvRows._values", "except csv.Error as", "except KeyError as"),
     "an entry without a field": Broken(
-        "redis", f"{ROOT}connectors.redis.source:RedisReader._payload", "except KeyError as error:", "except IndexError as error:"
+        "redis", f"{C}redis.source:RedisReader._payload", "except KeyError as error:", "except IndexError as error:"
     ),
-    "an array in an array": Broken("postgres", f"{ROOT}connectors.postgres.source:_frozen", "map(_frozen, value)", "value"),
+    "an array in an array": Broken("postgres", f"{C}postgres.source:_frozen", "map(_frozen, value)", "value"),
     "a character that YAML does not have": Broken(
         "job-file", f"{ROOT}job.located:parse", "except yaml.YAMLError as error:  # a", "except KeyError as error:  # a"
     ),

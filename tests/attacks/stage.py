@@ -20,7 +20,7 @@ from attacks.site import Site
 from flamestream.connectors import sinks
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 from support.eventually import eventually
-from support.hosted_job import TOKEN, HostedJob
+from support.operator.hosted_job import TOKEN, HostedJob
 from support.ports import free_port
 
 SECRET = "the-clients-own"

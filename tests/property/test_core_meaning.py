@@ -16,7 +16,7 @@ from flamestream.model import payload as codec
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.slot import INT32_MIN
 from flamestream.simulation import graphs, ready_jobs
-from support.core_cluster import DEAD, CoreCluster
+from support.core.core_cluster import DEAD, CoreCluster
 
 SEEDS = st.integers(0, 1 << 32)
 LETTERS = "abcde"

@@ -12,7 +12,7 @@ import asyncio
 import pytest
 
 from flamestream_operator.kube.api import ApiProblem
-from support.operator_world import Crash, OneOperator, World
+from support.operator.operator_world import Crash, OneOperator, World
 
 SHORT = range(40)
 LONG = range(40, 1500)

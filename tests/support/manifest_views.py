@@ -31,7 +31,7 @@ from flamestream_operator.objects import pods
 from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.rights import build_role_binding
 from flamestream_operator.objects.small import build_budget
-from support.operator_world import World
+from support.operator.operator_world import World
 
 SITE = Site(
     coordinator="operator:7700", zookeeper="zk:2181", login="operator:secret", image="flamestream:1", pull_policy="Never",

@@ -8,8 +8,8 @@ import pytest
 
 from flamestream_operator.coordination.cluster_state import ZooKeeper
 from support.api_server import ApiServer
-from support.plain_cluster import Places
-from support.real_cluster import VARIABLE, namespace
+from support.operator.plain_cluster import Places
+from support.operator.real_cluster import VARIABLE, namespace
 from support.versitygw import S3Server
 from support.zookeeper_pod import SharedZooKeeper
 

@@ -18,8 +18,8 @@ from flamestream_operator.objects.pods import Launch, build_driver_pod, build_pr
 from support import helm
 from support.eventually import eventually
 from support.fields import put
-from support.raw_api import ANYBODY, As, apply, places, refusal, remove
-from support.real_cluster import namespace
+from support.operator.raw_api import ANYBODY, As, apply, places, refusal, remove
+from support.operator.real_cluster import namespace
 
 pytestmark = pytest.mark.usefixtures("own_api_server")
 IMAGE = "registry.example/flamestream:1"

@@ -19,10 +19,10 @@ from flamestream_operator.kube.cache import Cluster
 from flamestream_operator.kube.lease import Leadership
 from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects.meta import JOB, Object
-from support.fake_fleet import FakeHosting, Fleet
-from support.fake_kubernetes import FakeKubernetes
-from support.operator_world import keys
-from support.real_cluster import config, namespace, the_api
+from support.operator.fake_fleet import FakeHosting, Fleet
+from support.operator.fake_kubernetes import FakeKubernetes
+from support.operator.operator_world import keys
+from support.operator.real_cluster import config, namespace, the_api
 
 pytestmark = pytest.mark.usefixtures("api_server")
 

@@ -20,8 +20,8 @@ from flamestream_operator.kube.cache import Cluster
 from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import JOB, Object, pod_labels
-from support.real_cluster import namespace, the_api
-from support.whole_job import Coordinators
+from support.operator.real_cluster import namespace, the_api
+from support.operator.whole_job import Coordinators
 
 pytestmark = pytest.mark.usefixtures("own_api_server")
 SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", login="o:s", image="flamestream.invalid/none:1", pull_policy="Never")

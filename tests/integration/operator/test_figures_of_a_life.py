@@ -20,8 +20,8 @@ from flamestream_operator.jobs.clock import moment
 from flamestream_operator.kube.lease import Leadership
 from flamestream_operator.kube.queue import WorkQueue
 from flamestream_operator.objects.small import digest_of_application
-from support.plain_cluster import APPLICATION, Places, PlainCluster, play
-from support.real_cluster import the_api
+from support.operator.plain_cluster import APPLICATION, Places, PlainCluster, play
+from support.operator.real_cluster import the_api
 
 BROKEN = APPLICATION.replace("total + number,", "total + number if number < 0 else 1 // 0,")
 UNLOADABLE = "import nothing_of_this_name\n"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from support.plain_cluster import APPLICATION, Places, PlainCluster, play, results
-from support.real_cluster import the_api
+from support.operator.plain_cluster import APPLICATION, Places, PlainCluster, play, results
+from support.operator.real_cluster import the_api
 
 GUARANTEES = ("exactly-once", "exactly-once-2pc", "at-least-once", "none")
 

@@ -15,8 +15,8 @@ from flamestream.model.errors import UserError
 from flamestream.store.zookeeper import ZooKeeperJobRecords
 from flamestream_operator.kube.readers import NO_LOGIN, NO_RIGHT, OK, Readers
 from support.api_server import STRANGER, TOKEN
-from support.plain_cluster import Places, PlainCluster, play
-from support.real_cluster import the_api
+from support.operator.plain_cluster import Places, PlainCluster, play
+from support.operator.real_cluster import the_api
 from support.zookeeper_pod import SharedZooKeeper
 
 OTHER_LOGIN = f"operator:{'q' * 32}"

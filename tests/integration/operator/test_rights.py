@@ -20,12 +20,12 @@ from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.objects.meta import JOB, Object
 from support import helm
 from support.eventually import eventually
-from support.kubelet import Kubelet
-from support.plain_cluster import APPLICATION, Places
+from support.operator.kubelet import Kubelet
+from support.operator.plain_cluster import APPLICATION, Places
+from support.operator.raw_api import apply, refusal, remove
+from support.operator.raw_api import places as places_of
+from support.operator.real_cluster import VARIABLE, the_api
 from support.ports import free_port
-from support.raw_api import apply, refusal, remove
-from support.raw_api import places as places_of
-from support.real_cluster import VARIABLE, the_api
 from support.versitygw import KEY, SECRET
 
 pytestmark = pytest.mark.usefixtures("own_api_server")

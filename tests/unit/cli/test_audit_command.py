@@ -19,8 +19,7 @@ from flamestream.model.payload import encode, encode_items
 from flamestream.model.slot import slot_of
 from flamestream.model.time import END
 from flamestream.reference import interpret
-
-from .conftest import JobFolder
+from support.runs.job_folder import JobFolder
 
 FENCE = Fence(Attempt(1), LayoutVersion(1))
 Items = list[tuple[Meta, Any]]

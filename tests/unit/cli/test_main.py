@@ -8,8 +8,7 @@ from flamestream.cli import commands
 from flamestream.cli.main import app, main
 from flamestream.job.exit_codes import AlreadyRunning, ExitCode, code_of
 from flamestream.model import errors
-
-from .conftest import JobFolder
+from support.runs.job_folder import JobFolder
 
 COMMANDS = ["run", "validate", "plan", "status", "cat", "audit", "drill", "simulate", "bootstrap", "reset"]
 

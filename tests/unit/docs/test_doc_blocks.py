@@ -19,8 +19,8 @@ from flamestream.job.manifest import Job, parse_job
 from flamestream.job.validation import checked
 from flamestream_operator.api.drill import DrillSpec
 from flamestream_operator.api.snapshot import SnapshotSpec
-from support.doc_blocks import REPOSITORY, Block, blocks
-from support.doc_table import CODE, JOB, LINES, OBJECT, PART, ROWS, STUB
+from support.docs.doc_blocks import REPOSITORY, Block, blocks
+from support.docs.doc_table import CODE, JOB, LINES, OBJECT, PART, ROWS, STUB
 
 BLOCKS = {block.name: block for block in blocks()}
 OUTSIDE = (
@@ -36,7 +36,7 @@ def of(way: str) -> pytest.MarkDecorator:
 
 def test_every_block_has_a_row_and_every_row_a_block() -> None:
     assert len(blocks()) == len(BLOCKS), "two blocks begin alike: their rows could not be told apart"
-    assert sorted(BLOCKS) == sorted(ROWS), "say in tests/support/doc_table.py what is done with a new block"
+    assert sorted(BLOCKS) == sorted(ROWS), "say in tests/support/docs/doc_table.py what is done with a new block"
 
 
 # --- commands -----------------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from flamestream_operator.drills.strikes import Strikes
 from flamestream_operator.jobs.admission import Allowed
 from flamestream_operator.jobs.observed import Site
 from support.fields import Row, leaves, uncovered
-from support.operator_world import KEY, World
+from support.operator.operator_world import KEY, World
 
 LEAST: dict[str, Any] = {"job": "j", "fault": {"target": "worker"}}
 AT = {"fault.targetSelector": {"app": "zk"}}

@@ -15,9 +15,9 @@ from flamestream.cli.main import app, main
 from flamestream.job.exit_codes import ExitCode
 from flamestream.model.errors import Bug
 from flamestream.testing.drill_status import DrillStatus
-from support.cli_job import ENVIRONMENT
-from support.command_lines import Said, StandInLauncher, Terminal, without
 from support.fields import parameters
+from support.runs.cli_job import ENVIRONMENT
+from support.runs.command_lines import Said, StandInLauncher, Terminal, without
 
 APPLICATION = """\
 import flamestream as fs

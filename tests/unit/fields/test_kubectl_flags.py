@@ -11,8 +11,8 @@ import pytest
 
 from flamestream.cli.kubectl.main import app, main
 from flamestream.job.exit_codes import ExitCode
-from support.command_lines import Said, Terminal
 from support.fields import parameters
+from support.runs.command_lines import Said, Terminal
 
 STAND_IN = Path(__file__).parents[2] / "support" / "stand_in_kubectl.py"
 

@@ -13,7 +13,7 @@ from flamestream_operator.jobs.admission import Allowed
 from flamestream_operator.jobs.observed import Site
 from flamestream_operator.jobs.plan import planned
 from support import helm
-from support.operator_world import KEY, World
+from support.operator.operator_world import KEY, World
 
 OWN = "flamestream:1"
 LEAST: dict[str, Any] = {

@@ -11,8 +11,8 @@ from flamestream.audit.committed import LastCommit
 from flamestream.model.errors import ManifestError
 from flamestream.spark.streaming.driver_config import read_any_driver_config, zookeeper_of
 from flamestream_operator.tools import audit_main
-from support.damage import nothing, only, without_runs
-from support.past_run import PastRun, going_on, own_modules
+from support.runs.damage import nothing, only, without_runs
+from support.runs.past_run import PastRun, going_on, own_modules
 
 CONFIG = {
     "job": "default.words", "coordinator": "c:1", "zookeeper": "z:2181", "tasks": 2, "image": "i", "imagePullPolicy": "Always",

@@ -21,8 +21,8 @@ from flamestream_operator.kube.cache import Cluster
 from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object, pod_labels
-from support.fake_kubernetes import FakeKubernetes
-from support.whole_job import Coordinators
+from support.operator.fake_kubernetes import FakeKubernetes
+from support.operator.whole_job import Coordinators
 
 KEY = ("n", "d")
 SITE = Site(
@@ -458,7 +458,7 @@ def test_a_plan_takes_what_the_spec_says() -> None:
 
 def test_an_audit_has_a_pod_and_a_configuration_of_its_own_also_when_the_job_has_no_driver_any_more() -> None:
     """By the reconciler of jobs that it has in an operator, over a job that has completed."""
-    from support.operator_world import World as Whole
+    from support.operator.operator_world import World as Whole
 
     whole = Whole()
 

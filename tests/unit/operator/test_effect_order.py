@@ -9,7 +9,7 @@ import pytest
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs.clock import moment
 from flamestream_operator.objects.meta import CONNECTED, ROLE
-from support.operator_world import KEY, World
+from support.operator.operator_world import KEY, World
 
 
 class Watched:

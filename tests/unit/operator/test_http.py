@@ -11,8 +11,8 @@ from flamestream_operator import http, metrics
 from flamestream_operator.http import Health
 from flamestream_operator.jobs.memory import Memory
 from flamestream_operator.kube.readers import Readers
-from support.accounts import Accounts
-from support.operator_world import World
+from support.operator.accounts import Accounts
+from support.operator.operator_world import World
 from support.ports import free_port
 
 Play = Callable[[int], Awaitable[None]]

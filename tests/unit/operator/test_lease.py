@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from flamestream_operator.kube import lease
-from support.operator_world import World
+from support.operator.operator_world import World
 
 LIVES = """
 import os, socket, threading, time

@@ -8,7 +8,7 @@ import pytest
 from flamestream_operator.kube.cache import Cluster, Key
 from flamestream_operator.kube.watches import Watches
 from flamestream_operator.objects.meta import Object
-from support.operator_world import KEY, World
+from support.operator.operator_world import KEY, World
 
 MALFORMED: dict[str, Any] = {
     "nothing": {},

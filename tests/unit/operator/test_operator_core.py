@@ -8,7 +8,7 @@ import pytest
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.lease import Leadership
 from flamestream_operator.objects.meta import CONNECTED
-from support.operator_world import World
+from support.operator.operator_world import World
 
 HOUR = 3600.0
 
@@ -415,7 +415,7 @@ def test_a_leader_that_ends_by_plan_has_a_successor_at_once() -> None:
 
 def test_a_new_leader_says_nothing_new_of_a_running_stream() -> None:
     async def play(world: World) -> None:
-        from support.operator_world import OneOperator
+        from support.operator.operator_world import OneOperator
 
         await started(world)
         before = (world.status.phase, world.status.conditions, world.pods("driver"), world.pods("worker"))

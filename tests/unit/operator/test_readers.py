@@ -7,7 +7,7 @@ import pytest
 from flamestream_operator.kube import readers
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.readers import NO_LOGIN, NO_RIGHT, NOT_NOW, OK, Readers
-from support.accounts import Accounts
+from support.operator.accounts import Accounts
 
 PATH = "/metrics"
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from flamestream_operator.jobs import stream_effects as job_streams
-from support.fake_fleet import Record
-from support.operator_world import World
+from support.operator.fake_fleet import Record
+from support.operator.operator_world import World
 
 TAKEN: dict[str, Any] = {
     "phase": "Completed", "job": "default.other", "name": "before-1", "epoch": 42, "cut": "420", "store": "s3://bucket/j",

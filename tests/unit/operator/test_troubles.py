@@ -2,7 +2,7 @@
 
 import asyncio
 
-from support.operator_world import World
+from support.operator.operator_world import World
 
 AWAY = "w-1: sink out: PostgreSQL me@host:5432/shop: connection refused"
 

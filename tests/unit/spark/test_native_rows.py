@@ -18,7 +18,7 @@ from flamestream.spark.frames import native
 from flamestream.spark.frames.rows import HALT, SCHEMA
 from flamestream.spark.frames.stages import stages_of
 from flamestream.spark.frames.tasks import Meaning, RunLevel, walked
-from support.frame_jobs import graph_of, lines
+from support.frames.frame_jobs import graph_of, lines
 
 pytestmark = pytest.mark.skipif(not native.THERE, reason="the native kernel is not built")
 SLOTS = 16

@@ -1,0 +1,70 @@
+"""An edited application, as its author meets it: the next start says so, and an audit vouches for what the old code did."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from flamestream.job.exit_codes import ExitCode
+from support.eventually import eventually
+from support.runs.scratch import SMALL, Scratch
+
+APPLICATION = """\
+import flamestream as fs
+
+def number(n):
+    from rates import RATE
+    return n * RATE
+
+graph = fs.Graph("sums")
+numbers = graph.source("numbers").map(number)
+numbers.reduce(key=lambda n: n % 7, initial=int, combine=lambda total, n: total + n).sink("totals", key=lambda total: total % 5)
+"""
+COUNT = 6000
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Scratch]:
+    made = Scratch(tmp_path)
+    yield made
+    made.close()
+
+
+def begun(scratch: Scratch) -> None:
+    """A job that was stopped by a drain in the middle of its input."""
+    rate = f"sources: {{numbers: {{generator: {{count: {COUNT}, rate: 1500}}}}}}"
+    scratch.job(APPLICATION, rate, "sinks: {totals: {files: {path: out, fsync: false}}}", *SMALL)
+    scratch.write("rates.py", "RATE = 1\n")
+    run = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
+    status = scratch.path / ".flamestream" / "job" / "status.json"
+    eventually(lambda: status.exists() and json.loads(status.read_text())["epoch"] >= 2, "it has committed", within=60)
+    run.send_signal(signal.SIGINT)
+    said, _ = run.communicate(timeout=60)
+    assert "drained" in said
+
+
+def test_a_job_does_not_go_on_with_edited_code_unless_that_is_meant(scratch: Scratch) -> None:
+    begun(scratch)
+    scratch.write("rates.py", "RATE = 2\n")
+    refused = scratch.type("run", "job.yaml", "--no-spark")
+    assert refused.code == ExitCode.JOB_FAILED
+    assert "code is not that which job 'job' ran with last" in refused.text and "--changed" in refused.text
+
+    other = scratch.type("audit", "job.yaml")
+    assert other.code == ExitCode.JOB_FAILED and "the job began with" in other.text and "lost" not in other.text
+
+    assert scratch.type("run", "job.yaml", "--no-spark", "--changed").code == ExitCode.OK
+    scratch.write("rates.py", "RATE = 1\n")
+    audit = json.loads(scratch.type("audit", "job.yaml", "--json").text)
+    assert audit["clean"] and 0 < audit["verdict"]["delivered"] < COUNT
+    assert "code changed at" in audit["bounds"]["changed"]
+
+
+def test_code_put_back_goes_on_as_if_nothing_had_been(scratch: Scratch) -> None:
+    begun(scratch)
+    scratch.write("rates.py", "RATE = 2\n")
+    scratch.write("rates.py", "RATE = 1\n")
+    assert scratch.type("run", "job.yaml", "--no-spark").code == ExitCode.OK
+    assert json.loads(scratch.type("audit", "job.yaml", "--json").text)["verdict"]["delivered"] == COUNT

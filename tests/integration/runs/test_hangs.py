@@ -1,0 +1,44 @@
+"""A function that never returns ends its worker, again and again, and then the job, with its name: not in silence for ever."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from support.eventually import eventually
+from support.runs.local_job import LocalJob
+
+HANGS = """
+import flamestream as fs
+
+def number(n):
+    while n == 7:
+        pass
+    return n
+
+graph = fs.Graph("hangs")
+graph.source("numbers").map(number).sink("out")
+"""
+FAILURES = 2
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[LocalJob]:
+    made = LocalJob(tmp_path, HANGS, {"generator": {"count": 10, "rate": 1000}})
+    made.settings = replace(made.settings, workers=1, failures=FAILURES, heartbeat_us=300_000, grace_us=0)
+    yield made
+    made.close()
+
+
+def test_a_function_that_never_returns_ends_the_job_with_its_name(job: LocalJob) -> None:
+    words = str(job.folder / "words")
+    job.start_coordinator()
+    for life in range(FAILURES + 1):
+        name = job.start_worker(words=words, patience=1.0)
+        if life < FAILURES:
+            assert job.workers[name].wait(60) == 1, "the watchdog has ended it"
+    assert job.ended() == 1, job.logs()
+    status = eventually(job.status, "a last status")
+    assert (status.outcome, status.category) == ("failed", "user")
+    assert "a function did not return" in status.message and f"{job.file.name}:5 in number" in status.message

@@ -1,0 +1,298 @@
+"""The rest of a cluster around the operator: kubelets that run pods, Spark that makes executors, workers that connect, coordinators that
+share one job record.
+
+Keeps what the real ones keep: a worker is let in only with the token of the run that its coordinator was started with; only the
+coordinator that has written the record last commits an epoch; a drained job has committed all that entered.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from flamestream.model.errors import StoreUnavailable, UserError
+from flamestream.node.status_file import JobStatus, LastRecovery, WorkerFigures
+from flamestream_operator.coordination.hosting import JobToCoordinate, Member, Savepoint
+from flamestream_operator.objects.meta import ROLE, Object
+from flamestream_operator.objects.small import digest_of_application
+from support.operator.fake_kubernetes import FakeKubernetes
+
+
+@dataclass
+class Record:
+    """The job record of one job: outlives objects and operators."""
+
+    attempt: int = 0
+    epoch: int = 0
+    completed: bool = False
+    unsaved_since: float = 0.0
+    """Seconds: when something happened that no epoch has saved; 0: nothing."""
+    commits: list[tuple[int, int]] = field(default_factory=list)
+    """(attempt, run token's hash) of every commit."""
+
+
+class Fleet:
+    """What the cluster does by itself."""
+
+    def __init__(self, kubernetes: FakeKubernetes) -> None:
+        self.kubernetes = kubernetes
+        self.records: dict[str, Record] = {}
+        self.ips = 0
+        self.broken_digest = ""
+        """An application that does not load."""
+        self.breaks_late = False
+        """It passes its trial nevertheless."""
+        self.store_is_away = False
+        self.cut: set[str] = set()
+        """Nodes that nothing is heard of."""
+        self.cold = False
+        """Standbys have not read the committed snapshot yet."""
+
+    def step(self) -> None:
+        """Pods go on by one phase, drivers make executors, the garbage collector finds who has lost its owner."""
+        self.kubernetes.collect()
+        for pod in list(self.kubernetes.of("Pod")):
+            key = ("Pod", pod["metadata"]["namespace"], pod["metadata"]["name"])
+            phase = (pod.get("status") or {}).get("phase", "Pending")
+            if key in self.kubernetes.things and phase == "Pending":
+                self.ips += 1
+                status = {"phase": "Running", "podIP": f"10.0.{self.ips // 250}.{self.ips % 250}"}
+                if pod["metadata"]["labels"].get(ROLE) == "preflight":
+                    status = self._tried(pod)
+                if pod["metadata"]["labels"].get(ROLE) == "driver" and self._is_broken(pod):
+                    ended = {"exitCode": 1, "message": '{"category": "user", "reason": "ImportError", "message": "no such module"}'}
+                    status = {"phase": "Failed", "containerStatuses": [{"state": {"terminated": ended}}]}
+                self.kubernetes.merge(key, {"status": status, "spec": {"nodeName": "node1"}})
+            elif phase == "Running" and pod["metadata"]["labels"].get(ROLE) == "driver":
+                self._executors(pod)
+
+    def _tried(self, pod: Object) -> Object:
+        broken = self._is_broken(pod) and not self.breaks_late
+        said = '{"ok": false, "reason": "ImportError", "message": "no such module"}' if broken else '{"ok": true}'
+        ended = {"exitCode": int(broken), "message": said}
+        return {"phase": "Failed" if broken else "Succeeded", "containerStatuses": [{"state": {"terminated": ended}}]}
+
+    def _is_broken(self, pod: Object) -> bool:
+        for volume in pod["spec"].get("volumes") or ():
+            if volume["name"] == "application":
+                copy = self.kubernetes.things[("ConfigMap", pod["metadata"]["namespace"], volume["configMap"]["name"])]
+                return digest_of_application(copy) == self.broken_digest
+        return False
+
+    def _executors(self, driver: Object) -> None:
+        import json
+
+        meta = driver["metadata"]
+        config = self.kubernetes.things.get(("ConfigMap", meta["namespace"], meta["name"]))
+        if config is None:
+            return
+        settings = json.loads(next(text for name, text in config["data"].items() if name.startswith("driver-")))
+        for number in range(settings["tasks"]):
+            name = f"{settings['podNamePrefix']}-exec-{number}"
+            if ("Pod", meta["namespace"], name) not in self.kubernetes.things:
+                owner = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
+                labels = {**meta["labels"], ROLE: "worker"}
+                self.kubernetes.make(
+                    {"apiVersion": "v1", "kind": "Pod", "spec": {},
+                     "metadata": {"name": name, "namespace": meta["namespace"], "labels": labels, "ownerReferences": [owner]}}
+                )  # fmt: skip
+
+    def workers(self, job: str, token: str) -> list[Object]:
+        """Running workers that have this token."""
+        namespace, _, name = job.partition(".")
+        found = []
+        for pod in self.kubernetes.of("Pod"):
+            meta = pod["metadata"]
+            ours = meta["labels"].get(ROLE) == "worker" and meta["namespace"] == namespace and meta["labels"]["flamestream.dev/job"] == name
+            if (
+                ours
+                and pod["spec"].get("nodeName") not in self.cut
+                and (pod.get("status") or {}).get("phase") == "Running"
+                and self._token_of(pod) == token
+            ):
+                found.append(pod)
+        return found
+
+    def _token_of(self, worker: Object) -> str:
+        import base64
+
+        namespace = worker["metadata"]["namespace"]
+        owner = worker["metadata"]["ownerReferences"][0]["name"]
+        driver = self.kubernetes.things.get(("Pod", namespace, owner))
+        if driver is None:
+            return ""
+        secret = next(volume["secret"]["secretName"] for volume in driver["spec"]["volumes"] if volume["name"] == "secret")
+        found = self.kubernetes.things.get(("Secret", namespace, secret))
+        return base64.b64decode(found["data"]["token"]).decode() if found else ""
+
+    def end_workers(self, job: str, token: str) -> None:
+        """Told to stop, they end, and their driver with them."""
+        drivers = set()
+        for pod in self.workers(job, token):
+            drivers.add((pod["metadata"]["namespace"], pod["metadata"]["ownerReferences"][0]["name"]))
+        for namespace, name in drivers:
+            ended = {"phase": "Succeeded", "containerStatuses": [{"state": {"terminated": {"exitCode": 0}}}]}
+            if ("Pod", namespace, name) in self.kubernetes.things:
+                self.kubernetes.merge(("Pod", namespace, name), {"status": ended})
+
+
+class FakeHosting:
+    """The coordinators of one operator's process."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.jobs: dict[str, _Hosted] = {}
+
+    def start(self, job: JobToCoordinate) -> None:
+        known = self.jobs.get(job.job)
+        if known is None or known.settings != job:
+            fresh_token = known is None or known.settings.token != job.token
+            if known is not None and not fresh_token:
+                known.settings = job
+            else:
+                self.jobs[job.job] = _Hosted(self.fleet, job)
+
+    def stop(self, job: str) -> None:
+        self.jobs.pop(job, None)
+
+    def status(self, job: str) -> JobStatus | None:
+        return self.jobs[job].status() if job in self.jobs else None
+
+    def members(self, job: str) -> tuple[Member, ...]:
+        return self.jobs[job].members() if job in self.jobs else ()
+
+    def suspend(self, job: str) -> None:
+        if job in self.jobs:
+            self.jobs[job].draining = True
+
+    def end(self, job: str) -> None:
+        if job in self.jobs:
+            self.jobs[job].finish("stopped")
+
+    def gone(self, job: str, ip: str) -> None:
+        if job in self.jobs:
+            self.jobs[job].shunned.add(ip)
+
+    def retire(self, job: str, ips: Sequence[str]) -> None:
+        for ip in ips:
+            self.gone(job, ip)
+
+    def record(self, job: str) -> "Future[Any]":
+        return _done(self.fleet.records.get(job))
+
+    def forget(self, job: JobToCoordinate, *, begins_anew: bool = False) -> "Future[None]":
+        known = self.fleet.records.pop(job.job, None)
+        if begins_anew and known is not None:
+            self.fleet.records[job.job] = Record(attempt=known.attempt)
+        return _done(None)
+
+    def restore(self, job: JobToCoordinate, savepoint: Any) -> "Future[Any]":
+        """Only into a job without state, as the real one."""
+        future: Future[Any] = Future()
+        if job.job in self.fleet.records:
+            future.set_exception(UserError(f"job {job.job!r} has a state of its own"))
+        elif self.fleet.store_is_away:
+            future.set_exception(StoreUnavailable("the store does not answer"))
+        else:
+            self.fleet.records[job.job] = Record(epoch=savepoint.epoch)
+            future.set_result(None)
+        return future
+
+    def savepoint(self, job: JobToCoordinate, name: str) -> "Future[Any]":
+        """Of the newest epoch."""
+        if self.fleet.store_is_away:
+            future: Future[Any] = Future()
+            future.set_exception(StoreUnavailable("the store does not answer"))
+            return future
+        epoch = self.fleet.records[job.job].epoch
+        folder = f"savepoints/{job.job}/{name}"
+        return _done(
+            Savepoint(
+                job=job.job, name=name, store=job.store, epoch=epoch, cut=epoch * 10, manifest=f"{folder}/manifest.json",
+                manifest_hash="0", graph="g", size=100, objects=2,
+            )
+        )  # fmt: skip
+
+    def delete_savepoint(self, keys: tuple[str, str], savepoint: Any) -> "Future[None]":
+        return _done(None)
+
+    def healthy(self) -> bool:
+        return True
+
+    def step(self) -> None:
+        """Every coordinator takes an epoch if it may."""
+        for hosted in list(self.jobs.values()):
+            hosted.step()
+
+
+class _Hosted:
+    """One job's coordinator: it fences by taking the next attempt."""
+
+    def __init__(self, fleet: Fleet, settings: JobToCoordinate) -> None:
+        self.fleet, self.settings = fleet, settings
+        self.attempt = 0
+        self.draining = False
+        self.outcome = ""
+        self.shunned: set[str] = set()
+        self.layout: tuple[str, ...] = ()
+        self.recoveries = 0
+        self.problems: list[str] = []
+        """What its workers tell of their sources and sinks."""
+
+    @property
+    def record(self) -> Record:
+        return self.fleet.records.setdefault(self.settings.job, Record())
+
+    def step(self) -> None:
+        if self.outcome:
+            return
+        if self.record.completed:
+            self.finish("completed")
+            return
+        here = tuple(pod["status"]["podIP"] for pod in self.fleet.workers(self.settings.job, self.settings.token))
+        usable = [ip for ip in here if ip not in self.shunned]
+        if (
+            self.attempt != self.record.attempt
+            or not set(self.layout) <= set(usable)
+            or (len(self.layout) < self.settings.settings.workers <= len(usable))
+        ):
+            if len(usable) < self.settings.settings.workers:
+                self.layout = ()
+                return
+            self.record.attempt += 1  # compare-and-set: everything older is fenced
+            self.attempt, self.layout = self.record.attempt, tuple(usable[: self.settings.settings.workers])
+            self.recoveries += 1
+            return
+        self.record.epoch += 1
+        self.record.commits.append((self.attempt, hash(self.settings.token)))
+        if self.draining:
+            self.finish("drained")
+
+    def finish(self, outcome: str) -> None:
+        if not self.outcome:
+            self.outcome = outcome
+            self.fleet.end_workers(self.settings.job, self.settings.token)
+
+    def members(self) -> tuple[Member, ...]:
+        if self.outcome:
+            return ()
+        pods = self.fleet.workers(self.settings.job, self.settings.token)
+        ips = [pod["status"]["podIP"] for pod in pods]
+        return tuple(Member(f"w-{ip}", f"{ip}:1", 1e9, False, not self.fleet.cold or ip in self.layout) for ip in ips)
+
+    def status(self) -> JobStatus:
+        workers = [WorkerFigures(worker=f"w-{ip}", connected=True, items_in=1, items_out=1) for ip in self.layout]
+        running = bool(self.layout) and self.attempt == self.record.attempt
+        phase = "finished" if self.outcome else "running" if running else "gathering"
+        last = LastRecovery(cause="a worker was lost", duration_ms=float(self.recoveries)) if self.recoveries else None
+        return JobStatus(
+            job=self.settings.job, pid=1, updated=0, phase=phase, attempt=self.attempt, epoch=self.record.epoch, cut=self.record.epoch * 10,
+            workers=workers, recoveries=self.recoveries, last_recovery=last, outcome=self.outcome,
+            unsaved_since=int(self.record.unsaved_since * 1e6), problems=self.problems,
+        )  # fmt: skip
+
+
+def _done(result: Any) -> "Future[Any]":
+    future: Future[Any] = Future()
+    future.set_result(result)
+    return future

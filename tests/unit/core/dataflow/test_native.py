@@ -1,0 +1,144 @@
+"""A worker of native parts does what a worker of reference parts does, action by action, with state that grows."""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+
+import flamestream as fs
+from flamestream.core.dataflow.native import native
+from flamestream.core.dataflow.parts import REFERENCE, Parts
+from flamestream.core.protocol import events, messages
+from flamestream.core.protocol.chain import chains_of
+from flamestream.model.errors import UserError
+from flamestream.model.ids import Epoch, Offset, Partition
+from flamestream.model.kernel import kernel
+from flamestream.model.meta import meta_of
+from flamestream.model.time import Time
+from support.core.one_worker import FENCE, FRONT, OneWorker
+
+pytestmark = pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
+
+
+def growing(vector: Any, record: Any) -> Any:
+    """Mostly appends; now and then something that is no append."""
+    if record[1] % 50 == 49 and len(vector):
+        return vector.set(len(vector) // 2, record).pop()
+    return vector.append(record)
+
+
+def graphs() -> dict[str, fs.Graph]:
+    vectors, windows, fails = fs.Graph("vectors"), fs.Graph("windows"), fs.Graph("fails")
+    records = vectors.source("docs")
+    records.reduce(key=lambda r: r[0], initial=fs.Vector, combine=growing, emit=lambda v, r: (r, len(v))).sink("out")
+    words = windows.source("docs").flat_map(lambda r: [r, (r[0], r[1] + 1)])
+    words.group(3, key=lambda r: r[0]).map(lambda w: w[-1]).merge(words.filter(lambda r: r[1] % 3 > 0)).sink("out", key=lambda r: r[1])
+    records = fails.source("docs").map(lambda r: (r[0], 100 // (r[1] % 7)))
+    records.reduce(key=lambda r: r[0], initial=int, combine=lambda n, r: n + 10 // (r[1] - 33)).sink("out")
+    placed = fs.Graph("placed")
+    placed.source("docs").balance(lambda key: -len(key) << 28).group(2, key=lambda r: r[0][:2] * (1 + r[1] % 3)).sink("out")
+    return {"vectors": vectors, "windows": windows, "fails": fails, "placed": placed, **ready_made()}
+
+
+@fs.payload_type
+@dataclass(frozen=True, slots=True)
+class Posting:
+    word: str
+    number: int
+    note: Any
+
+
+@fs.payload_type
+@dataclass(frozen=True, slots=True)
+class Change:
+    number: Any
+    word: str
+
+
+def posting(record: tuple[str, int]) -> Posting:
+    return Posting(record[0], record[1], (0.5, "no number", (1, "two"))[record[1] % 3])
+
+
+def ready_made() -> dict[str, fs.Graph]:
+    """Lists whose deltas get long, sums that change their type, and sums that cannot be made."""
+    lists, sums, impossible = fs.Graph("lists"), fs.Graph("sums"), fs.Graph("impossible")
+    change, word = fs.record(Change, "word", number=fs.size), fs.field("word")
+    lists.source("docs").map(posting).reduce(key=word, combine=fs.append("number", "note"), emit=change).sink("out", key=word)
+    sums.source("docs").map(posting).reduce(key=word, combine=fs.total("number")).sink("out")
+    emit = fs.record(Change, "word", number=fs.state)
+    impossible.source("docs").map(posting).reduce(key=word, combine=fs.total("note"), emit=emit).sink("out", key=lambda c: c.word)
+    return {"lists": lists, "sums": sums, "impossible": impossible}
+
+
+def lived(graph: fs.Graph, parts: Parts, debug: bool) -> OneWorker:
+    life, rng = OneWorker(graph, parts, debug), Random(7)
+    for number in range(1500):
+        record = (rng.choice("aaaabc") + str(rng.randrange(3)), number)
+        life.records(number, [record])
+        if number % 100 == 99:
+            life.tell(messages.Announce(FENCE, Epoch(number // 100 + 1), []))
+    return life
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("name", graphs())
+def test_action_by_action(name: str, debug: bool) -> None:
+    assert kernel is not None
+    graph = graphs()[name]
+    reference, other = lived(graph, REFERENCE, debug), lived(graph, native(kernel), debug)
+    assert len(reference.rows) > 50
+    assert len(reference.done) == len(other.done)
+    for ours, theirs in zip(other.done, reference.done, strict=True):
+        assert ours == theirs
+
+
+@pytest.mark.parametrize("name", ["vectors", "windows", "lists", "sums"])
+def test_action_by_action_with_items_between_the_slices_of_chores(name: str) -> None:
+    """What a chore has visited when an item comes decides where its key stands among those that changed, and so the order of rows."""
+    assert kernel is not None
+    lives = []
+    for parts in (REFERENCE, native(kernel)):
+        life, rng = OneWorker(graphs()[name], parts, False, slice_size=1, credit_runs=100_000), Random(3)
+        for number in range(600):
+            record = (rng.choice("abcdefghij") + str(rng.randrange(4)), number)
+            more: list[events.Event] = [events.RecordsArrived(FENCE, FRONT, Partition(""), Offset(number), [record], 1)]
+            if number % 60 == 59:
+                more.append(events.FromCoordinator(messages.Announce(FENCE, Epoch(number // 60 + 1), [])))
+            life.turn(*more)
+        lives.append(life)
+    assert len(lives[0].rows) > 100
+    assert lives[1].rows == lives[0].rows
+    assert lives[1].done == lives[0].done
+
+
+@pytest.mark.parametrize(("name", "vertex"), [("vectors", 1), ("lists", 2), ("sums", 2), ("impossible", 2)])
+def test_what_was_snapshot_by_one_is_restored_by_the_other(name: str, vertex: int) -> None:
+    assert kernel is not None
+    graph = graphs()[name]
+    lives = [lived(graph, parts, False) for parts in (REFERENCE, native(kernel))]
+    states = [life.worker.flow.states[vertex] for life in lives]
+    cut = lives[0].worker.cuts.committed
+    for state, rows in zip(
+        [OneWorker(graph, parts, False).worker.flow.states[vertex] for parts in (native(kernel), REFERENCE)], [0, 1], strict=True
+    ):
+        state.load(chains_of(lives[rows].rows))
+        for key in states[0].buckets:
+            assert state.state_at(key, cut) == states[0].state_at(key, cut) == states[1].state_at(key, cut)
+
+
+def test_a_function_that_is_not_deterministic_is_named_as_the_cause() -> None:
+    """Its tombstone does not find its item: both kinds of parts say the same."""
+    assert kernel is not None
+    told = []
+    for parts in (REFERENCE, native(kernel)):
+        graph, count = fs.Graph("clock"), iter(range(1_000))
+        made = graph.source("docs").group(2, key=lambda r: 0).map(lambda w, count=count: next(count))
+        made.group(2, key=lambda n: 0).sink("out")
+        life = OneWorker(graph, parts, debug=False)
+        flow: Any = life.worker.flow
+        flow.run([(meta_of(Time(5000 * 4096), 0), Time(5000 * 4096), 0, "b", False)])
+        with pytest.raises(UserError, match="gave two results for one input") as raised:
+            flow.run([(meta_of(Time(4000 * 4096), 0), Time(4000 * 4096), 0, "a", False)])
+        told.append(str(raised.value))
+    assert told[0] == told[1]

@@ -1,0 +1,155 @@
+"""A manifest, its graph and what the outside can do fit together, or the error says which part does not and what to do."""
+
+import pytest
+
+from flamestream.job.journal_of import journal_of
+from flamestream.job.validation import checked
+from flamestream.model.errors import FlameStreamError, UserError
+from flamestream.node.settings_of import local_coordinator, worker_settings
+from support.runs.job_folder import JobFolder
+
+
+def refused(job: JobFolder, **changes: str) -> str:
+    with pytest.raises(UserError) as caught:
+        checked(job.write(**changes))
+    return str(caught.value).replace(str(job.path), "")
+
+
+def test_a_job_whose_parts_fit_is_accepted(job: JobFolder) -> None:
+    accepted = checked(job.write())
+    assert accepted.graph.name == "upper"
+    assert accepted.job.source("lines")["files"]["path"] == str(job.path / "lines.txt")
+
+
+NO_LINES = "/job.yaml:6: spec.sources: graph 'upper' has a source 'lines', which is missing here: is 'line'"
+NO_BAD = "/job.yaml:7: spec.sinks: graph 'upper' has a sink 'bad', which is missing here: add spec.sinks.bad"
+FOLLOWED = "{lines: {files: {path: x, follow: true}}}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"sources": "{line: {files: {path: x}}}"},
+            "/job.yaml:6: spec.sources: graph 'upper' has a source 'lines', which is missing here: is 'line'",
+        ),
+        (
+            {"sinks": "{shouts: {discard: {}}, more: {discard: {}}}"},
+            "/job.yaml:7: spec.sinks.more: graph 'upper' has no sink 'more' (it has shouts)",
+        ),
+        ({"sinks": "{shouts: {discard: {}}}"}, "/job.yaml:7: spec.sinks.shouts: a discard sink cannot fence"),
+        ({"sinks": "{shouts: {files: {paht: out}}}"}, "/job.yaml:7: spec.sinks.shouts.files: Object contains unknown field `paht`"),
+        ({"sinks": "{shouts: {pigeon: {}}}"}, "/job.yaml:7: spec.sinks.shouts.pigeon: there is no such kind; choose one of files"),
+        (
+            {"sources": "{lines: {files: {path: x, format: jsonl, type: Absent}}}"},
+            "/job.yaml:6: spec.sources.lines.files.type: 'Absent': no class of the application has this name",
+        ),
+        (
+            {"sinks": "{shouts: {rolling: {path: s3://b/out, type: Absent}}}"},
+            "/job.yaml:7: spec.sinks.shouts.rolling.type: 'Absent': no class of the application has this name",
+        ),
+        (
+            {"sinks": "{shouts: {rolling: {path: s3://b/out, rollSeconds: 0}}}"},
+            "/job.yaml:7: spec.sinks.shouts.rolling: `rollSeconds` must be above 0",
+        ),
+        (
+            {"sources": "{lines: {files: {path: x, follow: true}}}"},
+            "/job.yaml:6: spec.sources.lines: this source needs a journal under exactly-once",
+        ),
+        (
+            {"sinks": "{shouts: {http: {url: 'http://x/', contract: idempotent}}}"},
+            "/job.yaml:7: spec.sinks.shouts: a server that only drops repeated ids cannot keep out a worker that was replaced",
+        ),
+        (
+            {"sources": "{lines: {http: {listen: 'localhost:80', keys: k}}}", "guarantee": "none"},
+            "/job.yaml:6: spec.sources.lines: this source answers when a record is in the journal, and under none there is no journal",
+        ),
+        (
+            {"sources": "{lines: {postgres: {dsn: 'user=me password=x', table: t, key: id, columns: [a]}}}"},
+            "/job.yaml:6: spec.sources.lines.postgres: a password does not belong into a manifest",
+        ),
+        (
+            {"sinks": "{shouts: {postgres: {dsn: 'user=me', table: t, columns: [a], key: [b]}}}"},
+            "/job.yaml:7: spec.sinks.shouts.postgres: `key` names b, which `columns` has not",
+        ),
+        ({"onError": "{deadLetter: shouts}"}, "/job.yaml:11: spec.onError.deadLetter: sink 'shouts' gets results of the graph already"),
+        (
+            {"onError": "{deadLetter: bad}"},
+            "/job.yaml:7: spec.sinks: graph 'upper' has a sink 'bad', which is missing here: add spec.sinks.bad",
+        ),
+        ({"application": "{file: none.py, graph: graph}"}, "/none.py: the application file is not there"),
+        ({"application": "{file: job.yaml, graph: graph}"}, "/job.yaml: the application must be a .py file"),
+    ],
+)
+def test_a_job_whose_parts_do_not_fit_is_refused_with_place_and_way_out(job: JobFolder, changes: dict[str, str], message: str) -> None:
+    assert refused(job, **changes).startswith(message)
+
+
+def test_a_journal_makes_a_source_that_needs_one_acceptable(job: JobFolder) -> None:
+    checked(job.write(sources=FOLLOWED, journal="{folder: journal}"))
+
+
+def test_without_a_guarantee_nothing_needs_a_fence_or_a_journal(job: JobFolder) -> None:
+    given = {"sources": FOLLOWED, "sinks": "{shouts: {discard: {}}}"}
+    accepted = checked(job.write(**given, guarantee="none"))
+    assert not worker_settings(accepted).durable
+    assert local_coordinator(accepted).interval_us is None
+
+
+@pytest.mark.parametrize(
+    ("application", "message"),
+    [
+        ("import flamestream as fs\n", ".py: there is no graph named 'graph'; it has none: create one"),
+        ("import flamestream as fs\nother = fs.Graph('o')\n", ".py: there is no graph named 'graph'; it has other"),
+        ("x = (\n", ".py:1: the application does not load: "),
+        ("import nothing_of_this_name\n", ".py:1: the application does not load: "),
+        ("\n\nraise ValueError('no')\n", ".py:3: the application does not load: "),
+        ("import flamestream as fs\ngraph = fs.Graph('g')\ngraph.source('lines')\n", "graph 'g' has no sink"),
+    ],
+)
+def test_an_application_that_does_not_load_is_named_with_the_line(job: JobFolder, application: str, message: str) -> None:
+    manifest = job.write(application)
+    with pytest.raises(FlameStreamError) as caught:
+        checked(manifest)
+    assert message in str(caught.value)
+    assert caught.value.category == "user"
+
+
+def test_the_settings_are_those_of_the_manifest(job: JobFolder) -> None:
+    accepted = checked(job.write(workers="{replicas: 3, slots: 16}", checkpoint="{interval: 50ms, store: s}"))
+    worker, coordinator = worker_settings(accepted), local_coordinator(accepted)
+    assert (worker.slots, worker.exactly_once, worker.durable, worker.dead_letter) == (16, True, True, None)
+    assert [(front.front, front.source, front.timed) for front in worker.fronts] == [(0, "lines", True)]
+    assert (coordinator.workers, coordinator.slots, coordinator.interval_us, coordinator.fronts) == (3, 16, 50_000, 1)
+    assert (coordinator.graph, coordinator.python) == (accepted.graph.identity, worker.python)
+
+
+# --- a journal in a topic -----------------------------------------------------------------------------------------------------------
+
+IN_KAFKA = "{lines: {kafka: {brokers: 'a:1', topic: t, settings: {ssl.ca.location: ca.pem}, secrets: {sasl.password: {env: P}}}}}"
+
+
+def test_a_topic_is_reached_as_the_source_is_unless_it_says_otherwise(job: JobFolder) -> None:
+    read = checked(job.write(sources=IN_KAFKA, journal="{kafka: {topic: order}, keep: true}")).job
+    found = journal_of(read)
+    assert found is not None and found.kafka is not None and found.keep
+    ca = str(read.path("ca.pem"))
+    assert (found.kafka.brokers, found.kafka.settings, found.kafka.secrets["sasl.password"].env) == ("a:1", {"ssl.ca.location": ca}, "P")
+    own = journal_of(checked(job.write(sources=IN_KAFKA, journal="{kafka: {topic: order, brokers: 'b:2'}}")).job)
+    assert own is not None and own.kafka is not None
+    assert (own.kafka.brokers, own.kafka.settings) == ("b:2", {})
+
+
+@pytest.mark.parametrize(
+    ("sources", "journal", "words"),
+    [
+        (FOLLOWED, "{kafka: {topic: order}}", "no source is in Kafka"),
+        (IN_KAFKA, "{kafka: {topic: order, settings: {a: b}}}", "settings and secrets belong to brokers"),
+        (IN_KAFKA, "{kafka: {topic: order, brokers: 'b:2', settings: {sasl.password: x}}}", "which is a secret"),
+        (IN_KAFKA, "{kafka: {topic: order, brokers: 'b:2', settings: {acks: 1}}}", "exactly-once rests on it"),
+        (IN_KAFKA, "{kafka: {topic: order}, folder: journal}", "either a folder or a topic"),
+    ],
+)
+def test_a_journal_that_cannot_be_says_what_to_write(job: JobFolder, sources: str, journal: str, words: str) -> None:
+    said = refused(job, sources=sources, journal=journal)
+    assert words in said and "spec.journal" in said

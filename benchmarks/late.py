@@ -44,8 +44,8 @@ from flamestream.model.slot import slot_of
 from flamestream.model.time import Instant, Time, Timestamp
 from flamestream.simulation.faults import Fault, FaultPlan
 from flamestream.simulation.graphs import SimJob
+from flamestream.simulation.outside.producers import SimRecord
 from flamestream.simulation.process import CLOCKS_BEGIN
-from flamestream.simulation.producers import SimRecord
 from flamestream.simulation.settings import Plan
 from flamestream.testing import Timing, simulate
 

@@ -37,7 +37,7 @@ from flamestream.model.ids import Partition, SinkName, SourceName
 from flamestream.model.time import FrontId, Instant, Timestamp
 from flamestream.simulation.faults import FaultPlan
 from flamestream.simulation.graphs import SimJob
-from flamestream.simulation.producers import SimRecord, SourceSite
+from flamestream.simulation.outside.producers import SimRecord, SourceSite
 from flamestream.simulation.settings import MS, Plan
 from flamestream.simulation.world import EPOCH_START
 from flamestream.testing import Charge, Timing, simulate

@@ -13,10 +13,10 @@ from dataclasses import replace
 from flamestream.core.coordinator import coordination as c
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.ids import WorkerId
-from flamestream.simulation.control import ControlLink, break_random, silence_random
 from flamestream.simulation.coordinator_node import CoordinatorNode
 from flamestream.simulation.faults import Fault, Moment
-from flamestream.simulation.outside import Outside
+from flamestream.simulation.outside.control import ControlLink, break_random, silence_random
+from flamestream.simulation.outside.outside import Outside
 from flamestream.simulation.process import CLOCKS_BEGIN, Process
 from flamestream.simulation.settings import MS, Plan, edited_coordinator
 from flamestream.simulation.worker_node import WorkerNode

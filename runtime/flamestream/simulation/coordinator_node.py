@@ -14,11 +14,11 @@ from flamestream.core.coordinator.coordinator import Coordinator
 from flamestream.core.protocol.messages import Manifest, Recover
 from flamestream.model.ids import WorkerId
 from flamestream.model.time import Instant
-from flamestream.simulation.control import ControlLink
 from flamestream.simulation.faults import Fault
-from flamestream.simulation.outside import Outside
+from flamestream.simulation.outside.control import ControlLink
+from flamestream.simulation.outside.outside import Outside
+from flamestream.simulation.outside.stores import StoreError, checksum, fetch_surely, store_surely
 from flamestream.simulation.process import Process
-from flamestream.simulation.stores import StoreError, checksum, fetch_surely, store_surely
 from flamestream.simulation.world import World
 
 _manifests = msgspec.msgpack.Decoder(Manifest)

@@ -25,7 +25,7 @@ from flamestream.model.meta import Meta, floor, time_of_meta
 from flamestream.model.time import START, FrontId, Time
 from flamestream.simulation.invariants import Invariants
 from flamestream.simulation.oracle import Oracle
-from flamestream.simulation.stores import Store
+from flamestream.simulation.outside.stores import Store
 from flamestream.simulation.world import World
 
 

@@ -35,8 +35,8 @@ from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.time import END, START, FrontId, Time, front_of
 from flamestream.simulation.drift import DriftWatch, plain
 from flamestream.simulation.oracle import Oracle
-from flamestream.simulation.snapshots import decode_rows
-from flamestream.simulation.stores import Store, checksum
+from flamestream.simulation.outside.snapshots import decode_rows
+from flamestream.simulation.outside.stores import Store, checksum
 from flamestream.simulation.world import World
 
 _manifests = msgspec.msgpack.Decoder(Manifest)

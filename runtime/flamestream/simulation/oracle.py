@@ -22,7 +22,7 @@ from flamestream.model.meta import floor
 from flamestream.model.slot import slot_of
 from flamestream.model.time import END, START, FrontId, Time, next_time
 from flamestream.reference import ERRORS, Walk
-from flamestream.simulation.producers import SourceSite
+from flamestream.simulation.outside.producers import SourceSite
 from flamestream.simulation.world import World
 
 Item = tuple[bytes, bytes]

@@ -10,7 +10,7 @@ from flamestream.model.ids import Partition, SourceName
 from flamestream.model.time import FrontId, Timestamp
 from flamestream.simulation.faults import FaultPlan
 from flamestream.simulation.graphs import SimJob, drawn_job
-from flamestream.simulation.producers import SimRecord, SourceSite
+from flamestream.simulation.outside.producers import SimRecord, SourceSite
 from flamestream.simulation.world import EPOCH_START
 
 MS = 1_000

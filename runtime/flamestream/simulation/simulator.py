@@ -21,20 +21,20 @@ from flamestream.core.worker.front import JournalledFront
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
 from flamestream.model.time import START, FrontId, Time
 from flamestream.simulation.cluster import Cluster
-from flamestream.simulation.consumers import ConsumerSite, Forgetful
 from flamestream.simulation.drift import DriftWatch
 from flamestream.simulation.faults import Fault, drawn_faults
 from flamestream.simulation.graphs import SimJob
 from flamestream.simulation.guarantees import OF_GUARANTEE
 from flamestream.simulation.invariants import Invariants, told_by
-from flamestream.simulation.journals import Journals, name_of_journal
-from flamestream.simulation.network import Network
 from flamestream.simulation.oracle import Oracle
-from flamestream.simulation.outside import Outside
+from flamestream.simulation.outside.consumers import ConsumerSite, Forgetful
+from flamestream.simulation.outside.journals import Journals, name_of_journal
+from flamestream.simulation.outside.network import Network
+from flamestream.simulation.outside.outside import Outside
+from flamestream.simulation.outside.records import Records
+from flamestream.simulation.outside.stores import Store
 from flamestream.simulation.process import Charge
-from flamestream.simulation.records import Records
 from flamestream.simulation.settings import LIVENESS_LIMIT, MS, Adjust, Plan, drawn_plan, edited_worker
-from flamestream.simulation.stores import Store
 from flamestream.simulation.trace import Trace
 from flamestream.simulation.worker_node import WorkerNode
 from flamestream.simulation.world import EPOCH_START, SimulationFailure, World

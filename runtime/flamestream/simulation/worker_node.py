@@ -18,14 +18,14 @@ from flamestream.core.worker.worker import Worker
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Offset, Partition, WorkerId
 from flamestream.model.time import FrontId
-from flamestream.simulation.consumers import ConsumerPort
-from flamestream.simulation.control import ControlLink
 from flamestream.simulation.faults import Fault
-from flamestream.simulation.journals import JournalPort
-from flamestream.simulation.outside import Outside
+from flamestream.simulation.outside.consumers import ConsumerPort
+from flamestream.simulation.outside.control import ControlLink
+from flamestream.simulation.outside.journals import JournalPort
+from flamestream.simulation.outside.outside import Outside
+from flamestream.simulation.outside.producers import ProducerPort
+from flamestream.simulation.outside.snapshots import SnapshotPort
 from flamestream.simulation.process import Process
-from flamestream.simulation.producers import ProducerPort
-from flamestream.simulation.snapshots import SnapshotPort
 from flamestream.simulation.world import World
 
 

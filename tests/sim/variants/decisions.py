@@ -16,8 +16,8 @@ from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.time import START
 from flamestream.simulation.coordinator_node import CoordinatorNode
 from flamestream.simulation.faults import Fault, FaultPlan, Moment
-from flamestream.simulation.journals import Journals, Log
-from flamestream.simulation.records import Records
+from flamestream.simulation.outside.journals import Journals, Log
+from flamestream.simulation.outside.records import Records
 from flamestream.simulation.settings import Plan
 from sim.variants.variant import BrokenVariant, directed, patch, several_sources, spaced
 

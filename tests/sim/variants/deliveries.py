@@ -14,9 +14,9 @@ from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model.meta import Meta
 from flamestream.model.time import START
-from flamestream.simulation.consumers import ConsumerPort, ConsumerSite
 from flamestream.simulation.faults import Fault
 from flamestream.simulation.graphs import drifting
+from flamestream.simulation.outside.consumers import ConsumerPort, ConsumerSite
 from sim.variants.variant import BrokenVariant, directed, patch, together
 
 _opened = Delivery.opened

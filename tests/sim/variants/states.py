@@ -13,7 +13,7 @@ from flamestream.model import payload as codec
 from flamestream.model.meta import floor
 from flamestream.simulation.faults import Fault
 from flamestream.simulation.graphs import confusing_keys, inverted_index
-from flamestream.simulation.snapshots import rows_of as snapshot_rows
+from flamestream.simulation.outside.snapshots import rows_of as snapshot_rows
 from flamestream.store import segment, snapshots
 from flamestream.store.prefetch import Prefetched
 from sim.variants.variant import BrokenVariant, directed, patch, patched, several_sources, together

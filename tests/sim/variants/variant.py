@@ -12,7 +12,7 @@ from typing import Any
 
 from flamestream.simulation.faults import WORDS, Fault, FaultPlan, Moment
 from flamestream.simulation.graphs import SimJob, twice_across
-from flamestream.simulation.producers import SourceSite
+from flamestream.simulation.outside.producers import SourceSite
 from flamestream.simulation.settings import Adjust, Plan, promising
 from flamestream.simulation.simulator import SimulationFailure, Variant, simulate
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from flamestream.model.ids import SinkName
 from flamestream.model.time import FrontId
-from flamestream.simulation.consumers import ConsumerSite
-from flamestream.simulation.journals import Journals
-from flamestream.simulation.network import Network
-from flamestream.simulation.producers import SourceSite
-from flamestream.simulation.records import Records
-from flamestream.simulation.stores import Store
+from flamestream.simulation.outside.consumers import ConsumerSite
+from flamestream.simulation.outside.journals import Journals
+from flamestream.simulation.outside.network import Network
+from flamestream.simulation.outside.producers import SourceSite
+from flamestream.simulation.outside.records import Records
+from flamestream.simulation.outside.stores import Store
 
 
 @dataclass(frozen=True, slots=True)

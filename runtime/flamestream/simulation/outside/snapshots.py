@@ -20,7 +20,7 @@ from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Uploaded
 from flamestream.core.protocol.messages import SegmentRef
 from flamestream.model.errors import Corrupt, FlameStreamError
 from flamestream.model.ids import Slot
-from flamestream.simulation.stores import Store, StoreError, checksum, fetch_surely, store_surely
+from flamestream.simulation.outside.stores import Store, StoreError, checksum, fetch_surely, store_surely
 from flamestream.store import segment, snapshots
 from flamestream.store.prefetch import Prefetched
 

@@ -43,7 +43,8 @@ def checked(status: dict[str, Any], times: int = 1, *, seen: str = "gone") -> No
     assert audit["epoch"] >= status["epoch"] > 0, "the audit goes further than the last fault"
     # Ten documents a second come all the time, and the workers remember when they gave their results, whoever coordinates.
     assert all("outputGapMs" in fault for fault in status["faults"]), status["faults"]
-    assert all(0 < fault["outputGapMs"] <= fault["recoveredMs"] + 5_000 for fault in status["faults"]), status["faults"]
+    # Recovered is the job; a ZooKeeper or a store that has a process again still has to begin, and to be found.
+    assert all(0 < fault["outputGapMs"] <= fault["recoveredMs"] + 10_000 for fault in status["faults"]), status["faults"]
     assert status["longestOutputGapMs"] == max(fault["outputGapMs"] for fault in status["faults"])
 
 

@@ -46,9 +46,9 @@ def framed(data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + data
 
 
-def greeting(hands: Hands, *, job: str = "", attempt: int = 1) -> bytes:
+def greeting(hands: Hands, *, job: str = "", attempt: int = 1, worker: str = "w0") -> bytes:
     """As a worker of this job would begin."""
-    purpose = Purpose(PROTOCOL, job or hands.site.job, attempt, 0, "w0", "w1")
+    purpose = Purpose(PROTOCOL, job or hands.site.job, attempt, 0, worker, "w1")
     return framed(msgspec.msgpack.encode(Greeting(purpose)))
 
 
@@ -164,7 +164,7 @@ ATTACKS = [
     Attack(AT_A_LINK, "greets with damage", links(damaged_greetings)),
     Attack(AT_A_LINK, "greets for another job", links(lambda hands: greeting(hands, job="another"))),
     Attack(AT_A_LINK, "greets for an attempt that never comes", links(lambda hands: greeting(hands, attempt=1 << 60))),
-    Attack(AT_A_LINK, "greets without a nonce", links(lambda hands: greeting(hands, nonce=b""))),
+    Attack(AT_A_LINK, "greets under no name", links(lambda hands: greeting(hands, worker=""))),
     Attack(AT_A_LINK, "greets rightly and proves nothing", no_key),
     Attack(AT_A_LINK, "holds 300 silent connections", silent_links),
     Attack(AT_A_LINK, "holds 300 half greetings", half_greetings),

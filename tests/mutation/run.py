@@ -42,6 +42,8 @@ class Core:
 
     folder: str
     tests: str
+    shells: frozenset[str]
+    """Modules there that are no core."""
     stages: tuple[tuple[str, tuple[str, ...]], ...]
 
 
@@ -49,6 +51,7 @@ CORES = (
     Core(
         "runtime/flamestream/core",
         "tests/unit/core",
+        frozenset(),
         (
             ("tests of the core", (*PYTEST, "tests/unit/core", "tests/property/test_core_meaning.py")),
             ("seeds", ("-m", "flamestream.cli.main", "simulate", "--seeds", "0:150")),
@@ -56,8 +59,9 @@ CORES = (
         ),
     ),
     Core(
-        "operator/flamestream_operator/core",
+        "operator/flamestream_operator/jobs",
         "tests/unit/operator",
+        frozenset({"inputs.py", "memory.py", "object_effects.py", "reconciler.py", "stream_effects.py"}),
         (
             ("tests of the core", (*PYTEST, "tests/unit/operator")),
             ("chaos", (*PYTEST, "tests/sim/test_operator_chaos.py")),
@@ -70,9 +74,9 @@ def drawn(count: int, seed: int, only: str) -> list[Mutant]:
     """So many of all mutants, in an order that the seed decides."""
     found: list[Mutant] = []
     for core in CORES:
-        for file in sorted((ROOT / core.folder).glob("*.py")):
+        for file in sorted((ROOT / core.folder).rglob("*.py")):
             path = str(file.relative_to(ROOT))
-            if only in path:
+            if only in path and file.name not in core.shells:
                 found += mutants(path, file.read_text())
     return random.Random(seed).sample(found, min(count, len(found)))
 
@@ -98,8 +102,8 @@ class Copy:
             file.write_text(whole)
 
     def _stages(self, file: Path) -> list[tuple[str, tuple[str, ...]]]:
-        (core,) = [core for core in CORES if (self._folder / core.folder) == file.parent]
-        own = sorted((self._folder / core.tests).glob(f"test_{file.stem}*.py"))
+        (core,) = [core for core in CORES if file.is_relative_to(self._folder / core.folder)]
+        own = sorted((self._folder / core.tests).rglob(f"test_{file.stem}*.py"))
         first = [("its own tests", (*PYTEST, *(str(test.relative_to(self._folder)) for test in own)))] if own else []
         return [*first, *core.stages]
 

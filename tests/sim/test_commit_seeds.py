@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from flamestream.simulation import swarm
+from flamestream.testing import swarm
 from sim import commit_seeds
 
 

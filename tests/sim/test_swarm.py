@@ -2,9 +2,8 @@
 
 import pytest
 
-from flamestream.simulation import swarm
 from flamestream.simulation.faults import Fault
-from flamestream.testing import SwarmResult
+from flamestream.testing import SwarmResult, swarm
 
 SEEDS = range(500)
 BRANCHES = """

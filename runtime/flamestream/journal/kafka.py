@@ -21,7 +21,7 @@ librdkafka repeats under a number by which brokers drop a second copy.)
 follows (a batch that is missing is Corrupt). What an older seal keeps from counting is trimmed too, and when that is gone for certain the
 older seals go. The newest one stays, for zombies that are still to come. A reader sees a trimmed batch or not, as the cleaner came by.
 
-Keeps: JournalAppended only for what every later reader counts. Does not: talk to Kafka (kafka/partitions.py).
+Keeps: JournalAppended only for what every later reader counts. Does not: talk to Kafka (journal/kafka_partitions.py).
 """
 
 from collections.abc import Callable, Iterable

@@ -125,7 +125,7 @@ def redis(data: bytes) -> None:
     paired = parts[: len(parts) // 2 * 2]  # what the protocol gives
     for fields, as_bytes in (([], False), ([], True), (["a"], False), (["a", "b"], True)):
         reader = RedisReader(SimpleNamespace(where="Redis"), Stream("s", fields, as_bytes, 0, True), "src")  # type: ignore[arg-type]
-        codec.check(reader._payload([b"5-0", paired]))
+        codec.check(reader._chunk([[b"5-0", paired]]).payloads[0])
 
 
 KINDS: tuple[Callable[[bytes], Any], ...] = (
@@ -142,7 +142,7 @@ def postgres(data: bytes) -> None:
     kind, shape = KINDS[data[0] % len(KINDS)] if data else bytes, data[1:2]
     parts = [kind(part) if part else None for part in pieces(data[2:])]
     value = [parts, list(parts)] if shape > b"\xaa" else parts if shape > b"\x55" or not parts else parts[0]
-    made = POSTGRES._payload((1, _loaded(value), 2))
+    (made,) = POSTGRES._chunk([(1, _loaded(value), 2)]).payloads
     codec.check(made)
     if not isinstance(value, list):
         assert codec.encode(made) == codec.encode((value, 2))

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from flamestream.simulation import swarm
 from flamestream.simulation.faults import Fault
 from flamestream.simulation.world import EPOCH_START
+from flamestream.testing import swarm
 from sim.variants import VARIANTS
 from sim.variants.variant import BrokenVariant
 

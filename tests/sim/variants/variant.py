@@ -49,7 +49,7 @@ class Patch:
     def where(self) -> str:
         """What is broken: the engine, another part of the product, or a fake of the simulator, which shows less."""
         modules = {owner.__name__ if isinstance(owner, ModuleType) else owner.__module__ for owner, _ in self.parts}
-        if any(module.startswith("flamestream.testing") for module in modules):
+        if any(module.startswith("flamestream.simulation") for module in modules):
             return "fake"
         return "engine" if all(module.startswith("flamestream.core") for module in modules) else "product"
 

@@ -1,7 +1,7 @@
 """A node in this process: pods of an API server, real or in memory, become real processes on addresses of their own (127.x.y.z).
 
 A driver pod is not Spark: its executors are made as Spark makes them, from the template that the operator wrote, and a worker's process
-that dies is started again in its pod. What a worker is told, reads and writes is the product's own (support/pod_main.py).
+that dies is started again in its pod. What a worker is told, reads and writes is the product's own (support/operator/pod_main.py).
 
 Keeps: what it started ends with `close`. Does not: schedule, pull images, or wait out a grace.
 """

@@ -1,4 +1,5 @@
-"""What runs in a pod of support/kubelet.py, but for Spark: `python pod_main.py worker|preflight FOLDER APPLICATION [INDEX ORDINAL]`.
+"""What runs in a pod of support/operator/kubelet.py, but for Spark: `python pod_main.py worker|preflight FOLDER APPLICATION [INDEX
+ORDINAL]`.
 
 FOLDER holds the pod's volumes by name. A worker is told exactly what a driver would tell it, by the driver's own function.
 """

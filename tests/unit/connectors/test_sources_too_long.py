@@ -17,7 +17,7 @@ SERVER: Any = SimpleNamespace(where="there")
 def test_a_row_of_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_source, "MAX_RECORD", 100)
     reader = PostgresReader(SERVER, ChangeLog("t", "id", ["a", "b"], True, 0, 0.1), "rows")
-    assert reader._payload((5, "x" * 40, "y" * 40)) == ("x" * 40, "y" * 40)
+    assert reader._chunk([(5, "x" * 40, "y" * 40)]).payloads == [("x" * 40, "y" * 40)]
     chunk = reader._chunk([(5, "x", "y"), (6, "x" * 60, ["y" * 30, "z" * 30])])
     assert chunk.payloads[0] == ("x", "y")
     assert isinstance(chunk.payloads[1], ErrorValue)
@@ -29,7 +29,7 @@ def test_a_row_of_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_entry_of_redis(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_stream, "MAX_RECORD", 100)
     reader = RedisReader(SERVER, Stream("s", ["a"], False, 0, True), "entries")
-    assert reader._payload([b"5-0", [b"a", b"x" * 99]]) == "x" * 99
-    long = reader._payload([b"5-1", [b"a", b"x", b"b", b"y" * 98]])
+    short, long = reader._chunk([[b"5-0", [b"a", b"x" * 99]], [b"5-1", [b"a", b"x", b"b", b"y" * 98]]]).payloads
+    assert short == "x" * 99
     assert isinstance(long, ErrorValue) and (long.function, long.error) == ("source entries", "RecordTooLong")
     assert "entry 5-1: it has more than 100 bytes" in long.message

@@ -40,7 +40,7 @@ def test_annotations_docstrings_assertions_and_messages_are_left_alone() -> None
     assert lines.isdisjoint({1, 3, 4, 5, 10})
 
 
-@pytest.mark.parametrize("module", ["recovery.py", "acker.py", "fronts.py"])
+@pytest.mark.parametrize("module", ["coordinator/recovery.py", "worker/acker.py", "worker/fronts.py"])
 def test_a_mutant_of_the_core_is_another_module_that_parses(module: str) -> None:
     source = (Path(core.__file__).parent / module).read_text()
     whole = ast.unparse(ast.parse(source))

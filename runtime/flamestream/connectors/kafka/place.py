@@ -8,7 +8,7 @@ Every record without our header, or with that of another job or sink, is foreign
 the topic is told of them.
 
 Keeps: what consumers see (committed records of a transactional topic, all of a low-latency one) up to the
-ends at the start. Does not: use what the sink writes with (sinks/kafka_items.py, kafka/formats.py); know of
+ends at the start. Does not: use what the sink writes with (connectors/kafka/items.py, kafka/formats.py); know of
 partitions that were added later, so a key that moved for that is misplaced. Memory: metas and payloads of all
 expected items.
 """

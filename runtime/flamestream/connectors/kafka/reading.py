@@ -2,7 +2,7 @@
 
 A topic has the items of each slot in order, but in several partitions, and with other slots between: so they are gathered and sorted.
 A record that is not of this job and sink (its header says so) is passed over. Values are read in the sink's own format: JSON and Avro do
-not say of which class a payload was. An audit reads the topic by itself (places/kafka.py), and does not ask the sink's encoder.
+not say of which class a payload was. An audit reads the topic by itself (connectors/kafka/place.py), and does not ask the sink's encoder.
 
 Keeps: what its consumers see, so committed records of a transactional topic, all of a low-latency one, up to the ends at the start.
 Does not: bring back what retention or compaction has removed: the first bundle of a slot is then a later one, which is an error.

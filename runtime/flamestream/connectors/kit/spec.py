@@ -8,7 +8,7 @@ Nap(seconds=3)
 Traceback (most recent call last):
 flamestream.model.errors.ManifestError: spec.sources.bed.nap.seconds: Expected `int`, got `str`
 
-Keeps: unknown fields are errors. Does not: know any kind of source or sink (sources/__init__.py, sinks/__init__.py).
+Keeps: unknown fields are errors. Does not: know any kind of source or sink (connectors/sources.py, connectors/sinks.py).
 """
 
 import importlib

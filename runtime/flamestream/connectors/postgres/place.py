@@ -4,7 +4,7 @@ With a `key` a row has the last value of its key; without one there is a row for
 Where a column has `$sink`, rows of other sinks are passed over; else the table is taken for the sink's own,
 and every other row is foreign.
 
-Keeps: one snapshot of the table. Does not: write; use what the sink writes with (sinks/postgres_rows.py).
+Keeps: one snapshot of the table. Does not: write; use what the sink writes with (connectors/kit/item_columns.py).
 Memory: both sides.
 """
 

@@ -3,7 +3,7 @@
 Where a value is not the same at once (a text that becomes a timestamp, a number that becomes a numeric),
 psycopg gives it to the server, which says what such a column makes of it: `SELECT %s::timestamptz`.
 
-Does not: use what the sink writes with (sinks/postgres_columns.py).
+Does not: use what the sink writes with (connectors/postgres/columns.py).
 """
 
 import json

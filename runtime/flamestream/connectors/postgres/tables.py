@@ -2,7 +2,7 @@
 
 A name is as in the catalogue (case matters), perhaps with its schema: `postings`, `public.postings`.
 
-Does not: judge whether a table is fit for something (sinks/postgres_table.py, sources/postgres_source.py).
+Does not: judge whether a table is fit for something (connectors/postgres/sink_table.py, connectors/postgres/source.py).
 """
 
 from dataclasses import dataclass

@@ -5,7 +5,7 @@ Entries are read with the commands that any client has, as bytes: a text is ther
 JSON.
 
 Keeps: of a stream that is trimmed, the oldest entries may be gone. Does not: write; use what the sink writes
-with (sinks/redis_entries.py). Memory: both sides. What changes while it is read may be seen or not.
+with (connectors/redis/entries.py). Memory: both sides. What changes while it is read may be seen or not.
 """
 
 import json

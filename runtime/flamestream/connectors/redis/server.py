@@ -11,7 +11,7 @@
 What is acknowledged has to be on the disk, so a server is refused that keeps no append-only file, that answers before it has synced it, or
 that may evict our keys.
 
-The client's own retries are not used: after a lost answer the slots have to be opened again (sinks/redis_sink.py).
+The client's own retries are not used: after a lost answer the slots have to be opened again (connectors/redis/sink.py).
 
 Keeps: passwords are in no message. Does not: retry (serial.py).
 """

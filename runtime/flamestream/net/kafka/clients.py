@@ -10,8 +10,8 @@ ValueError: `settings` may not set 'acks': exactly-once rests on it
 Every other client setting is passed through as it is (SASL, TLS, buffers). Secrets come from the environment or from files when a client
 is made; they are never part of a spec, a message or a log. librdkafka's own log lines go nowhere: what lasts is said by `problem`.
 
-Keeps: settings that a guarantee rests on cannot be changed. Does not: decide what is read or written (sources/kafka_source.py,
-sinks/kafka_sink.py).
+Keeps: settings that a guarantee rests on cannot be changed. Does not: decide what is read or written (connectors/kafka/source.py,
+connectors/kafka/sink.py).
 """
 
 import contextlib

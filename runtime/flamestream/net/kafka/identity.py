@@ -2,8 +2,8 @@
 
 A topic that was deleted and created again has its name and another id: offsets mean other records, and what was written is gone.
 
-Keeps: an answer that does not come is a `problem` of the clients. Does not: judge what follows (sources/kafka_topic.py,
-sinks/kafka_writing.py).
+Keeps: an answer that does not come is a `problem` of the clients. Does not: judge what follows (connectors/kafka/source_topic.py,
+connectors/kafka/writing.py).
 """
 
 from concurrent.futures import Future

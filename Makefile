@@ -94,7 +94,7 @@ demo: setup
 	$(BIN)/python -m flamestream.cli.demo $(DEMO_ARGS)
 
 bench: setup
-	$(BIN)/python benchmarks/suite.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks suite $(BENCH_ARGS)
 
 # BASE is the image below: it has apt, or Python 3.11, Java 17 and tini already.
 IMAGE ?= flamestream:0.1.0

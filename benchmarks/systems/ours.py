@@ -7,7 +7,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-import job
+from harness import PATHS, job
 
 from systems.base import AT_LEAST_ONCE, EXACTLY_ONCE, NONE, TWO_PHASES, Cell, Command, Places, Setting
 
@@ -53,7 +53,7 @@ class Ours:
         file = places.folder / "job.yaml"
         file.write_text(json.dumps(self.manifest(cell, places)))
         argv = [sys.executable, "-m", "flamestream.cli.main", "run", str(file), "--run-folder", str(places.folder / "run")]
-        path = [str(job.HERE.parent / "runtime"), os.environ.get("PYTHONPATH", "")]
+        path = [*PATHS, os.environ.get("PYTHONPATH", "")]
         return Command(argv, {"PYTHONPATH": os.pathsep.join(filter(None, path))})
 
     def manifest(self, cell: Cell, places: Places) -> object:

@@ -56,7 +56,7 @@ class Stream:
 
     def prepare(self) -> None:
         """Everything but the job: the application, the keys, the outside."""
-        workload = (ROOT / "benchmarks" / "workload.py").read_text()
+        workload = (ROOT / "benchmarks" / "jobs" / "workload.py").read_text()
         outside = {name: (ROOT / "e2e" / "support" / name).read_text() for name in ("outside.py", "verdict.py")}
         pod = {
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": self.outside, "labels": {"app": self.outside}},

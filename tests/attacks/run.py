@@ -5,7 +5,7 @@ client the latency from post to event is taken in a calm window and in one of at
 that was answered came exactly once and in order, in both jobs, the neighbour never recovered, and both run afterwards. Where an attack
 should end the attacked job, only the neighbour counts, and both begin anew.
 
-Rows go to benchmarks/results/attacks.jsonl, in place of those of the same name; `python benchmarks/report.py --docs` makes the table of
+Rows go to benchmarks/results/attacks.jsonl, in place of those of the same name; `python benchmarks report --docs` makes the table of
 docs/threats.md from them. Ends with 1 if an attack was not clean.
 """
 
@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drive import machine
-from report import percentile
+from harness.drive import machine
+from harness.report import percentile
 
 from attacks.attack import Attack
 from attacks.catalogue import ATTACKS

@@ -21,7 +21,7 @@ from support.ports import free_port
 from support.runs.cli_job import REPOSITORY, CliJob, explained
 from support.runs.kills import Killer, Role
 
-LINES = REPOSITORY / "benchmarks" / "workload.py"
+LINES = REPOSITORY / "benchmarks" / "jobs" / "workload.py"
 
 
 class Poster:

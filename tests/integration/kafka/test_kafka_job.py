@@ -25,7 +25,7 @@ from support.kafka_broker.topics import QUIET
 from support.runs.cli_job import REPOSITORY, CliJob, explained
 from support.runs.kills import Killer, Role, drawn
 
-INDEX = REPOSITORY / "benchmarks" / "workload.py"
+INDEX = REPOSITORY / "benchmarks" / "jobs" / "workload.py"
 PARTITIONS = 3
 PACE = 0.02
 """Seconds between documents: not a wait for anything, but a stream that lasts longer than the kills."""

@@ -19,7 +19,7 @@ from support.postgres import PostgresServer, postgres
 from support.runs.cli_job import REPOSITORY, CliJob, explained
 from support.runs.kills import Killer, Role
 
-LINES = REPOSITORY / "benchmarks" / "workload.py"
+LINES = REPOSITORY / "benchmarks" / "jobs" / "workload.py"
 COLUMNS = ["word", "document", "positions", "documents"]
 SERVER = "server"
 Plan = Sequence[tuple[float, Role | str]]

@@ -23,7 +23,7 @@ from support.redis import RedisServer, redis_server
 from support.runs.cli_job import REPOSITORY, CliJob, explained
 from support.runs.kills import Killer, Role
 
-LINES = REPOSITORY / "benchmarks" / "workload.py"
+LINES = REPOSITORY / "benchmarks" / "jobs" / "workload.py"
 FIELDS = ["word", "document", "positions", "documents"]
 SERVER = "server"
 

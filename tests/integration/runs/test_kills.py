@@ -23,7 +23,7 @@ from support.runs.kills import Killer, Role, drawn
 pytestmark = pytest.mark.spark
 
 INDEX = REPOSITORY / "examples" / "inverted_index.py"
-LINES = REPOSITORY / "benchmarks" / "workload.py"
+LINES = REPOSITORY / "benchmarks" / "jobs" / "workload.py"
 W, S, C, D, E, J, L, Z = (
     Role.WORKER, Role.STANDBY, Role.COORDINATOR, Role.DAEMON, Role.EXECUTOR, Role.DRIVER, Role.LAUNCHER, Role.ZOMBIE,
 )  # fmt: skip

@@ -3,4 +3,5 @@
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+sys.path += [str(BENCHMARKS), str(BENCHMARKS / "jobs")]

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from corpus import documents
+from harness.corpus import documents
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks" / "peers"))
 pytest.importorskip("numpy")

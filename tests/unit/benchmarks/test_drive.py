@@ -1,7 +1,7 @@
 """A run of real processes: the plain loop between the outside's two."""
 
 import pytest
-from drive import drive, record
+from harness.drive import drive, record
 from systems import SYSTEMS
 from systems.base import Cell, Command, Failed
 

@@ -2,7 +2,7 @@
 
 import json
 
-import instructions
+from figures import instructions
 
 
 def test_the_total_is_what_cachegrind_says_last():

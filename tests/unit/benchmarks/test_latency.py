@@ -2,9 +2,9 @@
 
 import sys
 
-import latency
 import pytest
-from job import Settings
+from figures import latency
+from harness.job import Settings
 
 
 def test_without_options_a_run_is_what_its_settings_say(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """What the outside for peers makes of the bytes that came."""
 
-from lines import report
+from harness.lines import report
 
 ONE = [(1.0, b"a\t0\t1\t5\nb\t0\t1"), (2.0, b"\t7,9\n")]
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from job import Settings, manifest, measured
+from harness.job import Settings, manifest, measured
 
 DUE = [0.0, 0.02, 0.04, 0.06]
 

@@ -1,7 +1,7 @@
 """The report's arithmetic."""
 
 import pytest
-from report import (
+from harness.report import (
     TABLES,
     Case,
     attacks_table,
@@ -114,7 +114,7 @@ def test_the_report_has_no_heading_for_what_was_not_measured():
 @pytest.mark.parametrize("page", TABLES, ids=lambda page: page.name)
 def test_the_tables_of_a_page_are_those_of_the_results_that_are_kept(page):
     text = page.read_text()
-    assert with_tables(text, TABLES[page]) == text, "python benchmarks/report.py --docs"
+    assert with_tables(text, TABLES[page]) == text, "python benchmarks report --docs"
 
 
 def test_an_attack_is_a_line_with_what_it_cost_others_and_whether_it_was_clean():

@@ -1,8 +1,8 @@
 """The model of latency over workers, and that what is modelled never passes for measured."""
 
-from corpus import documents
-from report import by_workers, workers_table
-from scaling import Costs, modelled, slope, with_shell
+from figures.scaling import Costs, modelled, slope, with_shell
+from harness.corpus import documents
+from harness.report import by_workers, workers_table
 
 LINES = list(documents(12))
 COSTS = Costs(a_pass=50, a_chore=0, enter=1, reduce=1, hop=0.5, deliver=1, delay=20)

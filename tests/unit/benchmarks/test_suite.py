@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import dataclass
 
-import suite
+from harness import suite
 from systems.base import EXACTLY_ONCE, NONE
 
 

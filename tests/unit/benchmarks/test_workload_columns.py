@@ -3,7 +3,7 @@
 import pytest
 import workload
 import workload_columns
-from corpus import documents
+from harness.corpus import documents
 
 from flamestream.model.graph import Graph
 from flamestream.model.time import Time

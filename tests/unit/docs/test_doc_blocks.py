@@ -98,7 +98,7 @@ def test_whole_manifests_are_jobs_that_can_run(name: str, tmp_path: Path) -> Non
     manifest = next(block for block in page if "kind: FlameStreamJob" in block.text)
     application = str(yaml.safe_load(manifest.text)["spec"]["application"]["file"])
     code = next((block.text for block in page if block.text.startswith(f"# {application}")), None)
-    found = [folder / application for folder in (REPOSITORY / "examples", REPOSITORY / "benchmarks") if (folder / application).exists()]
+    found = [folder / application for folder in (REPOSITORY / "examples", REPOSITORY / "benchmarks" / "jobs") if (folder / application).exists()]
     own = f"doc_{BLOCKS[name].file.removesuffix('.md')}_{application}"  # a process loads a module once
     (tmp_path / own).write_text(code if code is not None else found[0].read_text())
     (tmp_path / "job.yaml").write_text(manifest.text.replace(f"file: {application}", f"file: {own}"))

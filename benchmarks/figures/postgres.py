@@ -1,8 +1,8 @@
 """The PostgreSQL sink beside the raw floor, in one run: a bare commit, COPY and INSERT of the same rows, without FlameStream.
 
-    python benchmarks/postgres.py                       # a server of its own, with fsync, in a temporary folder
-    python benchmarks/postgres.py --dsn postgresql://me@host/db
-    python benchmarks/postgres.py --json
+    python benchmarks postgres                       # a server of its own, with fsync, in a temporary folder
+    python benchmarks postgres --dsn postgresql://me@host/db
+    python benchmarks postgres --json
 
 Latency: one call is in flight at a time, from `deliver` to the acknowledgement. In turns with it, on the same server: "bare" is an
 INSERT of one row through the same driver, so one commit; "copy" is a COPY of as many rows and its commit, "arrays" the cheapest statement
@@ -19,14 +19,14 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "runtime"), str(HERE.parent / "tests")]
+from harness import BENCHMARKS
+
+sys.path[:0] = [str(BENCHMARKS.parent / "runtime"), str(BENCHMARKS.parent / "tests")]
 
 import psycopg  # noqa: E402
-from job import noise  # noqa: E402
+from harness.job import noise  # noqa: E402
 from workload import Change  # noqa: E402
 
 from flamestream.connectors import sinks  # noqa: E402

@@ -1,7 +1,7 @@
 """What an entry costs in a journal that is a topic, beside a bare produce and the other journals, in one run, one after another.
 
-    python benchmarks/kafka_journal.py                          # the row of docs/performance.md
-    python benchmarks/kafka_journal.py --count 2000 --rate 100
+    python benchmarks kafka_journal                          # the row of docs/performance.md
+    python benchmarks kafka_journal --count 2000 --rate 100
 
 An append is from the front's `append` to its JournalAppended, in a loop that has nothing else to do; a produce is to its delivery report,
 acks=all, one record at a time. Milliseconds; the load is printed beside them. A broker and a ZooKeeper of its own are started.
@@ -17,15 +17,16 @@ from pathlib import Path
 from uuid import uuid4
 
 from confluent_kafka import Producer
-from job import HERE, noise
-from kafka import _broker, topic
-from kafka_outside import COMMON
+from harness import BENCHMARKS
+from harness.job import noise
+from harness.kafka_outside import COMMON
 
+from figures.kafka import _broker, topic
 from flamestream.journal.places import JournalConfig, KafkaJournal, build
 from flamestream.loop.reactor import EpollReactor
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 
-sys.path.insert(0, str(HERE.parent / "tests"))
+sys.path.insert(0, str(BENCHMARKS.parent / "tests"))
 from support.journal_worker import Worker
 
 

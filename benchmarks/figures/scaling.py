@@ -1,7 +1,7 @@
 """Median and tail of latency over 1, 2, 4, 8 workers: measured as far as a machine's cores carry, past them modelled by the simulator.
 
-    python benchmarks/suite.py workers                 # measures, models, draws
-    python benchmarks/scaling.py                       # the model alone: what it costs, and what comes out, as JSON
+    python benchmarks suite workers                 # measures, models, draws
+    python benchmarks scaling                       # the model alone: what it costs, and what comes out, as JSON
 
 The model runs the engine's real core in the simulator's virtual time: every pass of a worker takes what its items cost (`Costs`), a
 message takes a delay, and each worker has a core to itself. Costs of the core are CPU times measured here, item by item. What the
@@ -24,9 +24,9 @@ from random import Random
 from typing import Any
 
 import workload
-from core import Alone
-from corpus import documents
+from harness.corpus import documents
 
+from figures.core import Alone
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.protocol import actions as a
 from flamestream.core.protocol import events as e

@@ -1,7 +1,7 @@
 """What a worker with a lot of state costs: its loss, its snapshots, what they write, and what a restore reads.
 
-    python benchmarks/big_state.py                                 # 1 GB on one worker: gap without and with a standby, latencies, bytes
-    python benchmarks/big_state.py --state 200MB --value 4096
+    python benchmarks big_state                                 # 1 GB on one worker: gap without and with a standby, latencies, bytes
+    python benchmarks big_state --state 200MB --value 4096
 
 One worker holds all the state, in values that do not compress. Documents fill it as fast as they are taken, then others of `--keys` keys
 each come at `--rate`. A first run has one long checkpoint interval, so that its first snapshot is the whole state at once: latencies while
@@ -22,8 +22,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from job import Outcome, Settings, noise, run
-from recovery import SETTLED, _gap
+from harness.job import Outcome, Settings, noise, run
+
+from figures.recovery import SETTLED, _gap
 
 KEYS_AT_ONCE = 250
 CALM = 8.0

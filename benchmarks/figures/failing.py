@@ -3,9 +3,10 @@
 import time
 from typing import Any
 
-from drive import machine
-from recovery import KINDS, gap_of, watch
+from harness.drive import machine
 from systems import SYSTEMS
+
+from figures.recovery import KINDS, gap_of, watch
 
 
 def failing(kills: int, rate: float, standby: int, seed: int) -> dict[str, Any]:

@@ -20,11 +20,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from job import HERE, Outcome, _end, _environment, free_port, measured, noise
 from systems.base import Cell, Failed, Form, Places, Running, System, start, stop
 
+from harness.job import Outcome, _end, _environment, free_port, measured, noise
+
 if TYPE_CHECKING:
-    from topics import Topics
+    from harness.topics import Topics
 
 REPORTED_WITHIN = 600.0
 """Seconds to look into all that came."""
@@ -83,7 +84,7 @@ class _Ends:
 
     def __init__(self, form: str, cell: Cell, folder: Path) -> None:
         self._wire, self._folder = form == "wire", folder
-        self._script = "outside.py" if self._wire else "lines.py"
+        self._script = "outside" if self._wire else "lines"
         self.finished = True
         source, sink = free_port(), free_port()
         amount = ["--documents", str(cell.documents), "--rate", str(cell.rate), "--mean", str(cell.mean)]
@@ -124,7 +125,7 @@ class _Ends:
 
 def outside(script: str, role: str, report: Path, *more: str, stdin: int | None = None) -> tuple["subprocess.Popen[bytes]", str]:
     """One of the two processes outside, ready, and what it said then."""
-    command = [sys.executable, str(HERE / script), role, "--report", str(report), *more]
+    command = [sys.executable, "-m", f"harness.{script}", role, "--report", str(report), *more]
     process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, env=_environment())
     assert process.stdout is not None
     said = process.stdout.readline().decode()
@@ -150,7 +151,7 @@ def hang_up(*processes: "subprocess.Popen[bytes]") -> None:
 @contextlib.contextmanager
 def _ends(form: Form, cell: Cell, folder: Path) -> "Iterator[_Ends | Topics]":
     if form == "kafka":
-        from topics import Topics  # needs a Kafka client, which nothing else here does
+        from harness.topics import Topics  # needs a Kafka client, which nothing else here does
 
         ends: _Ends | Topics = Topics(cell, folder)
     else:

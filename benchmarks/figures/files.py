@@ -1,7 +1,7 @@
 """Files in a folder and in S3: how fast sources read and the rolling sink writes, beside what pyarrow, json, csv and boto3 need for it.
 
-    python benchmarks/files.py                        # the tables of docs/performance.md (about a minute)
-    python benchmarks/files.py --rows 20000 --json
+    python benchmarks files                        # the tables of docs/performance.md (about a minute)
+    python benchmarks files --rows 20000 --json
 
 The S3 server is a real one on this machine (versitygw, which the tests build once). The floor of a source is a plain loop that makes the
 same rows; the floor of a delivery is one boto3 put of the same bytes; the floor of a file is pyarrow writing the same rows and one put.
@@ -23,14 +23,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "tests")]
+from harness import BENCHMARKS
+
+sys.path[:0] = [str(BENCHMARKS.parent / "tests")]
 
 import boto3  # noqa: E402
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 import workload  # noqa: E402
-from job import noise  # noqa: E402
+from harness.job import noise  # noqa: E402
 
 from flamestream.connectors.files.spec import FilesSpec, reader  # noqa: E402
 from flamestream.connectors.rolling.opening import FORMAT, Owner  # noqa: E402

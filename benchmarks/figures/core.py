@@ -1,10 +1,10 @@
 """The core alone: CPU time a record of one worker, without sockets, and how it grows with the state.
 
-    python benchmarks/core.py                                   # 2,000 documents
-    python benchmarks/core.py --documents 100000 --step 10000   # does a record cost the same when the posting lists are long?
-    python benchmarks/core.py --job counts --documents 30000    # bounded keys: memory must stop growing
-    python benchmarks/core.py --job hot --documents 10000       # half of all items belong to one key
-    python benchmarks/core.py --job columns --batch 64          # a vectorised function and ready-made ones; chain, behind: several
+    python benchmarks core                                   # 2,000 documents
+    python benchmarks core --documents 100000 --step 10000   # does a record cost the same when the posting lists are long?
+    python benchmarks core --job counts --documents 30000    # bounded keys: memory must stop growing
+    python benchmarks core --job hot --documents 10000       # half of all items belong to one key
+    python benchmarks core --job columns --batch 64          # a vectorised function and ready-made ones; chain, behind: several
 
 CPU seconds of this process, so a busy machine disturbs it less than a wall clock would. Epochs are taken every `--epoch` documents, as
 often as in a run at 50 documents a second with 1 s epochs. `--floor` measures the same job as a plain loop over dicts and lists.
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import workload
-from corpus import documents
+from harness.corpus import documents
 
 import flamestream as fs
 from flamestream.core.dataflow.native import FASTEST
@@ -66,7 +66,7 @@ def columns(name: str = "graph") -> fs.Graph:
     return made
 
 
-JOBS: dict[str, Callable[[], fs.Graph]] = {
+GRAPHS: dict[str, Callable[[], fs.Graph]] = {
     "index": lambda: workload.graph,
     "ready-made": lambda: workload.ready_made,
     "columns": columns,
@@ -152,7 +152,7 @@ def plain_loop(lines: Sequence[str]) -> Callable[[], int]:
 
 def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     """A row a step of documents."""
-    alone = Alone(JOBS[options.job](), REFERENCE if options.reference else FASTEST)
+    alone = Alone(GRAPHS[options.job](), REFERENCE if options.reference else FASTEST)
     lines = documents(options.documents, options.mean)
     rows, number = [], 0
     gc.disable()
@@ -195,7 +195,7 @@ def main() -> None:
     parser.add_argument("--step", type=int, default=1000, help="documents a row")
     parser.add_argument("--batch", type=int, default=1, help="documents that enter together: one at a low rate, dozens at full rate")
     parser.add_argument("--epoch", type=int, default=50, help="documents an epoch")
-    parser.add_argument("--job", choices=sorted(JOBS), default="index")
+    parser.add_argument("--job", choices=sorted(GRAPHS), default="index")
     parser.add_argument("--reference", action="store_true", help="the Python parts instead of the native ones")
     parser.add_argument("--floor", action="store_true", help="also the plain loop, in the same run")
     measure(parser.parse_args())

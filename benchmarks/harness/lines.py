@@ -1,7 +1,7 @@
 """The outside of a benchmark for systems that do not speak our protocol: plain lines over TCP, on one machine's monotonic clock.
 
-    python benchmarks/lines.py producer --port P --documents N --rate R --report FILE
-    python benchmarks/lines.py consumer --port P --expect LINES --report FILE
+    python benchmarks/harness/lines.py producer --port P --documents N --rate R --report FILE
+    python benchmarks/harness/lines.py consumer --port P --expect LINES --report FILE
 
 A system connects to the producer, sends the number of the first document it wants as a line, and gets the rest of the corpus, one
 document a line; document `i` leaves at start + i / rate, whatever the system does. To the consumer it makes as many connections as it
@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from corpus import documents
+from harness.corpus import documents
 
 _PIECE = 1 << 18
 

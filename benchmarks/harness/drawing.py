@@ -14,7 +14,8 @@ from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
-from report import BESIDE, FIGURES, PAPER_INTERVALS, PERCENTILES, Case, Row, by_workers, cases, load, over_rounds, pace, quantile
+
+from harness.report import BESIDE, FIGURES, PAPER_INTERVALS, PERCENTILES, Case, Row, by_workers, cases, load, over_rounds, pace, quantile
 
 COLOURS = [
     "#1f5fa8",

@@ -1,7 +1,7 @@
 """Latency of the inverted index at a fixed rate, by guarantee and checkpoint interval. (What a kill costs: recovery.py.)
 
-    python benchmarks/latency.py                               # the table of docs/performance.md
-    python benchmarks/latency.py --intervals 50ms,1s --documents 600 --guarantees exactly-once
+    python benchmarks latency                               # the table of docs/performance.md
+    python benchmarks latency --intervals 50ms,1s --documents 600 --guarantees exactly-once
 
 A document's latency is from when it was due to be sent by an outside process to the receipt of its last change by another, on one
 clock. Rounds rotate the order of the systems, so that a busy machine is busy for all. Results go to standard output as a table, or as
@@ -13,7 +13,7 @@ import json
 import uuid
 from typing import Any
 
-from job import FUNCTIONS, Settings, noise, run
+from harness.job import FUNCTIONS, Settings, noise, run
 
 
 def main() -> None:

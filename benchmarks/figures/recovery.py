@@ -1,8 +1,8 @@
 """How long the output stands still when a part of a running job is killed with SIGKILL.
 
-    python benchmarks/recovery.py                                  # the table of docs/performance.md
-    python benchmarks/recovery.py --kills worker,standby --times 9
-    python benchmarks/recovery.py --kills worker --guarantee exactly-once-2pc
+    python benchmarks recovery                                  # the table of docs/performance.md
+    python benchmarks recovery --kills worker,standby --times 9
+    python benchmarks recovery --kills worker --guarantee exactly-once-2pc
 
 The benchmark's job takes documents at a fixed rate between an outside producer and consumer. The gap of a kill is the longest time
 between two deliveries around it, seen by the consumer; without a kill it is one over the rate, and the table says how much more it was
@@ -29,8 +29,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from drive import machine
-from job import Outcome, Settings, noise, run
+from harness.drive import machine
+from harness.job import Outcome, Settings, noise, run
 
 KINDS = {
     "worker": Settings(interval="500ms"),

@@ -1,6 +1,6 @@
 """Where a micro-batch keeps its state: segments by foreachBatch (our runner), or Spark's state store by transformWithState.
 
-    python benchmarks/microbatch.py                 # 12 batches of 6,400 numbers, 2,000 keys
+    python benchmarks microbatch                 # 12 batches of 6,400 numbers, 2,000 keys
 
 Both fold the same rows with the same Python functions and differ in where the state of a key is between batches. The runner also
 delivers to a files sink and commits an epoch; transformWithState (RocksDB state store, row form) writes to a no-op sink, so the comparison
@@ -18,8 +18,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from batch import HERE, job_of, plus_one, with_count
+from harness import BENCHMARKS, JOBS
 
+from figures.batch import job_of, plus_one, with_count
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
@@ -131,7 +132,7 @@ def main() -> None:
     print(json.dumps({"load": os.getloadavg(), "numbers a batch": args.runs * RUN, "keys": KEYS}))
     with tempfile.TemporaryDirectory(prefix="flamestream-bench-") as name:
         folder = Path(name)
-        with SparkDriver(frames_settings(cores=2, scratch=folder / "spark", python_path=(HERE,))) as driver:
+        with SparkDriver(frames_settings(cores=2, scratch=folder / "spark", python_path=(BENCHMARKS, JOBS))) as driver:
             spark = session_of(driver)
             for form in (with_runner, with_state_store):
                 (folder / form.__name__).mkdir()

@@ -1,7 +1,7 @@
 """The batch runner beside hand-written PySpark jobs for the same result, in one session, and the Spark audit of a large history.
 
-    python benchmarks/batch.py                              # the inverted index of 6,000 documents, about 1 million results
-    python benchmarks/batch.py --audit 100000000            # a history of 100 million items is written, audit --spark compares it
+    python benchmarks batch                              # the inverted index of 6,000 documents, about 1 million results
+    python benchmarks batch --audit 100000000            # a history of 100 million items is written, audit --spark compares it
 
 The result is every change of every posting list, (word, document, positions, documents so far), in order within a word. It is written
  by hand: with DataFrames, a Python tokenizer and a window function in the JVM; the same with a Python function a word; and with RDDs.
@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import workload
-from corpus import documents
+from harness import BENCHMARKS, JOBS
+from harness.corpus import documents
 
 from flamestream.audit.reference_rows import ReferenceJob, rows_of
 from flamestream.connectors import sources
@@ -46,9 +47,6 @@ from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.job_graph import ByValue, FromFile
 from flamestream.spark.frames.session import frames_settings, session_of
 from flamestream.spark.streaming.session import SparkDriver
-
-HERE = Path(__file__).parent
-
 
 # --- by hand ------------------------------------------------------------------------------------------------------------------------
 
@@ -142,7 +140,7 @@ def job_of(name: str, graph: Any, source: str, spec: dict[str, Any], vertex: int
 def with_flamestream(spark: Any, file: Path, out: Path, partitions: int) -> None:
     """The batch runner."""
     spec = {"files": {"path": str(file), "records": "lines"}}
-    job = job_of("index", FromFile(str(HERE / "workload.py"), "graph"), "docs", spec, 0, out, "index")
+    job = job_of("index", FromFile(str(JOBS / "workload.py"), "graph"), "docs", spec, 0, out, "index")
     report = run_batch(spark, job, 1, partitions)
     assert not report.problem and report.delivered, report
 
@@ -318,7 +316,7 @@ def main() -> None:
     print(json.dumps({"load": os.getloadavg(), "cores": args.cores}))
     with tempfile.TemporaryDirectory(prefix="flamestream-bench-") as name:
         folder = Path(name)
-        with SparkDriver(frames_settings(cores=args.cores, scratch=folder / "spark", python_path=(HERE,))) as driver:
+        with SparkDriver(frames_settings(cores=args.cores, scratch=folder / "spark", python_path=(BENCHMARKS, JOBS))) as driver:
             spark = session_of(driver)
             if args.audit:
                 audit(spark, driver.jvm.pid, folder, args.audit)

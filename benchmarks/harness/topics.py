@@ -13,9 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from drive import hang_up, listen, outside
-from kafka import _broker, topic
+from figures.kafka import _broker, topic
 from systems.base import Cell, Failed, Places, Running
+
+from harness.drive import hang_up, listen, outside
 
 READY_WITHIN = 90.0
 
@@ -75,4 +76,4 @@ class Topics:
 
     def _outside(self, role: str, name: str, report: str, *more: str) -> tuple["subprocess.Popen[bytes]", str]:
         more = ("--brokers", self.places.brokers, "--topic", name, *more)
-        return outside("kafka_outside.py", role, self._folder / f"{report}.json", *more, stdin=subprocess.PIPE)
+        return outside("kafka_outside", role, self._folder / f"{report}.json", *more, stdin=subprocess.PIPE)

@@ -1,8 +1,8 @@
 """Instructions a record of the core's hot paths, counted by valgrind: a slowdown is seen where a busy machine hides it from clocks.
 
-    python benchmarks/instructions.py                  # count again, beside benchmarks/instructions.json; 1 if a path got dearer
-    python benchmarks/instructions.py --keep           # after a change that is meant: write the file
-    python benchmarks/instructions.py --paths native
+    python benchmarks instructions                  # count again, beside benchmarks/figures/instructions.json; 1 if a path got dearer
+    python benchmarks instructions --keep           # after a change that is meant: write the file
+    python benchmarks instructions --paths native
 
 Each path is core.py, run for some documents and for twice as many; the difference is what the second half cost, without the start of the
 interpreter. Some minutes in all. Needs valgrind; the machine's load does not matter, the interpreter's version does, so it is kept too.
@@ -20,7 +20,8 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from corpus import documents
+from harness import PATHS as MODULES
+from harness.corpus import documents
 
 HERE = Path(__file__).resolve().parent
 KEPT = HERE / "instructions.json"
@@ -38,7 +39,11 @@ PATHS = {
 def count(arguments: list[str]) -> int:
     """Of a whole process."""
     valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
-    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(HERE.parent / "runtime")}
+    environment = {
+        **os.environ,
+        "PYTHONHASHSEED": "0",
+        "PYTHONPATH": os.pathsep.join(MODULES),
+    }
     done = subprocess.run([*valgrind, sys.executable, *arguments], capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(arguments)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
@@ -55,7 +60,7 @@ def total(said: str) -> int:
 
 def a_record(path: str) -> int:
     """Instructions of one."""
-    command = [str(HERE / "core.py"), *PATHS[path]]
+    command = ["-m", "figures.core", *PATHS[path]]
     some, twice = (count([*command, "--documents", str(each), "--step", str(each)]) for each in (DOCUMENTS, 2 * DOCUMENTS))
     records = sum(len(set(line.partition("\t")[2].split())) for line in islice(documents(2 * DOCUMENTS), DOCUMENTS, None))
     return round((twice - some) / records)

@@ -1,6 +1,6 @@
 """Memory and CPU of an operator's coordinators: N jobs of two idle workers each, in one process, with a real ZooKeeper.
 
-    PYTHONPATH=operator python benchmarks/coordinators.py --jobs 100
+    PYTHONPATH=operator python benchmarks coordinators --jobs 100
 
 The workers are false: they say what real ones would say (Hello, Opened, Sealed, a heartbeat each 100 ms), so that the process measured
 is the coordinators' alone. No epoch commits. Prints megabytes before, megabytes a job, and the share of a core.

@@ -2,7 +2,7 @@
 
 Lengths are log-normal around `mean` words (20 to 4000); the vocabulary has 60,000 words with exponent 1.05, close to English prose.
 
-    python benchmarks/corpus.py 1000 250 > docs.tsv        # one line a document: number<TAB>words
+    python benchmarks/harness/corpus.py 1000 250 > docs.tsv        # one line a document: number<TAB>words
 """
 
 import itertools

@@ -1,8 +1,8 @@
 """Tables (Markdown) and figures (PNG and SVG) of what suite.py wrote.
 
-    python benchmarks/report.py                                # all there is, from .cache/bench/results.jsonl into .cache/bench/report
-    python benchmarks/report.py --figure fig12 --results mine.jsonl --out docs/figures
-    python benchmarks/report.py --docs                         # the tables of performance.md and threats.md, from benchmarks/results
+    python benchmarks report                                # all there is, from .cache/bench/results.jsonl into .cache/bench/report
+    python benchmarks report --figure fig12 --results mine.jsonl --out docs/figures
+    python benchmarks report --docs                         # the tables of performance.md and threats.md, from benchmarks/results
 
 A percentile is taken of each run, and the median of the rounds is shown: a round on a busy machine does not move it. In brackets: the
 least and the most of the rounds. The figures are drawn by figures.py in an environment of its own (requirements/bench-report.in).
@@ -10,6 +10,7 @@ least and the most of the rounds. The figures are drawn by figures.py in an envi
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 from collections.abc import Callable, Iterable
@@ -17,11 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-CACHE = HERE.parent / ".cache" / "bench"
-KEPT = HERE / "results"
+from harness import BENCHMARKS
+
+CACHE = BENCHMARKS.parent / ".cache" / "bench"
+KEPT = BENCHMARKS / "results"
 """Results that stand in the repository, and in the docs."""
-DOCS = HERE.parent / "docs"
+DOCS = BENCHMARKS.parent / "docs"
 PERCENTILES = (50, 75, 95, 99)
 FIGURES = ("fig9", "fig10", "fig11", "fig12", "fig13", "throughput", "workers")
 PAPER_INTERVALS = {"fig10": 50, "fig11": 500, "fig12": 1000}
@@ -149,7 +151,7 @@ def workers_table(rows: list[Row]) -> str:
     costs = [row["costs"] for row in rows if row["kind"] == "workers" and row["modelled"]]
     model = ", ".join(f"{name} {value:.3g}" for name, value in costs[-1].items()) if costs else "none"
     table = _markdown(["workers", "", *(f"p{q}, ms" for q in PERCENTILES), "rounds", "load"], lines)
-    return f"{table}\n\nModel: {model} (us; `benchmarks/scaling.py` says of what). One worker is fitted, two are its test.\n"
+    return f"{table}\n\nModel: {model} (us; `benchmarks/figures/scaling.py` says of what). One worker is fitted, two are its test.\n"
 
 
 def by_workers(rows: Iterable[Row]) -> dict[tuple[int, bool], list[Row]]:
@@ -298,7 +300,8 @@ def main() -> None:
         print(options.out / "report.md")
     from systems.environments import make
 
-    subprocess.run([make("report"), str(HERE / "figures.py"), str(options.results), str(options.out), options.figure], check=True)
+    drawing = [make("report"), "-m", "harness.drawing", str(options.results), str(options.out), options.figure]
+    subprocess.run(drawing, check=True, env={**os.environ, "PYTHONPATH": str(BENCHMARKS)})
 
 
 if __name__ == "__main__":

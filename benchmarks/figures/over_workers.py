@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from corpus import documents
-from drive import drive, machine, noise, record
-from scaling import WORKERS, Costs, core_costs, modelled, with_shell
+from harness.corpus import documents
+from harness.drive import drive, machine, noise, record
 from systems.base import Cell, Failed, System
+
+from figures.scaling import WORKERS, Costs, core_costs, modelled, with_shell
 
 CORE_DOCUMENTS = 1500
 """For the costs of the core."""

@@ -1,9 +1,9 @@
 """Runs the systems, in turns, and writes what came out as lines of JSON; report.py makes tables and figures of them.
 
-    python benchmarks/suite.py                     # all, as `make bench`: some three hours; figures and tables at its end
-    python benchmarks/suite.py fig12               # what one figure needs, and that figure: fig9 to fig13, throughput, workers
-    python benchmarks/suite.py latency --systems flamestream,flink --intervals 50,1000 --documents 600 --rounds 1 --add
-    python benchmarks/suite.py list                # systems, versions, settings with reasons
+    python benchmarks suite                     # all, as `make bench`: some three hours; figures and tables at its end
+    python benchmarks suite fig12               # what one figure needs, and that figure: fig9 to fig13, throughput, workers
+    python benchmarks suite latency --systems flamestream,flink --intervals 50,1000 --documents 600 --rounds 1 --add
+    python benchmarks suite list                # systems, versions, settings with reasons
 
 A round measures every cell once; each round begins with another one, so that a busy machine is busy for all. A system that cannot run
 here is left out, and says why.
@@ -19,14 +19,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from drive import drive, noise, record
-from job import Outcome
-from report import BESIDE, FIGURES, PAPER_INTERVALS
 from systems import OWN_INTERVALS, SAME_AT_FULL_RATE, SYSTEMS
 from systems.base import NONE, Cell, Failed, NotHere, System
 
-HERE = Path(__file__).resolve().parent
-OUT = HERE.parent / ".cache" / "bench" / "results.jsonl"
+from harness import BENCHMARKS
+from harness.drive import drive, noise, record
+from harness.job import Outcome
+from harness.report import BESIDE, FIGURES, PAPER_INTERVALS
+
+OUT = BENCHMARKS.parent / ".cache" / "bench" / "results.jsonl"
 MINUTE = 60.0
 TRIES = 5
 """Runs until one lasts long enough."""
@@ -113,7 +114,7 @@ def ready(names: list[str]) -> list[System]:
 
 def failures(options: argparse.Namespace) -> None:
     """Fig. 9: latency over time through kills of a worker, with the gap of each."""
-    from failing import failing
+    from figures.failing import failing
 
     before = noise()
     row = failing(options.kills, options.rate, options.standby, options.seed)
@@ -123,7 +124,7 @@ def failures(options: argparse.Namespace) -> None:
 
 def workers(options: argparse.Namespace) -> None:
     """EDBT Fig. 11 and 12: median and tail over 1, 2, 4, 8 workers, measured as far as cores carry, and modelled."""
-    from over_workers import rows
+    from figures.over_workers import rows
 
     (system,) = ready(["flamestream"])
     interval = int(options.intervals.split(",")[-1])
@@ -189,7 +190,7 @@ def main() -> int:
     narrow(options)
     run(options)
     figure = ["--figure", options.what] if options.what in FIGURES else []
-    report = [sys.executable, str(HERE / "report.py"), "--results", str(options.out), "--out", str(options.out.parent / "report")]
+    report = [sys.executable, str(BENCHMARKS), "report", "--results", str(options.out), "--out", str(options.out.parent / "report")]
     return subprocess.run([*report, *figure], check=False).returncode
 
 

@@ -1,7 +1,7 @@
 """The outside of a benchmark: a producer and a consumer, each a process of its own, on one machine's monotonic clock.
 
-    python benchmarks/outside.py producer --port P --documents N --rate R --report FILE
-    python benchmarks/outside.py consumer --port P --report FILE
+    python benchmarks/harness/outside.py producer --port P --documents N --rate R --report FILE
+    python benchmarks/harness/outside.py consumer --port P --report FILE
 
 Document `i` is due at start + i / rate, whatever the engine does. The producer's report has that time beside the one at which it really
 left first, so an engine that holds the producer up does not hide the wait of what stood behind; what is asked for after a reconnect is
@@ -22,7 +22,8 @@ from types import FrameType
 from typing import Any
 
 import msgspec
-from corpus import documents
+
+from harness.corpus import documents
 
 _CHUNK = memoryview(bytearray(1 << 18))
 

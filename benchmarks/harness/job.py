@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
+from harness import JOBS, PATHS
+
 DEADLINE = 600.0
 FUNCTIONS = {
     "rows": ("workload.py", "graph"), "ready-made": ("workload.py", "ready_made"), "columns": ("workload_columns.py", "graph"),
@@ -94,7 +95,7 @@ def manifest(settings: Settings, folder: Path, source: int, sink: int) -> str:
     """The job's YAML."""
     file, graph = FUNCTIONS[settings.functions]
     spec: dict[str, Any] = {
-        "application": {"file": str(HERE / file), "graph": graph},
+        "application": {"file": str(JOBS / file), "graph": graph},
         "sources": {"docs": {"socket": {"address": f"127.0.0.1:{source}"}}},
         "sinks": {"index": {"socket": {"address": f"127.0.0.1:{sink}"}}},
         "guarantee": settings.guarantee,
@@ -190,13 +191,13 @@ def noise() -> dict[str, Any]:
 
 
 def _environment() -> dict[str, str]:
-    path = os.pathsep.join([str(HERE.parent / "runtime"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join([*PATHS, *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**os.environ, "PYTHONPATH": path}
 
 
 @contextlib.contextmanager
 def _outside(role: str, port: int, report: Path, *more: str) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, str(HERE / "outside.py"), role, "--port", str(port), "--report", str(report), *more]
+    command = [sys.executable, "-m", "harness.outside", role, "--port", str(port), "--report", str(report), *more]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=_environment())
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n", f"the {role} did not start"

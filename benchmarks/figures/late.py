@@ -1,7 +1,7 @@
 """Late data: what it costs that items come out of order.
 
-    python benchmarks/late.py                # the table: CPU a record and latencies, in order and out of order
-    python benchmarks/late.py --documents 1000 --share 0.2 --lateness 50
+    python benchmarks late                # the table: CPU a record and latencies, in order and out of order
+    python benchmarks late --documents 1000 --share 0.2 --lateness 50
 
 The engine's order is that in which runs enter (docs/architecture.md), so there are two kinds of lateness:
 
@@ -29,9 +29,9 @@ from random import Random
 from typing import Any
 
 import workload
-from corpus import documents
-from scaling import BEGIN, MS, SECOND, SLOTS, Costs, charge, core_costs, plan_of
+from harness.corpus import documents
 
+from figures.scaling import BEGIN, MS, SECOND, SLOTS, Costs, charge, core_costs, plan_of
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.protocol import actions as a
 from flamestream.core.protocol import events as e

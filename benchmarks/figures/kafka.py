@@ -1,7 +1,7 @@
 """Kafka to inverted index to Kafka at a fixed rate, in both forms of the sink, beside what Kafka alone costs in the same run.
 
-    python benchmarks/kafka.py                                  # the table of docs/performance.md
-    python benchmarks/kafka.py --forms low-latency --documents 400 --brokers host:9092
+    python benchmarks kafka                                  # the table of docs/performance.md
+    python benchmarks kafka --forms low-latency --documents 400 --brokers host:9092
 
 A document's latency is from its `produce` by one process to the receipt of its last change by another, on one clock. The floors: a document
 produced and consumed with nothing between (p50, p99), and a transaction of one small record, begun and committed. Without --brokers a
@@ -22,8 +22,9 @@ from uuid import uuid4
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from job import DEADLINE, HERE, Outcome, _end, _environment, measured, noise
-from kafka_outside import COMMON
+from harness import BENCHMARKS, JOBS
+from harness.job import DEADLINE, Outcome, _end, _environment, measured, noise
+from harness.kafka_outside import COMMON
 
 DOCUMENT = b"x" * 1500
 ISOLATION = {"transactional": "read_committed", "low-latency": "read_uncommitted"}
@@ -116,7 +117,7 @@ def manifest(options: argparse.Namespace, form: str, folder: Path, docs: str, in
     if form == "low-latency":
         sink["commitSeconds"] = options.commit_seconds
     spec = {
-        "application": {"file": str(HERE / "workload.py"), "graph": "graph"},
+        "application": {"file": str(JOBS / "workload.py"), "graph": "graph"},
         "sources": {"docs": {"kafka": {"brokers": options.brokers, "topic": docs}}},
         "sinks": {"index": {"kafka": sink}},
         "workers": {"replicas": options.workers},
@@ -136,7 +137,7 @@ def _await_running(folder: Path, engine: "subprocess.Popen[bytes]") -> None:
 
 @contextlib.contextmanager
 def _outside(role: str, brokers: str, name: str, report: Path, *more: str) -> "Iterator[subprocess.Popen[bytes]]":
-    command = [sys.executable, str(HERE / "kafka_outside.py"), role, "--brokers", brokers, "--topic", name, "--report", str(report), *more]
+    command = [sys.executable, "-m", "harness.kafka_outside", role, "--brokers", brokers, "--topic", name, "--report", str(report), *more]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment())
     assert process.stdout is not None
     assert process.stdout.readline().startswith(b"ready"), f"the {role} did not start"
@@ -151,7 +152,7 @@ def _broker(given: str) -> Iterator[str]:
     if given:
         yield given
         return
-    sys.path.insert(0, str(HERE.parent / "tests"))
+    sys.path.insert(0, str(BENCHMARKS.parent / "tests"))
     from support.kafka_broker import Broker
 
     with tempfile.TemporaryDirectory(prefix="flamestream-kafka-") as folder:

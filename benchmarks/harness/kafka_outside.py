@@ -1,7 +1,7 @@
 """The outside of the Kafka benchmark: a producer and a consumer, each a process of its own, on one machine's monotonic clock.
 
-    python benchmarks/kafka_outside.py producer --brokers B --topic T --documents N --rate R --report FILE
-    python benchmarks/kafka_outside.py consumer --brokers B --topic T --isolation read_committed --report FILE [--lines --expect N]
+    python benchmarks/harness/kafka_outside.py producer --brokers B --topic T --documents N --rate R --report FILE
+    python benchmarks/harness/kafka_outside.py consumer --brokers B --topic T --isolation read_committed --report FILE [--lines --expect N]
 
 The producer writes document `i` at start + i / rate, whatever the engine does. The consumer stamps each record when librdkafka gives it,
 and looks inside only at the end.
@@ -15,10 +15,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import lines
 import msgspec
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
-from corpus import documents
+
+from harness import lines
+from harness.corpus import documents
 
 COMMON: dict[str, Any] = {"log_level": 0, "socket.nagle.disable": True}
 

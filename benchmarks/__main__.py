@@ -1,0 +1,24 @@
+"""`python benchmarks FIGURE [ARGUMENT...]`: runs figures/FIGURE.py; all else is what harness/suite.py or, after `report`, harness/report.py
+take."""
+
+import runpy
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path += [str(HERE / "jobs"), str(HERE.parent / "operator")]
+
+
+def main() -> None:
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    module = "harness.suite"
+    if (HERE / "figures" / f"{name}.py").exists():
+        module = f"figures.{name}"
+    elif name in ("suite", "report"):
+        module = f"harness.{name}"
+    if module != "harness.suite" or name == "suite":
+        del sys.argv[1]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+main()

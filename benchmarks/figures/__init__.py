@@ -1,0 +1,1 @@
+"""A module a figure: `python benchmarks FIGURE --help`."""

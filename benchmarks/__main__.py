@@ -1,5 +1,5 @@
-"""`python benchmarks FIGURE [ARGUMENT...]`: runs figures/FIGURE.py; all else is what harness/suite.py or, after `report`, harness/report.py
-take."""
+"""`python benchmarks FIGURE [ARGUMENT...]`: runs a module of figures/. `suite` (make bench) and `report` are those of
+harness/."""
 
 import runpy
 import sys

@@ -128,7 +128,7 @@ def test_an_attack_is_a_line_with_what_it_cost_others_and_whether_it_was_clean()
 
 
 def test_a_table_without_results_is_empty(monkeypatch, tmp_path):
-    monkeypatch.setattr("report.KEPT", tmp_path)
+    monkeypatch.setattr("harness.report.KEPT", tmp_path)
     tables = {name: table for its in TABLES.values() for name, table in its.items()}
     marks = "".join(f"<!-- {name} -->\nold\n<!-- end -->\n" for name in tables)
     page = with_tables(marks, tables)

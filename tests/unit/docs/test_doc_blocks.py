@@ -67,6 +67,10 @@ def check_command(words: list[str]) -> None:
             makefile = (REPOSITORY / "Makefile").read_text()
             for target in (word for word in rest if "=" not in word):
                 assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make has no target {target}"
+        case ["python", "benchmarks", name, *_]:
+            assert name in ("report", "suite") or (REPOSITORY / "benchmarks" / "figures" / f"{name}.py").exists(), (
+                f"there is no figure {name}"
+            )
         case ["pytest" | "python", *rest]:
             for file in (word for word in rest if "/" in word and not word.startswith("-")):
                 assert (REPOSITORY / file).exists(), f"{file} is not there"
@@ -98,7 +102,9 @@ def test_whole_manifests_are_jobs_that_can_run(name: str, tmp_path: Path) -> Non
     manifest = next(block for block in page if "kind: FlameStreamJob" in block.text)
     application = str(yaml.safe_load(manifest.text)["spec"]["application"]["file"])
     code = next((block.text for block in page if block.text.startswith(f"# {application}")), None)
-    found = [folder / application for folder in (REPOSITORY / "examples", REPOSITORY / "benchmarks" / "jobs") if (folder / application).exists()]
+    found = [
+        folder / application for folder in (REPOSITORY / "examples", REPOSITORY / "benchmarks" / "jobs") if (folder / application).exists()
+    ]
     own = f"doc_{BLOCKS[name].file.removesuffix('.md')}_{application}"  # a process loads a module once
     (tmp_path / own).write_text(code if code is not None else found[0].read_text())
     (tmp_path / "job.yaml").write_text(manifest.text.replace(f"file: {application}", f"file: {own}"))

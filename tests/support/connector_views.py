@@ -22,7 +22,7 @@ from flamestream.connectors.kit.spec import convert
 from flamestream.connectors.synthetic.memory import channel_named
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.core.protocol.settings import FrontSettings
-from flamestream.loop.own_thread import OwnThread
+from flamestream.loop.background import Threads
 from flamestream.model.ids import SinkName, Slot, SourceName, WorkerId
 from flamestream.model.time import FrontId, Instant, Timestamp
 from flamestream.net.kafka.clients import Clients
@@ -142,7 +142,7 @@ def written(spec: Spec, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", lambda fd: synced.append(1))
         patch.setattr(os, "fdatasync", lambda fd: synced.append(1))
-        patch.setattr(OwnThread, "background", lambda self, work, done: reactor.background(work, done))
+        patch.setattr(Threads, "background", lambda self, work, done: reactor.background(work, done))
         consumer = _built(spec, reactor, told)
         consumer.open(OpenSink(fence(1), SinkName("out"), [Slot(0)]))
         reactor.turn()

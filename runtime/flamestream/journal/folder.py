@@ -41,7 +41,7 @@ class FolderJournal(SealedFronts["_Log", Counted]):
     """`ports.Journal` on the folder `root`, for all fronts of a worker."""
 
     def __init__(self, root: Path, reactor: Reactor, post: Post, *, fsync: bool = False, rotate: int = ROTATE, keep: bool = False) -> None:
-        super().__init__(reactor, post)
+        super().__init__(reactor, post, reactor)
         self._store = LocalStore(root, create=True, durable=fsync)
         self._fsync = fsync
         self._rotate = rotate

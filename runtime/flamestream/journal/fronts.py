@@ -15,7 +15,7 @@ from flamestream.core.protocol.events import Entry, JournalFailed, JournalSealed
 from flamestream.model.errors import Bug, Fenced, FlameStreamError, Retryable
 from flamestream.model.ids import Fence
 from flamestream.model.time import FrontId
-from flamestream.ports import Post, Reactor
+from flamestream.ports import Background, Post, Reactor
 
 AWAY: Final = (OSError, Retryable)
 """The outside does not answer now; the same may work later."""
@@ -46,8 +46,8 @@ R = TypeVar("R")
 class SealedFronts(Generic[L, R]):
     """The fronts of a journal: `L` is what is appended to, `R` what a sealing gives."""
 
-    def __init__(self, reactor: Reactor, post: Post) -> None:
-        self._reactor = reactor
+    def __init__(self, reactor: Reactor, post: Post, threads: Background) -> None:
+        self._reactor, self._threads = reactor, threads
         self._post = post
         self._sealing: dict[FrontId, Fence] = {}
         self._logs: dict[FrontId, L] = {}
@@ -63,7 +63,7 @@ class SealedFronts(Generic[L, R]):
 
     def _try(self, action: SealJournal, tries: int) -> None:
         if self._sealing[action.front] == action.fence:
-            self._reactor.background(self._sealer(action), partial(self._sealed, action, tries))
+            self._threads.background(self._sealer(action), partial(self._sealed, action, tries))
 
     def _sealed(self, action: SealJournal, tries: int, result: R | Exception) -> None:
         if self._sealing[action.front] != action.fence:

@@ -23,8 +23,7 @@ from flamestream.connectors.kafka.sink_topics import WrittenTopics
 from flamestream.connectors.kafka.writing import KafkaOutput, KafkaWriting
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, Event, SinkFailed, SinkFenced, SinkOpened
-from flamestream.loop.own_thread import OwnThread
-from flamestream.loop.serial import Serial
+from flamestream.loop.background import Queue, Threads
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
 from flamestream.net.kafka.clients import Clients, KafkaAccess
@@ -78,8 +77,9 @@ class KafkaConsumer:
         self._clients = clients
         self._commit_seconds = spec.commit_seconds
         self._sink, self._post = sink, post
-        self._thread = OwnThread(reactor)
-        self._calls = Serial(self._thread)
+        self._reactor = reactor
+        self._thread = Threads(1, reactor.soon)
+        self._calls = Queue(self._thread, reactor)
         self._fence: Fence = NO_FENCE
         self._timer: Timer | None = None
 
@@ -111,7 +111,7 @@ class KafkaConsumer:
     def _told(self, action: Deliver, result: Any) -> None:
         self._tell(action.fence, result, lambda: BundlesAcknowledged(action.fence, self._sink, action.number))
         if self._writing.open_transaction and self._timer is None:
-            self._timer = self._thread.later(self._commit_seconds, self._commit)
+            self._timer = self._reactor.later(self._commit_seconds, self._commit)
 
     def _commit(self) -> None:
         self._timer = None

@@ -23,7 +23,7 @@ from flamestream.connectors.kafka.replay import KafkaReplay
 from flamestream.connectors.kafka.source_topic import EARLIEST, LATEST, KafkaTopic
 from flamestream.connectors.kit.producer import Chunk, ReadingProducer
 from flamestream.core.protocol.events import Entry
-from flamestream.loop.own_thread import OwnThread
+from flamestream.loop.background import Threads
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue
@@ -90,9 +90,9 @@ class KafkaProducer(ReadingProducer):
     """`ports.Producer`: a ReadingProducer whose reader has a thread of its own and waits for its brokers for ever."""
 
     def __init__(self, spec: KafkaSourceSpec, share: int, source: str, job: str, front: FrontId, post: Post, reactor: Reactor) -> None:
-        self._thread = OwnThread(reactor)
+        self._thread = Threads(1, reactor.soon)
         self._kafka = KafkaReader(spec, share, source, job)
-        super().__init__(self._kafka, front, post, self._thread, tries=None)
+        super().__init__(self._kafka, front, post, reactor, threads=self._thread, tries=None)
 
     def close(self) -> None:
         super().close()

@@ -20,7 +20,7 @@ from flamestream.loop.silence import Silence
 from flamestream.model.errors import FlameStreamError, Retryable
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
 from flamestream.model.time import FrontId, Time, Timestamp
-from flamestream.ports import Post, Reactor, Timer
+from flamestream.ports import Background, Post, Reactor, Timer
 
 READ_RECORDS: Final = 512
 READ_SIZE: Final = 1 << 20
@@ -75,12 +75,17 @@ class Reader(Protocol):
 class ReadingProducer:
     """`ports.Producer` over a Reader."""
 
-    def __init__(self, reader: Reader, front: FrontId, post: Post, reactor: Reactor, *, tries: int | None = MAX_TRIES) -> None:
-        """`tries`: how often a call may fail with an OSError; None for ever, as befits a server that will come back."""
+    def __init__(
+        self, reader: Reader, front: FrontId, post: Post, reactor: Reactor, *, threads: Background | None = None,
+        tries: int | None = MAX_TRIES,
+    ) -> None:  # fmt: skip
+        """`threads`: where the reader is called, if not in the reactor's.
+
+        `tries`: how often a call may fail with an OSError; None for ever, as befits a server that will come back."""
         self._reader = reader
         self._front = front
         self._post = post
-        self._reactor = reactor
+        self._reactor, self._threads = reactor, threads or reactor
         self._fence: Fence = NO_FENCE
         self._runs: deque[ReadRun] = deque()
         self._seek: Mapping[Partition, Offset] | None = None
@@ -191,7 +196,7 @@ class ReadingProducer:
 
         self._busy = True
         self._silence.begin()
-        self._reactor.background(work, back)
+        self._threads.background(work, back)
 
     def _settle(self, result: Any, done: Callable[[Any], None]) -> None:
         if isinstance(result, OSError | Retryable):

@@ -9,6 +9,7 @@ Keeps: a job that runs for `resetAfter` without failing starts over. Does not: s
 from msgspec.structs import replace
 
 from flamestream.job.manifest import Spec
+from flamestream.model.backoff import Backoff
 from flamestream_operator.api.job_status import FailureStatus, JobResourceStatus
 from flamestream_operator.jobs.clock import CLOCKS_DIFFER, moment, passed, written
 
@@ -19,8 +20,7 @@ def failed(status: JobResourceStatus, spec: Spec, now: float, reason: str, messa
     """One more."""
     before = status.failures
     count = before.count + 1
-    backoff = spec.backoff
-    pause = 0.0 if count == 1 else min(float(backoff.max), float(backoff.initial) * 2.0 ** min(count - 2, 30))
+    pause = Backoff(float(spec.backoff.initial), float(spec.backoff.max)).after(count - 1)
     failures = FailureStatus(count=count, last=message[:MAX_TEXT], reason=reason[:128], time=written(now), next_try=written(now + pause))
     return replace(status, failures=failures)
 

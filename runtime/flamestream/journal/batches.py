@@ -16,7 +16,7 @@ import msgspec
 
 from flamestream.core.protocol.actions import Append, SealJournal, TrimJournal
 from flamestream.core.protocol.events import Entry, JournalAppended, JournalFailed
-from flamestream.journal.fronts import AWAY, SealedFronts, pause_after
+from flamestream.journal.fronts import AGAIN, AWAY, SealedFronts
 from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt, PayloadError
 from flamestream.model.ids import Attempt, Fence, Offset, Partition
@@ -220,7 +220,7 @@ class _Log:
             self.begin()
         elif isinstance(error, AWAY):
             self._trouble(error)
-            self._reactor.later(pause_after(self._failures), self._send)
+            self._reactor.later(AGAIN.after(self._failures), self._send)
         else:
             self._give_up(error)
 

@@ -24,7 +24,7 @@ from typing import Final
 from flamestream.core.protocol.actions import Append, SealJournal, TrimJournal
 from flamestream.core.protocol.events import Entry, JournalAppended, JournalFailed
 from flamestream.journal.file import head, record
-from flamestream.journal.fronts import AWAY, SealedFronts, pause_after
+from flamestream.journal.fronts import AGAIN, AWAY, SealedFronts
 from flamestream.journal.seal import Counted, FrontFolder
 from flamestream.machine.disk import Disk
 from flamestream.model.errors import Bug, FlameStreamError
@@ -100,7 +100,7 @@ class FolderJournal(SealedFronts["_Log", Counted]):
                 self._post(
                     JournalFailed(log.fence, front, f"cannot write journal {log.path}: {result}; it is tried again until it succeeds")
                 )
-            self._reactor.later(pause_after(log.failures), partial(self._begin, front, log))
+            self._reactor.later(AGAIN.after(log.failures), partial(self._begin, front, log))
         elif isinstance(result, Exception):
             log.abandon()
             self._refused(log.fence, front, result)

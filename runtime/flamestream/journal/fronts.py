@@ -12,6 +12,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from flamestream.core.protocol.actions import Append, SealJournal
 from flamestream.core.protocol.events import Entry, JournalFailed, JournalSealed, SourceFailed
+from flamestream.model.backoff import Backoff
 from flamestream.model.errors import Bug, Fenced, FlameStreamError, Retryable
 from flamestream.model.ids import Fence
 from flamestream.model.time import FrontId
@@ -19,13 +20,7 @@ from flamestream.ports import Background, Post, Reactor
 
 AWAY: Final = (OSError, Retryable)
 """The outside does not answer now; the same may work later."""
-FIRST_PAUSE: Final = 0.05
-MAX_PAUSE: Final = 2.0
-
-
-def pause_after(failures: int) -> float:
-    """Seconds until the next try."""
-    return min(FIRST_PAUSE * (1 << min(failures - 1, 10)), MAX_PAUSE)
+AGAIN: Final = Backoff(0.05, 2.0)
 
 
 class FrontLog(Protocol):
@@ -72,7 +67,7 @@ class SealedFronts(Generic[L, R]):
             if tries == 1:
                 message = f"cannot seal {self._name(action.front)}: {result}; it is tried again"
                 self._post(JournalFailed(action.fence, action.front, message))
-            self._reactor.later(pause_after(tries), partial(self._try, action, tries + 1))
+            self._reactor.later(AGAIN.after(tries), partial(self._try, action, tries + 1))
         elif isinstance(result, Exception):
             self._refused(action.fence, action.front, result)
         else:

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import Entry, RecordsArrived, RunRead, SourceEnded, SourceFailed
 from flamestream.loop.silence import Silence
+from flamestream.model.backoff import Backoff
 from flamestream.model.errors import FlameStreamError, Retryable
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
 from flamestream.model.time import FrontId, Time, Timestamp
@@ -27,8 +28,7 @@ READ_SIZE: Final = 1 << 20
 """A call of the reader gives about this much; the buffer holds at most twice of it."""
 MAX_RUNS_A_CALL: Final = 256
 MAX_TRIES: Final = 6
-FIRST_PAUSE: Final = 0.05
-LONGEST_PAUSE: Final = 2.0
+AGAIN: Final = Backoff(0.1, 2.0)
 SLOW_SECONDS: Final = 5.0
 """A call of the reader that takes longer is told."""
 
@@ -216,7 +216,7 @@ class ReadingProducer:
         if not waits and self._most_tries is not None and self._tries >= self._most_tries:
             self._fail("retryable", f"{error}; tried {self._tries} times")
         else:
-            self._timer = self._reactor.later(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._tries, MAX_TRIES)), self._look_again)
+            self._timer = self._reactor.later(AGAIN.after(self._tries), self._look_again)
 
     def _fail(self, category: str, message: str) -> None:
         self._stopped = True

@@ -26,12 +26,12 @@ from flamestream.core.coordinator.context import Desk
 from flamestream.core.coordinator.coordination import DeleteObjects, ManifestFailed, ManifestWritten, Settings, WriteManifest
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Abort, Accepted, Announce, CodeSpan, Committed, CutTaken, Manifest, SegmentRef
+from flamestream.model.backoff import Backoff
 from flamestream.model.errors import Bug
 from flamestream.model.ids import Epoch, Fence, WorkerId
 from flamestream.model.time import START, Instant, Time
 
-FIRST_PAUSE_US = 100_000
-LONGEST_PAUSE_US = 5_000_000
+AGAIN_US = Backoff(100_000, 5_000_000)
 
 
 class Stage(enum.Enum):
@@ -124,8 +124,7 @@ class Epochs:
         if interval is None or self.pending or not self._keeper.idle or not self._committed.known(self._record()):
             return
         moved = self._desk.minimal > self._record().cut
-        pause = min(FIRST_PAUSE_US << min(self._refusals - 1, 10), LONGEST_PAUSE_US) if self._refusals else 0
-        if (moved or urgent) and self._deadlines.due_in(self.since, max(pause, 0 if urgent else interval)):
+        if (moved or urgent) and self._deadlines.due_in(self.since, max(AGAIN_US.after(self._refusals), 0 if urgent else interval)):
             self._announce()
 
     def _announce(self) -> None:

@@ -24,7 +24,7 @@ from flamestream.model.errors import Bug
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import FrontId, Time
-from flamestream.net.dialer import Dialer
+from flamestream.net.dial import Dialer
 from flamestream.net.framing import FrameConnection
 from flamestream.ports import Post, Reactor, Timer
 

@@ -25,7 +25,7 @@ from flamestream.node.status_file import StatusFile
 from flamestream.ports import JobRecords
 from flamestream.store.lazy import LazyStore
 from flamestream.store.places import store_from
-from flamestream.store.record_file import RecordFile
+from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
 
 
 class CoordinatorProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class CoordinatorProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     settings: co.Settings
     token: str
     records: str
-    """zookeeper://host:port[,host:port], or the path of a file."""
+    """zookeeper://host:port[,host:port]"""
     store: str
     status: str
     """Path of status.json."""
@@ -44,13 +44,9 @@ class CoordinatorProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 def records_from(url: str, job: str) -> JobRecords:
     """The job record's home."""
-    if url.startswith("zookeeper://"):
-        from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords  # lazily: not every job needs kazoo
-
-        return ZooKeeperJobRecords(ClusterState(url.removeprefix("zookeeper://")), job)
-    if "://" in url:
-        raise UserError(f"records {url!r} has an unknown scheme: use zookeeper://host:port or the path of a file")
-    return RecordFile(Path(url))
+    if not url.startswith("zookeeper://"):
+        raise UserError(f"records {url!r} has an unknown scheme: use zookeeper://host:port")
+    return ZooKeeperJobRecords(ClusterState(url.removeprefix("zookeeper://")), job)
 
 
 def run(config: CoordinatorProcessConfig, listener: socket.socket) -> int:

@@ -95,7 +95,7 @@ def test_the_output_table_is_what_was_delivered_in_the_order_of_metas(site: Site
 
 
 def test_an_epoch_or_a_cut_bounds_the_output(site: Site) -> None:
-    found = site.records().read()
+    found = site.records.read()
     assert found is not None
     every = table(site, sink="out").count()
     middle = 20 << 12

@@ -3,7 +3,7 @@
 A seal that fails because the outside is away is told once and tried again until it succeeds; one that is refused (a newer attempt, a
 fault of the user's, damage) is told and given up.
 
-Keeps: an entry is taken only under the fence that sealed. Does not: write anything (collections/changes.py, journal/batches.py).
+Keeps: an entry is taken only under the fence that sealed. Does not: write anything (journal/folder.py, journal/batches.py).
 """
 
 from collections.abc import Callable

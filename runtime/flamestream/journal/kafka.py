@@ -168,7 +168,7 @@ def _parsed(row: Row, job: str, front: FrontId, topic: str) -> tuple[str, int]:
 
 
 class TopicPlace:
-    """`journal_batches.Place`."""
+    """`journal.batches.Place`."""
 
     def __init__(self, partitions: Partitions, job: str, reactor: Reactor, threads: Background) -> None:
         """`threads`: where a partition is read."""
@@ -207,7 +207,7 @@ class TopicPlace:
 
 
 class TopicWriter:
-    """`journal_batches.Writer`. Only in the loop's thread, but for `_look`."""
+    """`journal.batches.Writer`. Only in the loop's thread, but for `_look`."""
 
     way_out = "raise max.message.bytes of the journal's topic, and start the job again"
 

@@ -1,6 +1,6 @@
 """Which journal a job has: made for a worker, and read again for an audit.
 
-Does not: keep anything (collections/changes.py, journal/zookeeper.py, journal/kafka.py).
+Does not: keep anything (journal/folder.py, journal/zookeeper.py, journal/kafka.py).
 """
 
 from pathlib import Path

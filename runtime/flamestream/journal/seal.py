@@ -15,7 +15,7 @@ of its own attempt count as far as they are whole, until the next seal fixes tha
   entry lies within the length that will be read, and it may say "durable" (a zombie may not).
 
 Keeps: what counted once counts for ever, in every later attempt; a file that is needed and missing is Corrupt (each file's head names
-the last entry before it). Does not: write entries (collections/changes.py).
+the last entry before it). Does not: write entries (journal/folder.py).
 Format: docs/formats.md.
 """
 

@@ -2,7 +2,7 @@
 
 | way        | what is done                                                                                              |
 |------------|-----------------------------------------------------------------------------------------------------------|
-| RUN        | typed in a scratch folder, or executed (tests/integration/runs/test_docs_run.py, test_docs_spark.py)            |
+| RUN        | typed in a scratch folder, or executed (tests/integration/runs/test_docs_run.py)                                 |
 | JOB        | a whole manifest: checked by the product, with the application that its row names                          |
 | PART       | a part of a manifest: put into one that lacks it, and checked by the product                               |
 | OBJECT     | a Kubernetes object: read as the operator reads it                                                         |

@@ -101,7 +101,7 @@ class KafkaProducer(ReadingProducer):
 
 
 class KafkaReader:
-    """`sources.reading.Reader`."""
+    """`connectors.kit.producer.Reader`."""
 
     ended = False
     idle_seconds = 0.0

@@ -89,7 +89,7 @@ class _Open:
 
 
 class PostgresReader:
-    """`reading.Reader`."""
+    """`kit.producer.Reader`."""
 
     ended = False
 
@@ -110,7 +110,7 @@ class PostgresReader:
         """What holds up rows that are there. Called by another thread than the rest."""
         return self._held_up
 
-    # --- reading.Reader -------------------------------------------------------------------------------------------------------------
+    # --- kit.producer.Reader -------------------------------------------------------------------------------------------------------------
 
     def seek(self, offsets: Mapping[Partition, Offset]) -> None:
         self._next = max(self._log.start, offsets.get(THE_PARTITION, Offset(0)))

@@ -70,7 +70,7 @@ def id_of(offset: int) -> str:
 
 
 class RedisReader:
-    """`reading.Reader`."""
+    """`kit.producer.Reader`."""
 
     ended = False
     idle_seconds = 0.0

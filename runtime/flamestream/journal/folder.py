@@ -227,7 +227,7 @@ class _Log:
 
     def confirm(self) -> Time:
         """The batch is written: only an attempt that nobody has fenced since may say so."""
-        self.folder.check_fence(self.fence.attempt)
+        self.folder.check(self.fence.attempt)
         self._size = os.fstat(self.fd).st_size
         self._last = self._batch_last
         return self._last

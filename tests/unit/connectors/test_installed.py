@@ -1,6 +1,7 @@
 """Which connectors there are: no other room knows a kind by its name, and another package's is one of them or refused by name."""
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,6 +55,13 @@ def test_a_package_whose_connector_cannot_be_had_is_named(path: Path, entry: str
     shelf.installed(path, entry)
     with pytest.raises(UserError, match=f"of package shelf-connector.*{message}"):
         installed.sink_kinds()
+
+
+def test_the_table_of_the_manifest_has_every_kind_that_may_be_written() -> None:
+    page = (ROOT / "docs" / "manifest.md").read_text().partition("## Sources and sinks")[2].partition("\n## ")[0]
+    cells = [line.split("|") for line in page.splitlines() if line.startswith("| `")]
+    named = [{name for row in cells for name in re.findall(r"`(\w+)`", row[side])} for side in (1, 3)]
+    assert named == [set(installed.source_kinds()) - {"parquet", "memory"}, set(installed.sink_kinds())]
 
 
 def test_no_other_room_knows_a_kind_by_its_name() -> None:

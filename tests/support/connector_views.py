@@ -15,9 +15,11 @@ import pytest
 
 from flamestream.connectors import sinks, sources
 from flamestream.connectors.files.spec import FilesSpec, reader
+from flamestream.connectors.installed import sink_kinds, source_kinds
 from flamestream.connectors.kafka.avro import Avro, Registry
+from flamestream.connectors.kafka.connector import KafkaSourceSpec
 from flamestream.connectors.kafka.formats import AvroFormat, encoder_of
-from flamestream.connectors.kafka.source import KafkaReader, KafkaSourceSpec
+from flamestream.connectors.kafka.source import KafkaReader
 from flamestream.connectors.kit.spec import convert
 from flamestream.connectors.synthetic.memory import channel_named
 from flamestream.core.protocol.actions import Deliver, OpenSink
@@ -28,7 +30,7 @@ from flamestream.model.time import FrontId, Instant, Timestamp
 from flamestream.net.kafka.clients import Clients
 from flamestream.testing.consumer_contract import bundle, fence
 
-SPECS = (*sources._KINDS.values(), *sinks._KINDS.values(), Avro, AvroFormat)
+SPECS = (*source_kinds().values(), *sink_kinds().values(), Avro, AvroFormat)
 """What a manifest says: as long as an adapter only holds it, nothing follows from it."""
 Spec = dict[str, Any]
 View = Callable[[Spec], Any]

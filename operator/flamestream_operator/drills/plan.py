@@ -7,6 +7,7 @@ Keeps: what is offered by the CRD is what is carried out. Does not: go through t
 from collections.abc import Mapping
 from typing import Any, Final
 
+from flamestream.connectors import sinks
 from flamestream.testing.drill import DrillPlan
 from flamestream_operator.api.drill import DrillSpec
 from flamestream_operator.jobs.admission import Allowed
@@ -42,7 +43,6 @@ HITS_WORKERS: Final = ("worker", "daemon", "executor", "driver", "application", 
 """Targets whose loss makes a new attempt."""
 LONGEST: Final = 600.0
 """Seconds of a pause or a cut."""
-_WITHOUT_HISTORY: Final = ("socket", "http", "callback", "discard", "connector")
 
 
 def plan_of(spec: DrillSpec, guarantee: str = "exactly-once") -> DrillPlan:
@@ -78,7 +78,7 @@ def forbidden(spec: DrillSpec, namespace: str, own: str, allowed: Allowed) -> st
 def cannot_audit(spec: Mapping[str, Any]) -> str:
     """Why the output of a job with this spec cannot be read back, as far as the spec alone says; "": it may be."""
     for name, sink in spec["sinks"].items():
-        kind = next(iter(sink))
-        if kind in _WITHOUT_HISTORY:
-            return f"sink {name!r} is a {kind} sink, which cannot be read back"
+        known = sinks.kind_of(sink)
+        if known is not None and not known.reads_back:
+            return f"sink {name!r} is a {next(iter(sink))} sink, which cannot be read back"
     return ""

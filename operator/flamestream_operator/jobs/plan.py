@@ -126,8 +126,8 @@ def _journal_survives(spec: Spec) -> None:
         raise ManifestError("spec.journal: no source of this job needs a journal: remove it")
     for name in untimed:
         if spec.journal is None:
-            if "connector" in spec.sources[name]:
-                continue  # the driver, which has its class, says whether it needs one
+            if (known := sources.kind_of(spec.sources[name])) is not None and known.of_application:
+                continue  # the driver, which has the application, says whether it needs one
             raise ManifestError(f"spec.sources.{name}: this source needs a journal under {spec.guarantee}: add spec.journal")
         problem = _weakness(spec)
         if problem:

@@ -58,7 +58,7 @@ def history_of(checked: CheckedJob, paths: Mapping[str, str]) -> list[RecordedSo
     found, fronts = [], fronts_of(checked)
     for front in fronts:
         if front.source in paths and sources.share_of(fronts, front.front) == 0:  # one reads it, however many read the stream
-            spec = standing_in(paths[front.source], checked.job.source(front.source))
+            spec = standing_in(paths[front.source], sources.settings_of(checked.job.source(front.source)).gives())
             traits = sources.describe(spec, front.source)
             saved = replace(front, timed=True, run_length=traits.run_length, replayable=True)
             found.append(RecordedSource(checked.job.name, saved, spec))

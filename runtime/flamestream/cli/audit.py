@@ -22,7 +22,7 @@ from flamestream.cli.bootstrap import Begun, begun, history_of
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.output import Json, as_json, say
 from flamestream.connectors import sinks
-from flamestream.connectors.places import Look, Span
+from flamestream.connectors.kit.standing import Look, Span
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.manifest import DeadLetter
 from flamestream.job.validation import CheckedJob, checked_job

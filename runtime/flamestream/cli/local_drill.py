@@ -173,8 +173,8 @@ class LocalPlace:
 
 
 def sink_folders(checked: CheckedJob) -> list[Path]:
-    """Where the job's files sinks write."""
-    return [Path(spec["files"]["path"]) for name in checked.job.spec.sinks if "files" in (spec := checked.job.sink(name))]
+    """The folders of logs that the job's sinks write."""
+    return [Path(folder) for name in checked.job.spec.sinks if (folder := sinks.log_folder(checked.job.sink(name))) is not None]
 
 
 def cannot_audit(checked: CheckedJob) -> str:

@@ -12,7 +12,7 @@ import logging
 import secrets
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -133,7 +133,7 @@ class _WorkerProcess:
     def run(self) -> int:
         """Until the worker exits."""
         self._reactor.background(self._store.warm, _store_opened)
-        self._look_up([*self._config.sources.values(), *self._config.sinks.values()])
+        self._look_up([*map(sources.dialled, self._config.sources.values()), *map(sinks.dialled, self._config.sinks.values())])
         self._host.start()
         self._watchdog.begin()
         try:
@@ -167,10 +167,9 @@ class _WorkerProcess:
         self._control.close()
         self._reactor.close()
 
-    def _look_up(self, specs: list[Any]) -> None:
+    def _look_up(self, addresses: Iterable[str]) -> None:
         """So that a standby can dial at once when it is needed, whatever has become of the name service then."""
-        for spec in specs:
-            address = spec.get("socket", {}).get("address", "") if isinstance(spec, dict) else ""
+        for address in addresses:
             host, _, port = address.rpartition(":")
             if port.isdigit():
                 ask(self._reactor, host, int(port), lambda _: None)

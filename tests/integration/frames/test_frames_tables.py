@@ -11,9 +11,9 @@ from flamestream.audit.reference_rows import ReferenceJob
 from flamestream.audit.reference_rows import rows_of as reference_rows
 from flamestream.connectors.files.chunks import chunks_of
 from flamestream.connectors.files.cut_files import ALL, Reading, in_pieces, saved_at
+from flamestream.connectors.files.formats import Mark
 from flamestream.connectors.files.pieces import Stamps
 from flamestream.connectors.files.spec import FilesSpec
-from flamestream.connectors.kit.formats import Mark
 from flamestream.core.protocol.actions import Bundle
 from flamestream.fenced.log import encode_record
 from flamestream.model import payload as codec

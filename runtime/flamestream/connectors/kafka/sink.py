@@ -12,12 +12,10 @@ Keeps: one delivery is under way, by a thread of the sink's own. Does not: creat
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any
 
-import msgspec
-
+from flamestream.connectors.kafka.connector import PARTITIONERS, KafkaSinkSpec
 from flamestream.connectors.kafka.control import ControlTopic
-from flamestream.connectors.kafka.formats import Format
 from flamestream.connectors.kafka.items import Records
 from flamestream.connectors.kafka.sink_topics import WrittenTopics
 from flamestream.connectors.kafka.writing import KafkaOutput, KafkaWriting
@@ -26,40 +24,8 @@ from flamestream.core.protocol.events import BundlesAcknowledged, Event, SinkFai
 from flamestream.loop.background import Queue, Threads
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
-from flamestream.net.kafka.clients import Clients, KafkaAccess
+from flamestream.net.kafka.clients import Clients
 from flamestream.ports import Post, Reactor, Timer
-
-PARTITIONERS: Final = ("consistent_random", "consistent", "murmur2_random", "murmur2", "fnv1a_random", "fnv1a", "random")
-
-_COMMIT_SECONDS: Final = 0.5
-
-
-class KafkaSinkSpec(KafkaAccess, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`{kafka: {brokers: ..., topic: ...}}` of a sink."""
-
-    topic: str
-    """An existing topic."""
-    form: Literal["transactional", "low-latency"] = "transactional"
-    """Whether consumers see items when their transaction is committed, or at once."""
-    value: Format = "json"
-    """text, bytes, json, payload, or {avro: {...}}: what a result is written as."""
-    key: str | None = None
-    """A field of the payload, or a function `module:name` of it."""
-    partitioner: str = "murmur2_random"
-    """One of librdkafka's, `slot`, or a function `module:name` of key, payload and number of partitions."""
-    control: str | None = None
-    """The control topic; None: flamestream.JOB.SINK. Created if it is not there."""
-    commit_seconds: float = msgspec.field(default=_COMMIT_SECONDS, name="commitSeconds")
-    """low-latency: the longest that a transaction is open."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.partitioner not in (*PARTITIONERS, "slot") and ":" not in self.partitioner:
-            raise ValueError(f"`partitioner` is one of {', '.join(PARTITIONERS)}, slot, or module:function, not {self.partitioner!r}")
-        if not 0 < self.commit_seconds <= 10:
-            raise ValueError("`commitSeconds` is above 0 and at most 10")
-        if self.form == "transactional" and self.commit_seconds != _COMMIT_SECONDS:
-            raise ValueError("`commitSeconds` is of `form: low-latency`: a transactional sink commits with every delivery")
 
 
 class KafkaConsumer:

@@ -19,18 +19,38 @@ from flamestream.core.protocol.events import Entry, RecordsArrived, RunRead, Sou
 from flamestream.loop.silence import Silence
 from flamestream.model.backoff import Backoff
 from flamestream.model.errors import FlameStreamError, Retryable
+from flamestream.model.failure import said
+from flamestream.model.graph import name_of
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
+from flamestream.model.payload import ErrorValue
 from flamestream.model.time import FrontId, Time, Timestamp
 from flamestream.ports import Background, Post, Reactor, Timer
 
 READ_RECORDS: Final = 512
 READ_SIZE: Final = 1 << 20
 """A call of the reader gives about this much; the buffer holds at most twice of it."""
+MAX_RECORD: Final = 16 << 20
+"""Bytes; a longer record is an error value."""
 MAX_RUNS_A_CALL: Final = 256
 MAX_TRIES: Final = 6
 AGAIN: Final = Backoff(0.1, 2.0)
 SLOW_SECONDS: Final = 5.0
 """A call of the reader that takes longer is told."""
+
+
+def error_item(source: str, error: str, message: str) -> ErrorValue:
+    """What stands where something could not be read."""
+    return ErrorValue(function=f"source {source}", error=error, message=message)
+
+
+def payload_of_number(function: Callable[[int], Any] | None, number: int) -> object:
+    """The record with this number, of a source that is a function of numbers."""
+    if function is None:
+        return number
+    try:
+        return function(number)
+    except Exception as error:  # noqa: BLE001  # whatever the user's function raises is an item of the stream
+        return ErrorValue(function=name_of(function), error=type(error).__name__, message=f"number {number}: {said(error)}")
 
 
 @dataclass(slots=True)

@@ -29,8 +29,7 @@ from typing import Any, Final, LiteralString
 
 from psycopg import sql
 
-from flamestream.connectors.kit.formats import MAX_RECORD, error_item
-from flamestream.connectors.kit.producer import Chunk
+from flamestream.connectors.kit.producer import MAX_RECORD, Chunk, error_item
 from flamestream.connectors.postgres.server import Connection, Server
 from flamestream.connectors.postgres.tables import Table, find, to_name
 from flamestream.core.protocol.events import Entry

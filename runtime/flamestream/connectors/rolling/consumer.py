@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from flamestream.connectors.rolling.connector import Rolling
 from flamestream.connectors.rolling.opening import FORMAT, Owner
 from flamestream.connectors.rolling.parts import part_format
-from flamestream.connectors.rolling.spec import Rolling
 from flamestream.connectors.rolling.writing import Log
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, Event, SinkFailed, SinkFenced, SinkOpened

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from flamestream.connectors.kit.formats import MAX_RECORD
+from flamestream.connectors.kit.producer import MAX_RECORD
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import RecordsArrived, SourceEnded, SourceFailed
 from flamestream.model.errors import Bug

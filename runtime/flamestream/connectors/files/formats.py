@@ -16,12 +16,9 @@ Keeps: the records depend on the file's name and bytes alone; memory is bounded 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from flamestream.connectors.files.places import Files, Found
-from flamestream.model.payload import ErrorValue
-
-MAX_RECORD: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +51,3 @@ class Format(Protocol):
     def skip(self, files: Files, file: Found, mark: Mark, upto: int, *, growing: bool = False) -> None:
         """Move `mark` to record `upto`, or as far as there are complete records."""
         ...
-
-
-def error_item(source: str, error: str, message: str) -> ErrorValue:
-    """What stands where something could not be read."""
-    return ErrorValue(function=f"source {source}", error=error, message=message)

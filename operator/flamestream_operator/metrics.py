@@ -14,7 +14,7 @@ from prometheus_client.core import HistogramMetricFamily, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
 from flamestream.core.protocol.latency import BOUNDS
-from flamestream.node.status_file import JobStatus, LastRecovery, WorkerFigures
+from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series of each counter, which nobody reads
 _counted: dict[str, dict[str, WorkerFigures]] = {}

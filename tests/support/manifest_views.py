@@ -14,10 +14,11 @@ import pytest
 import yaml
 
 from flamestream.cli.validate import summary_of
+from flamestream.job import settings
 from flamestream.job.application import folders_of
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.local.workers import SparkWorkers
-from flamestream.node import settings_of
+from flamestream.node.worker_config import worker_config
 from flamestream.spark.streaming import session
 from flamestream_operator.jobs.admission import Allowed
 from flamestream_operator.jobs.decide import status_of
@@ -56,15 +57,15 @@ class OneMachine:
 
     def workers(self, document: Document) -> Any:
         """What a worker is told."""
-        return msgspec.to_builtins(settings_of.worker_config(self.job(document), coordinator="c:1", token="t", zookeeper="zk:1"))
+        return msgspec.to_builtins(worker_config(self.job(document), coordinator="c:1", token="t", zookeeper="zk:1"))
 
     def settings(self, document: Document) -> Any:
         """What a worker's core is told."""
-        return settings_of.worker_settings(self.job(document))
+        return settings.worker_settings(self.job(document))
 
     def coordinator(self, document: Document) -> Any:
         """What the coordinator is told."""
-        return settings_of.local_coordinator(self.job(document))
+        return settings.local_coordinator(self.job(document))
 
     def session(self, document: Document) -> Any:
         """Every setting of the Spark session that workers run in."""

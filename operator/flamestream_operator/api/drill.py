@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from flamestream.job import drill_status
 from flamestream.job.manifest_parts import ObjectName, Part, Seconds
-from flamestream.testing import drill_status
 from flamestream_operator.api.conditions import Condition
 
 Target = Literal[

@@ -18,12 +18,12 @@ from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.job.status import JobStatus
 from flamestream.loop.lane import Background
 from flamestream.loop.reactor import EpollReactor, Helpers
 from flamestream.model.errors import UserError
 from flamestream.net.acceptor import listen
 from flamestream.net.control_link import ControlListener
-from flamestream.node.status_file import JobStatus
 from flamestream.ports import ObjectStore
 from flamestream.store.lazy import LazyStore
 from flamestream.store.places import Keys

@@ -14,13 +14,13 @@ import msgspec
 
 from flamestream.core.coordinator import coordination as co
 from flamestream.core.protocol.messages import Hello, Stop, ToCoordinator
+from flamestream.job.status import JobStatus
 from flamestream.loop.lane import Background
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.process_shell import last_lines
 from flamestream.model.ids import WorkerId
 from flamestream.net.control_link import ControlListener, ControlServer
 from flamestream.node.coordinator_host import CoordinatorHost
-from flamestream.node.status_file import JobStatus
 from flamestream.ports import JobRecords, ObjectStore
 from flamestream_operator.coordination.contained import Contained
 

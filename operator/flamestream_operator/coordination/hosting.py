@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from flamestream.node.status_file import JobStatus
+from flamestream.job.status import JobStatus
 from flamestream_operator.coordination.hosted import JobToCoordinate, Member
 from flamestream_operator.savepoints.operations import Savepoint
 

@@ -1,13 +1,13 @@
 """A FlameStreamDrill as a plan, and which fault is possible for which target.
 
-Keeps: what is offered by the CRD is what is carried out. Does not: go through the steps (flamestream.testing.drill), or strike
+Keeps: what is offered by the CRD is what is carried out. Does not: go through the steps (flamestream.job.drill), or strike
 (drills/strikes.py).
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from flamestream.testing.drill import DrillPlan
+from flamestream.job.drill import DrillPlan
 from flamestream_operator.api.drill import DrillSpec
 from flamestream_operator.jobs.admission import Allowed
 

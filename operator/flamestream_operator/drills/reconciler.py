@@ -1,4 +1,4 @@
-"""The reconciler of FlameStreamDrills: carries out what flamestream.testing.drill says.
+"""The reconciler of FlameStreamDrills: carries out what flamestream.job.drill says.
 
 Keeps: the fault is written to the status, as a compare-and-set, before it is made; a drill is finished by whoever leads then. A status
 that cannot be read is never taken for a drill that has not begun.
@@ -11,10 +11,10 @@ import logging
 import msgspec
 from msgspec.structs import replace
 
+from flamestream.job.drill import DrillSeen, step
+from flamestream.job.drill_status import OVER, AuditResult
 from flamestream.job.manifest_parts import Seconds
 from flamestream.model.decoding import DecodeError, from_json
-from flamestream.testing.drill import DrillSeen, step
-from flamestream.testing.drill_status import OVER, AuditResult
 from flamestream_operator.api.drill import DrillSpec, DrillStatus
 from flamestream_operator.drills.plan import cannot_audit, plan_of
 from flamestream_operator.drills.strikes import Blow, PodApi, Strikes, Targets

@@ -2,7 +2,7 @@
 
 Keeps: only what the drill names is touched, and only the lives that were announced. What cannot be made says why; what was made counts
 when it is seen: a pod's uid gone, a process gone or standing still, the cutter's word that the kernel has cut.
-Does not: decide when (flamestream.testing.drill).
+Does not: decide when (flamestream.job.drill).
 """
 
 import logging
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from flamestream.job.drill_status import Sight
 from flamestream.model.decoding import DecodeError, from_json
-from flamestream.testing.drill_status import Sight
 from flamestream_operator.api.drill import DrillSpec, DrillStatus
 from flamestream_operator.drills.cut import CUT
 from flamestream_operator.drills.plan import ELSEWHERE, forbidden, place_of

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from flamestream.node.settings_of import coordinator_settings
+from flamestream.job.settings import coordinator_settings
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs.clock import passed

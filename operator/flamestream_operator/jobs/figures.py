@@ -5,7 +5,7 @@ Does not: decide; or hold more than the newest of anything.
 
 from msgspec.structs import replace
 
-from flamestream.node.status_file import JobStatus, LatencyFigures
+from flamestream.job.status import JobStatus, LatencyFigures
 from flamestream_operator.api.job_status import (
     EpochStatus,
     ItemsStatus,

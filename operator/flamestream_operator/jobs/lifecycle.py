@@ -12,7 +12,7 @@ Keeps: a run has one code; a new run has a new number, and with it a new token. 
 
 from msgspec.structs import replace
 
-from flamestream.node.status_file import JobStatus
+from flamestream.job.status import JobStatus
 from flamestream_operator.api.job_status import EpochStatus, IntentStatus, JobResourceStatus, RunStatus, StableSpec, SuspensionStatus
 from flamestream_operator.jobs.clock import moment, passed, written
 from flamestream_operator.jobs.desired import Wanted

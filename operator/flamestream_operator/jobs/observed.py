@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from flamestream.node.status_file import JobStatus
+from flamestream.job.status import JobStatus
 from flamestream_operator.jobs.admission import STRICT, Allowed
 from flamestream_operator.objects.meta import CONNECTED, LAUNCH, ROLE, Object, identity
 

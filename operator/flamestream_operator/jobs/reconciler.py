@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from flamestream.node.status_file import JobStatus
+from flamestream.job.status import JobStatus
 from flamestream_operator import metrics
 from flamestream_operator.api.job_status import encoded
 from flamestream_operator.coordination.hosting import JobToCoordinate

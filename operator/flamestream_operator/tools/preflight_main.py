@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from flamestream.core.protocol.messages import Manifest
+from flamestream.job.settings import PYTHON
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, FlameStreamError, UserError
-from flamestream.node.settings_of import PYTHON
 from flamestream.ports import JobRecords, ObjectStore
 from flamestream.spark.streaming.driver_config import CONFIG, read_driver_config, read_job, zookeeper_of
 from flamestream.store.places import store_from

@@ -16,12 +16,12 @@ from flamestream.core.coordinator.coordinator import Coordinator
 from flamestream.core.protocol.latency import Recent, quantile
 from flamestream.core.protocol.messages import Announce, Hello, Progress, ToCoordinator
 from flamestream.core.protocol.output_gaps import Gaps
+from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.loop.lane import Background, Lane
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable
 from flamestream.model.ids import Epoch, LayoutVersion, WorkerId
 from flamestream.model.time import timestamp_of
 from flamestream.net.control_link import ControlServer
-from flamestream.node.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.ports import JobRecords, ObjectStore, Reactor, Timer
 from flamestream.store.deletions import Deletions
 from flamestream.store.snapshot_index import read_manifest, write_manifest

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from flamestream.job.status import JobStatus
 from flamestream.model.errors import UserError
 from flamestream.net.acceptor import listen
-from flamestream.node.status_file import JobStatus
 from flamestream.store.places import store_from
 from flamestream.store.zookeeper import ClusterState
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper

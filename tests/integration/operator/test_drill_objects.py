@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from lightkube.core.exceptions import ApiError
 
-from flamestream.testing.drill_status import OVER
+from flamestream.job.drill_status import OVER
 from flamestream_operator.api.drill import DrillStatus
 from flamestream_operator.drills.plan import ACTIONS, ELSEWHERE, REFUSALS
 from flamestream_operator.drills.reconciler import DrillReconciler

@@ -10,8 +10,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
 from flamestream.model.errors import StoreUnavailable, UserError
-from flamestream.node.status_file import JobStatus, LastRecovery, WorkerFigures
 from flamestream_operator.coordination.hosting import JobToCoordinate, Member, Savepoint
 from flamestream_operator.objects.meta import ROLE, Object
 from flamestream_operator.objects.small import digest_of_application

@@ -14,9 +14,9 @@ import msgspec
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.job.journal_of import journal_of
 from flamestream.job.manifest import parse_job
+from flamestream.job.settings import worker_settings
 from flamestream.job.validation import checked_job
 from flamestream.model.ids import WorkerId
-from flamestream.node.settings_of import worker_settings
 from flamestream.node.worker_process import WorkerProcessConfig
 from flamestream_operator.coordination.coordinators import JobToCoordinate
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from flamestream.connectors import sinks
+from flamestream.job.status import JobStatus
 from flamestream.net.acceptor import listen
-from flamestream.node.status_file import JobStatus
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.coordination.coordinators import Coordinators, ZooKeeper
 from flamestream_operator.coordination.job_store import job_store

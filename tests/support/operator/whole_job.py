@@ -5,7 +5,7 @@ Does not: coordinate.
 
 from collections.abc import Sequence
 
-from flamestream.node.status_file import JobStatus, WorkerFigures
+from flamestream.job.status import JobStatus, WorkerFigures
 from flamestream_operator.coordination.hosted import Member
 
 

@@ -7,8 +7,8 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from flamestream.job.drill_status import DrillStatus
 from flamestream.job.manifest_parts import Seconds
-from flamestream.testing.drill_status import DrillStatus
 from flamestream_operator.api.drill import DrillSpec, Target
 from flamestream_operator.api.snapshot import SnapshotSpec
 from flamestream_operator.crd import definitions

@@ -11,9 +11,9 @@ import pytest
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.messages import Hello
 from flamestream.job.manifest import GUARANTEES, parse_job
+from flamestream.job.settings import local_coordinator
 from flamestream.job.validation import checked_job
 from flamestream.model.ids import NO_FENCE, WorkerId
-from flamestream.node.settings_of import local_coordinator
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.coordination.hosted import JobToCoordinate
 from flamestream_operator.jobs.effects import SILENCE, settings_of

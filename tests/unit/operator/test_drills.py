@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from flamestream.job.drill_status import OVER, AuditResult
 from flamestream.job.moments import precise
-from flamestream.testing.drill_status import OVER, AuditResult
 from flamestream_operator.api.drill import DrillSpec, DrillStatus, Fault
 from flamestream_operator.crd import definitions
 from flamestream_operator.drills.plan import ACTIONS, ELSEWHERE, REFUSALS, cannot_audit

@@ -12,9 +12,8 @@ from typing import Final
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import ManifestError
 from flamestream_operator.coordination.cluster_state import ZooKeeper
-from flamestream_operator.jobs.admission import Allowed
-from flamestream_operator.jobs.observed import Site
 from flamestream_operator.objects.quantities import memory_of
+from flamestream_operator.site import Allowed, Site
 
 PORT: Final = 7700
 HTTP_PORT: Final = 8080

@@ -24,16 +24,16 @@ from flamestream_operator.coordination.job_store import job_store
 from flamestream_operator.drills.reconciler import DrillReconciler
 from flamestream_operator.environment import Environment, read_environment
 from flamestream_operator.http import Health
+from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.jobs.reconciler import JobReconciler
 from flamestream_operator.kube.api import ApiProblem, LightkubeApi
 from flamestream_operator.kube.cache import Cluster, Key
-from flamestream_operator.kube.endpoint import build_slice
 from flamestream_operator.kube.lease import Leadership, end_process
 from flamestream_operator.kube.queue import WorkQueue
 from flamestream_operator.kube.readers import Readers
-from flamestream_operator.kube.tools import Tools
 from flamestream_operator.kube.watches import Watches, quiet
 from flamestream_operator.logs import begin_logging
+from flamestream_operator.objects.endpoint import build_slice
 from flamestream_operator.objects.meta import JOB
 from flamestream_operator.savepoints.reconciler import SnapshotReconciler
 
@@ -118,7 +118,8 @@ class Operator:
         """Workers find the leader by this; nobody else's address is in it."""
         if not self._env.service:
             return
-        wanted = build_slice(self._env)
+        env = self._env
+        wanted = build_slice(service=env.service, namespace=env.namespace, pod=env.pod, ip=env.ip, port=env.port)
         there = await self._api.get("EndpointSlice", self._env.namespace, self._env.service)
         if there is None:
             await self._api.create(wanted)

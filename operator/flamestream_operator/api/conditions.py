@@ -31,3 +31,13 @@ class Condition(Part, frozen=True):
     """When the status changed."""
     observed_generation: int = 0
     """The generation of the spec that it is about."""
+
+
+def condition(kind: str, holds: bool, reason: str, message: str, before: Condition | None, now: str, generation: int = 0) -> Condition:
+    """The condition `kind` as it follows on `before`."""
+    state: Literal["True", "False"] = "True" if holds else "False"
+    time = before.last_transition_time if before is not None and before.status == state else now
+    return Condition(
+        type=kind, status=state, reason=(reason or kind)[:128], message=message[:MAX_MESSAGE],
+        last_transition_time=time, observed_generation=generation,
+    )  # fmt: skip

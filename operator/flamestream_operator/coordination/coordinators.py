@@ -27,13 +27,11 @@ from flamestream.net.control_link import ControlListener
 from flamestream.ports import ObjectStore
 from flamestream.store.lazy import LazyStore
 from flamestream.store.places import Keys
+from flamestream_operator.coordination import savepoints
 from flamestream_operator.coordination.cluster_state import SharedClusterState, ZooKeeper
 from flamestream_operator.coordination.contained import Contained
-from flamestream_operator.coordination.hosted import Hosted, JobToCoordinate, Member
-from flamestream_operator.savepoints import operations as savepoints
-from flamestream_operator.savepoints.operations import Savepoint
-
-__all__ = ["Coordinators", "JobToCoordinate", "Member", "Savepoint", "ZooKeeper"]
+from flamestream_operator.coordination.hosted import Hosted
+from flamestream_operator.coordination.hosting import JobToCoordinate, Member, Savepoint
 
 T = TypeVar("T")
 StoreOf = Callable[[str, Keys], ObjectStore]
@@ -84,6 +82,7 @@ class Coordinators:
 
     def start(self, job: JobToCoordinate) -> None:
         """Coordinate it. The same value again while it runs: nothing."""
+        assert job.token, f"{job.job}: workers could not prove that they belong to it"
         self._of(job.job).soon(lambda: self._start(job))
 
     def stop(self, job: str) -> None:

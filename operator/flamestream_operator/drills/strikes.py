@@ -12,15 +12,16 @@ from typing import Any, Final, Protocol
 
 from flamestream.job.drill_status import Sight
 from flamestream.model.decoding import DecodeError, from_json
-from flamestream_operator.api.drill import DrillSpec, DrillStatus
+from flamestream_operator.api.drill import ELSEWHERE, DrillSpec, DrillStatus
 from flamestream_operator.drills.cut import CUT
-from flamestream_operator.drills.plan import ELSEWHERE, forbidden, place_of
-from flamestream_operator.jobs.observed import Site, ip_of, is_going, phase_of
+from flamestream_operator.drills.plan import forbidden, place_of
+from flamestream_operator.jobs.handlers import Tools
+from flamestream_operator.jobs.observed import ip_of, is_going, phase_of
 from flamestream_operator.kube.api import Api, ApiProblem
 from flamestream_operator.kube.cache import Key
-from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects.cutter import build_cutter, cutter_name
 from flamestream_operator.objects.meta import APPLICATION, ROLE, Object
+from flamestream_operator.site import Site
 
 _RIGHTS: Final = "; the chart's operator.drills gives the operator the right"
 _CUT_RIGHTS: Final = (

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flamestream_operator.api.job_status import JobResourceStatus
+from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.objects.meta import Object
 
 
@@ -130,8 +131,10 @@ class DeleteJob:
 class Coordinate:
     """Start its coordinator, or change its settings."""
 
-    settings: Any
-    """coordinators.JobToCoordinate without token and keys, which the shell adds."""
+    job: JobToCoordinate
+    """Without token and keys, which the shell adds."""
+    run: int
+    """The run whose token it is."""
 
 
 @dataclass(frozen=True, slots=True)

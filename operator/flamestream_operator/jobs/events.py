@@ -9,7 +9,7 @@ from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.jobs.actions import Tell
 
 
-def told(before: JobResourceStatus, after: JobResourceStatus) -> list[Tell]:
+def events_between(before: JobResourceStatus, after: JobResourceStatus) -> list[Tell]:
     """What has happened between the two."""
     return [*_phase(before, after), *_launches(before, after), *_troubles(before, after)]
 

@@ -8,13 +8,12 @@ import base64
 import secrets
 from typing import Final
 
-from flamestream_operator.handlers import Handler
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs.decide import status_of
+from flamestream_operator.jobs.handlers import Handler, Tools
 from flamestream_operator.jobs.memory import Memory
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Key
-from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects.meta import Object, is_owned
 from flamestream_operator.objects.small import digest_of_application
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.jobs.observed import Operation, Refusal
+from flamestream_operator.jobs.spec import Specs
 from flamestream_operator.objects.meta import Object
 
 
@@ -15,6 +16,7 @@ class Memory:
     """Of one life of one job."""
 
     uid: str
+    specs: Specs = field(default_factory=Specs)
     token_run: int = -1
     """Which run's token is known."""
     token: str = ""

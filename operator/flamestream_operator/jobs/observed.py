@@ -11,42 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flamestream.job.status import JobStatus
-from flamestream_operator.jobs.admission import STRICT, Allowed
+from flamestream_operator.coordination.hosting import Member
+from flamestream_operator.jobs.spec import Specs
 from flamestream_operator.objects.meta import CONNECTED, LAUNCH, ROLE, Object, identity
+from flamestream_operator.site import Site
 
 AT_ONCE = 1
 """Seconds of grace for a driver whose workers have ended or handed over: its hook waits for them, and they need it no more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """What is the same for all jobs of this operator."""
-
-    coordinator: str
-    """host:port that workers dial."""
-    zookeeper: str
-    login: str = field(repr=False)
-    """The operator's, for ZooKeeper: user:password."""
-    image: str
-    pull_policy: str = "IfNotPresent"
-    namespace: str = ""
-    """The operator's own: no job runs there."""
-    allowed: Allowed = STRICT
-    network_policies: bool = True
-    """Whether each job gets one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A connected worker."""
-
-    worker: str
-    ip: str
-    in_layout: bool
-    warm: bool = True
-    """A takeover would find the committed snapshot at hand."""
-    since: float = 0
-    """When it connected, as an `instant`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +57,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Observed:
     """One look at one job."""
 
     now: float
@@ -123,6 +94,8 @@ class Seen:
     """IPs of worker pods that are not connected, and since which instant as seen from here."""
     retired: frozenset[str] = frozenset()
     """IPs whose slots were asked to be handed over."""
+    specs: Specs = field(default_factory=Specs)
+    """What was read of this job's specs before."""
     last_write: float = 0
     """The instant at which the status was written last."""
 

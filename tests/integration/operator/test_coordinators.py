@@ -16,7 +16,8 @@ from flamestream.net.acceptor import listen
 from flamestream.store.places import store_from
 from flamestream.store.zookeeper import ClusterState
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
-from flamestream_operator.coordination.coordinators import Coordinators, ZooKeeper
+from flamestream_operator.coordination.cluster_state import ZooKeeper
+from flamestream_operator.coordination.coordinators import Coordinators
 from support.eventually import eventually
 from support.operator.hosted_job import HostedJob as Job
 

@@ -18,7 +18,7 @@ from flamestream.job.settings import worker_settings
 from flamestream.job.validation import checked_job
 from flamestream.model.ids import WorkerId
 from flamestream.node.worker_process import WorkerProcessConfig
-from flamestream_operator.coordination.coordinators import JobToCoordinate
+from flamestream_operator.coordination.hosting import JobToCoordinate
 
 APPLICATION = """
 import flamestream as fs

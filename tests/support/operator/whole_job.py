@@ -6,7 +6,7 @@ Does not: coordinate.
 from collections.abc import Sequence
 
 from flamestream.job.status import JobStatus, WorkerFigures
-from flamestream_operator.coordination.hosted import Member
+from flamestream_operator.coordination.hosting import Member
 
 
 class Coordinators:

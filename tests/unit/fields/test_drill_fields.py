@@ -14,8 +14,7 @@ from flamestream_operator.api.snapshot import SnapshotSpec
 from flamestream_operator.crd import definitions
 from flamestream_operator.drills.plan import plan_of
 from flamestream_operator.drills.strikes import Strikes
-from flamestream_operator.jobs.admission import Allowed
-from flamestream_operator.jobs.observed import Site
+from flamestream_operator.site import Allowed, Site
 from support.fields import Row, leaves, uncovered
 from support.operator.operator_world import KEY, World
 

@@ -9,6 +9,8 @@ Only what decides something counts as a transition; figures alone are written at
 Keeps: pure, so the same look gives the same status; idempotent; bounded number of actions. Does not: do anything (jobs/reconciler.py).
 """
 
+import dataclasses
+
 import msgspec
 from msgspec.structs import replace
 
@@ -86,7 +88,7 @@ def desired_of(observed: Observed, status: JobResourceStatus) -> Desired:
     spec = dict(observed.job.get("spec") or {})
     if is_rolled_back(observed, status) and status.last_stable is not None:
         stable = status.last_stable
-        return replace(
+        return dataclasses.replace(
             observed.specs.read(observed.job, dict(stable.spec), observed.site, stable.application),
             waits_for="" if observed.app_digest else needs_config_map(spec),
         )

@@ -15,7 +15,7 @@ from flamestream.core.coordinator import coordination as co
 from flamestream.core.coordinator.coordinator import Coordinator
 from flamestream.core.protocol.latency import Recent, quantile
 from flamestream.core.protocol.messages import Announce, Hello, Progress, ToCoordinator
-from flamestream.core.protocol.output_gaps import Gaps
+from flamestream.core.protocol.output_gaps import OutputGaps
 from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.loop.lane import Background, Lane
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable
@@ -58,7 +58,7 @@ class CoordinatorHost:
         """Items in and out of those before."""
         self._recent: dict[WorkerId, tuple[Recent, Recent]] = {}
         """Of acknowledgments and releases."""
-        self._gaps = Gaps()
+        self._gaps = OutputGaps()
         self._announced: dict[Epoch, int] = {}
         """When; of epochs that are not committed yet."""
         self._snapshots = self._snapshots_us = self._snapshot_us = 0

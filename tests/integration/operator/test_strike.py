@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root and unshare")
 INSIDE = """
 import json, os, signal, subprocess, sys, time
-from flamestream_operator import strike
+from flamestream_operator.drills import strike
 
 DAEMON = "import os, time; os.fork(); time.sleep(100)"
 roots = []

@@ -17,7 +17,7 @@ from typing import Final
 import kopf
 from lightkube import KubeConfig
 
-from flamestream_operator import metrics
+from flamestream_operator import logs, metrics
 from flamestream_operator.coordination.coordinators import Coordinators
 from flamestream_operator.coordination.hosting import Hosting
 from flamestream_operator.coordination.job_store import job_store
@@ -32,7 +32,6 @@ from flamestream_operator.kube.lease import Leadership, end_process
 from flamestream_operator.kube.queue import WorkQueue
 from flamestream_operator.kube.readers import Readers
 from flamestream_operator.kube.watches import Watches, quiet
-from flamestream_operator.logs import begin_logging
 from flamestream_operator.objects.endpoint import build_slice
 from flamestream_operator.objects.meta import JOB
 from flamestream_operator.savepoints.reconciler import SnapshotReconciler
@@ -236,7 +235,7 @@ def _import_what_is_slow() -> None:
 
 def main() -> int:
     """The process."""
-    begin_logging()
+    logs.begin()
     env = read_environment()
 
     def make_hosting(changed: Callable[[str], None]) -> Hosting:

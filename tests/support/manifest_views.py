@@ -20,12 +20,12 @@ from flamestream.job.validation import CheckedJob, checked
 from flamestream.local.workers import SparkWorkers
 from flamestream.node.worker_config import worker_config
 from flamestream.spark.streaming import session
-from flamestream_operator.jobs.decide import status_of
+from flamestream_operator.jobs.decide import desired_of, status_of
 from flamestream_operator.jobs.effects import settings_of as hosted_settings
 from flamestream_operator.jobs.failures import gives_up, with_failure, with_old_failures_forgotten
 from flamestream_operator.jobs.launching import launch_of
 from flamestream_operator.jobs.observed import Observed
-from flamestream_operator.jobs.spec import desired_of, planned
+from flamestream_operator.jobs.spec import planned
 from flamestream_operator.objects import pods
 from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.rights import build_role_binding

@@ -37,14 +37,14 @@ class Environment:
     lease_seconds: float
     drills: bool
     allowed: Allowed
-    """What jobs may choose."""
+    """The chart's `allow`: what jobs may choose."""
     network_policies: bool
     port: int
     http_port: int
 
     @property
     def site(self) -> Site:
-        """What all jobs are told."""
+        """The settings that all jobs are given."""
         address = f"{self.service}.{self.namespace}.svc:{self.port}" if self.service else f"{self.ip}:{self.port}"
         return Site(
             coordinator=address, zookeeper=self.zookeeper.hosts, login=self.zookeeper.login, image=self.image,

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 class Operator:
-    """One process."""
+    """The operator's process: it watches, and once it has the Lease it acts."""
 
     def __init__(self, env: Environment, api: LightkubeApi, make_hosting: Callable[[Callable[[str], None]], Hosting]) -> None:
         self._env, self._api, self._make_hosting = env, api, make_hosting
@@ -57,7 +57,7 @@ class Operator:
         self._watching, self._stop = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> None:
-        """Until a signal."""
+        """Live until a signal comes."""
         web = await self._health.serve(self._env.http_port)
         stop = self._stop
         _heed(stop)
@@ -137,7 +137,7 @@ class Operator:
                 self._leadership.check()
 
     async def _relist(self) -> None:
-        """What is there now, whatever the watches have seen: they may be behind."""
+        """List afresh what there is: the watches may be behind."""
         for namespace in self._env.watch or (None,):
             for kind, store in (("FlameStreamJob", self._cluster.jobs), ("FlameStreamSnapshot", self._cluster.snapshots)):
                 store.replace_all(await self._api.list_all(kind, namespace), namespace)

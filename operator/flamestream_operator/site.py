@@ -59,7 +59,7 @@ STRICT: Final = Allowed()
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What is the same for all jobs of this operator."""
+    """The settings that one operator gives to all its jobs."""
 
     coordinator: str
     """host:port that workers dial."""

@@ -118,7 +118,7 @@ class Coordinators:
     # --- records and savepoints -----------------------------------------------------------------------------------------------------
 
     def record(self, job: str) -> "Future[JobRecord | None]":
-        """Of any job, started here or not."""
+        """The record of any job, started here or not."""
         return self._ask(self._for_records, lambda: self._record(job))
 
     def savepoint(self, job: JobToCoordinate, name: str) -> "Future[Savepoint]":

@@ -74,7 +74,7 @@ class Hosted:
         return JobStatus(job=self.job.job, pid=0, updated=self._reactor.now(), phase=phase, outcome=self._early_end)
 
     def members(self) -> tuple[Member, ...]:
-        """By name."""
+        """Connected workers, by name."""
         inside = self._host.status.workers if self._host else ()
         found = sorted(self._hellos.items())
         if self._host is not None and self._host.finish is None:  # one that fell silent was let go without a word from its link
@@ -86,7 +86,7 @@ class Hosted:
         )
 
     def turn(self) -> None:
-        """What has arrived goes into one step."""
+        """Take one step with everything that has arrived."""
         if self._host is None or self.ended:
             return
         try:

@@ -16,14 +16,14 @@ from flamestream.job.status import JobStatus
 
 
 class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
-    """What its coordinator must know of a job. See docs/kubernetes.md."""
+    """A job as its coordinator must know it. See docs/kubernetes.md."""
 
     settings: Settings
     """Its graph and its Python may be "": then those of the first worker count."""
     store: str
     token: str = ""
     keys: tuple[str, str] = ("", "")
-    """Of the store: access key and secret key; empty: none, and the store is not opened."""
+    """Access key and secret key of the store; empty: none, and the store is not opened."""
 
     @property
     def job(self) -> str:

@@ -76,7 +76,7 @@ def delete_job(store: ObjectStore, job: str, record: JobRecord | None) -> None:
 
 
 def emptied(record: JobRecord) -> JobRecord:
-    """Of a job that begins anew under its name: nothing is committed, nobody has a slot, and attempts and epochs are not used again."""
+    """The record of a job that begins anew under its name: nothing is committed, nobody has a slot; attempts and epochs go on."""
     before = record.layout
     layout = _nobodys(before.version, len(before.owners), len(before.fronts))
     return msgspec.structs.replace(

@@ -19,7 +19,7 @@ _WITHOUT_HISTORY: Final = ("socket", "http", "callback", "discard", "connector")
 
 
 def plan_of(spec: DrillSpec, guarantee: str = "exactly-once") -> DrillPlan:
-    """What is asked for."""
+    """The drill's spec, as its steps are planned by."""
     fault = spec.fault
     return DrillPlan(
         job=spec.job, target=fault.target, times=spec.times, hits=fault.target in HITS_WORKERS,

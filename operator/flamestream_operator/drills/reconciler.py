@@ -212,7 +212,7 @@ def _phase(job: Object | None, phase: str) -> str:
 
 
 def _verdict(text: str) -> tuple[AuditResult | None, str]:
-    """What an audit's pod has said."""
+    """Read what an audit's pod has said: its verdict, or why there is none."""
     try:
         found = from_json(text, dict[str, object])
         if "error" in found:

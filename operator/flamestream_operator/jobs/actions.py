@@ -69,7 +69,7 @@ class Ensure:
 
     thing: Object
     key: str
-    """Of the refusal, if it is refused."""
+    """Under which a refusal is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ Action = (
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to be done now, and when to look again if nothing happens."""
+    """Actions in their order, and when to look again if nothing happens."""
 
     actions: list[Action]
     look_again: float | None = None

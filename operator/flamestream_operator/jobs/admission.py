@@ -23,7 +23,7 @@ _SPARK_PACE: Final = (
     "spark.kubernetes.executor.missingPodDetectDelta", "spark.kubernetes.executor.apiPollingInterval",
     "spark.kubernetes.executor.request.cores", "spark.kubernetes.executor.limit.cores",
 )  # fmt: skip
-"""Of Spark's settings for pods those that change none but their pace and processors."""
+"""Spark's settings for pods that change only their pace and their processors."""
 
 
 def admit(spec: Spec, namespace: str, own: str, image: str, allowed: Allowed) -> None:
@@ -73,7 +73,7 @@ def _of_volume(volume: dict[str, object], allowed: Allowed) -> Iterator[str]:
 
 
 def _of_settings(spec: Spec) -> Iterator[str]:
-    """What would change pods behind the manifest's fields."""
+    """Settings that would change pods behind the manifest's fields."""
     for name in spec.pods.annotations:
         if name.startswith(_UNCONFINED):
             yield f"spec.pods.annotations: {name} would change how the pods are confined: remove it"

@@ -46,7 +46,7 @@ def status_of(job: dict[str, object]) -> JobResourceStatus:
 
 
 def decide(observed: Observed) -> do.Decision:
-    """What to do now."""
+    """The actions that follow from one look at a job."""
     before = status_of(observed.job)
     if observed.deleting:
         after, actions = decide_deletion(observed, before, desired_of(observed, before))

@@ -64,7 +64,7 @@ def _coordination(observed: Observed, status: JobResourceStatus, desired: Desire
 
 
 def settings_of(observed: Observed, plan: Plan) -> JobToCoordinate:
-    """What the coordinator is told; the shell adds token and keys."""
+    """The job as its coordinator is told of it; the shell adds token and keys."""
     spec = plan.spec
     settings = replace(coordinator_settings(spec, observed.identity, plan.sources.values()), heartbeat_us=SILENCE)
     return JobToCoordinate(settings=settings, store=spec.checkpoint.store)

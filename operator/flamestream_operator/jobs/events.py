@@ -10,7 +10,7 @@ from flamestream_operator.jobs.actions import Tell
 
 
 def events_between(before: JobResourceStatus, after: JobResourceStatus) -> list[Tell]:
-    """What has happened between the two."""
+    """The Events that tell what has changed from `before` to `after`."""
     return [*_phase(before, after), *_launches(before, after), *_troubles(before, after)]
 
 

@@ -74,7 +74,7 @@ def _snapshot(status: JobResourceStatus, store: str, coordinated: Coordinated | 
 
 
 def _latency(status: JobResourceStatus, reported: JobStatus) -> LatencyStatus | None:
-    """Of the last minute; what was, if nothing was delivered in it."""
+    """Latency in the last minute; as it was before, if nothing was delivered in that."""
     if reported.latency is None or not reported.latency.calls:
         return status.latency
     released = reported.release or LatencyFigures()
@@ -84,7 +84,7 @@ def _latency(status: JobResourceStatus, reported: JobStatus) -> LatencyStatus | 
 
 
 def _recovery(observed: Observed, status: JobResourceStatus, reported: JobStatus) -> RecoveryStatus | None:
-    """One that is complete. Attempts count them, and not the coordinator, which counts those that it drove itself."""
+    """The last recovery that is complete. They are counted by attempts: a coordinator counts only those that it drove itself."""
     last, before = reported.last_recovery, status.recovery
     if last is None or not last.duration_ms or last.kind == FIRST or (before is not None and before.attempt == last.attempt):
         return before

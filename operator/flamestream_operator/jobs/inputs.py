@@ -32,7 +32,7 @@ class JobInputs:
         }
 
     async def keys(self, namespace: str, name: str) -> tuple[str, str]:
-        """Of a store. Raises LookupError or ApiProblem."""
+        """Access key and secret key of a job's store. Raises LookupError or ApiProblem."""
         if not name:
             raise LookupError("spec.checkpoint.secret: missing: name the Secret with the store's keys, the operator does not lend its own")
         found = await self._api.get("Secret", namespace, name)
@@ -91,13 +91,13 @@ class JobInputs:
         return True
 
     def _later(self, key: Key, memory: Memory, what: str) -> None:
-        """What was not there is looked for again, not before a while."""
+        """Look again for `what` was missing, and not before a while."""
         memory.read_again[what] = self._instant() + READ_AGAIN
         asyncio.get_running_loop().call_later(READ_AGAIN + 0.1, self._again, key)
 
 
 def _text(secret: Object, field: str) -> str:
-    """What a Secret has there. Raises LookupError that names both."""
+    """The text of one field of a Secret. Raises LookupError that names both."""
     try:
         return base64.b64decode(secret["data"][field], validate=True).decode()
     except (KeyError, TypeError, ValueError):

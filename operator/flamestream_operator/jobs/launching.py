@@ -15,7 +15,7 @@ from flamestream_operator.objects.pods import Launch, build_driver_config, build
 def launch_of(
     observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan, *, application: str, number: int, tasks: int
 ) -> Launch:  # fmt: skip
-    """One application's start."""
+    """Everything that the pods of one application's next start are made from."""
     from_config_map = plan.spec.application.config_map and desired.app_digest
     return Launch(
         job=observed.job, spec=plan.spec, application=application, number=number, tasks=tasks, run=status.run.number,
@@ -27,7 +27,7 @@ def launch_of(
 
 
 def files_of(observed: Observed, launch: Launch, desired: Desired) -> dict[str, Object]:
-    """What the driver reads."""
+    """The files that a driver reads, by name."""
     return {
         "job.json": manifest_of(observed.job, desired.spec),
         f"driver-{launch.application}.json": build_driver_config(launch),

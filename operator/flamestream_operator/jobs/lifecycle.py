@@ -31,7 +31,7 @@ _ACTIVE = ("Starting", "Running")
 
 
 def with_next_stage(observed: Observed, status: JobResourceStatus, desired: Desired) -> JobResourceStatus:
-    """One step of the run."""
+    """The status with its run one step further, if it is time for one."""
     stage = status.run.stage
     if desired.plan is None:
         return _refused(observed, status, desired)

@@ -13,7 +13,7 @@ from flamestream_operator.objects.meta import Object
 
 @dataclass(slots=True)
 class Memory:
-    """Of one life of one job."""
+    """What is remembered of one life of one job."""
 
     uid: str
     specs: Specs = field(default_factory=Specs)
@@ -21,7 +21,7 @@ class Memory:
     """Which run's token is known."""
     token: str = ""
     keys: tuple[str, str] = ("", "")
-    """Of the store."""
+    """Access key and secret key of its store."""
     secrets_problem: str = ""
     app: Object | None = None
     """The application's ConfigMap."""
@@ -37,7 +37,7 @@ class Memory:
     away: dict[str, float] = field(default_factory=dict)
     """Addresses of worker pods that are not connected, and when that was first seen."""
     hosted: JobToCoordinate | None = None
-    """What its coordinator was told."""
+    """The job as its coordinator was told of it last."""
     hosted_since: float = 0.0
     hosted_run: int = -1
     """The run that this process coordinates: what is heard of another one is old."""

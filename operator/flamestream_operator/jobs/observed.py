@@ -58,7 +58,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """One look at one job."""
+    """Everything that the core may know of one job at one moment."""
 
     now: float
     """Seconds since 1970: for stamps, and what stands in objects. Somebody may set that clock."""
@@ -75,11 +75,11 @@ class Observed:
     """Nodes that take no new pods: a drain begins with that."""
     coordinated: Coordinated | None = None
     token: str = ""
-    """Of the current run, if it was read."""
+    """The token of the current run, if it was read."""
     secrets_problem: str = ""
     """Why token or credentials could not be read."""
     app_digest: str = ""
-    """Of the application's ConfigMap; "" if there is none, or it was not read."""
+    """Fingerprint of the application's ConfigMap; "" if there is none, or it was not read."""
     app_problem: str = ""
     """Why the application's ConfigMap could not be read."""
     snapshot: Object | None = None
@@ -87,15 +87,15 @@ class Observed:
     snapshots: Sequence[Object] = ()
     """All FlameStreamSnapshots of this job."""
     refusals: Mapping[str, Refusal] = field(default_factory=dict)
-    """By the key of the effect."""
+    """The API server's refusals, by the key of the effect."""
     operations: Mapping[str, Operation] = field(default_factory=dict)
-    """By key."""
+    """Long operations that were begun, by key."""
     away: Mapping[str, float] = field(default_factory=dict)
     """IPs of worker pods that are not connected, and since which instant as seen from here."""
     retired: frozenset[str] = frozenset()
     """IPs whose slots were asked to be handed over."""
     specs: Specs = field(default_factory=Specs)
-    """What was read of this job's specs before."""
+    """The specs of this job that were read before."""
     last_write: float = 0
     """The instant at which the status was written last."""
 

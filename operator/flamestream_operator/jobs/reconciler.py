@@ -29,7 +29,7 @@ from flamestream_operator.site import Site
 MOST_ROUNDS: Final = 12
 """Looks in one reconciliation: a safeguard, a launch needs five."""
 _FINAL: Final = (do.DeletePod, do.DeleteSnapshot, do.DeleteJob, do.End, do.Suspend, do.Begin)
-"""What cannot be taken back."""
+"""Actions that cannot be taken back: the job is read again before the first of them."""
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class JobReconciler:
                     log.exception("figures cannot be read", extra={"job": ".".join(key)})
 
     def memory_of(self, key: Key) -> Memory | None:
-        """What is known of a job beside its status."""
+        """What this process remembers of a job beside its status."""
         return self._memories.get(key)
 
     async def reading(self, namespace: str, settings: JobToCoordinate, secret: str) -> JobToCoordinate:
@@ -102,7 +102,7 @@ class JobReconciler:
         return with_secrets(settings, Memory("", keys=await self.keys(namespace, secret)))
 
     async def keys(self, namespace: str, secret: str) -> tuple[str, str]:
-        """Of a store. Raises LookupError or ApiProblem."""
+        """Access key and secret key of a job's store. Raises LookupError or ApiProblem."""
         return await self._inputs.keys(namespace, secret)
 
     # --- looking --------------------------------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def _is_of(snapshot: Object, job: Key) -> bool:
 
 
 def _prune(memory: Memory, action: do.WriteStatus) -> None:
-    """What is remembered of launches that are over."""
+    """Forget what is remembered of launches that are over."""
     launches = {f"launch/{driver.launch}" for driver in action.status.drivers}
     for key in [key for key in memory.refusals if key.startswith("launch/") and key not in launches]:
         del memory.refusals[key]

@@ -35,7 +35,7 @@ class Plan:
 
     spec: Spec
     sources: Mapping[str, SourceTraits]
-    """What can be said of each source without the application."""
+    """Traits of each source, as far as they are known without the application."""
     image: str
     zookeeper: str
     code: str
@@ -54,7 +54,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """What should run, or why nothing can be said about it."""
+    """The plan that should run, or why there is none."""
 
     plan: Plan | None
     app_digest: str
@@ -75,7 +75,7 @@ class Specs:
         self._known: list[tuple[Site, Desired]] = []
 
     def read(self, job: Object, spec: dict[str, Any], site: Site, app_digest: str) -> Desired:
-        """What `spec` asks for, or why it is refused."""
+        """The plan that `spec` asks for, or why it is refused."""
         for place, known in self._known:
             if known.spec == spec and known.app_digest == app_digest and place == site:
                 return known
@@ -88,7 +88,7 @@ class Specs:
 
 
 def manifest_of(job: Object, spec: dict[str, Any]) -> Object:
-    """What `flamestream run` would read."""
+    """The manifest as `flamestream run` would read it."""
     meta = job["metadata"]
     return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": {"name": meta["name"]}, "spec": spec}
 
@@ -178,7 +178,7 @@ def _journal_survives(spec: Spec, traits: Mapping[str, SourceTraits]) -> None:
 
 
 def sources_of(spec: Spec) -> dict[str, SourceTraits]:
-    """What can be said of each source without the application, no module of which is ever imported here. Raises ManifestError."""
+    """Traits of each source, as far as they are known without the application, which is never imported here. Raises ManifestError."""
     found = {}
     for name, source in spec.sources.items():
         try:
@@ -206,7 +206,7 @@ def _weakness(spec: Spec) -> str:
 
 
 def _fingerprint(parts: Any) -> str:
-    """Of what is said. What is left out has none, so a field that a new version brings restarts no job."""
+    """A hash of the fields that say something: one that a new version brings and nobody sets restarts no job."""
     encoded = msgspec.json.encode(_said(msgspec.to_builtins(parts, enc_hook=str)), order="deterministic")
     return hashlib.sha256(encoded).hexdigest()[:16]
 

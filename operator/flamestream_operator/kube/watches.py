@@ -96,7 +96,7 @@ async def _login(**about: Any) -> Any:
 
 
 def _small(node: Object) -> Object:
-    """Of a node, what counts: they are big and beat every few minutes."""
+    """The parts of a node that count: nodes are big, and beat every few minutes."""
     ready = [each for each in node.get("status", {}).get("conditions") or () if each.get("type") == "Ready"]
     meta = {key: node["metadata"].get(key) for key in ("name", "uid", "resourceVersion")}
     return {"metadata": meta, "spec": {"unschedulable": node.get("spec", {}).get("unschedulable")}, "status": {"conditions": ready}}

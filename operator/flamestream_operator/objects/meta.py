@@ -39,12 +39,12 @@ def identity(job: Object) -> str:
 
 
 def labels(job: str) -> dict[str, str]:
-    """Of everything that belongs to `job`."""
+    """The labels of everything that belongs to `job`."""
     return {**MANAGED, JOB: job}
 
 
 def pod_labels(job: str, application: str, launch: int, role: str) -> dict[str, str]:
-    """Of a pod."""
+    """The labels of a pod."""
     return {**labels(job), APPLICATION: application, LAUNCH: str(launch), ROLE: role}
 
 

@@ -101,7 +101,7 @@ def build_driver_pod(launch: Launch) -> Object:
 
 
 def build_executor_template(launch: Launch) -> Object:
-    """What Spark makes executors from."""
+    """The template that Spark makes executors from."""
     meta = {"labels": pod_labels(launch.name, launch.application, launch.number, "worker")}
     container: Object = {
         "name": "executor",
@@ -221,7 +221,7 @@ def _volumes(launch: Launch) -> list[Object]:
 
 
 def _secret(launch: Launch, *keys: str) -> Object:
-    """Of the run's secrets, those that a pod must read."""
+    """A volume with those of the run's secrets that a pod must read."""
     items = [{"key": key, "path": key} for key in keys]
     return {"name": "secret", "secret": {"secretName": names.token(launch.name, launch.run), "items": items, "defaultMode": 0o440}}
 
@@ -252,7 +252,7 @@ def _downward() -> list[Object]:
 
 
 def _others(resources: Resources) -> Object:
-    """What Spark leaves as the template has it: all but processor and memory, which it is told by settings of its own."""
+    """The resources that Spark leaves as the template has them: all but processor and memory, which it is told by settings of its own."""
     kept = {
         kind: {name: amount for name, amount in given.items() if name not in ("cpu", "memory")}
         for kind, given in _resources(resources).items()

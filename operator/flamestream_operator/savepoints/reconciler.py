@@ -145,7 +145,7 @@ class SnapshotReconciler:
         )  # fmt: skip
 
     def savepoint_named(self, snapshot: Object | None, name: str) -> Savepoint:
-        """Of a completed FlameStreamSnapshot."""
+        """The savepoint that a completed FlameStreamSnapshot stands for."""
         return self._savepoint(checked_status(snapshot, name))
 
     async def _finalize(self, key: Key, thing: Object, *, there: bool) -> None:
@@ -179,7 +179,7 @@ class SnapshotReconciler:
 
 
 def checked_status(snapshot: Object | None, name: str) -> SnapshotStatus:
-    """Of one that can be restored. Raises Retryable while it may still come, UserError if it will not."""
+    """The status of a FlameStreamSnapshot that can be restored. Raises Retryable while it may still come, UserError if it will not."""
     if snapshot is None:
         raise Retryable(f"spec.restoreFrom: there is no FlameStreamSnapshot {name!r} in this namespace: create one, or remove the field")
     status = _status(snapshot)

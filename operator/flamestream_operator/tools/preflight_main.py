@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def verdict(folder: Path = CONFIG) -> dict[str, Any]:
-    """What is said."""
+    """The verdict, as JSON is made from it."""
     try:
         checked = checked_job(read_job(folder))
         application = next(folder.glob("driver-*.json")).stem.removeprefix("driver-")
@@ -76,7 +76,7 @@ def _committed(checked: CheckedJob, job: str, zookeeper: str) -> Manifest | None
 
 
 def _savepoint(folder: Path) -> Manifest | None:
-    """What a job without state is about to be given."""
+    """The manifest of the savepoint that a job without state is about to be given; None: there is none."""
     file = folder / "savepoint.json"
     if not file.exists():
         return None

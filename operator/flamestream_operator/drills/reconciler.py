@@ -16,7 +16,7 @@ from flamestream.job.drill_status import OVER, AuditResult
 from flamestream.job.manifest_parts import Seconds
 from flamestream.job.moments import moment, written
 from flamestream.model.decoding import DecodeError, from_json
-from flamestream_operator.api.conditions import condition
+from flamestream_operator.api.conditions import conditions_of_ending
 from flamestream_operator.api.drill import DrillSpec, DrillStatus
 from flamestream_operator.drills.plan import cannot_audit, plan_of
 from flamestream_operator.drills.strikes import Blow, PodApi, Strikes, Targets
@@ -161,14 +161,11 @@ class DrillReconciler:
     async def _write(self, drill: Object, status: DrillStatus) -> Object:
         now = written(self._clock())
         before = _status(drill)
-        known = {each.type: each for each in before.conditions}
         over = status.phase in OVER
         reason = status.reason or status.phase
         generation = int(drill["metadata"].get("generation", 0))  # `kubectl wait` does not believe a condition of an older one
-        conditions = [
-            condition("Completed", over, reason, status.message, known.get("Completed"), now, generation),
-            condition("Failed", over and status.phase != "Passed", reason, status.message, known.get("Failed"), now, generation),
-        ]
+        failed = over and status.phase != "Passed"
+        conditions = conditions_of_ending(over, failed, reason, status.message, before.conditions, now, generation)
         status = replace(status, conditions=conditions, observed_generation=generation)
         plain = {name: value for name, value in msgspec.to_builtins(status).items() if value is not None}
         self._check()

@@ -179,28 +179,9 @@ class Begin:
 
 
 Action = (
-    WriteStatus
-    | SetFinalizer
-    | Tell
-    | ReadSecrets
-    | ReadApplication
-    | LookFor
-    | Ensure
-    | EnsureCopy
-    | Try
-    | Create
-    | DeletePod
-    | MarkReady
-    | DeleteSnapshot
-    | DeleteJob
-    | Coordinate
-    | Suspend
-    | End
-    | Abandon
-    | Retire
-    | Gone
-    | Begin
-)
+    WriteStatus | SetFinalizer | Tell | ReadSecrets | ReadApplication | LookFor | Ensure | EnsureCopy | Try | Create | DeletePod | MarkReady
+    | DeleteSnapshot | DeleteJob | Coordinate | Suspend | End | Abandon | Retire | Gone | Begin
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,11 @@ that cannot be taken back reads again.
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 from flamestream_operator.objects.meta import JOB, Object
 
 Key = tuple[str, str]
 """Namespace and name."""
-READY_SIGNS: Final = ("Ready",)
 
 
 def key_of(thing: Object) -> Key:

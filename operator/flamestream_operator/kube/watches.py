@@ -12,7 +12,7 @@ from typing import Any
 
 import kopf
 
-from flamestream_operator.kube.cache import Cluster, Key, Store, job_of_pod, key_of
+from flamestream_operator.kube.cache import Cluster, Key, Store, key_of
 from flamestream_operator.objects.meta import GROUP, JOB, ROLE, Object, part
 
 APPLICATION_SOURCE = f"{GROUP}/application-source"
@@ -118,8 +118,3 @@ def quiet() -> kopf.OperatorSettings:
     settings.watching.server_timeout = 600
     logging.getLogger("kopf").setLevel(logging.WARNING)
     return settings
-
-
-def job_of(pod: Object) -> Key | None:
-    """For tests."""
-    return job_of_pod(pod)

@@ -12,7 +12,6 @@ JOB: Final = f"{GROUP}/job"
 APPLICATION: Final = f"{GROUP}/application"
 LAUNCH: Final = f"{GROUP}/launch"
 ROLE: Final = f"{GROUP}/role"
-REVISION: Final = f"{GROUP}/revision"
 SCHEDULED: Final = f"{GROUP}/scheduled"
 """Label of savepoints by the clock."""
 MANAGED: Final = {"app.kubernetes.io/managed-by": "flamestream"}

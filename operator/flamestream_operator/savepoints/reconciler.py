@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from flamestream.job.moments import written
 from flamestream.model.errors import FlameStreamError, Retryable, UserError
-from flamestream_operator.api.conditions import condition
+from flamestream_operator.api.conditions import conditions_of_ending
 from flamestream_operator.api.snapshot import SnapshotSpec, SnapshotStatus
 from flamestream_operator.coordination.hosting import JobToCoordinate, Savepoint
 from flamestream_operator.jobs.decide import desired_of, status_of
@@ -160,11 +160,10 @@ class SnapshotReconciler:
     async def _write(self, thing: Object, status: SnapshotStatus) -> Object:
         """A compare-and-set; a conflict ends this try, and the next look sees what was."""
         now = written(self._clock())
-        known = {each.type: each for each in _status(thing).conditions}
         generation = int(thing["metadata"].get("generation", 0))  # `kubectl wait` does not believe a condition of an older one
-        done = condition("Completed", status.phase == "Completed", status.phase, status.message, known.get("Completed"), now, generation)
-        failed = condition("Failed", status.phase == "Failed", status.phase, status.message, known.get("Failed"), now, generation)
-        status = replace(status, conditions=[done, failed], observed_generation=generation)
+        completed, failed, before = status.phase == "Completed", status.phase == "Failed", _status(thing).conditions
+        conditions = conditions_of_ending(completed, failed, status.phase, status.message, before, now, generation)
+        status = replace(status, conditions=conditions, observed_generation=generation)
         if status == _status(thing):
             return thing
         try:

@@ -68,7 +68,7 @@ class Desired:
 class Specs:
     """The specs of one job that were read last: the newest, and the one that a failed upgrade goes back to.
 
-    Keeps: the same as if each were read anew, which takes milliseconds and is asked for twice a decision.
+    Keeps: the same as if each were read anew, which a decision would do two or three times.
     """
 
     def __init__(self) -> None:

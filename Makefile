@@ -82,7 +82,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	PYTHONPATH=runtime:operator $(BIN)/lint-imports
 	@if command -v cargo >/dev/null && cargo clippy --version >/dev/null 2>&1; then cd native && cargo fmt --check && cargo clippy --quiet --locked -- -D warnings; \
 	else echo "native/ was not looked at: there is no cargo with rustfmt and clippy"; fi
 

@@ -18,22 +18,20 @@ from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.job.status import JobStatus
 from flamestream.loop.background import Threads
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import UserError
 from flamestream.net.acceptor import listen
 from flamestream.net.control_link import ControlListener
-from flamestream.node.status_file import JobStatus
 from flamestream.ports import Background, ObjectStore
 from flamestream.store.lazy import LazyStore
 from flamestream.store.places import Keys
+from flamestream_operator.coordination import savepoints
 from flamestream_operator.coordination.cluster_state import SharedClusterState, ZooKeeper
 from flamestream_operator.coordination.contained import Contained
-from flamestream_operator.coordination.hosted import Hosted, JobToCoordinate, Member
-from flamestream_operator.savepoints import operations as savepoints
-from flamestream_operator.savepoints.operations import Savepoint
-
-__all__ = ["Coordinators", "JobToCoordinate", "Member", "Savepoint", "ZooKeeper"]
+from flamestream_operator.coordination.hosted import Hosted
+from flamestream_operator.coordination.hosting import JobToCoordinate, Member, Savepoint
 
 T = TypeVar("T")
 StoreOf = Callable[[str, Keys], ObjectStore]
@@ -72,6 +70,7 @@ class Coordinators:
 
     def start(self, job: JobToCoordinate) -> None:
         """Coordinate it. The same value again while it runs: nothing."""
+        assert job.token, f"{job.job}: workers could not prove that they belong to it"
         self._of(job.job).soon(lambda: self._start(job))
 
     def stop(self, job: str) -> None:
@@ -107,7 +106,7 @@ class Coordinators:
     # --- records and savepoints -----------------------------------------------------------------------------------------------------
 
     def record(self, job: str) -> "Future[JobRecord | None]":
-        """Of any job, started here or not."""
+        """The record of any job, started here or not."""
         return self._ask(self._for_records, lambda: self._record(job))
 
     def savepoint(self, job: JobToCoordinate, name: str) -> "Future[Savepoint]":

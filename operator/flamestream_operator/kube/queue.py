@@ -32,7 +32,6 @@ class WorkQueue(Generic[K]):
         self._again: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
-        self.turns = 0
 
     def add(self, key: K) -> None:
         """Reconcile it soon. Only in the loop's thread."""
@@ -75,7 +74,6 @@ class WorkQueue(Generic[K]):
             except Exception:  # noqa: BLE001  # one object's trouble is not the operator's, whatever it is
                 pause = self._failed(key)
             self._busy.discard(key)
-            self.turns += 1
             if key in self._again:
                 self._again.discard(key)
                 self.add(key)
@@ -88,10 +86,3 @@ class WorkQueue(Generic[K]):
         metrics.reconcile_errors.labels(self._kind).inc()
         log.exception("reconciliation failed", extra={"key": str(key), "kind": self._kind, "again_in": pause})
         return pause
-
-    def forget(self, key: K) -> None:
-        """The object is gone."""
-        timer = self._timers.pop(key, None)
-        if timer is not None:
-            timer.cancel()
-        self._failures.pop(key, None)

@@ -16,12 +16,12 @@ from flamestream.connectors import sources
 from flamestream.connectors.files.history import standing_in
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.time import Time
 from flamestream.node.run_folder import RunFolder
-from flamestream.node.settings_of import fronts_of
 
 MARK: Final = "bootstrap.json"
 """In the run folder of a job that has begun so."""

@@ -27,13 +27,13 @@ from flamestream.connectors import sinks
 from flamestream.connectors.files.chunks import Chunk, chunks_of
 from flamestream.connectors.files.pieces import Piece, Runs
 from flamestream.fenced.reading import check_owner, owner_of
+from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName
 from flamestream.model.meta import Meta, floor, meta_of
 from flamestream.model.time import END, START, FrontId, Time, front_of, next_time, timestamp_of
 from flamestream.node.run_folder import RunFolder
-from flamestream.node.settings_of import fronts_of
 from flamestream.spark.frames.batch import partitions_for
 from flamestream.spark.frames.history import Due, History
 from flamestream.spark.frames.inputs import Input, pieces_of

@@ -21,6 +21,8 @@ from typing import Final, Literal
 
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
+from flamestream.job.settings import local_coordinator
+from flamestream.job.status import JobStatus
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
 from flamestream.local.had_completed import unread
@@ -35,8 +37,7 @@ from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, 
 from flamestream.net.acceptor import address_of, listen
 from flamestream.node.coordinator_process import CoordinatorProcessConfig
 from flamestream.node.run_folder import RunFolder, RunInfo
-from flamestream.node.settings_of import local_coordinator, worker_config
-from flamestream.node.status_file import JobStatus
+from flamestream.node.worker_config import worker_config
 from flamestream.store.places import store_from
 from flamestream.store.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper

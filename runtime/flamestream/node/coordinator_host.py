@@ -15,13 +15,13 @@ from flamestream.core.coordinator import coordination as co
 from flamestream.core.coordinator.coordinator import Coordinator
 from flamestream.core.protocol.latency import Recent, quantile
 from flamestream.core.protocol.messages import Announce, Hello, Progress, ToCoordinator
-from flamestream.core.protocol.output_gaps import Gaps
+from flamestream.core.protocol.output_gaps import OutputGaps
+from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.loop.background import Queue
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable
 from flamestream.model.ids import Epoch, LayoutVersion, WorkerId
 from flamestream.model.time import timestamp_of
 from flamestream.net.control_link import ControlServer
-from flamestream.node.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.ports import Background, JobRecords, ObjectStore, Reactor, Timer
 from flamestream.store.deletions import Deletions
 from flamestream.store.snapshot_index import read_manifest, write_manifest
@@ -58,7 +58,7 @@ class CoordinatorHost:
         """Items in and out of those before."""
         self._recent: dict[WorkerId, tuple[Recent, Recent]] = {}
         """Of acknowledgments and releases."""
-        self._gaps = Gaps()
+        self._gaps = OutputGaps()
         self._announced: dict[Epoch, int] = {}
         """When; of epochs that are not committed yet."""
         self._snapshots = self._snapshots_us = self._snapshot_us = 0

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from flamestream.core.coordinator import coordination as co
+from flamestream.job.exit_codes import BY_CATEGORY, ended_by
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine import process_shell
 from flamestream.model.errors import FlameStreamError, UserError
@@ -56,7 +57,7 @@ def run(config: CoordinatorProcessConfig, listener: socket.socket) -> int:
     try:
         records = records_from(config.records, config.settings.job)
     except FlameStreamError as error:
-        return process_shell.ended_by(error)
+        return ended_by(error)
     server = ControlServer(reactor, listener, config.settings.job, config.token)
     file: StatusFile
     host = CoordinatorHost(
@@ -77,7 +78,7 @@ def run(config: CoordinatorProcessConfig, listener: socket.socket) -> int:
     file.write()
     reactor.close()
     assert host.finish is not None, "the loop ends by Finish"
-    return process_shell.EXIT_CODES["fenced" if host.finish.outcome == "fenced" else host.finish.category]
+    return BY_CATEGORY["fenced" if host.finish.outcome == "fenced" else host.finish.category]
 
 
 def _turn(host: CoordinatorHost, reactor: EpollReactor) -> None:
@@ -102,7 +103,7 @@ def main(arguments: list[str]) -> int:
     try:
         config = process_shell.read_config(CoordinatorProcessConfig, parsed.config)
     except FlameStreamError as error:
-        return process_shell.ended_by(error)
+        return ended_by(error)
     return run(config, socket.socket(fileno=parsed.fd))
 
 

@@ -19,6 +19,7 @@ from flamestream.core.dataflow import user_code
 from flamestream.core.worker.front import RunRecords
 from flamestream.job.field_types import FLOAT_KEY, said
 from flamestream.job.hang import within
+from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob, described
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.failure import told
@@ -26,7 +27,6 @@ from flamestream.model.graph import Function, Graph, Kind, Vertex
 from flamestream.model.payload import ErrorValue
 from flamestream.model.quoted import plain
 from flamestream.model.time import END
-from flamestream.node.settings_of import fronts_of
 from flamestream.reference import ERRORS, Run, interpret
 
 RECORDS: Final = 20

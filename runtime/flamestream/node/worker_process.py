@@ -28,6 +28,7 @@ from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.worker import Worker
 from flamestream.job.application import folders_of, load, located
 from flamestream.job.application_code import code_of
+from flamestream.job.exit_codes import BY_CATEGORY, ended_by
 from flamestream.job.py_files import PyFile
 from flamestream.journal import places as journals
 from flamestream.loop import watchdog
@@ -106,7 +107,7 @@ def run(config: WorkerProcessConfig) -> int:
         code = code_of(located(Path(config.application), folders_of(config.py_files)), config.py_files)
         process = _WorkerProcess(config, Worker(config.worker, graph, replace(config.settings, code=code), FASTEST), died_of)
     except FlameStreamError as error:
-        return process_shell.ended_by(error)
+        return ended_by(error)
     return process.run()
 
 
@@ -140,7 +141,7 @@ class _WorkerProcess:
             self._reactor.run(self._host.turn)
         except FlameStreamError as error:
             self._tell_failure(error.category, str(error))
-            return process_shell.ended_by(error)
+            return ended_by(error)
         except (MemoryError, RecursionError):
             raise
         except Exception as error:
@@ -152,7 +153,7 @@ class _WorkerProcess:
             self._close()
         assert self._host.exit is not None, "the loop ends by Exit"
         log.info("worker exits", extra={"category": self._host.exit.category, "reason": self._host.exit.reason})
-        return process_shell.EXIT_CODES[self._host.exit.category]
+        return BY_CATEGORY[self._host.exit.category]
 
     def _tell_failure(self, category: str, message: str) -> None:
         self._control.tell(ToldCoordinator(self._discretion.about(Failed(self._worker.fence, category, message))))
@@ -242,7 +243,7 @@ def main(arguments: list[str]) -> int:
         (file,) = arguments
         config = process_shell.read_config(WorkerProcessConfig, file)
     except FlameStreamError as error:
-        return process_shell.ended_by(error)
+        return ended_by(error)
     return run(config)
 
 

@@ -21,13 +21,13 @@ from flamestream.connectors import sinks, sources
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.job.application import load
+from flamestream.job.status import JobStatus
 from flamestream.journal.places import JournalConfig
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName, SourceName, WorkerId
 from flamestream.model.time import FrontId
 from flamestream.net.acceptor import address_of, listen
 from flamestream.node.coordinator_process import CoordinatorProcessConfig
-from flamestream.node.status_file import JobStatus
 from flamestream.node.worker_process import WorkerProcessConfig
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 from support.eventually import eventually

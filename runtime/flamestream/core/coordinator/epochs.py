@@ -22,7 +22,7 @@ from typing import ClassVar
 import msgspec
 
 from flamestream.core.coordinator.compaction import to_compact
-from flamestream.core.coordinator.context import Desk
+from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.coordination import DeleteObjects, ManifestFailed, ManifestWritten, Settings, WriteManifest
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Abort, Accepted, Announce, CodeSpan, Committed, CutTaken, Manifest, SegmentRef
@@ -106,24 +106,24 @@ class Epochs:
 
     pending_type: ClassVar[type[PendingEpoch]] = PendingEpoch
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, context: Context) -> None:
         self.pending: PendingEpoch | None = None
         self.since = Instant(0)
         """When the last one was announced, or the stream began to run."""
         self.problem = ""
         self._refusals = 0
         """Epochs in a row that could not be saved."""
-        self._desk, self._instructions, self._deadlines, self._keeper, self._committed = (
-            desk, desk.instructions, desk.time, desk.keeper, desk.committed,
+        self._context, self._instructions, self._deadlines, self._keeper, self._committed = (
+            context, context.instructions, context.time, context.keeper, context.committed,
         )  # fmt: skip
-        self._settings, self._nonce = desk.settings, desk.nonce
+        self._settings, self._nonce = context.settings, context.nonce
 
     def consider(self, *, urgent: bool) -> None:
         """Announce the next epoch if it is time and something has happened since the last. `urgent` waits for neither."""
         interval = self._settings.interval_us
         if interval is None or self.pending or not self._keeper.idle or not self._committed.known(self._record()):
             return
-        moved = self._desk.minimal > self._record().cut
+        moved = self._context.minimal > self._record().cut
         if (moved or urgent) and self._deadlines.due_in(self.since, max(AGAIN_US.after(self._refusals), 0 if urgent else interval)):
             self._announce()
 
@@ -233,7 +233,7 @@ class Epochs:
         self.pending, self.problem, self._refusals = None, "", 0
         self._committed.learn(epoch.name, epoch.manifest)
         self._instructions.tell(epoch.workers, Committed(epoch.fence, epoch.number, epoch.manifest.cut))
-        self._desk.warm(self._desk.members.spares(epoch.workers))
+        self._context.warm(self._context.members.spares(epoch.workers))
         if names := superseded(previous, previous_name, epoch.manifest):
             self._instructions.add(DeleteObjects(names))
 
@@ -245,4 +245,4 @@ class Epochs:
         return epoch if epoch and epoch.stage is Stage.GATHERING and epoch.number == number else None
 
     def _record(self) -> JobRecord:
-        return self._desk.record
+        return self._context.record

@@ -15,10 +15,10 @@ from flamestream.core.protocol.messages import Manifest
 from flamestream.job import py_files
 from flamestream.job.application import load
 from flamestream.job.located import parse
+from flamestream.job.status import JobStatus
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, ManifestError, UserError
 from flamestream.model.graph import Graph
-from flamestream.node.status_file import JobStatus
 from flamestream.store.places import store_from
 
 

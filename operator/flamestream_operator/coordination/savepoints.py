@@ -25,24 +25,10 @@ from flamestream.ports import ObjectStore
 from flamestream.store.object_names import plain
 from flamestream.store.snapshot_index import read_manifest, write_manifest
 from flamestream.store.snapshots import put_and_compare, segment_bytes
+from flamestream_operator.coordination.hosting import Savepoint
 
 NOBODY: Final = WorkerId("savepoint")
 """Owns every slot of a record that no worker has ever run under."""
-
-
-class Savepoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Where it is, and what a restore must know. `manifest` and its hash are the savepoint's own."""
-
-    job: str
-    name: str
-    store: str
-    epoch: int
-    cut: int
-    manifest: str
-    manifest_hash: str
-    graph: str
-    size: int
-    objects: int
 
 
 def take(store: ObjectStore, url: str, record: JobRecord, job: str, name: str) -> Savepoint:
@@ -90,7 +76,7 @@ def delete_job(store: ObjectStore, job: str, record: JobRecord | None) -> None:
 
 
 def emptied(record: JobRecord) -> JobRecord:
-    """Of a job that begins anew under its name: nothing is committed, nobody has a slot, and attempts and epochs are not used again."""
+    """The record of a job that begins anew under its name: nothing is committed, nobody has a slot; attempts and epochs go on."""
     before = record.layout
     layout = _nobodys(before.version, len(before.owners), len(before.fronts))
     return msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""What the spec asks for, read once: a valid job, its fingerprints, and why it must be refused here.
+"""What a spec asks for, read once a generation: a valid job, its fingerprints, or why it is refused here.
 
 `code` is what cannot be mixed within a run: a change of it stops the run at an epoch. `revision` is what the pods are made from: a change
 of it replaces them one application after the other while the stream goes on. Everything else (the interval, suspend, labels, policies)
@@ -8,6 +8,7 @@ Keeps: equal specs have equal fingerprints in every operator. Does not: read the
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -22,10 +23,10 @@ from flamestream.job.manifest import Job, Spec, job_of
 from flamestream.journal.places import ZOOKEEPER
 from flamestream.model.errors import FlameStreamError, ManifestError
 from flamestream_operator.jobs.admission import admit
-from flamestream_operator.jobs.observed import Site
 from flamestream_operator.objects.logins import login_of
 from flamestream_operator.objects.meta import Object, identity
 from flamestream_operator.objects.quantities import memory_of
+from flamestream_operator.site import Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Plan:
     """A spec that can run here."""
 
     spec: Spec
+    sources: Mapping[str, SourceTraits]
+    """Traits of each source, as far as they are known without the application."""
     image: str
     zookeeper: str
     code: str
@@ -49,8 +52,43 @@ class Plan:
         return {"a": (total + 1) // 2, "b": total // 2}
 
 
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """The plan that should run, or why there is none."""
+
+    plan: Plan | None
+    app_digest: str
+    spec: dict[str, Any]
+    refusal: str = ""
+    """Why the newest spec cannot run here."""
+    waits_for: str = ""
+    """The ConfigMap that must be read to know whether there is something new."""
+
+
+class Specs:
+    """The specs of one job that were read last: the newest, and the one that a failed upgrade goes back to.
+
+    Keeps: the same as if each were read anew, which a decision would do two or three times.
+    """
+
+    def __init__(self) -> None:
+        self._known: list[tuple[Site, Desired]] = []
+
+    def read(self, job: Object, spec: dict[str, Any], site: Site, app_digest: str) -> Desired:
+        """The plan that `spec` asks for, or why it is refused."""
+        for place, known in self._known:
+            if known.spec == spec and known.app_digest == app_digest and place == site:
+                return known
+        try:
+            found = Desired(planned(job, spec, site, app_digest), app_digest, spec)
+        except FlameStreamError as error:
+            found = Desired(None, app_digest, spec, refusal=str(error))
+        self._known = [(site, found), *self._known[:1]]
+        return found
+
+
 def manifest_of(job: Object, spec: dict[str, Any]) -> Object:
-    """What `flamestream run` would read."""
+    """The manifest as `flamestream run` would read it."""
     meta = job["metadata"]
     return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": {"name": meta["name"]}, "spec": spec}
 
@@ -65,6 +103,8 @@ def planned(job: Object, spec: dict[str, Any], site: Site, app_digest: str) -> P
     """Raises ManifestError: the spec cannot run in this cluster, and why."""
     parsed, meta = read(job, spec).spec, job["metadata"]
     _runs_here(parsed, site)
+    traits = sources_of(parsed)
+    _journal_survives(parsed, traits)
     admit(parsed, str(meta["namespace"]), site.namespace, site.image, site.allowed)
     image = parsed.image or site.image
     application = parsed.application
@@ -79,7 +119,7 @@ def planned(job: Object, spec: dict[str, Any], site: Site, app_digest: str) -> P
         _journals_login(parsed, job, site),
     ]  # fmt: skip
     zookeeper = parsed.zookeeper.servers if parsed.zookeeper else site.zookeeper
-    return Plan(parsed, image, zookeeper, _fingerprint(code), _fingerprint(pods))
+    return Plan(parsed, traits, image, zookeeper, _fingerprint(code), _fingerprint(pods))
 
 
 def _journals_login(spec: Spec, job: Object, site: Site) -> str | None:
@@ -114,14 +154,13 @@ def _runs_here(spec: Spec, site: Site) -> None:
                 f"spec.application.pyFiles: {written} is not in the application's folder, so it could change while the job runs: pin it, "
                 "with #sha256=HEX behind it (`flamestream validate --json`, or sha256sum)"
             )
-    _journal_survives(spec)
 
 
-def _journal_survives(spec: Spec) -> None:
+def _journal_survives(spec: Spec, traits: Mapping[str, SourceTraits]) -> None:
     """A lost node must not take what the guarantee rests on."""
     if spec.guarantee == "none":
         return
-    untimed = [name for name, traits in sources_of(spec).items() if not traits.timed]
+    untimed = [name for name, source in traits.items() if not source.timed]
     if spec.journal is not None and not untimed:
         raise ManifestError("spec.journal: no source of this job needs a journal: remove it")
     for name in untimed:
@@ -139,7 +178,7 @@ def _journal_survives(spec: Spec) -> None:
 
 
 def sources_of(spec: Spec) -> dict[str, SourceTraits]:
-    """What can be said of each source without the application, no module of which is ever imported here. Raises ManifestError."""
+    """Traits of each source, as far as they are known without the application, which is never imported here. Raises ManifestError."""
     found = {}
     for name, source in spec.sources.items():
         try:
@@ -167,7 +206,7 @@ def _weakness(spec: Spec) -> str:
 
 
 def _fingerprint(parts: Any) -> str:
-    """Of what is said. What is left out has none, so a field that a new version brings restarts no job."""
+    """A hash of the fields that say something: one that a new version brings and nobody sets restarts no job."""
     encoded = msgspec.json.encode(_said(msgspec.to_builtins(parts, enc_hook=str)), order="deterministic")
     return hashlib.sha256(encoded).hexdigest()[:16]
 

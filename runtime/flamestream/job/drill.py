@@ -25,9 +25,9 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
+from flamestream.job.drill_status import MOST_FAULTS, OVER, AuditResult, DrillStatus, FaultResult, Phase, Reason, Sight
 from flamestream.job.moments import CLOCKS_DIFFER, moment, passed, precise, written
-from flamestream.node.status_file import JobStatus
-from flamestream.testing.drill_status import MOST_FAULTS, OVER, AuditResult, DrillStatus, FaultResult, Phase, Reason, Sight
+from flamestream.job.status import JobStatus
 
 RESULTS_WITHIN: Final = 30.0
 """Seconds in which a job with input should give a result: else it is idle."""

@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from flamestream.job.moments import moment
-from flamestream.node.status_file import JobStatus, LastRecovery, WorkerFigures
-from flamestream.testing.drill import (
+from flamestream.job.drill import (
     AUDIT_WITHIN,
     NOTICED,
     RESULTS_WITHIN,
@@ -19,7 +17,9 @@ from flamestream.testing.drill import (
     Step,
     step,
 )
-from flamestream.testing.drill_status import OVER, AuditResult, DrillStatus
+from flamestream.job.drill_status import OVER, AuditResult, DrillStatus
+from flamestream.job.moments import moment
+from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
 
 START = 1000.0
 CLEAN = AuditResult(clean=True, records=5, delivered=5, complete=True)

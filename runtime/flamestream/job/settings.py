@@ -1,6 +1,7 @@
-"""From a checked manifest to what workers and the coordinator must know: the one place that decides it.
+"""From a checked manifest to what the cores of workers and coordinator must know: the one place that decides it.
 
-Keeps: fronts are numbered in the order of the graph's sources; those of one source are neighbours. Does not: start anything.
+Keeps: fronts are numbered in the order of the graph's sources; those of one source are neighbours. Does not: say where a process finds
+what it needs (node/worker_config.py).
 """
 
 import sys
@@ -11,12 +12,10 @@ from typing import Final
 from flamestream.connectors.sources import SourceTraits
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
-from flamestream.job.journal_of import journal_of
 from flamestream.job.manifest import EXACT, DeadLetter, Spec
 from flamestream.job.validation import CheckedJob
-from flamestream.model.ids import SinkName, SourceName, WorkerId
+from flamestream.model.ids import SinkName, SourceName
 from flamestream.model.time import FrontId
-from flamestream.node.worker_process import WorkerProcessConfig
 
 HEARTBEAT: Final = 100_000
 """Microseconds; shorter where epochs are, because an epoch waits for word that minimal time has moved."""
@@ -50,27 +49,6 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
         credit_bytes=spec.limits.bytes,
         heartbeat=min(HEARTBEAT, interval),
         debug=spec.debug,
-    )
-
-
-def worker_config(checked: CheckedJob, *, coordinator: str, token: str, job: str = "", zookeeper: str = "") -> WorkerProcessConfig:
-    """Everything that workers are told, but for their own name. `job`: its identity in a cluster, whose status others see as well."""
-    described, spec = checked.job, checked.job.spec
-    settings = worker_settings(checked)
-    return WorkerProcessConfig(
-        worker=WorkerId(""),
-        coordinator=coordinator,
-        token=token,
-        application=str(described.path(spec.application.file)),
-        graph=spec.application.graph,
-        py_files=checked.py_files,
-        settings=replace(settings, job=job or settings.job),
-        private=bool(job),
-        sources={name: described.source(name) for name in spec.sources},
-        sinks={name: described.sink(name) for name in spec.sinks},
-        store=described.store,
-        journal=journal_of(described, zookeeper),
-        beside=spec.workers.replicas,
     )
 
 

@@ -1,11 +1,11 @@
 //! The dataflow's way for rows: as in `flow.rs`, without an object where none is needed. Whatever is not known here takes the other way.
 
-use crate::describe::{Kind, State};
+use crate::flow::describe::{Kind, State};
 use crate::flow::{decode_many, Flow, Key, Payload, Placed, Work};
-use crate::folded::{Changes, Outcome};
 use crate::meta::{child, Meta};
-use crate::reference;
-use crate::row::{object_of, rows_of, Row};
+use crate::payload::row::{object_of, rows_of, Row};
+use crate::python::reference;
+use crate::state::folded::{Changes, Outcome};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

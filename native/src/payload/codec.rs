@@ -1,9 +1,9 @@
 //! The functions of `model/payload_codec.py` that are worth calling natively.
 
-use crate::decoding::Reader;
-use crate::encoding::{self, Unsupported};
-use crate::plans::MAX_DEPTH;
-use crate::reference;
+use crate::payload::decoding::Reader;
+use crate::payload::encoding::{self, Unsupported};
+use crate::payload::plans::MAX_DEPTH;
+use crate::python::reference;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 

@@ -4,15 +4,15 @@
 //! An accumulator of a list is how much of that is its own. So all accumulators of a bucket share one piece of memory, in order, and
 //! going back cuts it. What a ready-made function cannot do natively Python does, for that item; its accumulator is then an object.
 
-use crate::decoding::Reader;
-use crate::encoding;
-use crate::keyed::{forget_below, Changed, Content, Dated, Table};
 use crate::meta::{Floor, Meta};
-use crate::ready::{number, put_known, Combine, Emit, Known};
-use crate::reduce::{encoded, Fold, FULL_ABOVE, LEAST_LIMIT, TRIM_ABOVE};
-use crate::reference::{unmatched, Tools};
-use crate::row::Row;
-use crate::vector;
+use crate::payload::decoding::Reader;
+use crate::payload::encoding;
+use crate::payload::row::Row;
+use crate::payload::vector;
+use crate::python::reference::{unmatched, Tools};
+use crate::state::keyed::{forget_below, Changed, Content, Dated, Table};
+use crate::state::ready::{number, put_known, Combine, Emit, Known};
+use crate::state::reduce::{encoded, Fold, FULL_ABOVE, LEAST_LIMIT, TRIM_ABOVE};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
@@ -282,7 +282,7 @@ impl Folded {
             Accumulator::Known(known) => {
                 let mut state = Vec::new();
                 put_known(&mut state, *known, values);
-                crate::row::object_of(py, &state).map(Some)
+                crate::payload::row::object_of(py, &state).map(Some)
             }
             Accumulator::Stored(_) => unreachable!("unstored above"),
         }
@@ -379,7 +379,7 @@ fn known(parts: &Bound<'_, PyTuple>, values: &mut Vec<u8>) -> Option<Known> {
         let more = if place == 0 { vector::whole(&mut reader) } else { vector::appending(&mut reader, count) }.ok()?;
         let start = reader.at();
         for _ in 0..more {
-            reader.skip(4 * crate::plans::MAX_DEPTH).ok()?;
+            reader.skip(4 * crate::payload::plans::MAX_DEPTH).ok()?;
         }
         if !reader.at_end() {
             return None;

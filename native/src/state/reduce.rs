@@ -1,11 +1,11 @@
 //! Reduce: the mirror of `core/dataflow/reduce.py`.
 
-use crate::encoding;
-use crate::keyed::{forget_below, Changed, Content, Dated, Table};
 use crate::meta::{Floor, Meta};
-use crate::plans::MAX_DEPTH;
-use crate::reference::{refused, unmatched, Tools};
-use crate::vector;
+use crate::payload::encoding;
+use crate::payload::plans::MAX_DEPTH;
+use crate::payload::vector;
+use crate::python::reference::{refused, unmatched, Tools};
+use crate::state::keyed::{forget_below, Changed, Content, Dated, Table};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 

@@ -1,6 +1,6 @@
 //! Outlook: which vertices are worked on for all items at hand, and in which pass. From the graph alone, once.
 
-use crate::describe::{Kind, Vertex};
+use crate::flow::describe::{Kind, Vertex};
 
 /// What lies behind a vertex, and in which pass it is worked on.
 #[derive(Default)]

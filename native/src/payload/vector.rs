@@ -1,9 +1,9 @@
 //! fs.Vector: its append, its encoding, and its deltas; the mirror of `model/collections/vector.py`, on the same Python objects.
 
-use crate::decoding::Reader;
-use crate::encoding::{self, Unsupported};
-use crate::plans::MAX_DEPTH;
-use crate::slots;
+use crate::payload::decoding::Reader;
+use crate::payload::encoding::{self, Unsupported};
+use crate::payload::plans::MAX_DEPTH;
+use crate::python::slots;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;

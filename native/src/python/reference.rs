@@ -1,7 +1,7 @@
 //! The Python reference: what is called where this kernel does not know, so that refusals and their messages are made in one place.
 
-use crate::encoding;
-use crate::plans::MAX_DEPTH;
+use crate::payload::encoding;
+use crate::payload::plans::MAX_DEPTH;
 use pyo3::exceptions::{PyException, PyMemoryError, PyRecursionError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -7,7 +7,7 @@
 
 use crate::flow::{Flow, Payload, Work};
 use crate::meta::Meta;
-use crate::reference;
+use crate::python::reference;
 use pyo3::prelude::*;
 
 /// What was put off.

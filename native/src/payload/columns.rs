@@ -3,10 +3,10 @@
 //! Python describes an Arrow array by its buffers, all without an offset and validated: ("int" | "float" | "bool", valid, data),
 //! ("text" | "bytes", valid, ends, data), ("tuple", valid, ends, values), ("instance", valid, tag, fields). `valid` is None if nothing is null.
 
-use crate::buffers::Buffer;
-use crate::encoding;
-use crate::plans::TUPLE_TAG;
-use crate::row::Row;
+use crate::payload::encoding;
+use crate::payload::plans::TUPLE_TAG;
+use crate::payload::row::Row;
+use crate::python::buffers::Buffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

@@ -2,8 +2,9 @@
 //!
 //! Only what succeeds is done here. Whatever cannot be encoded gives `Unsupported`, and the Python reference then decides and explains.
 
-use crate::plans::{self, Kind, MAX_DEPTH, TUPLE_TAG};
-use crate::{slots, vector};
+use crate::payload::plans::{self, Kind, MAX_DEPTH, TUPLE_TAG};
+use crate::payload::vector;
+use crate::python::slots;
 use pyo3::ffi;
 use pyo3::prelude::*;
 

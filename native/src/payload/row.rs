@@ -3,10 +3,10 @@
 //! A row is a range of a frame that many rows share: what a vectorised function made, or what a peer sent. Its fields are found by
 //! skipping over values; none is decoded.
 
-use crate::decoding::Reader;
-use crate::encoding::Unsupported;
-use crate::plans::{self, Kind, Plan, MAX_DEPTH};
-use crate::reference;
+use crate::payload::decoding::Reader;
+use crate::payload::encoding::Unsupported;
+use crate::payload::plans::{self, Kind, Plan, MAX_DEPTH};
+use crate::python::reference;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use smallvec::SmallVec;

@@ -1,9 +1,9 @@
 //! Rows of a batch: what stands at the doors of keyed vertices and sinks, column by column as Arrow has it, so that no item of a batch
 //! becomes a Python object on its way out. The mirror of `spark/frames/rows.py`.
 
-use crate::buffers::Buffer;
 use crate::meta::Meta;
-use crate::reference;
+use crate::python::buffers::Buffer;
+use crate::python::reference;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -1,11 +1,11 @@
 //! The dataflow of a batch: records enter, rows of keyed vertices are folded, and what stands at a door becomes a row (doors.rs).
 
-use crate::describe::{Kind, State};
-use crate::doors::Rows;
+use crate::flow::describe::{Kind, State};
+use crate::flow::doors::Rows;
+use crate::flow::stages::Ahead;
 use crate::flow::{Flow, Payload};
 use crate::meta::{child, Meta};
-use crate::row::object_of;
-use crate::stages::Ahead;
+use crate::payload::row::object_of;
 use pyo3::exceptions::{PyAssertionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};

@@ -1,10 +1,10 @@
 //! What a graph's vertices are made of, as `core/dataflow/native.py` describes them.
 
-use crate::folded::Folded;
-use crate::grouping::Grouping;
-use crate::keyed::Table;
-use crate::ready::{self, Field};
-use crate::reduce::{Fold, Reduce};
+use crate::state::folded::Folded;
+use crate::state::grouping::Grouping;
+use crate::state::keyed::Table;
+use crate::state::ready::{self, Field};
+use crate::state::reduce::{Fold, Reduce};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -80,15 +80,15 @@ pub enum State {
 macro_rules! with_table {
     ($state:expr, $table:ident => $what:expr) => {
         match $state {
-            $crate::describe::State::Grouping(state) => {
+            $crate::flow::describe::State::Grouping(state) => {
                 let $table = &mut state.table;
                 $what
             }
-            $crate::describe::State::Reduce(state) => {
+            $crate::flow::describe::State::Reduce(state) => {
                 let $table = &mut state.table;
                 $what
             }
-            $crate::describe::State::Folded(state) => {
+            $crate::flow::describe::State::Folded(state) => {
                 let $table = &mut state.table;
                 $what
             }

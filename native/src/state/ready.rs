@@ -1,9 +1,9 @@
 //! Ready-made functions over rows: the mirror of `model/ready.py`. What is not an everyday case gives None, and the Python function is called.
 
-use crate::encoding;
-use crate::plans::{Plan, TUPLE_TAG};
-use crate::row::{fields, Bounds};
-use crate::vector;
+use crate::payload::encoding;
+use crate::payload::plans::{Plan, TUPLE_TAG};
+use crate::payload::row::{fields, Bounds};
+use crate::payload::vector;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};

@@ -1,8 +1,8 @@
 //! Outgoing items, gathered per receiver and cause: the mirror of the columns in `core/dataflow/outbox.py`. Payloads are encoded as they come.
 
-use crate::encoding;
 use crate::meta::Meta;
-use crate::reference;
+use crate::payload::encoding;
+use crate::python::reference;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 

@@ -2,7 +2,7 @@
 
 use crate::flow::Flow;
 use crate::meta::{child, Meta};
-use crate::reference;
+use crate::python::reference;
 use pyo3::prelude::*;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap, HashSet};

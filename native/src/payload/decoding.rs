@@ -1,9 +1,9 @@
 //! Decoding payloads: the mirror of `model/payload_codec.py`. Whatever is not a payload gives `Unsupported`; the Python reference explains.
 
-use crate::encoding::Unsupported;
-use crate::plans::{self, Kind, Plan, MAX_DEPTH, TUPLE_TAG};
-use crate::slots;
-use crate::vector;
+use crate::payload::encoding::Unsupported;
+use crate::payload::plans::{self, Kind, Plan, MAX_DEPTH, TUPLE_TAG};
+use crate::payload::vector;
+use crate::python::slots;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyList, PyString, PyTuple};

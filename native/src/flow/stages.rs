@@ -8,11 +8,11 @@
 //! Keeps: metas, the order of everything, and error items, item by item. Does not: go through doors; what comes out of state begins
 //! stages of a later pass (passes.rs), what comes out of a loop or from another worker stages of its own.
 
-use crate::answers::{Answer, Fault, Items};
-use crate::describe::Kind;
+use crate::flow::answers::{Answer, Fault, Items};
+use crate::flow::describe::Kind;
+use crate::flow::outlook::Outlook;
 use crate::flow::{Flow, Outcome, Payload};
 use crate::meta::{child, Meta};
-use crate::outlook::Outlook;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use std::collections::HashMap;

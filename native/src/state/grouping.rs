@@ -1,10 +1,10 @@
 //! Grouping: the mirror of `core/dataflow/grouping.py`.
 
-use crate::encoding;
-use crate::keyed::{Changed, Content, Table};
 use crate::meta::{Floor, Meta};
-use crate::reduce::Changes;
-use crate::reference::{refused, unmatched};
+use crate::payload::encoding;
+use crate::python::reference::{refused, unmatched};
+use crate::state::keyed::{Changed, Content, Table};
+use crate::state::reduce::Changes;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 

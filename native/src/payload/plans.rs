@@ -2,7 +2,7 @@
 //!
 //! Plans live for ever (a process registers each class once), so a reference to one is never stale. Guarded by the GIL.
 
-use crate::slots;
+use crate::python::slots;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};

@@ -1,7 +1,7 @@
 //! Answers: what a function makes of several items at once, as payloads or as columns that Python keeps.
 
-use crate::columns;
 use crate::flow::Payload;
+use crate::payload::columns;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::collections::HashMap;

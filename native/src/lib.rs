@@ -17,6 +17,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[pymodule]
 mod _kernel {
+    /// What Python and the kernel call each other by: `model/kernel.py` has the same number and refuses another.
+    #[pymodule_export]
+    const API: u32 = 1;
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
     use crate::barrier::{Barrier, Queue, Released};
     #[pymodule_export]

@@ -27,6 +27,7 @@ help:
 	@echo "make audit-dependencies  what is known to be vulnerable of that (asks OSV)"
 	@echo "make sign KEY=... THINGS=...  sign images and files with cosign"
 	@echo "make lint          ruff, mypy --strict, import layers, rustfmt, clippy"
+	@echo "make sanitize      the kernel's unit tests under AddressSanitizer (needs a nightly Rust)"
 	@echo "make format        let ruff rewrite what it can"
 	@echo "make bench         latency, throughput and failures, beside other systems: docs/benchmarks.md; BENCH_ARGS=fig12 for one figure"
 	@echo "make wheels        packages with the kernel inside, into dist/ (needs Rust); WHEEL_ARGS=\"--targets x86_64\""
@@ -41,6 +42,7 @@ setup:
 # Three processes: hypothesis refuses examples drawn while another thread uses `random` (a client library that waits with jitter does),
 # and a DataFrame test needs a SparkContext of its own.
 test: lint servers
+	$(BIN)/python scripts/native.py test
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow" --ignore tests/integration
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow and not frames" tests/integration
 	$(BIN)/python -m pytest -m "frames and not slow" tests/integration
@@ -85,8 +87,11 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	@if command -v cargo >/dev/null && cargo clippy --version >/dev/null 2>&1; then cd native && cargo fmt --check && cargo clippy --quiet --locked -- -D warnings; \
-	else echo "native/ was not looked at: there is no cargo with rustfmt and clippy"; fi
+	$(BIN)/python scripts/native.py lint
+
+# The kernel's unit tests under AddressSanitizer.
+sanitize: setup
+	$(BIN)/python scripts/native.py sanitize
 
 format: setup
 	$(BIN)/ruff check --fix .

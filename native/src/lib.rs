@@ -12,6 +12,7 @@ mod state;
 use pyo3::prelude::*;
 
 /// The kernel's own objects: a tenth less a record than malloc, and more where the state is large.
+#[cfg(not(test))] // a sanitizer has its own
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

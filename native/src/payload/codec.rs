@@ -115,3 +115,105 @@ pub fn height_of<'py>(value: &Bound<'py, PyAny>, room: i32) -> PyResult<Bound<'p
         Err(_) => reference::height_of(value, room),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pyo3::ffi::c_str;
+    use std::ffi::CStr;
+
+    const GOOD: [&CStr; 12] = [
+        c_str!("None"),
+        c_str!("True"),
+        c_str!("-1.5"),
+        c_str!("0"),
+        c_str!("-33"),
+        c_str!("-2**63"),
+        c_str!("2**64 - 1"),
+        c_str!("'word' * 100"),
+        c_str!("'\\u00fc\\u4e2d\\U0001f600'"),
+        c_str!("b'\\x00' * 70000"),
+        c_str!("()"),
+        c_str!("(1, ('a', (b'b', None)), 2.0)"),
+    ];
+    const BAD: [&CStr; 5] = [c_str!("2**64"), c_str!("-2**63 - 1"), c_str!("'\\ud800'"), c_str!("object()"), c_str!("[1]")];
+
+    fn encoded(value: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        encoding::put(value.py(), &mut out, value).ok().map(|()| out)
+    }
+
+    #[test]
+    fn a_payload_comes_back_equal_and_again_as_the_same_bytes() {
+        Python::initialize();
+        Python::attach(|py| {
+            for text in GOOD {
+                let value = py.eval(text, None, None).unwrap();
+                let data = encoded(&value).unwrap();
+                let mut reader = Reader::new(&data);
+                let back = reader.value(py, MAX_DEPTH).ok().unwrap();
+                assert!(reader.at_end() && back.eq(&value).unwrap(), "{text:?}");
+                assert_eq!(encoded(&back), Some(data.clone()), "{text:?}");
+                let mut skipping = Reader::new(&data);
+                assert!(skipping.skip(MAX_DEPTH).is_ok() && skipping.at_end(), "{text:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn what_is_no_payload_is_left_to_the_reference_and_leaves_no_error_behind() {
+        Python::initialize();
+        Python::attach(|py| {
+            for text in BAD {
+                assert_eq!(encoded(&py.eval(text, None, None).unwrap()), None, "{text:?}");
+                assert!(!PyErr::occurred(py), "{text:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_payload_that_was_cut_off_is_never_read_beyond_its_end() {
+        Python::initialize();
+        Python::attach(|py| {
+            for text in GOOD {
+                let data = encoded(&py.eval(text, None, None).unwrap()).unwrap();
+                for end in 0..data.len().min(600) {
+                    let mut reader = Reader::new(&data[..end]);
+                    assert!(reader.value(py, MAX_DEPTH).is_err(), "{text:?} up to {end}");
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused() {
+        Python::initialize();
+        Python::attach(|py| {
+            let mut state = 1u64; // xorshift: the same bytes in every run
+            for _ in 0..20_000 {
+                let mut data = Vec::new();
+                for _ in 0..12 {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    data.push(state as u8);
+                }
+                let mut reader = Reader::new(&data);
+                let _ = reader.value(py, MAX_DEPTH);
+                assert!(reader.at() <= data.len());
+                PyErr::take(py);
+            }
+        });
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        Python::initialize();
+        Python::attach(|py| {
+            let nested =
+                |depth: i32| (1..depth).fold(PyTuple::empty(py).into_any(), |inner, _| PyTuple::new(py, [inner]).unwrap().into_any());
+            assert!(encoded(&nested(MAX_DEPTH)).is_some());
+            assert!(encoded(&nested(MAX_DEPTH + 1)).is_none());
+        });
+    }
+}

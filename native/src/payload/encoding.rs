@@ -4,6 +4,7 @@
 
 use crate::payload::plans::{self, Kind, MAX_DEPTH, TUPLE_TAG};
 use crate::payload::vector;
+use crate::python::objects::{self, Object};
 use crate::python::slots;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -11,8 +12,6 @@ use pyo3::prelude::*;
 /// Leave it to the Python reference: it is no payload, or of a kind that is not known here.
 pub struct Unsupported;
 pub type Encoded = Result<(), Unsupported>;
-
-type Object = *mut ffi::PyObject;
 
 #[inline]
 fn is_type(kind: *mut ffi::PyTypeObject, of: *mut ffi::PyTypeObject) -> bool {
@@ -53,23 +52,6 @@ unsafe fn int_of(object: Object) -> Result<Int, Unsupported> {
         return Err(Unsupported);
     }
     Ok(Int::Unsigned(value))
-}
-
-/// UTF-8 of a str, without leaving a copy in the object unless it is ASCII anyway.
-/// SAFETY: `object` is a str and the GIL is held.
-unsafe fn with_utf8<R>(object: Object, take: impl FnOnce(&[u8]) -> R) -> Result<R, Unsupported> {
-    if ffi::PyUnicode_IS_COMPACT_ASCII(object) != 0 {
-        let length = ffi::PyUnicode_GET_LENGTH(object) as usize;
-        return Ok(take(std::slice::from_raw_parts(ffi::PyUnicode_DATA(object) as *const u8, length)));
-    }
-    let encoded = ffi::PyUnicode_AsUTF8String(object);
-    if encoded.is_null() {
-        ffi::PyErr_Clear();
-        return Err(Unsupported);
-    }
-    let result = take(std::slice::from_raw_parts(ffi::PyBytes_AsString(encoded) as *const u8, ffi::PyBytes_Size(encoded) as usize));
-    ffi::Py_DECREF(encoded);
-    Ok(result)
 }
 
 pub fn put_int(out: &mut Vec<u8>, value: i64) {
@@ -160,7 +142,7 @@ pub fn put(py: Python<'_>, out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> Encod
 pub unsafe fn put_object(py: Python<'_>, out: &mut Vec<u8>, object: Object, room: i32) -> Encoded {
     let kind = ffi::Py_TYPE(object);
     if is_type(kind, str_type()) {
-        return with_utf8(object, |text| put_str(out, text));
+        return objects::with_utf8(object, |text| put_str(out, text)).ok_or(Unsupported);
     }
     if is_type(kind, int_type()) {
         match int_of(object)? {
@@ -173,11 +155,11 @@ pub unsafe fn put_object(py: Python<'_>, out: &mut Vec<u8>, object: Object, room
         if room <= 0 {
             return Err(Unsupported);
         }
-        let size = ffi::PyTuple_GET_SIZE(object) as usize;
+        let size = objects::tuple_size(object) as usize;
         put_array(out, size + 1);
         out.push(TUPLE_TAG as u8);
         for place in 0..size {
-            put_object(py, out, ffi::PyTuple_GET_ITEM(object, place as isize), room - 1)?;
+            put_object(py, out, objects::tuple_item(object, place as isize), room - 1)?;
         }
         return Ok(());
     }
@@ -187,7 +169,7 @@ pub unsafe fn put_object(py: Python<'_>, out: &mut Vec<u8>, object: Object, room
 /// SAFETY: as `put_object`.
 unsafe fn put_rare(py: Python<'_>, out: &mut Vec<u8>, object: Object, kind: *mut ffi::PyTypeObject, room: i32) -> Encoded {
     if is_type(kind, float_type()) {
-        put_float(out, ffi::PyFloat_AS_DOUBLE(object));
+        put_float(out, objects::float(object));
     } else if object == ffi::Py_None() {
         out.push(0xc0);
     } else if is_type(kind, bool_type()) {
@@ -247,10 +229,10 @@ unsafe fn put_instance(py: Python<'_>, out: &mut Vec<u8>, object: Object, kind: 
 unsafe fn put_wire(py: Python<'_>, out: &mut Vec<u8>, wire: Object) -> Encoded {
     let kind = ffi::Py_TYPE(wire);
     if ffi::PyList_CheckExact(wire) != 0 {
-        let size = ffi::PyList_GET_SIZE(wire) as usize;
+        let size = objects::list_size(wire) as usize;
         put_array(out, size);
         for place in 0..size {
-            put_wire(py, out, ffi::PyList_GET_ITEM(wire, place as isize))?;
+            put_wire(py, out, objects::list_item(wire, place as isize))?;
         }
         return Ok(());
     }
@@ -294,11 +276,7 @@ const WORD: usize = 8;
 unsafe fn height_of(py: Python<'_>, object: Object, room: i32, size: &mut usize) -> Result<i32, Unsupported> {
     let kind = ffi::Py_TYPE(object);
     if is_type(kind, str_type()) {
-        *size += if ffi::PyUnicode_IS_COMPACT_ASCII(object) != 0 {
-            ffi::PyUnicode_GET_LENGTH(object) as usize
-        } else {
-            with_utf8(object, <[u8]>::len)?
-        };
+        *size += objects::with_utf8(object, <[u8]>::len).ok_or(Unsupported)?;
         return Ok(0);
     }
     if is_type(kind, bytes_type()) {
@@ -314,8 +292,8 @@ unsafe fn height_of(py: Python<'_>, object: Object, room: i32, size: &mut usize)
             return Err(Unsupported);
         }
         let mut highest = 0;
-        for place in 0..ffi::PyTuple_GET_SIZE(object) {
-            highest = highest.max(height_of(py, ffi::PyTuple_GET_ITEM(object, place), room - 1, size)?);
+        for place in 0..objects::tuple_size(object) {
+            highest = highest.max(height_of(py, objects::tuple_item(object, place), room - 1, size)?);
         }
         return Ok(highest + 1);
     }

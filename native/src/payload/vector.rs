@@ -3,14 +3,13 @@
 use crate::payload::decoding::Reader;
 use crate::payload::encoding::{self, Unsupported};
 use crate::payload::plans::MAX_DEPTH;
+use crate::python::objects::{self, Object};
 use crate::python::slots;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 use std::cell::UnsafeCell;
-
-type Object = *mut ffi::PyObject;
 
 const BITS: usize = 5;
 const WIDTH: usize = 1 << BITS;
@@ -87,19 +86,23 @@ pub fn is_vector(object: Object) -> bool {
 
 /// SAFETY: `object` is a tuple that is alive.
 unsafe fn len(object: Object) -> usize {
-    ffi::PyTuple_GET_SIZE(object) as usize
+    objects::tuple_size(object) as usize
 }
 
 /// SAFETY: as `len`, and `place` is inside.
 unsafe fn item(object: Object, place: usize) -> Object {
-    ffi::PyTuple_GET_ITEM(object, place as isize)
+    objects::tuple_item(object, place as isize)
 }
 
+/// A new reference.
+/// SAFETY: `object` is alive, and the GIL is held.
 unsafe fn reference(object: Object) -> Object {
     ffi::Py_INCREF(object);
     object
 }
 
+/// The method itself.
+/// SAFETY: Python calls it, with a Vector and any object.
 unsafe extern "C" fn append(this: Object, value: Object) -> Object {
     let py = Python::assume_attached();
     match appended(py, this, value) {
@@ -123,9 +126,11 @@ fn in_tail(size: usize) -> usize {
 /// A value of a tail, which is a list that versions share.
 /// SAFETY: `tail` is a list that is alive, and `place` is inside.
 unsafe fn tail_item(tail: Object, place: usize) -> Object {
-    ffi::PyList_GET_ITEM(tail, place as isize)
+    objects::list_item(tail, place as isize)
 }
 
+/// `Vector.append`, as a new reference.
+/// SAFETY: `this` is a Vector, `value` any object; both are alive.
 unsafe fn appended(py: Python<'_>, this: Object, value: Object) -> PyResult<Object> {
     let layout = layout().expect("a Vector's append is installed with its layout");
     let given = Bound::from_borrowed_ptr(py, value);
@@ -137,7 +142,7 @@ unsafe fn appended(py: Python<'_>, this: Object, value: Object) -> PyResult<Obje
     let counts = counted(py, layout, counts, height)?;
     let length = in_tail(size as usize);
     let (level, root, longer) = if length < WIDTH {
-        let shared = ffi::PyList_GET_SIZE(tail) as usize == length;
+        let shared = objects::list_size(tail) as usize == length;
         let longer = if shared { reference(tail) } else { ffi::PyList_GetSlice(tail, 0, length as isize) };
         (reference(slots::get(this, layout.level)), reference(slots::get(this, layout.root)), longer)
     } else {
@@ -164,6 +169,7 @@ unsafe fn appended(py: Python<'_>, this: Object, value: Object) -> PyResult<Obje
 }
 
 /// `heights.with_height`, as a new reference.
+/// SAFETY: `counts` is a tuple that is alive.
 unsafe fn counted(py: Python<'_>, layout: &Layout, counts: Object, height: i32) -> PyResult<Object> {
     if height == 0 {
         return Ok(reference(counts));
@@ -171,7 +177,7 @@ unsafe fn counted(py: Python<'_>, layout: &Layout, counts: Object, height: i32) 
     if height == 1 && len(counts) <= 1 {
         let before = if len(counts) == 1 { ffi::PyLong_AsSsize_t(item(counts, 0)) } else { 0 };
         let made = ffi::PyTuple_New(1);
-        ffi::PyTuple_SET_ITEM(made, 0, ffi::PyLong_FromSsize_t(before + 1));
+        objects::fill_tuple(made, 0, ffi::PyLong_FromSsize_t(before + 1));
         return Ok(made);
     }
     layout.with_height.bind(py).call1((Bound::from_borrowed_ptr(py, counts), height)).map(Bound::into_ptr)
@@ -304,6 +310,7 @@ pub unsafe fn values_from(
 }
 
 /// The values of a node whose first is at `first`, from `start` on. Level 0 is a leaf.
+/// SAFETY: `node` is a tuple of a Vector's trie, at this level, and alive.
 unsafe fn below(
     node: Object,
     level: usize,
@@ -363,6 +370,8 @@ pub unsafe fn grew(old: Object, new: Object) -> Result<bool, Unsupported> {
     Ok(old_tail == new_tail || (0..in_tail(before)).all(|place| tail_item(old_tail, place) == tail_item(new_tail, place)))
 }
 
+/// Are the values of `old` the first ones of `new`, node by node?
+/// SAFETY: as `below`, of both.
 unsafe fn begins(old: Object, new: Object, level: usize) -> bool {
     if old == new {
         return true;
@@ -374,4 +383,121 @@ unsafe fn begins(old: Object, new: Object, level: usize) -> bool {
         let (one, other) = (item(old, place), item(new, place));
         one == other || (level > 0 && begins(one, other, level - 1))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pyo3::ffi::c_str;
+    use pyo3::types::PyDict;
+    use std::ffi::CStr;
+
+    /// As much of `model/collections/vector.py` as the kernel calls.
+    const PYTHON: &CStr = c_str!(
+        "
+class Vector:
+    __slots__ = ('_size', '_level', '_root', '_tail', '_counts')
+
+def pushed(level, root, leaves, leaf):
+    if leaves == 32 ** level:
+        return level + 1, (root, path(level, leaf))
+    return level, put(level, root, leaves, leaf)
+
+def path(level, leaf):
+    return leaf if level == 0 else (path(level - 1, leaf),)
+
+def put(level, node, leaves, leaf):
+    if level == 1:
+        return (*node, leaf)
+    place, inside = divmod(leaves, 32 ** (level - 1))
+    if place == len(node):
+        return (*node, path(level - 1, leaf))
+    return (*node[:-1], put(level - 1, node[-1], inside, leaf))
+
+def refused(vector, value):
+    raise TypeError('no payload')
+"
+    );
+
+    fn with_vectors(test: impl FnOnce(Python<'_>)) {
+        Python::initialize();
+        Python::attach(|py| {
+            if layout().is_none() {
+                let names = PyDict::new(py);
+                py.run(PYTHON, Some(&names), None).unwrap();
+                let get = |name: &str| names.get_item(name).unwrap().unwrap();
+                let class = get("Vector").cast_into::<PyType>().unwrap();
+                install_vector(&class, get("refused").unbind(), get("pushed").unbind(), get("refused").unbind()).unwrap();
+            }
+            test(py);
+        });
+    }
+
+    fn numbers(py: Python<'_>, count: usize) -> Vec<Bound<'_, PyAny>> {
+        (0..count).map(|number| number.into_pyobject(py).unwrap().into_any()).collect()
+    }
+
+    fn read(vector: &Bound<'_, PyAny>, start: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        let mut take = |object: Object| {
+            // SAFETY: the Vector that holds it is alive.
+            found.push(unsafe { Bound::from_borrowed_ptr(vector.py(), object) }.extract().unwrap());
+            Ok(())
+        };
+        // SAFETY: a Vector that is alive, and reading changes nothing.
+        assert!(unsafe { values_from(vector.as_ptr(), start, &mut take) }.is_ok());
+        found
+    }
+
+    /// Around the borders of a tail, of a leaf's and of a node's width.
+    const SIZES: [usize; 10] = [0, 1, 31, 32, 33, 64, 1024, 1056, 1057, 2100];
+
+    #[test]
+    fn a_vector_holds_what_it_was_made_of_from_any_place() {
+        with_vectors(|py| {
+            for size in SIZES {
+                let made = of_values(py, &numbers(py, size)).ok().unwrap();
+                for start in [0, 1, size / 2, size.saturating_sub(1)] {
+                    assert_eq!(read(&made, start), (start..size).collect::<Vec<_>>(), "{size} from {start}");
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn appending_leaves_the_older_versions_as_they_were() {
+        with_vectors(|py| {
+            let mut versions = vec![of_values(py, &[]).ok().unwrap()];
+            for number in 0..1100 {
+                let newest = versions.last().unwrap().call_method1("append", (number,)).unwrap();
+                versions.push(newest);
+            }
+            for size in [0, 1, 31, 32, 33, 1024, 1056, 1057, 1100] {
+                assert_eq!(read(&versions[size], 0), (0..size).collect::<Vec<_>>());
+            }
+            // SAFETY: Vectors that are alive.
+            unsafe {
+                assert!(grew(versions[40].as_ptr(), versions[1099].as_ptr()).ok().unwrap());
+                assert!(!grew(versions[1099].as_ptr(), versions[40].as_ptr()).ok().unwrap());
+            }
+        });
+    }
+
+    #[test]
+    fn two_that_grow_from_one_do_not_see_each_other() {
+        with_vectors(|py| {
+            let base = of_values(py, &numbers(py, 5)).ok().unwrap();
+            let one = base.call_method1("append", (100,)).unwrap();
+            let other = base.call_method1("append", (200,)).unwrap();
+            assert_eq!((read(&one, 5), read(&other, 5), read(&base, 5)), (vec![100], vec![200], vec![]));
+        });
+    }
+
+    #[test]
+    fn what_is_no_payload_is_refused_by_the_reference() {
+        with_vectors(|py| {
+            let base = of_values(py, &numbers(py, 1)).ok().unwrap();
+            assert!(base.call_method1("append", (PyList::empty(py),)).unwrap_err().is_instance_of::<PyTypeError>(py));
+        });
+    }
 }

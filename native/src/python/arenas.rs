@@ -7,14 +7,14 @@
 //! Keeps: an arena that is not ours is freed by whoever made it; a chunk without arenas is given back. Where there are no huge pages
 //! nothing is lost. Does not: touch what Python allocated before, or objects above 512 bytes, which are malloc's.
 
-use pyo3::ffi::{PyObjectArenaAllocator, PyObject_GetArenaAllocator, PyObject_SetArenaAllocator};
 use pyo3::prelude::*;
 use std::collections::HashSet;
+use std::ffi::CStr;
 use std::os::raw::c_void;
-use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
+use std::{mem, ptr};
 
 const CHUNK: usize = 2 << 20;
 const HALF: usize = CHUNK / 2;
@@ -22,6 +22,25 @@ const HALF: usize = CHUNK / 2;
 static READY: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 static PREPARER: OnceLock<Thread> = OnceLock::new();
 const POPULATE_WRITE: i32 = 23;
+
+/// CPython's own, as `Include/cpython/objimpl.h` has it since 3.4.
+#[repr(C)]
+struct PyObjectArenaAllocator {
+    ctx: *mut c_void,
+    alloc: Option<extern "C" fn(*mut c_void, usize) -> *mut c_void>,
+    free: Option<extern "C" fn(*mut c_void, *mut c_void, usize)>,
+}
+
+type Exchange = unsafe extern "C" fn(*mut PyObjectArenaAllocator);
+
+/// A function of CPython's that is not of its stable ones, so a Python of tomorrow may be without it.
+fn exchange(name: &CStr) -> Option<Exchange> {
+    // SAFETY: a plain look-up; both functions that are asked for have had this signature since there were any.
+    unsafe {
+        let found = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
+        (!found.is_null()).then(|| mem::transmute::<*mut c_void, Exchange>(found))
+    }
+}
 
 struct Heap {
     /// Whoever made arenas before.
@@ -122,6 +141,8 @@ extern "C" fn free(_: *mut c_void, arena: *mut c_void, size: usize) {
 /// Arenas from now on are on huge pages, if the operating system has any. A fork goes on without the thread.
 #[pyfunction]
 pub fn huge_arenas(_py: Python<'_>) {
+    let functions = (exchange(c"PyObject_GetArenaAllocator"), exchange(c"PyObject_SetArenaAllocator"));
+    let (Some(get_allocator), Some(set_allocator)) = functions else { return };
     let mut guard = heap();
     if guard.is_some() {
         return;
@@ -129,10 +150,10 @@ pub fn huge_arenas(_py: Python<'_>) {
     let mut before = PyObjectArenaAllocator { ctx: ptr::null_mut(), alloc: None, free: None };
     let mut ours = PyObjectArenaAllocator { ctx: ptr::null_mut(), alloc: Some(allocate), free: Some(free) };
     // SAFETY: the interpreter is held, so no arena is made or freed meanwhile.
-    unsafe { PyObject_GetArenaAllocator(&mut before) };
+    unsafe { get_allocator(&mut before) };
     *guard = Some(Heap { before, chunks: HashSet::new(), halves: Vec::new() });
     // SAFETY: as above, and the heap is there.
-    unsafe { PyObject_SetArenaAllocator(&mut ours) };
+    unsafe { set_allocator(&mut ours) };
     drop(guard);
     PREPARER.get_or_init(|| thread::spawn(prepare).thread().clone());
 }

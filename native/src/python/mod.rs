@@ -2,5 +2,6 @@
 
 pub mod arenas;
 pub mod buffers;
+pub mod objects;
 pub mod reference;
 pub mod slots;

@@ -218,3 +218,116 @@ impl<C: Content> Table<C> {
         self.buckets.iter().flatten().map(|bucket| &**bucket)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// Items by time alone.
+    #[derive(Default)]
+    struct Times(Vec<Floor>);
+
+    impl Content for Times {
+        fn trim(&mut self, cuts: &[Floor]) {
+            self.0.retain(|time| time >= cuts.last().expect("one at least"));
+        }
+        fn roll_back(&mut self, cut: &Floor) -> bool {
+            self.0.retain(|time| time < cut);
+            !self.0.is_empty()
+        }
+        fn reaches(&self, cut: &Floor) -> bool {
+            self.0.iter().any(|time| time >= cut)
+        }
+        fn is_empty(&self) -> bool {
+            self.0.is_empty()
+        }
+    }
+
+    fn put(table: &mut Table<Times>, key: &[u8], time: u64) {
+        let at = table.touched(key, u16::from(key[0]));
+        table.at(at).content.0.push(time.to_be_bytes());
+    }
+
+    fn held(table: &Table<Times>) -> BTreeMap<Vec<u8>, usize> {
+        table.all().map(|bucket| (bucket.key.to_vec(), bucket.content.0.len())).collect()
+    }
+
+    fn commit(table: &mut Table<Times>, limit: u64) {
+        table.begin_trimming();
+        while table.trim_next(&[limit.to_be_bytes()], &limit.to_be_bytes()) {}
+    }
+
+    #[test]
+    fn a_key_has_one_bucket() {
+        let mut table = Table::new();
+        for time in 0..3 {
+            put(&mut table, b"a", time);
+            put(&mut table, b"b", time);
+        }
+        assert_eq!(held(&table), BTreeMap::from([(b"a".to_vec(), 3), (b"b".to_vec(), 3)]));
+        assert_eq!(table.dirty.len(), 2, "each is marked once");
+    }
+
+    #[test]
+    fn a_bucket_that_was_removed_is_not_found_and_its_place_serves_another_key() {
+        let mut table = Table::new();
+        put(&mut table, b"a", 1);
+        commit(&mut table, 2);
+        assert_eq!(table.find(b"a"), None);
+        put(&mut table, b"b", 3);
+        assert_eq!(table.find(b"b"), Some(0), "its place");
+        assert_eq!(table.find(b"a"), None);
+    }
+
+    #[test]
+    fn a_commit_keeps_what_is_above_it_as_changed() {
+        let mut table = Table::new();
+        put(&mut table, b"a", 1);
+        put(&mut table, b"b", 5);
+        commit(&mut table, 3);
+        assert_eq!(held(&table), BTreeMap::from([(b"b".to_vec(), 1)]));
+        assert_eq!(table.dirty.len(), 1);
+    }
+
+    #[test]
+    fn going_back_leaves_what_was_below_the_cut() {
+        let mut table = Table::new();
+        put(&mut table, b"a", 1);
+        put(&mut table, b"a", 5);
+        put(&mut table, b"b", 6);
+        table.go_back(&3u64.to_be_bytes());
+        assert_eq!(held(&table), BTreeMap::from([(b"a".to_vec(), 1)]));
+        assert!(table.dirty.is_empty());
+    }
+
+    #[test]
+    fn slots_that_are_given_away_are_forgotten() {
+        let mut table = Table::new();
+        put(&mut table, b"a", 1);
+        put(&mut table, b"b", 1);
+        table.keep(|slot| slot == u16::from(b'b'));
+        assert_eq!(held(&table), BTreeMap::from([(b"b".to_vec(), 1)]));
+        assert_eq!(table.dirty.len(), 1);
+    }
+
+    #[test]
+    fn a_bucket_that_is_restored_takes_the_place_of_what_was_there() {
+        let mut table = Table::new();
+        put(&mut table, b"a", 1);
+        table.made(b"a", 0).content.0.push(9u64.to_be_bytes());
+        assert_eq!(held(&table), BTreeMap::from([(b"a".to_vec(), 1)]));
+        assert!(table.dirty.is_empty(), "what a snapshot has is not new");
+    }
+
+    #[test]
+    fn many_keys_come_and_go() {
+        let mut table = Table::new();
+        for round in 0..3u64 {
+            (0..1000u32).for_each(|number| put(&mut table, &number.to_le_bytes(), round));
+            assert_eq!(held(&table).len(), 1000);
+            table.keep(|slot| slot % 2 == 0);
+            assert!(table.all().all(|bucket| table.find(&bucket.key).is_some()));
+        }
+    }
+}

@@ -37,7 +37,7 @@ from flamestream.machine import process_shell
 from flamestream.machine.processors import keep_to
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import SinkName, WorkerId
-from flamestream.model.kernel import kernel
+from flamestream.model.kernel import WHY_NOT, kernel
 from flamestream.model.quoted import quoted
 from flamestream.model.time import FrontId
 from flamestream.net.acceptor import address_of, listen
@@ -94,7 +94,9 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
 def run(config: WorkerProcessConfig) -> int:
     """Live one life. The exit code."""
     process_shell.begin(config.parent, job=config.settings.job, role="worker", worker=config.worker)
-    if kernel is not None:
+    if kernel is None:
+        log.warning("no native kernel: this worker is slower", extra={"reason": WHY_NOT})
+    else:
         kernel.huge_arenas()  # its thread goes where it likes, so before the loop is kept to some processors
     if config.processors:
         keep_to(config.processors)

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
-    """What its coordinator must know of a job. See docs/kubernetes.md."""
+    """What its coordinator must know of a job. See docs/operations/kubernetes.md."""
 
     settings: co.Settings
     """Its graph and its Python may be "": then those of the first worker count."""

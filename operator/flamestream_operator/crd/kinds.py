@@ -15,12 +15,12 @@ from flamestream_operator.crd.schema import Schema, schema_of
 
 def sources_schema() -> Schema:
     """`spec.sources`: one kind for each source."""
-    return _mapping(dict(sources._KINDS), "source", "Settings of the source, see docs/manifest.md.")
+    return _mapping(dict(sources._KINDS), "source", "Settings of the source, see docs/reference/manifest.md.")
 
 
 def sinks_schema() -> Schema:
     """`spec.sinks`: one kind for each sink."""
-    return _mapping(dict(sinks._KINDS), "sink", "Settings of the sink, see docs/manifest.md.")
+    return _mapping(dict(sinks._KINDS), "sink", "Settings of the sink, see docs/reference/manifest.md.")
 
 
 def _mapping(kinds: dict[str, type[Any]], what: str, text: str) -> Schema:

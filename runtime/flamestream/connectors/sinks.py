@@ -5,7 +5,7 @@
 | files    | yes: a shared folder          | one machine, or a cluster file system      |
 | rolling  | yes: a folder or S3           | Parquet or JSON lines for others to read   |
 | socket   | yes: the far end does         | consumers in any language                  |
-| connector| if its class says so          | a sink of one's own (docs/connectors.md)   |
+| connector| if its class says so          | a sink of one's own (docs/reference/connectors.md)   |
 | callback | no                            | tests and benchmarks in the worker         |
 | kafka    | yes: in a control topic       | consumers of a topic                       |
 | discard  | no                            | measuring what a graph costs without output|
@@ -64,7 +64,7 @@ class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class SocketSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A consumer to dial; see docs/wire-protocol.md."""
+    """A consumer to dial; see docs/reference/wire-protocol.md."""
 
     address: str
     """host:port of the consumer."""
@@ -85,7 +85,7 @@ class DiscardSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table; see docs/postgres.md."""
+    """A table; see docs/reference/postgres.md."""
 
     dsn: str
     """A connection string without a password, like postgresql://user@host:5432/database."""
@@ -122,7 +122,7 @@ _ENTRY: Final = {"meta": "$meta", "payload": "$payload"}
 
 
 class RedisSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A hash or a stream; see docs/redis.md."""
+    """A hash or a stream; see docs/reference/redis.md."""
 
     url: str
     """redis://user@host:6379/0, rediss:// for TLS, or unix:///path; without a password."""
@@ -177,7 +177,7 @@ class RedisSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class EventsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Server-sent events for browsers, over a folder as of a files sink; see docs/http.md."""
+    """Server-sent events for browsers, over a folder as of a files sink; see docs/reference/http.md."""
 
     path: str
     """The folder."""
@@ -203,7 +203,7 @@ _BATCH: Final = 100
 
 
 class HttpSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A server to POST to; see docs/http.md."""
+    """A server to POST to; see docs/reference/http.md."""
 
     url: str
     """http://host/path or https://host/path."""
@@ -257,7 +257,7 @@ _CANNOT_FENCE: Final = (
 )
 _IDEMPOTENT: Final = (
     "a server that only drops repeated ids cannot keep out a worker that was replaced and wakes up again. Let it keep the contract "
-    "`fenced` (docs/http.md, examples/http_consumer.py), or choose `guarantee: at-least-once`"
+    "`fenced` (docs/reference/http.md, examples/http_consumer.py), or choose `guarantee: at-least-once`"
 )
 
 

@@ -81,7 +81,7 @@ class ParquetSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SocketSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A producer to dial; see docs/wire-protocol.md."""
+    """A producer to dial; see docs/reference/wire-protocol.md."""
 
     address: str
     """host:port of the producer."""
@@ -100,7 +100,7 @@ class MemorySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A change log: a table whose rows are read in the order of a growing key; see docs/postgres.md."""
+    """A change log: a table whose rows are read in the order of a growing key; see docs/reference/postgres.md."""
 
     dsn: str
     """A connection string without a password, like postgresql://user@host:5432/database."""
@@ -128,7 +128,7 @@ class PostgresSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class RedisSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A stream of Redis; see docs/redis.md."""
+    """A stream of Redis; see docs/reference/redis.md."""
 
     url: str
     """redis://user@host:6379/0, rediss:// for TLS, or unix:///path; without a password."""
@@ -159,7 +159,7 @@ class RedisSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class HttpSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A port that clients POST to; see docs/http.md."""
+    """A port that clients POST to; see docs/reference/http.md."""
 
     listen: str
     """host:port."""

@@ -1,4 +1,4 @@
-"""What the command line's exit codes mean. Listed in docs/cli.md."""
+"""What the command line's exit codes mean. Listed in docs/reference/cli.md."""
 
 import enum
 

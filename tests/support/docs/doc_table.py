@@ -53,7 +53,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "kafka.md: flamestream run job.yaml echo \"to be or not to be\" | kafka-c": (LINES, "needs a broker"),
     "kafka.md: journal: {kafka: {topic: index-journal}} # reached as the jo": (PART, "each line"),
     "kafka.md: kafka: brokers: \"broker:9093\" topic: docs settings: security": (PART, "as a source"),
-    "kafka.md: pytest tests/integration/kafka/test_kafka_source.py tests/in": (LINES, "needs a broker"),
+    "connector-promises.md: pytest tests/integration/kafka/test_kafka_source.py tests/in": (LINES, "needs a broker"),
     "kubernetes.md: make image IMAGE=registry.example/flamestream:0.1.0 # docker": (LINES, "needs a registry and a cluster"),
     "kubernetes.md: make e2e # kind: makes a cluster, installs, runs, breaks, au": (LINES, "needs a cluster"),
     "kubernetes.md: kubectl ──▶ API server ──▶ operator (2 pods, one leads by Le": (SHOWN, "a drawing"),

@@ -20,11 +20,8 @@ PARSED = "PARSED"
 
 ROWS: dict[str, tuple[str, str]] = {
     "README.md: make demo # index real files with 2 Spark workers, kill one ": (LINES, "minutes; `make demo` has tests of its own"),
-    "README.md: # inverted_index.py (the whole file is examples/inverted_ind": (CODE, "with the functions of the whole file"),
-    "README.md: # job.yaml apiVersion: flamestream.dev/v1alpha1 kind: FlameS": (RUN, ""),
-    "README.md: flamestream validate job.yaml # is this a job that can run? ": (RUN, ""),
+    "README.md: export PATH=$PWD/.venv/bin:$PATH # `flamestream`, and `kubec": (LINES, "a shell's"),
     "README.md: make image # flamestream:0.1.0, with docker or buildah kind ": (LINES, "needs a cluster"),
-    "README.md: documents ──●──●──●──●──●──●──●──●──●──●──●──●──●──●──●──●──": (SHOWN, "a drawing"),
     "a-cluster-through-a-kill.md: kind create cluster make image kind load docker-image flames": (LINES, "needs a cluster: e2e/"),
     "a-cluster-through-a-kill.md: kubectl create secret generic store --from-literal=AWS_ACCES": (LINES, "needs a cluster: e2e/"),
     "a-cluster-through-a-kill.md: apiVersion: flamestream.dev/v1alpha1 kind: FlameStreamJob me": (OBJECT, ""),

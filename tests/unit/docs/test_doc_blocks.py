@@ -187,7 +187,7 @@ def members(cls: ast.ClassDef) -> set[str]:
     return found | {each.attr for node in inside for each in ast.walk(node) if isinstance(each, ast.Attribute)}
 
 
-AROUND = {"README.md": "inverted_index.py", "functions.md": "turnover.py"}
+AROUND = {"functions.md": "turnover.py"}
 """The example that a page's Python is a part of."""
 
 
@@ -204,5 +204,3 @@ def test_python_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = dict(space)
     exec(compile(block.text, block.file, "exec"), space)  # noqa: S102
     assert {key for key, value in space.items() if before.get(key) is not value} - {"__builtins__", "annotations"}, "it makes something"
-    if block.file == "README.md":
-        assert space["graph"].validated().sinks

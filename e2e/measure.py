@@ -1,4 +1,4 @@
-"""Every row of the figures' table, one after another on a machine that is otherwise quiet: docs/performance.md, "On Kubernetes".
+"""Every row of the tables of docs/operations/performance.md, one after another on a machine that is otherwise quiet.
 
     e2e/run measure [--only NAME,NAME] [--demo DEMO.yaml] [--out FILE]    # KUBECONFIG, E2E_LOAD, E2E_NODE_COMMAND as for e2e/run
     e2e/run measure --list                                            # the steps, and the command that makes each by itself

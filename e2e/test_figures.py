@@ -23,7 +23,7 @@ def quick(installation: Installation, kube: Kube) -> Iterator[Stream]:
 
 @pytest.fixture(scope="module")
 def recommended(installation: Installation, kube: Kube) -> Iterator[Stream]:
-    """The journal where docs/kubernetes.md wants it."""
+    """The journal where docs/operations/kubernetes.md wants it."""
     yield from _running(Stream(kube, installation, standby=0, name=fresh(), extra={"journal": {"folder": "zookeeper://"}}))
 
 

@@ -1,4 +1,4 @@
-"""A server that keeps the contract `fenced` of the HTTP sink (docs/http.md), with SQLite: put your own rows where `results` is.
+"""A server that keeps the contract `fenced` of the HTTP sink (docs/reference/http.md), with SQLite: put your own rows where `results` is.
 
     python examples/http_consumer.py 8090 results.db    # sinks: {index: {http: {url: "http://localhost:8090/", contract: fenced}}}
 

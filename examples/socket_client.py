@@ -1,4 +1,4 @@
-"""Both ends of the wire protocol (docs/wire-protocol.md) in a few lines, as a model for other languages. It uses nothing of FlameStream.
+"""Both ends of the wire protocol (docs/reference/wire-protocol.md) in a few lines, for other languages. It uses nothing of FlameStream.
 
     python examples/socket_client.py produce 7001 < lines.txt     # sources: {docs: {socket: {address: "localhost:7001"}}}
     python examples/socket_client.py consume 7002                 # sinks: {index: {socket: {address: "localhost:7002"}}}

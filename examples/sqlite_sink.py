@@ -1,4 +1,4 @@
-"""A sink of one's own in 60 lines: results in a SQLite file, exactly once. docs/connectors.md explains it.
+"""A sink of one's own in 60 lines: results in a SQLite file, exactly once. docs/reference/connectors.md explains it.
 
     sinks: {index: {connector: {class: sqlite_sink:SqliteSink, settings: {path: /data/index.db}}}}
 

@@ -1,4 +1,4 @@
-"""A source of one's own in 50 lines: the rows of a SQLite table by a growing key. docs/connectors.md explains it.
+"""A source of one's own in 50 lines: the rows of a SQLite table by a growing key. docs/reference/connectors.md explains it.
 
     sources: {orders: {connector: {class: sqlite_source:SqliteSource, settings: {path: /data/shop.db, table: orders}}}}
 

@@ -1,6 +1,6 @@
 """Files in a folder and in S3: how fast sources read and the rolling sink writes, beside what pyarrow, json, csv and boto3 need for it.
 
-    python benchmarks files                        # the tables of docs/performance.md (about a minute)
+    python benchmarks files                        # the tables of docs/explanation/performance-of-parts.md (about a minute)
     python benchmarks files --rows 20000 --json
 
 The S3 server is a real one on this machine (versitygw, which the tests build once). The floor of a source is a plain loop that makes the

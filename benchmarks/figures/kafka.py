@@ -1,6 +1,6 @@
 """Kafka to inverted index to Kafka at a fixed rate, in both forms of the sink, beside what Kafka alone costs in the same run.
 
-    python benchmarks kafka                                  # the table of docs/performance.md
+    python benchmarks kafka                                  # the table of docs/explanation/performance-of-parts.md
     python benchmarks kafka --forms low-latency --documents 400 --brokers host:9092
 
 A document's latency is from its `produce` by one process to the receipt of its last change by another, on one clock. The floors: a document

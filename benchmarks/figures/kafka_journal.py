@@ -1,6 +1,6 @@
 """What an entry costs in a journal that is a topic, beside a bare produce and the other journals, in one run, one after another.
 
-    python benchmarks kafka_journal                          # the row of docs/performance.md
+    python benchmarks kafka_journal                          # the row of docs/explanation/performance-of-parts.md
     python benchmarks kafka_journal --count 2000 --rate 100
 
 An append is from the front's `append` to its JournalAppended, in a loop that has nothing else to do; a produce is to its delivery report,

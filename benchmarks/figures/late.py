@@ -3,7 +3,7 @@
     python benchmarks late                # the table: CPU a record and latencies, in order and out of order
     python benchmarks late --documents 1000 --share 0.2 --lateness 50
 
-The engine's order is that in which runs enter (docs/architecture.md), so there are two kinds of lateness:
+The engine's order is that in which runs enter (docs/explanation/architecture.md), so there are two kinds of lateness:
 
     own times go back    a share of the records has an own time up to `--lateness` ms back. An own time is a hint: nothing waits for it,
                          and nothing is late

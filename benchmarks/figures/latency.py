@@ -1,6 +1,6 @@
 """Latency of the inverted index at a fixed rate, by guarantee and checkpoint interval. (What a kill costs: recovery.py.)
 
-    python benchmarks latency                               # the table of docs/performance.md
+    python benchmarks latency                               # the table of docs/explanation/performance.md
     python benchmarks latency --intervals 50ms,1s --documents 600 --guarantees exactly-once
 
 A document's latency is from when it was due to be sent by an outside process to the receipt of its last change by another, on one

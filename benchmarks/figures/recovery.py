@@ -1,6 +1,6 @@
 """How long the output stands still when a part of a running job is killed with SIGKILL.
 
-    python benchmarks recovery                                  # the table of docs/performance.md
+    python benchmarks recovery                                  # the table of docs/explanation/performance.md
     python benchmarks recovery --kills worker,standby --times 9
     python benchmarks recovery --kills worker --guarantee exactly-once-2pc
 
@@ -60,7 +60,7 @@ class Kill:
 
 
 class Running:
-    """The job while it runs, by the files in its run folder (docs/cli.md)."""
+    """The job while it runs, by the files in its run folder (docs/reference/cli.md)."""
 
     def __init__(self, folder: Path, kind: str, times: int, seed: int) -> None:
         self._folder, self._kind, self._times, self._rng = folder, kind, times, random.Random(seed)

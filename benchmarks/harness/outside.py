@@ -6,7 +6,7 @@
 Document `i` is due at start + i / rate, whatever the engine does. The producer's report has that time beside the one at which it really
 left first, so an engine that holds the producer up does not hide the wait of what stood behind; what is asked for after a reconnect is
 sent again. The consumer stamps every delivery when its bytes are there, acknowledges it, and looks inside only at the end. Both speak
-docs/wire-protocol.md and nothing else of ours but the payload decoder.
+docs/reference/wire-protocol.md and nothing else of ours but the payload decoder.
 """
 
 import argparse

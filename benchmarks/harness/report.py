@@ -226,8 +226,8 @@ def _change(cost: dict[str, list[float]]) -> str:
 
 
 TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
-    DOCS / "performance.md": {"latency": latency_table, "throughput": throughput_table, "recovery": recovery_table},
-    DOCS / "threats.md": {"attacks": attacks_table},
+    DOCS / "explanation" / "performance.md": {"latency": latency_table, "throughput": throughput_table, "recovery": recovery_table},
+    DOCS / "explanation" / "threats.md": {"attacks": attacks_table},
 }
 """Of each page, by the mark that stands before each; from the results of that name."""
 

@@ -148,7 +148,7 @@ def keep(file: Path, row: dict[str, Any]) -> None:
 
 
 def listed() -> None:
-    """Markdown, for docs/benchmarks.md and for readers."""
+    """Markdown, for docs/authors/benchmarks.md and for readers."""
     for system in SYSTEMS.values():
         print(f"**{system.name}** ({', '.join(system.guarantees)}): {', '.join(f'{k} {v}' for k, v in system.versions().items())}\n")
         for setting in system.settings(Cell()):

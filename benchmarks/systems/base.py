@@ -1,7 +1,7 @@
 """What the driver needs to know of a system: how to make it ready, start it on a job, stop it, and what to tell about it.
 
 A system is a command: it gets where the producer and the consumer listen, and runs until it is stopped. `form` says what it speaks:
-`wire` (docs/wire-protocol.md, ours), `lines` (lines.py), or `kafka` (topics; kafka_outside.py).
+`wire` (docs/reference/wire-protocol.md, ours), `lines` (lines.py), or `kafka` (topics; kafka_outside.py).
 
 Keeps: a peer's packages stay in an environment of its own (environments.py). Does not: measure anything (drive.py).
 """

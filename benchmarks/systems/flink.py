@@ -95,7 +95,7 @@ class FlinkTail(Flink):
         ]
 
     def _buffer_timeout(self, cell: Cell) -> Setting:
-        reason = "1: fewer, larger buffers; of 0, 1 and 5 ms it had the least p99, and 0 the least median (docs/benchmarks.md)"
+        reason = "1: fewer, larger buffers; of 0, 1 and 5 ms it had the least p99, and 0 the least median (docs/authors/benchmarks.md)"
         return Setting("execution.buffer-timeout.interval", f"{1 if cell.rate else 100} ms", reason)
 
 

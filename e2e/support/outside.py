@@ -3,9 +3,9 @@
     python3 outside.py            producer on 7001, consumer on 7002, questions by HTTP on 7003
 
 The producer sends document `i` when it is due, whatever happens to the job, and again what is asked for after a reconnect. The consumer
-keeps the last bundle and the fence of each slot, as docs/wire-protocol.md asks, and the time of every delivery. The audit computes what a
-sequential interpreter makes of the same documents and compares every slot byte by byte; it may be asked while the job runs (then a slot
-may lack what is still under way, but must have a prefix) or when everything is through.
+keeps the last bundle and the fence of each slot, as docs/reference/wire-protocol.md asks, and the time of every delivery. The audit
+computes what a sequential interpreter makes of the same documents and compares every slot byte by byte; it may be asked while the job runs
+(then a slot may lack what is still under way, but must have a prefix) or when everything is through.
 
     /rate?per_second=50&documents=1000   send so many more, at that pace (0: as fast as they are taken)
     /end                                 no more documents will come

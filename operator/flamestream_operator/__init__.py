@@ -1,1 +1,1 @@
-"""The operator: FlameStreamJobs on a Kubernetes cluster. docs/operator.md explains it."""
+"""The operator: FlameStreamJobs on a Kubernetes cluster. docs/operations/operator.md explains it."""

@@ -1,4 +1,4 @@
-"""`python -m flamestream_operator`: the operator's process. docs/operator.md.
+"""`python -m flamestream_operator`: the operator's process. docs/operations/operator.md.
 
 Does not: return before it is told to end; a lost Lease ends the process from within (kube/lease.py).
 """

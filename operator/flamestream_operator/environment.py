@@ -1,4 +1,4 @@
-"""What the operator's pod tells it: docs/kubernetes.md has the table.
+"""What the operator's pod tells it: docs/operations/kubernetes.md has the table.
 
 Keeps: a missing variable is an error that names it. Does not: have defaults for where things are.
 """
@@ -59,7 +59,9 @@ def read_environment(given: Mapping[str, str] | None = None) -> Environment:
     def needed(name: str) -> str:
         value = env.get(name, "")
         if not value:
-            raise ManifestError(f"the environment variable {name} is missing: the operator's pod sets it, see docs/kubernetes.md")
+            raise ManifestError(
+                f"the environment variable {name} is missing: the operator's pod sets it, see docs/operations/kubernetes.md"
+            )
         return value
 
     return Environment(

@@ -21,7 +21,7 @@ _Names = Annotated[tuple[str, ...], Meta(max_length=256)]
 
 
 class Allowed(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What jobs may have beyond the least. docs/kubernetes.md has the chart's values."""
+    """What jobs may have beyond the least. docs/operations/kubernetes.md has the chart's values."""
 
     images: _Names = ()
     """Beside the operator's own: an image, or the place of images if it ends with `/`."""

@@ -6,7 +6,7 @@ that was answered came exactly once and in order, in both jobs, the neighbour ne
 should end the attacked job, only the neighbour counts, and both begin anew.
 
 Rows go to benchmarks/results/attacks.jsonl, in place of those of the same name; `python benchmarks report --docs` makes the table of
-docs/threats.md from them. Ends with 1 if an attack was not clean.
+docs/explanation/threats.md from them. Ends with 1 if an attack was not clean.
 """
 
 import argparse

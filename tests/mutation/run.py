@@ -5,7 +5,7 @@
 
 A mutant is tried in a copy of the checkout: first the module's own tests, then all of that core, then 150 simulated seeds (of the operator:
 its chaos). Who goes red first has caught it; so has who does not end. Survivors are listed: each lacks a test, or changes nothing that
-anybody could see. The score, with the survivors, is kept in tests/mutation/score.json, and docs/reliability.md has it.
+anybody could see. The score, with the survivors, is kept in tests/mutation/score.json, and docs/explanation/reliability.md has it.
 
 Does not: touch the checkout itself but for the score.
 """
@@ -27,7 +27,7 @@ from typing import Any
 from mutation.mutants import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "docs" / "explanation" / "reliability.md"
 COPIES = ROOT / ".cache" / "mutation"
 SCORE = Path(__file__).with_name("score.json")
 SECONDS = 600

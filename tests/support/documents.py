@@ -83,7 +83,7 @@ class _Held(list[bytes]):
 
 
 class SocketServer:
-    """The example producer of docs/wire-protocol.md, which resends from where each connection asks."""
+    """The example producer of docs/reference/wire-protocol.md, which resends from where each connection asks."""
 
     def __init__(self, records: list[bytes], held: bool = False) -> None:
         """`held`: none is there before `grow_to` says so."""

@@ -16,7 +16,7 @@ from flamestream.job.status import JobStatus
 
 
 class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as its coordinator must know it. See docs/kubernetes.md."""
+    """A job as its coordinator must know it. See docs/operations/kubernetes.md."""
 
     settings: Settings
     """Its graph and its Python may be "": then those of the first worker count."""

@@ -17,12 +17,12 @@ from flamestream_operator.crd.schema import Schema, schema_of
 
 def sources_schema() -> Schema:
     """`spec.sources`: one kind for each source."""
-    return _mapping(source_kinds(), "source", "Settings of the source, see docs/manifest.md.")
+    return _mapping(source_kinds(), "source", "Settings of the source, see docs/reference/manifest.md.")
 
 
 def sinks_schema() -> Schema:
     """`spec.sinks`: one kind for each sink."""
-    return _mapping(sink_kinds(), "sink", "Settings of the sink, see docs/manifest.md.")
+    return _mapping(sink_kinds(), "sink", "Settings of the sink, see docs/reference/manifest.md.")
 
 
 def _mapping(kinds: Mapping[str, type[Any]], what: str, text: str) -> Schema:

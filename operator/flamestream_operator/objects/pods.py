@@ -132,7 +132,7 @@ def build_trial_pod(launch: Launch) -> Object:
 
 
 def build_driver_config(launch: Launch) -> Object:
-    """driver-A.json, see docs/kubernetes.md."""
+    """driver-A.json, see docs/operations/kubernetes.md."""
     resources = launch.spec.workers.resources
     memory = worker_memory(launch.spec)
     jvm = min(JVM_MEMORY, memory // 2)

@@ -36,7 +36,7 @@ def command(
 ) -> None:
     """Run a job until its input ends, it fails, or Ctrl-C. A second start goes on where the first one stopped.
 
-    With --runner batch it reads all there is as one Spark batch; the results are the same bytes (docs/runners.md).
+    With --runner batch it reads all there is as one Spark batch; the results are the same bytes (docs/how-to/runners.md).
 
     A start whose application was edited since the last one is refused unless --changed says that this is meant.
 

@@ -5,7 +5,7 @@
 | files    | yes: a shared folder          | one machine, or a cluster file system      |                                   |
 | rolling  | yes: a folder or S3           | Parquet or JSON lines for others to read   |                                   |
 | socket   | yes: the far end does         | consumers in any language                  |                                   |
-| connector| if its class says so          | a sink of one's own (docs/connectors.md)   |                                   |
+| connector| if its class says so          | a sink of one's own (docs/reference/connectors.md)   |                                   |
 | callback | no                            | tests and benchmarks in the worker         |                                   |
 | kafka    | yes: in a control topic       | consumers of a topic                       | records, partition by partition   |
 | discard  | no                            | measuring what a graph costs without output|                                   |

@@ -1,4 +1,4 @@
-"""What the exit codes of commands and of processes mean. Listed in docs/cli.md.
+"""What the exit codes of commands and of processes mean. Listed in docs/reference/cli.md.
 
 Does not: end anything.
 """

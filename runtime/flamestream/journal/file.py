@@ -9,7 +9,7 @@ of its own (a torn record's length can be trusted, a damaged one's cannot) and e
 True
 
 Keeps: a record is read as it was written or not at all. Does not: know which files count (journal/seal.py).
-Format: docs/formats.md.
+Format: docs/reference/formats.md.
 """
 
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ Files are small (`rotate`), because a recovery reads what a trim has left; a tri
 
 Keeps: JournalAppended only for entries that the next seal will count (journal/seal.py says why). Does not: merge fronts, or order
 them. Which failures it survives is stated as above: a job whose guarantee needs more is refused by whoever reads its manifest.
-Format: docs/formats.md.
+Format: docs/reference/formats.md.
 """
 
 import os

@@ -10,7 +10,7 @@ again to a new file: entries repeat, and the first one is taken.
 
 Keeps: what counted once counts for ever, in every later attempt; a file that is needed and missing is Corrupt (each file's head names
 the last entry before it). Does not: write entries (journal/folder.py).
-Format: docs/formats.md.
+Format: docs/reference/formats.md.
 """
 
 import os

@@ -7,7 +7,7 @@ store, which outlive a pass.
 
 In a loop that is never idle, young objects are frozen unseen whenever `LIMIT` of them have come together, and looked at only every
 `SELDOM`th time: while state grows by 50,000 records a second, looking at all of it would cost a quarter of all time. `LIMIT` is what
-one look costs: at ten times as many a look held the loop up for 0.2 s (docs/performance.md).
+one look costs: at ten times as many a look held the loop up for 0.2 s.
 
 Keeps: a collection meets about 2 x `SURVIVORS` objects in an idle loop, a few milliseconds, and about `LIMIT` in one that is never
 idle. Does not: free a cycle that outlives its collections, or most of those that die in a loop that is never idle: the calls to an

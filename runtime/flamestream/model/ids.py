@@ -5,7 +5,7 @@ from typing import Annotated, Final, NamedTuple, NewType
 from msgspec import Meta
 
 MAX_ATTEMPT: Final = 10**8 - 1
-"""Attempts, and versions of a layout, have eight digits in names (docs/formats.md)."""
+"""Attempts, and versions of a layout, have eight digits in names (docs/reference/formats.md)."""
 MAX_EPOCH: Final = 10**12 - 1
 """Epochs have twelve."""
 

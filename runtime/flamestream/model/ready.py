@@ -133,7 +133,10 @@ class State:
         return accumulator
 
 
-size, state = Size(), State()
+size = Size()
+"""How many values the accumulator has, an fs.Vector."""
+state = State()
+"""The accumulator itself."""
 Part = Field | Size | State
 
 

@@ -23,7 +23,7 @@ WORDS = tuple(kind.__name__ for kind in (*get_args(ToCoordinator), *get_args(ToW
 
 
 class Fault(enum.Enum):
-    """Every kind of fault. The value is its name in coverage counters and in docs/reliability.md."""
+    """Every kind of fault. The value is its name in coverage counters and in docs/explanation/reliability.md."""
 
     FRAME_LOSS = "a frame between workers is lost, later ones arrive"
     FRAME_DUPLICATE = "a frame between workers arrives twice"

@@ -8,7 +8,7 @@ signs, begins with none that a store may treat as special (a leading dot is ours
 >>> plain("worker 1/a")
 'worker_1_a'
 
-Does not: keep one name from being another's prefix plus '/' (whoever makes names does; the layout of names is in docs/formats.md).
+Does not: keep one name from being another's prefix plus '/' (whoever makes names does; their layout is in docs/reference/formats.md).
 """
 
 import re

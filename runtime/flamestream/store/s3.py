@@ -5,7 +5,7 @@ already" then means "ours or another's", which reading back decides. Objects are
 that request, one after the other.
 
 Keeps: nothing is overwritten; an acknowledged object is there (S3's promise). Does not: create buckets, or keep objects `a` and `a/b`
-apart (some servers cannot; the names in docs/formats.md never do that).
+apart (some servers cannot; the names in docs/reference/formats.md never do that).
 """
 
 from collections.abc import Callable

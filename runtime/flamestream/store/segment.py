@@ -10,7 +10,7 @@ merge) is Arrow's and lets the interpreter go, as joining more than 1 MB of valu
 (b's',)
 
 Keeps: the same rows give the same bytes; damaged or foreign bytes are Corrupt, never other rows. Does not: know what a state is.
-Format: docs/formats.md.
+Format: docs/reference/formats.md.
 """
 
 import time

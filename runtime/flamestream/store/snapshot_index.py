@@ -4,7 +4,7 @@ A manifest is JSON, written once under its name; the job record holds the name a
 damaged, exchanged or half written is told from the committed one. For the coordinator's shell; all calls block.
 
 Keeps: what `read_manifest` gives is what was committed (invariant 4). Does not: choose names or decide what is superfluous.
-Format: docs/formats.md.
+Format: docs/reference/formats.md.
 """
 
 from collections.abc import Sequence

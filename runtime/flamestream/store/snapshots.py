@@ -9,7 +9,7 @@ apart in the first place.
 
 Keeps: Uploaded only names objects that are durable; Loaded only has states whose segment has the size and checksum that the manifest
 says (invariant 4). Does not: decide what to compact or delete, or retry longer than the store does (the epoch aborts instead).
-Format: docs/formats.md.
+Format: docs/reference/formats.md.
 """
 
 import hashlib

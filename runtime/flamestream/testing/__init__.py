@@ -7,7 +7,7 @@
 | know its latency there, by what passes cost            | `simulate(seed, timing=Timing(charge, taken))`   |
 | judge a recorded history                               | `audit`                                          |
 | prove a sink or a source of one's own                  | `consumer_contract`, `producer_contract`, and    |
-|                                                        | their outages (docs/connectors.md)               |
+|                                                        | their outages (docs/reference/connectors.md)     |
 
 What is imported here is the simulator's face; the rest is imported by module.
 """

@@ -1,7 +1,7 @@
 """A reference consumer: what the far end of a socket sink has to do, in memory, and a server around it.
 
-`Consumer` is the whole duty of a consumer in a page; `ConsumerServer` speaks docs/wire-protocol.md and runs in a thread of its own. Both
-are for tests, benchmarks, and as a model for a consumer of one's own (which would keep `_fences` and the ledger on disk).
+`Consumer` is the whole duty of a consumer in a page; `ConsumerServer` speaks docs/reference/wire-protocol.md in a thread of its own.
+Both are for tests, benchmarks, and as a model for a consumer of one's own (which would keep `_fences` and the ledger on disk).
 
 >>> consumer = Consumer()
 >>> consumer.open(Fence(Attempt(2), LayoutVersion(0)), [Slot(7)])

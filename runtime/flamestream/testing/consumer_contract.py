@@ -1,4 +1,4 @@
-"""What every consumer must do, as checks that any adapter can be run through: the conformance kit of sinks (docs/connectors.md).
+"""What every consumer must do, as checks that any adapter can be run through: the conformance kit of sinks (docs/reference/connectors.md).
 
     @pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)
     def test_my_sink(check, tmp_path):

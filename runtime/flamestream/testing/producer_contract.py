@@ -1,4 +1,4 @@
-"""What every producer must do, as checks that any adapter can be run through: the conformance kit of sources (docs/connectors.md).
+"""What every producer must do, as checks for any adapter: the conformance kit of sources (docs/reference/connectors.md).
 
     @pytest.mark.parametrize("check", PRODUCER_CHECKS, ids=lambda check: check.__name__)
     def test_my_source(check, tmp_path):

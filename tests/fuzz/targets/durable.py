@@ -62,7 +62,7 @@ def _scanned(data: bytes) -> None:
 
 
 def _summed(records: bytes) -> None:
-    """Each has the checksums that docs/formats.md says."""
+    """Each has the checksums that docs/reference/formats.md says."""
     while records:
         length, _, of_body, of_head = struct.unpack_from("<IQII", records)
         body = records[20 : 20 + length]

@@ -40,7 +40,7 @@ def test_contract(broker: Broker, form: str, check: Callable[[Outside], None]) -
     check(WrittenTopic(broker, form))
 
 
-@pytest.mark.slow  # a lone broker killed behind a commit may forget the markers of its partitions: docs/kafka.md, "A lone broker"
+@pytest.mark.slow  # a lone broker killed behind a commit may forget the markers of its partitions: docs/reference/kafka.md, "A lone broker"
 @pytest.mark.parametrize("form", FORMS)
 def test_a_killed_broker(broker: Broker, form: str) -> None:
     check_a_killed_server_keeps_all(WrittenTopic(broker, form))

@@ -21,7 +21,7 @@ from support.places.things import opened, things
 from support.ports import free_port
 from support.redis import RedisServer, redis_server
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "redis.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "redis.md"
 
 
 @pytest.fixture(scope="module")

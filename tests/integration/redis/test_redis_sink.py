@@ -28,7 +28,7 @@ from support.places.things import Thing, opened, things
 from support.processes import suspend
 from support.redis import RedisServer, redis_server
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "redis.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "redis.md"
 
 
 @pytest.fixture(scope="module")

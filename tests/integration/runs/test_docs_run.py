@@ -47,25 +47,12 @@ def scratch(tmp_path: Path) -> Iterator[Scratch]:
 
 @pytest.fixture
 def first_job(scratch: Scratch) -> Scratch:
-    """The README's job in a folder of its own."""
+    """The manifest's own job in a folder of its own."""
     scratch.write("inverted_index.py", (REPOSITORY / "examples" / "inverted_index.py").read_text())
-    scratch.write("job.yaml", block("README.md", "# job.yaml"))
+    scratch.write("job.yaml", block("manifest.md", "apiVersion:"))
     for name, text in (("a.txt", "to be or not to be"), ("b.txt", "let it be")):
         scratch.write(f"docs/{name}", text)
     return scratch
-
-
-def test_the_first_commands_of_the_readme(first_job: Scratch) -> None:
-    for words in commands(block("README.md", "flamestream validate")):
-        if words[0] == "drill":  # of a job that runs: this one has completed, and drill says so
-            assert first_job.type(*words).code != ExitCode.OK
-            continue
-        said = first_job.type(*words, *(["--no-spark"] if words[0] == "run" else []))
-        assert said.code == ExitCode.OK, f"{words}: {said.text}"
-        if words[0] == "audit":
-            assert "0 lost, 0 doubled, 0 reordered" in said.text
-        if words[0] == "cat":
-            assert len(said.text.splitlines()) == 7, "a change record for each word of a document"
 
 
 def test_the_whole_job_of_the_page_about_files(scratch: Scratch, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Every broken variant: the engine without one of its rules, each to be caught by the simulator (docs/reliability.md has the table)."""
+"""Every broken variant: the engine without one of its rules, each caught by the simulator (table: docs/explanation/reliability.md)."""
 
 from sim.variants import decisions, deliveries, states, times
 

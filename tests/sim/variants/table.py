@@ -1,4 +1,4 @@
-"""Write the tables of docs/reliability.md: `make reliability-table` (two minutes)."""
+"""Write the tables of docs/explanation/reliability.md: `make reliability-table` (two minutes)."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from flamestream.testing import swarm
 from sim.variants import VARIANTS
 from sim.variants.variant import BrokenVariant
 
-PAGE = Path(__file__).parents[3] / "docs" / "reliability.md"
+PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "reliability.md"
 
 
 def row(variant: BrokenVariant) -> str:

@@ -2,8 +2,8 @@
 
 Nothing else of a cluster is there: no controllers, no scheduler, no node. So an object stays as it was written, and a pod runs only if
 support/operator/kubelet.py runs it. Where go is missing the tests that need it are skipped, and say so. Modules, their versions and
-hashes are in the `go.mod` and `go.sum` beside this file; a build from nothing takes minutes (docs/dependencies.md), the next is a look at
-a file.
+hashes are in the `go.mod` and `go.sum` beside this file; a build from nothing takes minutes (docs/authors/dependencies.md), the next
+is a look at a file.
 
 `python -m support.api_server` builds it, so that no test has to wait for that.
 """

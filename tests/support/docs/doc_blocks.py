@@ -1,6 +1,6 @@
-"""The code blocks of README.md and docs/*.md, each with a name that lasts: its file and its first words.
+"""The code blocks of README.md, CONTRIBUTING.md and every page below docs/, each with a name that lasts: its page and its first words.
 
-A block is fenced, or indented by four behind an empty line.
+Decisions are left out: they show what was tried then. A block is fenced, or indented by four behind an empty line.
 """
 
 import re
@@ -28,8 +28,8 @@ class Block:
 
 def blocks() -> list[Block]:
     """All, in order."""
-    files = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
-    return [block for file in files for block in _of(file)]
+    pages = [page for page in (REPOSITORY / "docs").rglob("*.md") if page.parent.name != "decisions"]
+    return [block for file in [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted(pages)] for block in _of(file)]
 
 
 def _of(file: Path) -> list[Block]:

@@ -22,7 +22,7 @@ def lines_of(name: str) -> list[str]:
 
 def runs_of(example: str) -> list[tuple[Time, list[Any]]]:
     if example in ("inverted_index", "kafka_search"):
-        files = sorted(Path(__file__).parents[3].glob("docs/*.md"))
+        files = sorted(Path(__file__).parents[3].glob("docs/reference/*.md"))
         found = [(file.name, file.read_text()) for file in files]
         made = [Document(*each) if example == "inverted_index" else fs.Map({"name": each[0], "text": each[1]}) for each in found]
         return [(at(number, 0), [record]) for number, record in enumerate(made, 1)]

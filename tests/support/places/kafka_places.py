@@ -109,7 +109,7 @@ class WrittenTopic:
         return [(slot, sequence, encode_items([(meta, value) for _, meta, _, value in of])) for (slot, sequence), of in bundles]
 
     def _check_order(self, records: Sequence[tuple[Place, Message]]) -> None:
-        """The promise of docs/kafka.md: each partition has the items of a slot in their order, each once."""
+        """The promise of docs/reference/kafka.md: each partition has the items of a slot in their order, each once."""
         metas: dict[tuple[int, int], list[bytes]] = {}
         for place, message in sorted(records, key=lambda record: record[1].offset() or 0):
             metas.setdefault((message.partition() or 0, place.slot), []).append(place.meta)

@@ -260,7 +260,7 @@ def test_a_sink_that_nobody_reads_back_is_refused_with_the_reason(tmp_path: Path
 
 
 def test_the_documented_numbers_are_those_of_the_tables() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "reliability.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "explanation" / "reliability.md").read_text()
     rows = text.partition("<!-- damaged runs -->")[2].partition("<!-- end -->")[0].strip().splitlines()[2:]
     stored = len(STORED) + len(UNREADABLE)
     assert [int(row.split(" | ")[1]) for row in rows] == [len(OUTPUT), len(INPUT), len(BOUNDS), stored, len(RIGHT)]

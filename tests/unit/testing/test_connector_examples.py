@@ -1,4 +1,4 @@
-"""The connectors of docs/connectors.md pass the conformance kits, and `flamestream`'s manifest takes them."""
+"""The connectors of docs/reference/connectors.md pass the conformance kits, and `flamestream`'s manifest takes them."""
 
 import importlib.util
 import sqlite3

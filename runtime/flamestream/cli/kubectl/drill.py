@@ -35,7 +35,7 @@ _TARGETS: Final = "worker, daemon, executor, driver, application, operator, zook
 
 def command(  # noqa: PLR0913, PLR0917  # a command's parameters are its options
     job: Annotated[str, typer.Argument(help="Name of the FlameStreamJob.", show_default=False)],
-    kill: Annotated[str, typer.Option(help=f"{_TARGETS}; which goes with what: docs/operator.md.")] = "",
+    kill: Annotated[str, typer.Option(help=f"{_TARGETS}; which goes with what: docs/operations/operator.md.")] = "",
     delete: Annotated[str, typer.Option(help="A pod of the target, with grace.")] = "",
     pause: Annotated[str, typer.Option(help="SIGSTOP, and SIGCONT after --for.")] = "",
     cut: Annotated[str, typer.Option(help="Nothing passes, and nobody is told, for --for.")] = "",

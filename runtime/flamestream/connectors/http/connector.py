@@ -1,4 +1,4 @@
-"""The kinds of a manifest that speak HTTP: a port to POST to, a server that is POSTed to, and events for browsers (docs/http.md).
+"""The kinds of a manifest that speak HTTP: a port to POST to, a server that is POSTed to, and events for browsers (docs/reference/http.md).
 
 Does not: import h11 or urllib3 before they are used: h11 is an extra, and urllib3 takes a while.
 """
@@ -28,12 +28,12 @@ from flamestream.ports import Consumer, Producer
 _BATCH: Final = 100
 _IDEMPOTENT: Final = (
     "a server that only drops repeated ids cannot keep out a worker that was replaced and wakes up again. Let it keep the contract "
-    "`fenced` (docs/http.md, examples/http_consumer.py), or choose `guarantee: at-least-once`"
+    "`fenced` (docs/reference/http.md, examples/http_consumer.py), or choose `guarantee: at-least-once`"
 )
 
 
 class HttpSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A port that clients POST to; see docs/http.md."""
+    """A port that clients POST to; see docs/reference/http.md."""
 
     file_settings = ("keys", "token_file")
     own_files = {"keys": ("*.keys",)}
@@ -88,7 +88,7 @@ class HttpSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw
 
 
 class HttpSinkSpec(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A server to POST to; see docs/http.md."""
+    """A server to POST to; see docs/reference/http.md."""
 
     file_settings = ("token_file",)
     url: str
@@ -125,7 +125,7 @@ class HttpSinkSpec(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class EventsSpec(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Server-sent events for browsers, over a folder as of a files sink; see docs/http.md."""
+    """Server-sent events for browsers, over a folder as of a files sink; see docs/reference/http.md."""
 
     file_settings = ("path",)
     holder = "place"

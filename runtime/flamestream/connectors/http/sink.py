@@ -6,8 +6,8 @@
 | `idempotent` | the ids of items it has taken     | at-least-once | a repeated item has the same id and bytes, so the server   |
 |              |                                   |               | can drop it; but nobody keeps out a replaced worker        |
 
-`fenced` begins with a question that only such a server answers (docs/http.md), so a server that is none is found out before the first
-item. An id is made of job, sink and the item's place in the total order, which is the same whenever it is computed again.
+`fenced` begins with a question that only such a server answers (docs/reference/http.md), so a server that is none is found out before
+the first item. An id is made of job, sink and the item's place in the total order, which is the same whenever it is computed again.
 
 Answers: 2xx taken, 409 a newer attempt has the slot, other 4xx the job ends and says so; everything else (5xx, 408, 425, 429, no answer) is
 tried again, with the same bytes, until it is taken.
@@ -94,7 +94,7 @@ class HttpWriting:
             what = (
                 f"{self._place.url} does not keep the contract `fenced`: it answered {body[:200]!r} to the question what it has ({error})"
             )
-            raise UserError(f"{what}; see docs/http.md, or choose `contract: idempotent` with guarantee: at-least-once") from None
+            raise UserError(f"{what}; see docs/reference/http.md, or choose `contract: idempotent` with guarantee: at-least-once") from None
         self._ledger = Ledger(last)
         return last
 

@@ -1,4 +1,4 @@
-"""The kafka kinds of a manifest: a topic that is read, and one that is written (docs/kafka.md).
+"""The kafka kinds of a manifest: a topic that is read, and one that is written (docs/reference/kafka.md).
 
 Does not: import confluent-kafka before it is used: it is an extra.
 """

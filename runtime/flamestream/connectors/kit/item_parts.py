@@ -1,6 +1,6 @@
 """What a manifest says of a column or a field: a part of the payload, or of its item's place.
 
-Does not: import a sink; this is read from docs/postgres.md, as a user would.
+Does not: import a sink; this is read from docs/reference/postgres.md, as a user would.
 """
 
 from typing import Any, Final, NamedTuple

@@ -4,8 +4,8 @@
 
 The class is found as the application is: its module lies beside the application's file, or is installed. A sink's class is a `Blocking`
 (connectors/kit/blocking.py) that is made with (settings, sink, writer, job) and says `fences`; a source's is a `Reader`
-(connectors/kit/producer.py) made with (settings, name) that says `timed` and `bounded`. docs/connectors.md shows both, and how to run
-them through the conformance kits.
+(connectors/kit/producer.py) made with (settings, name) that says `timed` and `bounded`. docs/reference/connectors.md shows both, and how
+to run them through the conformance kits.
 
 Does not: check what the class does (the kits do), or make paths in its settings relative to the manifest.
 """
@@ -83,7 +83,7 @@ def _class(cls: str, where: str, methods: tuple[str, ...], says: dict[str, str])
     found: Any = function_of(cls, where)
     for name in methods:
         if not callable(getattr(found, name, None)):
-            raise ManifestError(f"{where}: {cls} has no method `{name}`; see docs/connectors.md")
+            raise ManifestError(f"{where}: {cls} has no method `{name}`; see docs/reference/connectors.md")
     for name, meaning in says.items():
         if not isinstance(getattr(found, name, None), bool):
             raise ManifestError(f"{where}: {cls} must say `{name} = True` or `False`: {meaning}")

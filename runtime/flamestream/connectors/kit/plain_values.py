@@ -4,8 +4,8 @@
     tuple, Vector, Set     an array                         bytes                        text, as `Words` says
     Map                    an object, or pairs where a key is no text                    NaN, infinities: as `Words` says
 
-This says once more, from the documents of the sinks alone (docs/postgres.md, docs/redis.md, docs/kafka.md,
-docs/http.md), what their encoders do: an audit that asked an encoder what to expect would agree with its
+This says once more, from the documents of the sinks alone (docs/reference/postgres.md, docs/reference/redis.md, docs/reference/kafka.md,
+docs/reference/http.md), what their encoders do: an audit that asked an encoder what to expect would agree with its
 mistakes.
 
 Keeps: True is not 1, and "1" is not 1; 1 and 1.0 are one number, as in JSON. Does not: import a sink.

@@ -1,4 +1,4 @@
-"""The postgres kinds of a manifest: a table that is read as a change log, and one that results are rows of (docs/postgres.md).
+"""The postgres kinds of a manifest: a table that is read as a change log, and one that results are rows of (docs/reference/postgres.md).
 
 Does not: connect (server.py), or import psycopg before it is used: it is an extra.
 """
@@ -17,7 +17,7 @@ from flamestream.ports import Consumer, Producer
 
 
 class PostgresSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A change log: a table whose rows are read in the order of a growing key; see docs/postgres.md."""
+    """A change log: a table whose rows are read in the order of a growing key; see docs/reference/postgres.md."""
 
     file_settings = ("password_file",)
     dsn: str
@@ -60,7 +60,7 @@ class PostgresSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True
 
 
 class PostgresSinkSpec(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table; see docs/postgres.md."""
+    """A table; see docs/reference/postgres.md."""
 
     file_settings = ("password_file",)
     reads_back = True

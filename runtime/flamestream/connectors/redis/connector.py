@@ -1,4 +1,4 @@
-"""The redis kinds of a manifest: a stream that is read, and a hash or a stream that results are entries of (docs/redis.md).
+"""The redis kinds of a manifest: a stream that is read, and a hash or a stream that results are entries of (docs/reference/redis.md).
 
 Does not: connect (server.py), or import redis-py before it is used: it is an extra.
 """
@@ -36,7 +36,7 @@ _FORGETS: Final = (
 
 
 class RedisSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A stream of Redis; see docs/redis.md."""
+    """A stream of Redis; see docs/reference/redis.md."""
 
     file_settings = ("password_file",)
     url: str
@@ -82,7 +82,7 @@ class RedisSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, k
 
 
 class RedisSinkSpec(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A hash or a stream; see docs/redis.md."""
+    """A hash or a stream; see docs/reference/redis.md."""
 
     file_settings = ("password_file",)
     reads_back = True

@@ -1,4 +1,4 @@
-"""The socket kinds of a manifest: a producer and a consumer in any language, that workers dial (docs/wire-protocol.md)."""
+"""The socket kinds of a manifest: a producer and a consumer in any language, that workers dial (docs/reference/wire-protocol.md)."""
 
 from typing import Final, Literal
 
@@ -10,7 +10,7 @@ from flamestream.ports import Consumer, Producer
 
 
 class SocketSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A producer to dial; see docs/wire-protocol.md."""
+    """A producer to dial; see docs/reference/wire-protocol.md."""
 
     dials = "address"
     address: str
@@ -30,7 +30,7 @@ class SocketSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, 
 
 
 class SocketSinkSpec(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A consumer to dial; see docs/wire-protocol.md."""
+    """A consumer to dial; see docs/reference/wire-protocol.md."""
 
     dials = "address"
     address: str

@@ -1,4 +1,4 @@
-"""A sink over TCP: the worker dials a consumer of the user's and hands it bundles. docs/wire-protocol.md is the contract.
+"""A sink over TCP: the worker dials a consumer of the user's and hands it bundles. docs/reference/wire-protocol.md is the contract.
 
 A broken connection is dialled again, the slots are opened again under the same fence, and a delivery without an answer is sent again,
 byte for byte; the consumer acknowledges what it has already if it is equal. A consumer that comes back with less than it had

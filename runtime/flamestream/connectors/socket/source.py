@@ -1,4 +1,4 @@
-"""A source over TCP: the worker dials a producer of the user's, which sends numbered records. docs/wire-protocol.md is the contract.
+"""A source over TCP: the worker dials a producer of the user's, by the contract docs/reference/wire-protocol.md.
 
 The worker dials, not the producer, because the front's worker changes: after a failure another worker dials the same address, says
 from which record on it needs them, and the producer sends again from there. Records that were had already are dropped, so each

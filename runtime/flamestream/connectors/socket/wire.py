@@ -1,4 +1,4 @@
-"""The frames of a socket sink. docs/wire-protocol.md is the contract; this is its Python.
+"""The frames of a socket sink. docs/reference/wire-protocol.md is the contract; this is its Python.
 
 Each is a msgpack array that begins with the frame's name, behind four bytes of length (framing.py). Bundles are
 [slot, sequence, t_last, items].

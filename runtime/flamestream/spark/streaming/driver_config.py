@@ -1,4 +1,4 @@
-"""What a driver pod finds in its folder: what the operator wrote for it. The contract is docs/kubernetes.md.
+"""What a driver pod finds in its folder: what the operator wrote for it. The contract is docs/operations/kubernetes.md.
 
 Keeps: an unknown or missing field is an error that names file and field. Does not: read the manifest (manifest.py).
 """

@@ -2,7 +2,7 @@
 
 The application is loaded and checked here, in the user's pod, while Spark's JVM boots beside it, and what that needs is imported then: all
 imports together take half of that boot. What the operator must know of the end is the exit code and the termination message
-(docs/kubernetes.md).
+(docs/operations/kubernetes.md).
 
 Keeps: the JVM ends with this process. Does not: coordinate (the workers dial the operator), or touch the job's data.
 """

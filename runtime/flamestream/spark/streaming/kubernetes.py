@@ -6,7 +6,6 @@ driver's own requests to the API are kept few: it watches, and polls as a fallba
 
 Keeps: what a job needs cannot be overridden by the user's settings. Does not: start anything (session.py), or say what else a pod has
 (the executor's pod template does, which the operator writes).
-Source: docs/performance.md has what each was worth.
 """
 
 import os

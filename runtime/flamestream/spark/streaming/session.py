@@ -64,7 +64,7 @@ _LOCKED: Final = {
     "spark.network.crypto.cipher": "AES/GCM/NoPadding",  # Spark's default hides what is said and lets it be changed
     "spark.network.crypto.saslFallback": "false",  # nobody talks it into less
 }
-"""Where Spark makes a secret of its own, or we do: everywhere but on a Spark cluster, which has its users' (docs/manifest.md)."""
+"""Where Spark makes a secret of its own, or we do: everywhere but on a Spark cluster, which has its users' (docs/reference/manifest.md)."""
 _WITH_A_SECRET: Final = re.compile(r"local(\[|-cluster\[|$)|k8s://|yarn$")
 _LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 

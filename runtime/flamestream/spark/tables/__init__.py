@@ -1,4 +1,4 @@
-"""`spark.read.format("flamestream")`: a job's committed state and its delivered output as tables. See docs/spark-tables.md.
+"""`spark.read.format("flamestream")`: a job's committed state and its delivered output as tables. See docs/reference/spark-tables.md.
 
 >>> FlameStreamTables.name()
 'flamestream'

@@ -35,7 +35,7 @@ APPLICATION = """
 import sys
 sys.path[:0] = {path!r}
 from random import Random
-from flamestream.testing import graphs
+from flamestream.simulation import graphs
 from support.frames.frame_jobs import graph_of
 graph = graph_of(lambda s: graphs.concatenation(Random(1), s), lambda s: graphs.windows(Random(2), s), sources=2)
 """

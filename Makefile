@@ -10,9 +10,10 @@ BENCH_ARGS ?=
 CAMPAIGN_ARGS ?=
 MUTANT_ARGS ?=
 ATTACK_ARGS ?=
+WHEEL_ARGS ?=
 FUZZ_ARGS ?=
 
-.PHONY: help setup servers test lint format test-long mutants fuzz attacks sbom sign audit-dependencies demo bench image e2e docs reference requirements clean
+.PHONY: help setup servers test lint format sanitize wheels test-long mutants fuzz attacks sbom sign audit-dependencies demo bench image e2e docs reference requirements clean
 
 help:
 	@echo "make demo          index real files, kill a worker, audit the result"
@@ -26,8 +27,10 @@ help:
 	@echo "make audit-dependencies  what is known to be vulnerable of that (asks OSV)"
 	@echo "make sign KEY=... THINGS=...  sign images and files with cosign"
 	@echo "make lint          ruff, mypy --strict, import layers, rustfmt, clippy"
+	@echo "make sanitize      the kernel's unit tests under AddressSanitizer (needs a nightly Rust)"
 	@echo "make format        let ruff rewrite what it can"
 	@echo "make bench         latency, throughput and failures, beside other systems: docs/authors/benchmarks.md; BENCH_ARGS=fig12 for one figure"
+	@echo "make wheels        packages with the kernel inside, into dist/ (needs Rust); WHEEL_ARGS=\"--targets x86_64\""
 	@echo "make image         the container image, with docker or buildah"
 	@echo "make e2e           a Kubernetes cluster (kind, or KUBECONFIG), the chart, a job, faults (needs kubectl, helm)"
 	@echo "make docs          the documentation as a site, in site/: links checked, search without the network"
@@ -41,6 +44,7 @@ setup:
 # Three processes: hypothesis refuses examples drawn while another thread uses `random` (a client library that waits with jitter does),
 # and a DataFrame test needs a SparkContext of its own.
 test: lint servers
+	$(BIN)/python scripts/native.py test
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow" --ignore tests/integration
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow and not frames" tests/integration
 	$(BIN)/python -m pytest -m "frames and not slow" tests/integration
@@ -84,9 +88,12 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
-	@if command -v cargo >/dev/null && cargo clippy --version >/dev/null 2>&1; then cd native && cargo fmt --check && cargo clippy --quiet --locked -- -D warnings; \
-	else echo "native/ was not looked at: there is no cargo with rustfmt and clippy"; fi
+	PYTHONPATH=runtime:operator $(BIN)/lint-imports
+	$(BIN)/python scripts/native.py lint
+
+# The kernel's unit tests under AddressSanitizer.
+sanitize: setup
+	$(BIN)/python scripts/native.py sanitize
 
 format: setup
 	$(BIN)/ruff check --fix .
@@ -98,13 +105,16 @@ demo: setup
 bench: setup
 	$(BIN)/python benchmarks suite $(BENCH_ARGS)
 
-# BASE is the image below: it has apt, or Python 3.11, Java 17 and tini already.
+wheels: setup
+	$(BIN)/python scripts/wheels.py $(WHEEL_ARGS)
+
+# BASE is the image below: it has apt, or what the Dockerfile's first lines say. One image for this machine, or with
+# PLATFORMS=linux/amd64,linux/arm64 (docker buildx) both, as an OCI archive in dist/. Its SBOM and a provenance file go to dist/ too.
 IMAGE ?= flamestream:0.1.0
-BUILDER ?= $(or $(shell command -v docker),$(shell command -v buildah),docker)
 IMAGE_ARGS ?=
 
 image:
-	$(BUILDER) build $(if $(BASE),--build-arg BASE=$(BASE)) --tag $(IMAGE) $(IMAGE_ARGS) .
+	$(PYTHON) scripts/image.py --tag $(IMAGE) $(if $(BASE),--base $(BASE)) $(if $(PLATFORMS),--platforms $(PLATFORMS)) $(IMAGE_ARGS)
 
 e2e: setup
 	e2e/run $(E2E_ARGS)
@@ -121,7 +131,7 @@ docs: reference
 
 # No registry's address gets into the files: whoever installs uses the one configured there.
 requirements: setup
-	@for name in tools build docs go run test bench-report bench-spark bench-bytewax bench-pathway bench-quix bench-pyflink; do \
+	@for name in tools build docs wheels go run test bench-report bench-spark bench-bytewax bench-pathway bench-quix bench-pyflink; do \
 	  PATH="$$PWD/.venv-tools/bin:$$PATH" uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-header --upgrade requirements/$$name.in --output-file requirements/$$name.txt || exit 1; done
 	@PATH="$$PWD/.venv-tools/bin:$$PATH" uv pip compile --quiet --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \

@@ -51,10 +51,9 @@ def main() -> int:
 def fingerprint() -> str:
     """A hash of all that the environment depends on: pins, this script, the project's metadata, its place, the interpreter."""
     digest = hashlib.sha256(f"{ROOT} {os.path.realpath(sys.executable)} {sys.version} {shutil.which('cargo')}".encode())
-    native = [ROOT / "native" / "Cargo.toml", ROOT / "native" / "Cargo.lock", *sorted((ROOT / "native" / "src").glob("*.rs"))]
-    pins = [
-        file for file in sorted(REQUIREMENTS.glob("*.txt")) if not file.name.startswith(("bench-", "docs"))
-    ]  # of environments of their own
+    native = [ROOT / "native" / "Cargo.toml", ROOT / "native" / "Cargo.lock", *sorted((ROOT / "native" / "src").rglob("*.rs"))]
+    others = ("bench-", "docs")  # of environments of their own
+    pins = [file for file in sorted(REQUIREMENTS.glob("*.txt")) if not file.name.startswith(others)]
     for file in [*pins, ROOT / "pyproject.toml", Path(__file__), *native]:
         digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
@@ -72,14 +71,18 @@ def build() -> None:
     pinned = ["--require-hashes", "--build-constraints", str(REQUIREMENTS / "build.txt")]
     run(uv, "pip", "sync", "--quiet", "--compile-bytecode", "--python", python, *pinned, str(REQUIREMENTS / "test.txt"))
     editable = ["--no-deps", "--build-constraints", str(REQUIREMENTS / "build.txt"), "--editable", str(ROOT)]
-    if has_cargo():
-        say("building the native kernel")
+    without = why_no_compiler()
+    if without:
+        say(without)
     else:
-        say("there is no Rust compiler (cargo): the Python kernel will do, with half as much work again a record, and what tests")
-        say("say of the native one is then not proven. Install Rust (rustup, or Debian's cargo of 1.83 or newer) and set up again")
+        say("building the native kernel")
+        for old in (ROOT / "runtime" / "flamestream").glob("_kernel*.so"):  # or it would pass for the new one where that cannot be built
+            old.unlink()
     run(uv, "pip", "install", "--quiet", "--python", python, *editable)
-    if subprocess.run([python, "-c", "import flamestream._kernel"], capture_output=True, check=False).returncode:
-        say("the native kernel was not built; everything works without it, with half as much work again a record")
+    why_not = without or why_no_kernel(python)
+    if why_not:
+        say("the native kernel was not built: everything works without it, with half as much work again a record, and what tests")
+        say(f"say of it is then not proven.{'' if without else f' Why: {why_not}'}")
     say("making Spark's class archive (its sessions then start in half the time)")
     archive = subprocess.run([python, "-m", "flamestream.spark.streaming.make_class_archive"], stdin=subprocess.DEVNULL, check=False)
     if archive.returncode:
@@ -111,8 +114,8 @@ def has_ensurepip() -> bool:
     return subprocess.run([sys.executable, "-c", "import ensurepip, venv"], capture_output=True, check=False).returncode == 0
 
 
-def has_cargo() -> bool:
-    """The Rust compiler's driver, on PATH or, as root on Debian or Ubuntu, installed now."""
+def why_no_compiler() -> str:
+    """Why no Rust compiler runs here; "" if one does. As root on Debian or Ubuntu one is installed first where there is none."""
     if not shutil.which("cargo") and may_install():
         try:
             run_apt("update")
@@ -122,7 +125,32 @@ def has_cargo() -> bool:
             run_apt("install", "-y", "--no-install-recommends", package)
         except SetupError as error:  # the kernel is a matter of speed: everything works without it
             say(str(error))
-    return shutil.which("cargo") is not None
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        return "there is no Rust compiler (cargo): install one (rustup, or Debian's cargo of 1.83 or newer) and set up again"
+    tried = subprocess.run([cargo, "--version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if tried.returncode:  # rustup's stand-in without a toolchain behind it
+        return f"{cargo} is there, and no compiler behind it (`rustup default stable` gets one). It says:\n{indented(tried.stderr)}"
+    return ""
+
+
+def why_no_kernel(python: str) -> str:
+    """Why the kernel that was to be built is not there, in the compiler's own words; "" if it is there."""
+    looked = "import sys; from flamestream.model.kernel import WHY_NOT; sys.exit(WHY_NOT)"
+    imported = subprocess.run([python, "-c", looked], capture_output=True, text=True, check=False)
+    if imported.returncode == 0:
+        return ""
+    command = ["cargo", "build", "--release", "--locked", "--manifest-path", str(ROOT / "native" / "Cargo.toml")]
+    environment = {**os.environ, "PYO3_PYTHON": python, "PYO3_BUILD_EXTENSION_MODULE": "1"}
+    built = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, stdin=subprocess.DEVNULL)
+    if built.returncode:
+        return f"`{' '.join(command)}` says:\n{indented(built.stderr)}"
+    return f"it is built, and cannot be loaded:\n{indented(imported.stderr)}"
+
+
+def indented(said: str, most: int = 30) -> str:
+    """The end of what a program has said: that is where a compiler says why."""
+    return "\n".join(f"    {line}" for line in said.strip().splitlines()[-most:])
 
 
 def has_candidate(package: str) -> bool:

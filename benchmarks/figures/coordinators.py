@@ -25,7 +25,9 @@ from flamestream.model.time import END, Time
 from flamestream.net.control_link import ControlClient
 from flamestream.store.places import store_from
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
-from flamestream_operator.coordination.coordinators import Coordinators, JobToCoordinate, ZooKeeper
+from flamestream_operator.coordination.cluster_state import ZooKeeper
+from flamestream_operator.coordination.coordinators import Coordinators
+from flamestream_operator.coordination.hosting import JobToCoordinate
 
 TOKEN = "t" * 64
 BEAT = 0.1

@@ -34,9 +34,9 @@ import workload  # noqa: E402
 from harness.job import noise  # noqa: E402
 
 from flamestream.connectors.files.spec import FilesSpec, reader  # noqa: E402
+from flamestream.connectors.rolling.connector import Rolling  # noqa: E402
 from flamestream.connectors.rolling.opening import FORMAT, Owner  # noqa: E402
 from flamestream.connectors.rolling.parts import part_format  # noqa: E402
-from flamestream.connectors.rolling.spec import Rolling  # noqa: E402
 from flamestream.connectors.rolling.writing import Log  # noqa: E402
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink  # noqa: E402
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot, WorkerId  # noqa: E402

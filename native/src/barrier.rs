@@ -2,9 +2,9 @@
 //!
 //! A result is encoded when it is held, once: the same bytes are compared with tombstones, put into bundles and delivered.
 
-use crate::encoding;
 use crate::meta::{time_of, Meta};
-use crate::reference::{refused, unmatched};
+use crate::payload::encoding;
+use crate::python::reference::{refused, unmatched};
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};

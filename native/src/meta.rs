@@ -50,3 +50,41 @@ pub fn components(meta: &[u8]) -> usize {
     }
     count
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One of each length, and the last below and the first above each border.
+    const INDICES: [usize; 10] = [0, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152, 268_435_455, 268_435_456, (1 << 35) - 1];
+
+    fn of(time: u64) -> Meta {
+        Meta::from_slice(&time.to_be_bytes())
+    }
+
+    #[test]
+    fn children_are_ordered_as_their_indices_and_behind_their_parent() {
+        let parent = of(7);
+        let metas: Vec<Meta> = INDICES.iter().map(|index| child(&parent, *index)).collect();
+        assert!(metas.windows(2).all(|pair| pair[0][..] < pair[1][..]));
+        assert!(metas.iter().all(|meta| parent[..] < meta[..] && meta[..] < of(8)[..]));
+    }
+
+    #[test]
+    fn a_trace_has_a_component_a_step() {
+        let deepest = INDICES.iter().fold(of(7), |meta, index| child(&meta, *index));
+        assert_eq!(components(&deepest), INDICES.len());
+        assert_eq!(time_of(&deepest), 7);
+    }
+
+    #[test]
+    #[should_panic(expected = "siblings do not fit a trace")]
+    fn an_index_that_does_not_fit_is_never_cut_off() {
+        child(&of(0), 1 << 35);
+    }
+
+    #[test]
+    fn what_is_too_short_has_time_zero() {
+        assert_eq!((time_of(b"short"), components(b"short")), (0, 0));
+    }
+}

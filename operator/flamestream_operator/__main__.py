@@ -5,6 +5,7 @@ Does not: return before it is told to end; a lost Lease ends the process from wi
 
 import sys
 
+from flamestream.job.exit_codes import code_of
 from flamestream.model.errors import FlameStreamError
 from flamestream_operator.operator import main
 
@@ -13,4 +14,4 @@ if __name__ == "__main__":
         sys.exit(main())
     except FlameStreamError as error:
         sys.stderr.write(f"error: {error}\n")
-        sys.exit(2)
+        sys.exit(code_of(error))

@@ -12,9 +12,8 @@ from typing import Final
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import ManifestError
 from flamestream_operator.coordination.cluster_state import ZooKeeper
-from flamestream_operator.jobs.admission import Allowed
-from flamestream_operator.jobs.observed import Site
 from flamestream_operator.objects.quantities import memory_of
+from flamestream_operator.site import Allowed, Site
 
 PORT: Final = 7700
 HTTP_PORT: Final = 8080
@@ -38,14 +37,14 @@ class Environment:
     lease_seconds: float
     drills: bool
     allowed: Allowed
-    """What jobs may choose."""
+    """The chart's `allow`: what jobs may choose."""
     network_policies: bool
     port: int
     http_port: int
 
     @property
     def site(self) -> Site:
-        """What all jobs are told."""
+        """The settings that all jobs are given."""
         address = f"{self.service}.{self.namespace}.svc:{self.port}" if self.service else f"{self.ip}:{self.port}"
         return Site(
             coordinator=address, zookeeper=self.zookeeper.hosts, login=self.zookeeper.login, image=self.image,

@@ -25,7 +25,7 @@ HEAD_SECONDS: Final = 5.0
 
 
 class Health:
-    """What the probes ask."""
+    """The server of probes and figures."""
 
     def __init__(
         self,

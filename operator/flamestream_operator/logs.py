@@ -1,42 +1,27 @@
-"""Log lines as JSON, one event each: time, level, logger, message, fields.
+"""Which log lines of the operator's process are news.
 
-Does not: log secrets; nothing that holds one has a text of its own.
+Does not: write a line (flamestream/machine/logs.py).
 """
 
-import json
 import logging
-import sys
-from typing import Any, Final
+from typing import Final
 
-_KNOWN: Final = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
+from flamestream.machine.logs import begin_logging
 
-
-class JsonLines(logging.Formatter):
-    """Fields of `extra` stand beside the message."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {
-            "time": self.formatTime(record),
-            "level": record.levelname,
-            "logger": record.name,
-            "event": record.getMessage(),
-        }
-        line |= {key: value for key, value in vars(record).items() if key not in _KNOWN and key not in ("k8s_ref", "k8s_skip", "settings")}
-        if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+_CHATTY: Final = ("httpx", "httpx2", "httpcore", "httpcore2", "botocore", "kazoo", "kopf")
+_ANSWERS: Final = ("Opened", "Sealed", "PeerLost", "Failed")
+"""What workers say in a recovery; what every one of them says in every epoch is no news."""
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """What every worker says in every epoch is not; its answers in a recovery are."""
-    return record.msg != "worker says" or getattr(record, "said", "") in ("Opened", "Sealed", "PeerLost", "Failed")
+class _News(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        for name in ("k8s_ref", "k8s_skip", "settings"):  # kopf's own, whole objects among them
+            vars(record).pop(name, None)
+        return record.msg != "worker says" or getattr(record, "said", "") in _ANSWERS
 
 
-def begin_logging() -> None:
-    """To stderr."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    handler.addFilter(_is_news)
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    for chatty in ("httpx", "httpx2", "httpcore", "httpcore2", "botocore", "kazoo", "kopf"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+def begin() -> None:
+    """Log to stderr, and others' libraries only what is wrong."""
+    begin_logging(_News())
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -14,11 +14,11 @@ from prometheus_client.core import HistogramMetricFamily, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
 from flamestream.core.protocol.latency import BOUNDS
-from flamestream.node.status_file import JobStatus, LastRecovery, WorkerFigures
+from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series of each counter, which nobody reads
 _counted: dict[str, dict[str, WorkerFigures]] = {}
-"""By job and worker: what has been added to the counters. A worker that is gone is forgotten with the job, or when there are too many."""
+"""The counts of each job's workers that were added last. A worker that is gone is forgotten with the job, or when there are too many."""
 MOST_WORKERS: Final = 4096
 _FAST = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
 api_requests = Counter("flamestream_operator_api_requests_total", "Requests to the API server.", ["verb", "kind"])
@@ -109,7 +109,7 @@ class _Classes:
     total_us: int = 0
 
     def add(self, now: Sequence[int], before: Sequence[int], us: int) -> None:
-        """What one worker has counted since it was heard last."""
+        """Add what one worker has counted since it was heard last."""
         for place, (new, old) in enumerate(zip_longest(now, before, fillvalue=0)):
             self.counts[place] += new - old
         self.total_us += us
@@ -117,12 +117,12 @@ class _Classes:
 
 @dataclass(slots=True)
 class _Snapshots:
-    """Of all coordinators of a job, one after another."""
+    """Snapshots that the coordinators of a job took, one coordinator after another."""
 
     count: int = 0
     total_ms: float = 0
     last: tuple[int, int, float] = (0, 0, 0)
-    """Of the newest: when it began, what it has counted, what they took."""
+    """When the newest coordinator began, how many it has counted, and what they took."""
 
     def hear(self, status: JobStatus) -> None:
         """A coordinator counts from its own beginning."""
@@ -170,7 +170,7 @@ def _went_back(now: WorkerFigures, before: WorkerFigures, names: Iterable[str]) 
 
 
 class _Counted(Collector):
-    """What workers and coordinators measure themselves, summed up."""
+    """Figures that workers and coordinators measure themselves, summed up."""
 
     def collect(self) -> Iterator[Metric]:
         yield _histogram(

@@ -17,23 +17,22 @@ from typing import Final
 import kopf
 from lightkube import KubeConfig
 
-from flamestream_operator import metrics
+from flamestream_operator import logs, metrics
 from flamestream_operator.coordination.coordinators import Coordinators
 from flamestream_operator.coordination.hosting import Hosting
 from flamestream_operator.coordination.job_store import job_store
 from flamestream_operator.drills.reconciler import DrillReconciler
 from flamestream_operator.environment import Environment, read_environment
 from flamestream_operator.http import Health
+from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.jobs.reconciler import JobReconciler
 from flamestream_operator.kube.api import ApiProblem, LightkubeApi
 from flamestream_operator.kube.cache import Cluster, Key
-from flamestream_operator.kube.endpoint import build_slice
 from flamestream_operator.kube.lease import Leadership, end_process
 from flamestream_operator.kube.queue import WorkQueue
 from flamestream_operator.kube.readers import Readers
-from flamestream_operator.kube.tools import Tools
 from flamestream_operator.kube.watches import Watches, quiet
-from flamestream_operator.logs import begin_logging
+from flamestream_operator.objects.endpoint import build_slice
 from flamestream_operator.objects.meta import JOB
 from flamestream_operator.savepoints.reconciler import SnapshotReconciler
 
@@ -45,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 class Operator:
-    """One process."""
+    """The operator's process: it watches, and once it has the Lease it acts."""
 
     def __init__(self, env: Environment, api: LightkubeApi, make_hosting: Callable[[Callable[[str], None]], Hosting]) -> None:
         self._env, self._api, self._make_hosting = env, api, make_hosting
@@ -58,7 +57,7 @@ class Operator:
         self._watching, self._stop = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> None:
-        """Until a signal."""
+        """Live until a signal comes."""
         web = await self._health.serve(self._env.http_port)
         stop = self._stop
         _heed(stop)
@@ -118,7 +117,8 @@ class Operator:
         """Workers find the leader by this; nobody else's address is in it."""
         if not self._env.service:
             return
-        wanted = build_slice(self._env)
+        env = self._env
+        wanted = build_slice(service=env.service, namespace=env.namespace, pod=env.pod, ip=env.ip, port=env.port)
         there = await self._api.get("EndpointSlice", self._env.namespace, self._env.service)
         if there is None:
             await self._api.create(wanted)
@@ -137,7 +137,7 @@ class Operator:
                 self._leadership.check()
 
     async def _relist(self) -> None:
-        """What is there now, whatever the watches have seen: they may be behind."""
+        """List afresh what there is: the watches may be behind."""
         for namespace in self._env.watch or (None,):
             for kind, store in (("FlameStreamJob", self._cluster.jobs), ("FlameStreamSnapshot", self._cluster.snapshots)):
                 store.replace_all(await self._api.list_all(kind, namespace), namespace)
@@ -235,7 +235,7 @@ def _import_what_is_slow() -> None:
 
 def main() -> int:
     """The process."""
-    begin_logging()
+    logs.begin()
     env = read_environment()
 
     def make_hosting(changed: Callable[[str], None]) -> Hosting:

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+API: int
+VERSION: str
+
 def huge_arenas() -> None: ...
 def register(plan: object, direct: bool) -> None: ...
 def refer_to(

@@ -39,7 +39,15 @@ class Timer(Protocol):
     def cancel(self) -> None: ...
 
 
-class Reactor(Protocol):
+class Background(Protocol):
+    """Where blocking calls go: threads that are shared, or somebody's own."""
+
+    def background(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
+        """Run `work` in a helper thread, then `done` in this loop with its result or the exception it raised."""
+        ...
+
+
+class Reactor(Background, Protocol):
     """The one loop of a process: readiness of sockets, timers, and the way back from helper threads."""
 
     def now(self) -> Timestamp:
@@ -64,10 +72,6 @@ class Reactor(Protocol):
 
     def soon(self, call: Callable[[], None]) -> None:
         """Call at the next turn of this loop. Safe from any thread."""
-        ...
-
-    def background(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
-        """Run `work` in a helper thread, then `done` in this loop with its result or the exception it raised."""
         ...
 
 

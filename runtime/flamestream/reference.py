@@ -223,7 +223,7 @@ class Walk:
 
 
 def place_of(records: Sequence[Any], position: int) -> tuple[str, int] | None:
-    """Partition and offset of a record of a run, where whoever gave the run says so (`core.front.RunRecords`)."""
+    """Partition and offset of a record of a run, where whoever gave the run says so (`core.worker.front.RunRecords`)."""
     record = getattr(records, "record", None)
     return None if record is None else record(position)
 

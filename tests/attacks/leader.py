@@ -12,10 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from flamestream.node.status_file import JobStatus
+from flamestream.job.status import JobStatus
 from flamestream.store.places import store_from
-from flamestream_operator.coordination.coordinators import Coordinators, ZooKeeper
-from flamestream_operator.coordination.hosted import JobToCoordinate
+from flamestream_operator.coordination.cluster_state import ZooKeeper
+from flamestream_operator.coordination.coordinators import Coordinators
+from flamestream_operator.coordination.hosting import JobToCoordinate
 
 
 class Seen(msgspec.Struct, frozen=True):

@@ -15,20 +15,22 @@ import pytest
 
 from flamestream.connectors import sinks, sources
 from flamestream.connectors.files.spec import FilesSpec, reader
+from flamestream.connectors.installed import sink_kinds, source_kinds
 from flamestream.connectors.kafka.avro import Avro, Registry
+from flamestream.connectors.kafka.connector import KafkaSourceSpec
 from flamestream.connectors.kafka.formats import AvroFormat, encoder_of
-from flamestream.connectors.kafka.source import KafkaReader, KafkaSourceSpec
+from flamestream.connectors.kafka.source import KafkaReader
 from flamestream.connectors.kit.spec import convert
 from flamestream.connectors.synthetic.memory import channel_named
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.core.protocol.settings import FrontSettings
-from flamestream.loop.own_thread import OwnThread
+from flamestream.loop.background import Threads
 from flamestream.model.ids import SinkName, Slot, SourceName, WorkerId
 from flamestream.model.time import FrontId, Instant, Timestamp
 from flamestream.net.kafka.clients import Clients
 from flamestream.testing.consumer_contract import bundle, fence
 
-SPECS = (*sources._KINDS.values(), *sinks._KINDS.values(), Avro, AvroFormat)
+SPECS = (*source_kinds().values(), *sink_kinds().values(), Avro, AvroFormat)
 """What a manifest says: as long as an adapter only holds it, nothing follows from it."""
 Spec = dict[str, Any]
 View = Callable[[Spec], Any]
@@ -142,7 +144,7 @@ def written(spec: Spec, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", lambda fd: synced.append(1))
         patch.setattr(os, "fdatasync", lambda fd: synced.append(1))
-        patch.setattr(OwnThread, "background", lambda self, work, done: reactor.background(work, done))
+        patch.setattr(Threads, "background", lambda self, work, done: reactor.background(work, done))
         consumer = _built(spec, reactor, told)
         consumer.open(OpenSink(fence(1), SinkName("out"), [Slot(0)]))
         reactor.turn()

@@ -14,23 +14,23 @@ import pytest
 import yaml
 
 from flamestream.cli.validate import summary_of
+from flamestream.job import settings
 from flamestream.job.application import folders_of
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.local.workers import SparkWorkers
-from flamestream.node import settings_of
+from flamestream.node.worker_config import worker_config
 from flamestream.spark.streaming import session
-from flamestream_operator.jobs.admission import Allowed
-from flamestream_operator.jobs.decide import status_of
-from flamestream_operator.jobs.desired import wanted
+from flamestream_operator.jobs.decide import desired_of, status_of
 from flamestream_operator.jobs.effects import settings_of as hosted_settings
-from flamestream_operator.jobs.failures import calmed, failed, gives_up
+from flamestream_operator.jobs.failures import gives_up, with_failure, with_old_failures_forgotten
 from flamestream_operator.jobs.launching import launch_of
-from flamestream_operator.jobs.observed import Seen, Site
-from flamestream_operator.jobs.plan import planned
+from flamestream_operator.jobs.observed import Observed
+from flamestream_operator.jobs.spec import planned
 from flamestream_operator.objects import pods
 from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.rights import build_role_binding
 from flamestream_operator.objects.small import build_budget
+from flamestream_operator.site import Allowed, Site
 from support.operator.operator_world import World
 
 SITE = Site(
@@ -56,15 +56,15 @@ class OneMachine:
 
     def workers(self, document: Document) -> Any:
         """What a worker is told."""
-        return msgspec.to_builtins(settings_of.worker_config(self.job(document), coordinator="c:1", token="t", zookeeper="zk:1"))
+        return msgspec.to_builtins(worker_config(self.job(document), coordinator="c:1", token="t", zookeeper="zk:1"))
 
     def settings(self, document: Document) -> Any:
         """What a worker's core is told."""
-        return settings_of.worker_settings(self.job(document))
+        return settings.worker_settings(self.job(document))
 
     def coordinator(self, document: Document) -> Any:
         """What the coordinator is told."""
-        return settings_of.local_coordinator(self.job(document))
+        return settings.local_coordinator(self.job(document))
 
     def session(self, document: Document) -> Any:
         """Every setting of the Spark session that workers run in."""
@@ -108,10 +108,10 @@ def launch(document: Document) -> pods.Launch:
     """The first start of its first application, as the operator makes it. Raises ManifestError where it cannot run."""
     job = _object(document)
     plan = planned(job, job["spec"], SITE, "digest")
-    seen = Seen(now=0, job=job, site=SITE, app_digest="digest")
+    seen = Observed(now=0, job=job, site=SITE, app_digest="digest")
     status = status_of(job)
     tasks = plan.applications["a"]
-    return launch_of(seen, status, wanted(seen, status), plan, application="a", number=1, tasks=tasks)
+    return launch_of(seen, status, desired_of(seen, status), plan, application="a", number=1, tasks=tasks)
 
 
 def applications(document: Document) -> Any:
@@ -139,7 +139,7 @@ def trial(document: Document) -> Any:
 def hosted(document: Document) -> Any:
     """What its coordinator in the operator is told."""
     job = _object(document)
-    return hosted_settings(Seen(now=0, job=job, site=SITE), status_of(job), planned(job, job["spec"], SITE, "digest"))
+    return hosted_settings(Observed(now=0, job=job, site=SITE), planned(job, job["spec"], SITE, "digest"))
 
 
 def reached(document: Document) -> Any:
@@ -260,9 +260,9 @@ def is_patient(document: Document) -> Any:
     status = msgspec.structs.replace(status, run=msgspec.structs.replace(status.run, stage="Running"))
     seen = []
     for count in range(1, 13):
-        status = failed(status, spec, 1000.0 * count, "reason", "message")
+        status = with_failure(status, spec, 1000.0 * count, "reason", "message")
         seen.append((status.failures.next_try, gives_up(status, spec)))
-    return seen, [calmed(status, spec, 12_000.0 + later).failures.count for later in (100, 500, 700, 4000)]
+    return seen, [with_old_failures_forgotten(status, spec, 12_000.0 + later).failures.count for later in (100, 500, 700, 4000)]
 
 
 def _spec(document: Document) -> Any:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from flamestream.connectors.files.cut_files import ALL, Reading, in_pieces
+from flamestream.connectors.files.formats import Mark
 from flamestream.connectors.files.pieces import Stamps
 from flamestream.connectors.files.spec import FilesSpec
 from flamestream.connectors.files.windows import Planner, RecordWindow
-from flamestream.connectors.kit.formats import Mark
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model.ids import SourceName

@@ -31,3 +31,24 @@ class Condition(Part, frozen=True):
     """When the status changed."""
     observed_generation: int = 0
     """The generation of the spec that it is about."""
+
+
+def conditions_of_ending(
+    completed: bool, failed: bool, reason: str, message: str, before: list[Condition], now: str, generation: int
+) -> list[Condition]:
+    """Completed and Failed, of an object that ends, as they follow on `before`."""
+    known = {each.type: each for each in before}
+    return [
+        condition(kind, holds, reason, message, known.get(kind), now, generation)
+        for kind, holds in (("Completed", completed), ("Failed", failed))
+    ]
+
+
+def condition(kind: str, holds: bool, reason: str, message: str, before: Condition | None, now: str, generation: int = 0) -> Condition:
+    """The condition `kind` as it follows on `before`."""
+    state: Literal["True", "False"] = "True" if holds else "False"
+    time = before.last_transition_time if before is not None and before.status == state else now
+    return Condition(
+        type=kind, status=state, reason=(reason or kind)[:128], message=message[:MAX_MESSAGE],
+        last_transition_time=time, observed_generation=generation,
+    )  # fmt: skip

@@ -1,16 +1,45 @@
 """FlameStreamDrill: deliberate faults against a job, and the audit's verdict."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field
 
+from flamestream.job import drill_status
 from flamestream.job.manifest_parts import ObjectName, Part, Seconds
-from flamestream.testing import drill_status
 from flamestream_operator.api.conditions import Condition
 
 Target = Literal[
     "worker", "daemon", "executor", "driver", "application", "operator", "zookeeper", "store", "pod", "network", "node"
 ]  # fmt: skip
+
+ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "worker": ("kill", "pause"),
+    "daemon": ("kill",),
+    "executor": ("kill", "delete", "pause"),
+    "driver": ("kill", "delete", "pause"),
+    "application": ("kill", "delete", "pause", "cut"),
+    "operator": ("kill", "delete"),
+    "zookeeper": ("kill", "delete", "pause", "cut"),
+    "store": ("kill", "delete", "cut"),
+    "pod": ("kill", "delete", "cut"),
+    "network": ("cut",),
+    "node": ("kill", "delete", "pause", "cut"),
+}
+"""What can be done to whom. CRD definitions refuse the rest with REFUSALS."""
+REFUSALS: Final[Mapping[str, str]] = {
+    "worker": "a worker is a process, to be killed or paused: to delete its pod, target: executor; to cut it off, target: network",
+    "daemon": "Spark's daemon is a process, and is killed: a paused one hurts nobody",
+    "executor": "an executor's pod is killed, deleted or paused: to cut it off, target: network",
+    "driver": "a driver's pod is killed, deleted or paused: to cut a whole application off, target: application",
+    "operator": "the operator carries the drill out, so it can be killed or deleted only",
+    "store": "a store's first process cannot be stopped from inside its pod: cut it, for pauseFor",
+    "pod": "a pod's first process cannot be stopped from inside: cut it, for pauseFor",
+    "network": "a network is cut: action: cut, for pauseFor",
+}
+"""Why, and what to choose, for targets that not every action is for."""
+ELSEWHERE: Final = ("zookeeper", "store", "pod")
+"""Targets that are named by a selector, and may be in another namespace."""
 
 
 class Fault(Part, frozen=True):

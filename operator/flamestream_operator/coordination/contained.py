@@ -7,9 +7,8 @@ called.
 from collections.abc import Callable
 from typing import TypeVar
 
-from flamestream.loop.lane import Background
 from flamestream.model.time import Instant, Timestamp
-from flamestream.ports import Reactor, Timer
+from flamestream.ports import Background, Reactor, Timer
 
 T = TypeVar("T")
 Call = Callable[[], None]

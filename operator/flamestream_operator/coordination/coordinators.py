@@ -18,22 +18,20 @@ from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.loop.lane import Background
-from flamestream.loop.reactor import EpollReactor, Helpers
+from flamestream.job.status import JobStatus
+from flamestream.loop.background import Threads
+from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import UserError
 from flamestream.net.acceptor import listen
 from flamestream.net.control_link import ControlListener
-from flamestream.node.status_file import JobStatus
-from flamestream.ports import ObjectStore
+from flamestream.ports import Background, ObjectStore
 from flamestream.store.lazy import LazyStore
 from flamestream.store.places import Keys
+from flamestream_operator.coordination import savepoints
 from flamestream_operator.coordination.cluster_state import SharedClusterState, ZooKeeper
 from flamestream_operator.coordination.contained import Contained
-from flamestream_operator.coordination.hosted import Hosted, JobToCoordinate, Member
-from flamestream_operator.savepoints import operations as savepoints
-from flamestream_operator.savepoints.operations import Savepoint
-
-__all__ = ["Coordinators", "JobToCoordinate", "Member", "Savepoint", "ZooKeeper"]
+from flamestream_operator.coordination.hosted import Hosted
+from flamestream_operator.coordination.hosting import JobToCoordinate, Member, Savepoint
 
 T = TypeVar("T")
 StoreOf = Callable[[str, Keys], ObjectStore]
@@ -51,18 +49,6 @@ ERRORS_WITHIN: Final = 60.0
 log = logging.getLogger(__name__)
 
 
-class Threads:
-    """Helper threads of their own for one kind of blocking call."""
-
-    def __init__(self, count: int, reactor: EpollReactor) -> None:
-        self._helpers = Helpers(count, reactor.soon)
-        self.close = self._helpers.close
-
-    def background(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
-        """In a helper thread; `done` in the loop."""
-        self._helpers.submit(work, done)
-
-
 class Coordinators:
     """Started once the Lease is ours; a process that loses it just ends."""
 
@@ -72,7 +58,7 @@ class Coordinators:
         self._reactor = EpollReactor()
         self._listener = ControlListener(self._reactor, listen(host, port))
         self._state = SharedClusterState(zookeeper)
-        self._for_records, self._for_stores = Threads(RECORD_THREADS, self._reactor), Threads(STORE_THREADS, self._reactor)
+        self._for_records, self._for_stores = Threads(RECORD_THREADS, self._reactor.soon), Threads(STORE_THREADS, self._reactor.soon)
         self._hosted: dict[str, Hosted] = {}
         self._turned = time.monotonic()
         self._reactor.soon(self._beat)
@@ -84,6 +70,7 @@ class Coordinators:
 
     def start(self, job: JobToCoordinate) -> None:
         """Coordinate it. The same value again while it runs: nothing."""
+        assert job.token, f"{job.job}: workers could not prove that they belong to it"
         self._of(job.job).soon(lambda: self._start(job))
 
     def stop(self, job: str) -> None:
@@ -119,7 +106,7 @@ class Coordinators:
     # --- records and savepoints -----------------------------------------------------------------------------------------------------
 
     def record(self, job: str) -> "Future[JobRecord | None]":
-        """Of any job, started here or not."""
+        """The record of any job, started here or not."""
         return self._ask(self._for_records, lambda: self._record(job))
 
     def savepoint(self, job: JobToCoordinate, name: str) -> "Future[Savepoint]":

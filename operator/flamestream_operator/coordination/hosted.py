@@ -7,22 +7,19 @@ was fenced has a successor; one that ended stays readable. Does not: outlive a b
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
-
-import msgspec
 
 from flamestream.core.coordinator import coordination as co
 from flamestream.core.protocol.messages import Hello, Stop, ToCoordinator
-from flamestream.loop.lane import Background
+from flamestream.job.status import JobStatus
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.process_shell import last_lines
 from flamestream.model.ids import WorkerId
 from flamestream.net.control_link import ControlListener, ControlServer
 from flamestream.node.coordinator_host import CoordinatorHost
-from flamestream.node.status_file import JobStatus
-from flamestream.ports import JobRecords, ObjectStore
+from flamestream.ports import Background, JobRecords, ObjectStore
 from flamestream_operator.coordination.contained import Contained
+from flamestream_operator.coordination.hosting import JobToCoordinate, Member, host_of
 
 RETIRED_FOR: Final = 60.0
 AGAIN: Final = 0.5
@@ -35,46 +32,6 @@ MOST_LEFT: Final = 256
 """Addresses of workers that left, and workers of each, which are remembered in case their pod is gone."""
 
 log = logging.getLogger(__name__)
-
-
-class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
-    """What its coordinator must know of a job. See docs/operations/kubernetes.md."""
-
-    settings: co.Settings
-    """Its graph and its Python may be "": then those of the first worker count."""
-    token: str
-    store: str
-    keys: tuple[str, str] = ("", "")
-    """Of the store: access key and secret key; empty: none, and the store is not opened."""
-
-    @property
-    def job(self) -> str:
-        """Its identity."""
-        return self.settings.job
-
-    def settings_with(self, hello: Hello) -> co.Settings:
-        """The coordinator's, once there is a worker."""
-        told = self.settings
-        # an edited application was tried, and the stream stopped for it, before any worker could load it
-        return replace(told, graph=told.graph or hello.graph, python=told.python or hello.python, code=hello.code, code_changed=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A connected worker."""
-
-    worker: str
-    address: str
-    """host:port of its link: the host is its pod's address."""
-    since: float
-    """Seconds of a clock that nobody sets."""
-    standby: bool
-    warm: bool = True
-    """It has the committed snapshot at hand, or slots."""
-
-    @property
-    def ip(self) -> str:
-        return _host(self.address)
 
 
 class Hosted:
@@ -116,7 +73,7 @@ class Hosted:
         return JobStatus(job=self.job.job, pid=0, updated=self._reactor.now(), phase=phase, outcome=self._early_end)
 
     def members(self) -> tuple[Member, ...]:
-        """By name."""
+        """Connected workers, by name."""
         inside = self._host.status.workers if self._host else ()
         found = sorted(self._hellos.items())
         if self._host is not None and self._host.finish is None:  # one that fell silent was let go without a word from its link
@@ -128,7 +85,7 @@ class Hosted:
         )
 
     def turn(self) -> None:
-        """What has arrived goes into one step."""
+        """Take one step with everything that has arrived."""
         if self._host is None or self.ended:
             return
         try:
@@ -179,7 +136,7 @@ class Hosted:
 
     def connected(self, hello: Hello) -> None:
         """From the first one on there is a coordinator."""
-        if self._is_retired(_host(hello.address)):
+        if self._is_retired(host_of(hello.address)):
             self._server.disconnect(hello.worker)
             return
         self._hellos[hello.worker] = (hello, time.monotonic())
@@ -194,7 +151,7 @@ class Hosted:
         """It may dial again."""
         known = self._hellos.pop(worker, None)
         if known is not None:
-            here = self._left.setdefault(_host(known[0].address), [])
+            here = self._left.setdefault(host_of(known[0].address), [])
             here.append(worker)
             del here[:-MOST_LEFT]
             if len(self._left) > MOST_LEFT:
@@ -261,7 +218,7 @@ class Hosted:
             self._hellos.pop(worker, None)
 
     def _disconnect(self, ip: str, reason: str) -> list[WorkerId]:
-        workers = [worker for worker, (hello, _) in self._hellos.items() if _host(hello.address) == ip]
+        workers = [worker for worker, (hello, _) in self._hellos.items() if host_of(hello.address) == ip]
         for worker in workers:
             self._server.disconnect(worker)
             self._hellos.pop(worker, None)
@@ -277,7 +234,3 @@ class Hosted:
             del self._retired[ip]
             return False
         return True
-
-
-def _host(address: str) -> str:
-    return address.rpartition(":")[0].strip("[]")

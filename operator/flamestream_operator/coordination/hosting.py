@@ -1,17 +1,73 @@
-"""The coordinators, as the operator sees them: a Protocol of what `coordinators.Coordinators` offers, so that a test can stand in.
+"""The port to the coordinators: what may be asked of them, and what is said of a job, a worker and a savepoint on the way.
 
 Does not: host one (coordination/coordinators.py).
 """
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from flamestream.node.status_file import JobStatus
-from flamestream_operator.coordination.hosted import JobToCoordinate, Member
-from flamestream_operator.savepoints.operations import Savepoint
+import msgspec
 
-__all__ = ["Hosting", "JobToCoordinate", "Member", "Savepoint"]
+from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.protocol.messages import Hello
+from flamestream.job.status import JobStatus
+
+
+class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as its coordinator must know it. See docs/operations/kubernetes.md."""
+
+    settings: Settings
+    """Its graph and its Python may be "": then those of the first worker count."""
+    store: str
+    token: str = ""
+    keys: tuple[str, str] = ("", "")
+    """Access key and secret key of the store; empty: none, and the store is not opened."""
+
+    @property
+    def job(self) -> str:
+        """Its identity."""
+        return self.settings.job
+
+    def settings_with(self, hello: Hello) -> Settings:
+        """The coordinator's, once there is a worker."""
+        known = self.settings
+        # an edited application was tried, and the stream stopped for it, before any worker could load it
+        return replace(known, graph=known.graph or hello.graph, python=known.python or hello.python, code=hello.code, code_changed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A connected worker."""
+
+    worker: str
+    address: str
+    """host:port of its link: the host is its pod's address."""
+    since: float
+    """Seconds of a clock that nobody sets."""
+    standby: bool
+    warm: bool = True
+    """It has the committed snapshot at hand, or slots."""
+
+    @property
+    def ip(self) -> str:
+        return host_of(self.address)
+
+
+class Savepoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Where it is, and what a restore must know. `manifest` and its hash are the savepoint's own."""
+
+    job: str
+    name: str
+    store: str
+    epoch: int
+    cut: int
+    manifest: str
+    manifest_hash: str
+    graph: str
+    size: int
+    objects: int
 
 
 class Hosting(Protocol):
@@ -32,3 +88,8 @@ class Hosting(Protocol):
     def forget(self, job: JobToCoordinate, *, begins_anew: bool = False) -> Future[None]: ...
     def healthy(self) -> bool: ...
     def close(self) -> None: ...
+
+
+def host_of(address: str) -> str:
+    """The host of a host:port, without the brackets of IPv6."""
+    return address.rpartition(":")[0].strip("[]")

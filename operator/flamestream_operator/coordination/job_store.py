@@ -10,7 +10,7 @@ Keeps: nothing is asked of an endpoint that is not allowed. Does not: look for k
 from flamestream.model.errors import UserError
 from flamestream.ports import ObjectStore
 from flamestream.store.places import Keys, store_from
-from flamestream_operator.jobs.admission import Allowed
+from flamestream_operator.site import Allowed
 
 SETTING = "the store"
 

@@ -13,12 +13,11 @@ from typing import Any, Final
 import yaml
 
 from flamestream.job.manifest import GUARANTEES, LATER, Spec
-from flamestream_operator.api.drill import DrillSpec, DrillStatus
+from flamestream_operator.api.drill import ACTIONS, ELSEWHERE, REFUSALS, DrillSpec, DrillStatus
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.api.snapshot import SnapshotSpec, SnapshotStatus
 from flamestream_operator.crd.kinds import sinks_schema, sources_schema, unfenced_kinds
 from flamestream_operator.crd.schema import Schema, schema_of
-from flamestream_operator.drills.plan import ACTIONS, ELSEWHERE, REFUSALS
 
 GROUP: Final = "flamestream.dev"
 VERSION: Final = "v1alpha1"

@@ -4,26 +4,28 @@ Does not: know any kind.
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import inspect
 
-from flamestream.connectors import sinks, sources
+from flamestream.connectors import sinks
+from flamestream.connectors.installed import sink_kinds, source_kinds
 from flamestream.model.errors import FlameStreamError
 from flamestream_operator.crd.schema import Schema, schema_of
 
 
 def sources_schema() -> Schema:
     """`spec.sources`: one kind for each source."""
-    return _mapping(dict(sources._KINDS), "source", "Settings of the source, see docs/reference/manifest.md.")
+    return _mapping(source_kinds(), "source", "Settings of the source, see docs/reference/manifest.md.")
 
 
 def sinks_schema() -> Schema:
     """`spec.sinks`: one kind for each sink."""
-    return _mapping(dict(sinks._KINDS), "sink", "Settings of the sink, see docs/reference/manifest.md.")
+    return _mapping(sink_kinds(), "sink", "Settings of the sink, see docs/reference/manifest.md.")
 
 
-def _mapping(kinds: dict[str, type[Any]], what: str, text: str) -> Schema:
+def _mapping(kinds: Mapping[str, type[Any]], what: str, text: str) -> Schema:
     entry: Schema = {"type": "object", "properties": {name: _kind(kind, text) for name, kind in sorted(kinds.items())}}
     has = ", ".join(f"has(self.{_escaped(name)})" for name in sorted(kinds))
     names = ", ".join(sorted(kinds))
@@ -34,7 +36,7 @@ def _mapping(kinds: dict[str, type[Any]], what: str, text: str) -> Schema:
 
 
 def _kind(kind: type[Any], text: str) -> Schema:
-    """One kind, with every field of the adapter's struct.
+    """One kind, with every field of the connector's struct.
 
     Defaults are told and not filled in: what a user has not written is not in the object, so a job is not changed by a new version's
     defaults. A field that is not there is kept, for the operator to refuse with the names that are.
@@ -55,7 +57,7 @@ def _told(schema: Schema) -> Schema:
 def unfenced_kinds() -> list[str]:
     """Kinds of sinks that cannot fence, whatever their settings: refused under exactly-once."""
     found = []
-    for name, kind in sorted(sinks._KINDS.items()):
+    for name, kind in sorted(sink_kinds().items()):
         try:
             traits = sinks.describe({name: _least(kind)})
         except FlameStreamError:

@@ -1,52 +1,25 @@
 """A FlameStreamDrill as a plan, and which fault is possible for which target.
 
-Keeps: what is offered by the CRD is what is carried out. Does not: go through the steps (flamestream.testing.drill), or strike
+Keeps: what is offered by the CRD is what is carried out. Does not: go through the steps (flamestream.job.drill), or strike
 (drills/strikes.py).
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from flamestream.testing.drill import DrillPlan
-from flamestream_operator.api.drill import DrillSpec
-from flamestream_operator.jobs.admission import Allowed
+from flamestream.connectors import sinks
+from flamestream.job.drill import DrillPlan
+from flamestream_operator.api.drill import ELSEWHERE, DrillSpec
+from flamestream_operator.site import Allowed
 
-ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "worker": ("kill", "pause"),
-    "daemon": ("kill",),
-    "executor": ("kill", "delete", "pause"),
-    "driver": ("kill", "delete", "pause"),
-    "application": ("kill", "delete", "pause", "cut"),
-    "operator": ("kill", "delete"),
-    "zookeeper": ("kill", "delete", "pause", "cut"),
-    "store": ("kill", "delete", "cut"),
-    "pod": ("kill", "delete", "cut"),
-    "network": ("cut",),
-    "node": ("kill", "delete", "pause", "cut"),
-}
-"""What can be done to whom. CRD definitions refuse the rest with REFUSALS."""
-REFUSALS: Final[Mapping[str, str]] = {
-    "worker": "a worker is a process, to be killed or paused: to delete its pod, target: executor; to cut it off, target: network",
-    "daemon": "Spark's daemon is a process, and is killed: a paused one hurts nobody",
-    "executor": "an executor's pod is killed, deleted or paused: to cut it off, target: network",
-    "driver": "a driver's pod is killed, deleted or paused: to cut a whole application off, target: application",
-    "operator": "the operator carries the drill out, so it can be killed or deleted only",
-    "store": "a store's first process cannot be stopped from inside its pod: cut it, for pauseFor",
-    "pod": "a pod's first process cannot be stopped from inside: cut it, for pauseFor",
-    "network": "a network is cut: action: cut, for pauseFor",
-}
-"""Why, and what to choose, for targets that not every action is for."""
-ELSEWHERE: Final = ("zookeeper", "store", "pod")
-"""Targets that are named by a selector, and may be in another namespace."""
 HITS_WORKERS: Final = ("worker", "daemon", "executor", "driver", "application", "network", "node")
 """Targets whose loss makes a new attempt."""
 LONGEST: Final = 600.0
 """Seconds of a pause or a cut."""
-_WITHOUT_HISTORY: Final = ("socket", "http", "callback", "discard", "connector")
 
 
 def plan_of(spec: DrillSpec, guarantee: str = "exactly-once") -> DrillPlan:
-    """What is asked for."""
+    """The drill's spec, as its steps are planned by."""
     fault = spec.fault
     return DrillPlan(
         job=spec.job, target=fault.target, times=spec.times, hits=fault.target in HITS_WORKERS,
@@ -78,7 +51,7 @@ def forbidden(spec: DrillSpec, namespace: str, own: str, allowed: Allowed) -> st
 def cannot_audit(spec: Mapping[str, Any]) -> str:
     """Why the output of a job with this spec cannot be read back, as far as the spec alone says; "": it may be."""
     for name, sink in spec["sinks"].items():
-        kind = next(iter(sink))
-        if kind in _WITHOUT_HISTORY:
-            return f"sink {name!r} is a {kind} sink, which cannot be read back"
+        known = sinks.kind_of(sink)
+        if known is not None and not known.reads_back:
+            return f"sink {name!r} is a {next(iter(sink))} sink, which cannot be read back"
     return ""

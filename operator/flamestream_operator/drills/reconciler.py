@@ -1,4 +1,4 @@
-"""The reconciler of FlameStreamDrills: carries out what flamestream.testing.drill says.
+"""The reconciler of FlameStreamDrills: carries out what flamestream.job.drill says.
 
 Keeps: the fault is written to the status, as a compare-and-set, before it is made; a drill is finished by whoever leads then. A status
 that cannot be read is never taken for a drill that has not begun.
@@ -11,29 +11,28 @@ import logging
 import msgspec
 from msgspec.structs import replace
 
+from flamestream.job.drill import DrillSeen, step
+from flamestream.job.drill_status import OVER, AuditResult
 from flamestream.job.manifest_parts import Seconds
+from flamestream.job.moments import moment, written
 from flamestream.model.decoding import DecodeError, from_json
-from flamestream.testing.drill import DrillSeen, step
-from flamestream.testing.drill_status import OVER, AuditResult
+from flamestream_operator.api.conditions import conditions_of_ending
 from flamestream_operator.api.drill import DrillSpec, DrillStatus
 from flamestream_operator.drills.plan import cannot_audit, plan_of
 from flamestream_operator.drills.strikes import Blow, PodApi, Strikes, Targets
-from flamestream_operator.jobs.actions import Tell
-from flamestream_operator.jobs.clock import moment, written
-from flamestream_operator.jobs.conditions import condition
-from flamestream_operator.jobs.decide import status_of
-from flamestream_operator.jobs.desired import wanted
+from flamestream_operator.jobs.decide import desired_of, status_of
+from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.jobs.launching import files_of, launch_of
-from flamestream_operator.jobs.observed import Seen, Site, phase_of
+from flamestream_operator.jobs.observed import Observed, phase_of
 from flamestream_operator.jobs.reconciler import JobReconciler
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Key
 from flamestream_operator.kube.events import EventSender
-from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object, owner, part
 from flamestream_operator.objects.pods import build_audit_pod
 from flamestream_operator.objects.small import build_config, build_login
+from flamestream_operator.site import Site
 
 log = logging.getLogger(__name__)
 
@@ -130,8 +129,8 @@ class DrillReconciler:
         if job is None or memory is None:  # an operator that has just begun to lead looks at the job soon
             return
         status = status_of(job)
-        look = Seen(now=seen.now, job=job, site=self._site, app_digest=memory.app_digest)
-        want = wanted(look, status)
+        look = Observed(now=seen.now, job=job, site=self._site, app_digest=memory.app_digest, specs=memory.specs)
+        want = desired_of(look, status)
         if want.plan is None:
             return
         launch = launch_of(look, status, want, want.plan, application="a", number=status.launches, tasks=seen.workers)
@@ -162,14 +161,11 @@ class DrillReconciler:
     async def _write(self, drill: Object, status: DrillStatus) -> Object:
         now = written(self._clock())
         before = _status(drill)
-        known = {each.type: each for each in before.conditions}
         over = status.phase in OVER
         reason = status.reason or status.phase
         generation = int(drill["metadata"].get("generation", 0))  # `kubectl wait` does not believe a condition of an older one
-        conditions = [
-            condition("Completed", over, reason, status.message, known.get("Completed"), now, generation),
-            condition("Failed", over and status.phase != "Passed", reason, status.message, known.get("Failed"), now, generation),
-        ]
+        failed = over and status.phase != "Passed"
+        conditions = conditions_of_ending(over, failed, reason, status.message, before.conditions, now, generation)
         status = replace(status, conditions=conditions, observed_generation=generation)
         plain = {name: value for name, value in msgspec.to_builtins(status).items() if value is not None}
         self._check()
@@ -183,7 +179,7 @@ class DrillReconciler:
         self._cluster.drills.put(new)
         if status.phase != before.phase:
             kind = "Warning" if over and status.phase != "Passed" else "Normal"
-            await self._events.send(new, Tell(kind, reason, status.message or status.phase))
+            await self._events.send(new, kind, reason, status.message or status.phase)
         return new
 
 
@@ -213,7 +209,7 @@ def _phase(job: Object | None, phase: str) -> str:
 
 
 def _verdict(text: str) -> tuple[AuditResult | None, str]:
-    """What an audit's pod has said."""
+    """Read what an audit's pod has said: its verdict, or why there is none."""
     try:
         found = from_json(text, dict[str, object])
         if "error" in found:

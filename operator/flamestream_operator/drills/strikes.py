@@ -2,7 +2,7 @@
 
 Keeps: only what the drill names is touched, and only the lives that were announced. What cannot be made says why; what was made counts
 when it is seen: a pod's uid gone, a process gone or standing still, the cutter's word that the kernel has cut.
-Does not: decide when (flamestream.testing.drill).
+Does not: decide when (flamestream.job.drill).
 """
 
 import logging
@@ -10,17 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from flamestream.job.drill_status import Sight
 from flamestream.model.decoding import DecodeError, from_json
-from flamestream.testing.drill_status import Sight
-from flamestream_operator.api.drill import DrillSpec, DrillStatus
+from flamestream_operator.api.drill import ELSEWHERE, DrillSpec, DrillStatus
 from flamestream_operator.drills.cut import CUT
-from flamestream_operator.drills.plan import ELSEWHERE, forbidden, place_of
-from flamestream_operator.jobs.observed import Site, ip_of, is_going, phase_of
+from flamestream_operator.drills.plan import forbidden, place_of
+from flamestream_operator.jobs.handlers import Tools
+from flamestream_operator.jobs.observed import ip_of, is_going, phase_of
 from flamestream_operator.kube.api import Api, ApiProblem
 from flamestream_operator.kube.cache import Key
-from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects.cutter import build_cutter, cutter_name
 from flamestream_operator.objects.meta import APPLICATION, ROLE, Object
+from flamestream_operator.site import Site
 
 _RIGHTS: Final = "; the chart's operator.drills gives the operator the right"
 _CUT_RIGHTS: Final = (
@@ -37,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class PodApi(Api, Protocol):
-    """What strikes need of the API server beyond objects."""
+    """The API server as strikes need it, beyond objects."""
 
     async def execute(self, namespace: str, pod: str, container: str, command: list[str]) -> str: ...
     async def attach(self, namespace: str, pod: str, container: Object) -> None: ...
@@ -61,7 +62,7 @@ class Blow:
 
 
 class Strikes:
-    """Of one operator."""
+    """The strikes of one operator."""
 
     def __init__(self, tools: Tools, api: PodApi, me: Key, site: Site) -> None:
         self._api, self._me, self._site = api, me, site
@@ -154,7 +155,7 @@ class Strikes:
         return Blow(refused=refused) if refused else sights[0]
 
     async def _one(self, spec: DrillSpec, status: DrillStatus, pod: Object) -> Blow:
-        """One pod."""
+        """Strike one pod."""
         fault, meta = spec.fault, pod["metadata"]
         if fault.action == "cut":
             await self._api.attach(meta["namespace"], meta["name"], self._cutter(spec, status))
@@ -166,11 +167,11 @@ class Strikes:
         return Blow()
 
     def _cutter(self, spec: DrillSpec, status: DrillStatus) -> Object:
-        """Of the operator's image, never of the pod's (!): it may do to that network what the pod may not."""
+        """The container that cuts, from the operator's image and never from the pod's (!): it may do what the pod may not."""
         return build_cutter(cutter_name(status.struck_at), self._site.image, self._site.pull_policy, spec.fault.lasts)
 
     async def _inside(self, spec: DrillSpec, pod: Object) -> Blow:
-        """By a process in the pod, which says what it saw."""
+        """Strike by a process in the pod, which says what it saw."""
         fault, meta = spec.fault, pod["metadata"]
         role = fault.target if fault.target in ("worker", "daemon") else "pod"
         words = ["pause", str(fault.lasts)] if fault.action == "pause" else ["kill"]
@@ -183,7 +184,7 @@ class Strikes:
     # --- what is seen of it ---------------------------------------------------------------------------------------------------------
 
     async def look(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> Blow:
-        """Of a fault that was announced and not seen yet, or of a cut that goes on."""
+        """What is seen of a fault that was announced and not seen yet, or of a cut that goes on."""
         if spec.fault.action == "cut":
             return await self._cut(namespace, spec, status)
         if status.seen or spec.fault.action == "pause" or spec.fault.target in ("worker", "daemon"):
@@ -232,7 +233,7 @@ class Strikes:
 
 
 def _group(target: str, pod: Object) -> str:
-    """What of a node's or an application's it belongs to."""
+    """The node or the application that a pod belongs to."""
     return str(pod["spec"].get("nodeName") or "") if target == "node" else str(pod["metadata"]["labels"].get(APPLICATION) or "")
 
 
@@ -245,7 +246,7 @@ def _lives(pods: list[Object]) -> tuple[str, ...]:
 
 
 def _answer(pod: str, said: str) -> Blow:
-    """What the process in the pod printed."""
+    """Read what the process in the pod printed."""
     last = said.splitlines()[-1] if said else ""
     try:
         told = from_json(last, dict[str, Any])

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flamestream_operator.api.job_status import JobResourceStatus
+from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.objects.meta import Object
 
 
@@ -68,7 +69,7 @@ class Ensure:
 
     thing: Object
     key: str
-    """Of the refusal, if it is refused."""
+    """Under which a refusal is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +131,10 @@ class DeleteJob:
 class Coordinate:
     """Start its coordinator, or change its settings."""
 
-    settings: Any
-    """coordinators.JobToCoordinate without token and keys, which the shell adds."""
+    job: JobToCoordinate
+    """Without token and keys, which the shell adds."""
+    run: int
+    """The run whose token it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,33 +179,14 @@ class Begin:
 
 
 Action = (
-    WriteStatus
-    | SetFinalizer
-    | Tell
-    | ReadSecrets
-    | ReadApplication
-    | LookFor
-    | Ensure
-    | EnsureCopy
-    | Try
-    | Create
-    | DeletePod
-    | MarkReady
-    | DeleteSnapshot
-    | DeleteJob
-    | Coordinate
-    | Suspend
-    | End
-    | Abandon
-    | Retire
-    | Gone
-    | Begin
-)
+    WriteStatus | SetFinalizer | Tell | ReadSecrets | ReadApplication | LookFor | Ensure | EnsureCopy | Try | Create | DeletePod | MarkReady
+    | DeleteSnapshot | DeleteJob | Coordinate | Suspend | End | Abandon | Retire | Gone | Begin
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to be done now, and when to look again if nothing happens."""
+    """Actions in their order, and when to look again if nothing happens."""
 
     actions: list[Action]
     look_again: float | None = None

@@ -1,17 +1,216 @@
-"""One condition, written so that its time moves only when its status does.
+"""Phase, message and conditions: what a person and `kubectl wait` read.
 
-Does not: know when one holds.
+The first problem that somebody could do something about is the condition Degraded, or why the job is not Running.
+
+Keeps: a condition's time moves only when its status does; every message of a problem says what to do. Does not: decide anything.
 """
 
-from flamestream_operator.api.conditions import MAX_MESSAGE, Condition
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec.structs import replace
+
+from flamestream.job.moments import moment, written
+from flamestream_operator.api.conditions import MAX_MESSAGE, TYPES, ConditionType, condition
+from flamestream_operator.api.job_status import JobResourceStatus, Phase
+from flamestream_operator.jobs.observed import Observed, node_of, phase_of
+from flamestream_operator.jobs.spec import Desired
+from flamestream_operator.objects.meta import Object
+
+TAKES_OVER: Final = 10.0
+"""Seconds that a new leader may take to find the workers; longer, and the status says so."""
+EPOCHS_LATE: Final = 30.0
+"""Seconds, or ten intervals: after which epochs are late."""
+_PULL: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
 
 
-def condition(kind: str, holds: bool, reason: str, message: str, before: Condition | None, now: str, generation: int = 0) -> Condition:
-    """The next one, after `before`."""
-    state = "True" if holds else "False"
-    same = before is not None and before.status == state
-    time = before.last_transition_time if before is not None and same else now
-    return Condition(
-        type=kind, status="True" if holds else "False", reason=(reason or kind)[:128], message=message[:MAX_MESSAGE],
-        last_transition_time=time, observed_generation=generation,
-    )  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Whether a condition holds, why in one word, and what to do."""
+
+    holds: bool
+    reason: str
+    message: str = ""
+
+
+def is_taking_over(observed: Observed, status: JobResourceStatus) -> bool:
+    """A new leader finds the workers of a stream that runs on: until it has heard of them nothing new is known."""
+    if status.run.stage != "Running":
+        return False
+    if observed.coordinated is None:
+        return True
+    reported = observed.coordinated.status
+    return (
+        reported.phase in ("starting", "gathering") and not reported.outcome and observed.instant - observed.coordinated.since < TAKES_OVER
+    )
+
+
+def with_conditions(observed: Observed, before: JobResourceStatus, status: JobResourceStatus, desired: Desired) -> JobResourceStatus:
+    """The status with its phase, its message and its conditions."""
+    if is_taking_over(observed, before) and status.run.stage == "Running":
+        return replace(status, phase=before.phase, message=before.message, conditions=before.conditions, workers=before.workers)
+    said = _statements(observed, status, desired)
+    known = {each.type: each for each in before.conditions}
+    conditions = [
+        condition(
+            kind, said[kind].holds, said[kind].reason, said[kind].message, known.get(kind), written(observed.now), observed.generation
+        )
+        for kind in TYPES
+    ]
+    phase = _phase(observed, status, desired)
+    return replace(status, phase=phase, message=_message(observed, status, desired, said, phase)[:MAX_MESSAGE], conditions=conditions)
+
+
+def _phase(observed: Observed, status: JobResourceStatus, desired: Desired) -> Phase:
+    run = status.run
+    reported = observed.coordinated.status.phase if observed.coordinated else ""
+    if run.stage == "Ended":
+        return "Completed" if run.cause == "Completed" else "Failed"
+    if run.stage == "Stopped":
+        return "Suspended" if run.cause == "Suspend" else "Upgrading"
+    if run.stage == "Draining":
+        return "Suspending" if run.cause == "Suspend" else "Upgrading"
+    if run.stage == "None":
+        return "Failed" if desired.refusal else "Suspended" if desired.plan is not None and desired.plan.spec.suspend else "Pending"
+    if run.stage == "Running":
+        return "Running" if reported in ("running", "ending", "", "finished") else "Recovering"
+    waits = bool(status.failures.count) and observed.now < moment(status.failures.next_try) and not status.drivers
+    return "BackingOff" if waits else "Starting"
+
+
+def _statements(observed: Observed, status: JobResourceStatus, desired: Desired) -> dict[ConditionType, Statement]:
+    run, reported = status.run, observed.coordinated.status if observed.coordinated else None
+    phase = reported.phase if reported is not None else ""
+    flows = run.stage in ("Running", "Draining") and phase in ("running", "ending")
+    problem = problem_of(observed, status, desired)
+    checkpointing = _checkpointing(observed, status, desired, flows)
+    whole = status.workers.ready >= status.workers.desired > 0
+    failed = (run.stage == "Ended" and run.cause == "Failed") or (run.stage == "None" and bool(desired.refusal))
+    why_not = problem or Statement(True, "Starting", "the job is starting") if not flows else Statement(True, "Running")
+    recovering = run.stage == "Running" and phase in ("recovering", "gathering", "waiting", "starting")
+    stopped = (run.stage == "Stopped" and run.cause == "Suspend") or (
+        run.stage == "None" and _phase(observed, status, desired) == "Suspended"
+    )
+    idle = run.stage in ("Ended", "Stopped", "None")
+    ready = flows and whole and checkpointing.holds and run.stage == "Running"
+    cause = reported.last_recovery.cause if recovering and reported is not None and reported.last_recovery is not None else ""
+    degraded = problem if not failed and not idle else None
+    return {
+        "Ready": Statement(ready, _reason_of_ready(ready, flows, whole, run.stage), "" if ready or problem is None else problem.message),
+        "Running": Statement(flows, why_not.reason if not idle else run.cause or run.stage, "" if flows or idle else why_not.message),
+        "Checkpointing": checkpointing,
+        "Recovering": Statement(recovering, phase.capitalize() if recovering else "Whole", cause),
+        "Suspended": Statement(stopped, "AtEpoch" if stopped else "Active", _suspension(status) if stopped else ""),
+        "Degraded": degraded or Statement(False, "Whole"),
+        "Completed": Statement(run.stage == "Ended" and run.cause == "Completed", run.cause or "Going"),
+        "Failed": _failure(status, desired) if failed else Statement(False, "NotFailed"),
+    }  # fmt: skip
+
+
+def _reason_of_ready(ready: bool, flows: bool, whole: bool, stage: str) -> str:
+    if ready:
+        return "Whole"
+    return "NotRunning" if not flows else "WorkersMissing" if not whole else "NoEpochYet" if stage == "Running" else stage
+
+
+def _checkpointing(observed: Observed, status: JobResourceStatus, desired: Desired, flows: bool) -> Statement:
+    if desired.plan is not None and desired.plan.spec.guarantee == "none":
+        return Statement(flows, "NotAskedFor", "guarantee none saves nothing")
+    if not flows or observed.coordinated is None:
+        return Statement(False, "NotRunning")
+    if not observed.coordinated.status.epoch:
+        return Statement(False, "NoEpochYet", "the first epoch has not committed yet")
+    interval = float(desired.plan.spec.checkpoint.interval) if desired.plan is not None else 1.0
+    unsaved = observed.coordinated.status.unsaved_since / 1e6
+    age = observed.now - unsaved if unsaved else 0.0  # an idle stream takes no epochs
+    if age <= max(EPOCHS_LATE, 10 * interval):
+        return Statement(True, "InTime")
+    problems = "; ".join(status.problems) or "look for the store's troubles in the operator's log"
+    return Statement(False, "EpochsLate", f"nothing was saved for {age:.0f} s, results go on meanwhile: {problems}")
+
+
+def _suspension(status: JobResourceStatus) -> str:
+    at = status.suspension
+    if at is None:
+        return "never started"
+    rest = "" if at.clean else "; the drain ran out of time, so the next start replays what was above the cut"
+    return f"at epoch {at.epoch}, cut {at.cut}, {at.outputs} results delivered{rest}"
+
+
+def _failure(status: JobResourceStatus, desired: Desired) -> Statement:
+    if desired.refusal and status.run.stage == "None":
+        return Statement(True, "SpecRefused", desired.refusal)
+    return Statement(True, status.failures.reason or "Failed", status.failures.last)
+
+
+def _message(observed: Observed, status: JobResourceStatus, desired: Desired, said: dict[ConditionType, Statement], phase: Phase) -> str:
+    if said["Failed"].holds:
+        return said["Failed"].message
+    if phase == "Suspended":
+        return said["Suspended"].message
+    if phase == "BackingOff":
+        return f"{status.failures.last} (failure {status.failures.count} in a row; next try at {status.failures.next_try})"
+    if said["Degraded"].message:
+        return said["Degraded"].message
+    pods = [phase_of(pod) for pod in observed.of_role("worker")]
+    if phase == "Starting":
+        run = f"run {status.run.number}: {len(status.drivers)} drivers"
+        return f"{run}, {pods.count('Running')} worker pods run, {status.workers.summary} ready"
+    return ""
+
+
+# --- problems -----------------------------------------------------------------------------------------------------------------------
+
+
+def problem_of(observed: Observed, status: JobResourceStatus, desired: Desired) -> Statement | None:
+    """What is wrong though the job goes on, or why it does not start; None: nothing that is known."""
+    if desired.waits_for and desired.refusal:
+        return Statement(True, "ApplicationMissing", desired.refusal)
+    if desired.refusal and status.run.stage not in ("None", "Ended"):
+        return Statement(True, "SpecRefused", f"the newest spec cannot run, the one before goes on: {desired.refusal}")
+    if observed.secrets_problem:
+        return Statement(True, "SecretMissing", observed.secrets_problem)
+    operation = observed.operations.get(f"{status.run.stage.lower()}/{status.run.number}")
+    if operation is not None and operation.problem:
+        return Statement(True, f"{status.run.stage}Delayed", f"{operation.problem}; it is tried again")
+    if status.rolled_back:
+        failed = f"generation {status.rolled_back} failed ({status.failures.last})"
+        return Statement(True, "RolledBack", f"{failed}, the last stable one runs: edit the spec")
+    for pod in (*observed.of_role("driver"), *observed.of_role("worker")):
+        found = _problem_of_pod(pod)
+        if found is not None:
+            return found
+    refusal = next((refusal for key, refusal in sorted(observed.refusals.items()) if key.startswith("aside/")), None)
+    if refusal is not None:
+        return Statement(True, refusal.reason, refusal.message)
+    if status.problems:
+        return Statement(True, "Troubles", "; ".join(status.problems))
+    return _problem_of_placement(observed, status, desired)
+
+
+def _problem_of_pod(pod: Object) -> Statement | None:
+    name = pod["metadata"]["name"]
+    if phase_of(pod) != "Pending":
+        return None
+    for container in pod.get("status", {}).get("containerStatuses") or ():
+        waits = (container.get("state") or {}).get("waiting") or {}
+        if waits.get("reason") in _PULL:
+            why = waits.get("message") or waits["reason"]
+            return Statement(
+                True, "ImagePullFailed", f"pod {name} cannot get its image ({why}): look at spec.image and pods.imagePullSecrets"
+            )
+        if waits.get("reason") in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
+            return Statement(True, "ContainerConfig", f"pod {name} cannot start: {waits.get('message')}")
+    for each in pod.get("status", {}).get("conditions") or ():
+        if each.get("type") == "PodScheduled" and each.get("status") == "False":
+            return Statement(True, "Unschedulable", f"pod {name} finds no node: {each.get('message')}")
+    return None
+
+
+def _problem_of_placement(observed: Observed, status: JobResourceStatus, desired: Desired) -> Statement | None:
+    if desired.plan is None or not desired.plan.spec.high_availability or status.run.stage != "Running":
+        return None
+    nodes = [node_of(pod) for pod in observed.of_role("driver") if phase_of(pod) == "Running"]
+    if len(nodes) == 2 and nodes[0] == nodes[1]:
+        return Statement(True, "OneNode", f"both applications are on node {nodes[0]}, and would be lost with it: add a node")
+    return None

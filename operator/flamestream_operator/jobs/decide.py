@@ -4,25 +4,37 @@ A transition is written before any of its effects: if the status that was seen i
 action is to write it, as a compare-and-set. Its effects come with the next look, from the status as the API server has it. So an operator
 that dies between any two writes, or works on an old copy, does nothing that is not announced, and its successor sees what was.
 
-Keeps: idempotent; bounded number of actions. Does not: do anything (jobs/reconciler.py).
+Only what decides something counts as a transition; figures alone are written at most once in two minutes.
+
+Keeps: pure, so the same look gives the same status; idempotent; bounded number of actions. Does not: do anything (jobs/reconciler.py).
 """
 
-import msgspec
+import dataclasses
 
+import msgspec
+from msgspec.structs import replace
+
+from flamestream.job.moments import moment
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.jobs import actions as do
-from flamestream_operator.jobs.clock import moment
-from flamestream_operator.jobs.deletion import deleted
-from flamestream_operator.jobs.desired import wanted
+from flamestream_operator.jobs import drivers
+from flamestream_operator.jobs.conditions import with_conditions
+from flamestream_operator.jobs.deletion import decide_deletion
 from flamestream_operator.jobs.effects import effects
-from flamestream_operator.jobs.events import told
-from flamestream_operator.jobs.observed import Seen
+from flamestream_operator.jobs.events import events_between
+from flamestream_operator.jobs.failures import with_old_failures_forgotten
+from flamestream_operator.jobs.figures import with_figures
+from flamestream_operator.jobs.lifecycle import with_next_stage
+from flamestream_operator.jobs.observed import Observed
+from flamestream_operator.jobs.savepoints import with_savepoint_due
+from flamestream_operator.jobs.spec import Desired, needs_config_map
 from flamestream_operator.jobs.suspicion import due_in
-from flamestream_operator.jobs.transition import FIGURES_EVERY, is_transition, transition
 from flamestream_operator.objects.meta import FINALIZER
 
 SOON = 1.0
 """Seconds until the next look while something is under way that nobody reports."""
+FIGURES_EVERY = 120.0
+"""Seconds between two writes that only bring figures up to date."""
 
 
 def status_of(job: dict[str, object]) -> JobResourceStatus:
@@ -33,39 +45,94 @@ def status_of(job: dict[str, object]) -> JobResourceStatus:
         return JobResourceStatus()
 
 
-def decide(seen: Seen) -> do.Decision:
-    """What to do now."""
-    before = status_of(seen.job)
-    if seen.deleting:
-        after, actions = deleted(seen, before, wanted(seen, before))
+def decide(observed: Observed) -> do.Decision:
+    """The actions that follow from one look at a job."""
+    before = status_of(observed.job)
+    if observed.deleting:
+        after, actions = decide_deletion(observed, before, desired_of(observed, before))
         return do.Decision([do.WriteStatus(after)] if is_transition(before, after) else actions, SOON)
-    if FINALIZER not in (seen.job["metadata"].get("finalizers") or ()):
+    if FINALIZER not in (observed.job["metadata"].get("finalizers") or ()):
         return do.Decision([do.SetFinalizer(True)], SOON)
-    after, want = transition(seen, before)
+    after, desired = transition(observed, before)
     if is_transition(before, after):
-        return do.Decision([do.WriteStatus(after), *told(before, after)], SOON)
-    actions = list(effects(seen, before, want))
-    if _expired(seen, before):
+        return do.Decision([do.WriteStatus(after), *events_between(before, after)], SOON)
+    actions = list(effects(observed, before, desired))
+    if _expired(observed, before):
         return do.Decision([do.DeleteJob()], SOON)
-    if after != before and seen.instant - seen.last_write >= FIGURES_EVERY:
+    if after != before and observed.instant - observed.last_write >= FIGURES_EVERY:
         actions.append(do.WriteStatus(after))
-    return do.Decision(actions, _look_again(seen, before, actions))
+    return do.Decision(actions, _look_again(observed, before, actions))
 
 
-def _expired(seen: Seen, status: JobResourceStatus) -> bool:
-    ttl = (seen.job.get("spec") or {}).get("ttlAfterFinished")
+def _expired(observed: Observed, status: JobResourceStatus) -> bool:
+    ttl = (observed.job.get("spec") or {}).get("ttlAfterFinished")
     if not ttl or status.run.stage != "Ended" or not status.finished_at:
         return False
-    want = wanted(seen, status)
-    limit = want.plan.spec.ttl_after_finished if want.plan is not None else None
-    return limit is not None and seen.now - moment(status.finished_at) >= float(limit)
+    desired = desired_of(observed, status)
+    limit = desired.plan.spec.ttl_after_finished if desired.plan is not None else None
+    return limit is not None and observed.now - moment(status.finished_at) >= float(limit)
 
 
-def _look_again(seen: Seen, status: JobResourceStatus, actions: list[do.Action]) -> float | None:
+def _look_again(observed: Observed, status: JobResourceStatus, actions: list[do.Action]) -> float | None:
     """Events bring us back by themselves; times do not."""
-    stage, due = status.run.stage, due_in(seen)
+    stage, due = status.run.stage, due_in(observed)
     if stage in ("Starting", "Draining", "Restoring", "Forgetting", "None") or actions or due is not None:
         return SOON if due is None else min(SOON, due + 0.01)
     if any(driver.state != "Running" for driver in status.drivers) or status.failures.count:
         return 5.0
     return 30.0 if stage == "Running" else 60.0
+
+
+def desired_of(observed: Observed, status: JobResourceStatus) -> Desired:
+    """What should run: the newest spec that can, or the last stable one after a failed upgrade."""
+    spec = dict(observed.job.get("spec") or {})
+    if is_rolled_back(observed, status) and status.last_stable is not None:
+        stable = status.last_stable
+        return dataclasses.replace(
+            observed.specs.read(observed.job, dict(stable.spec), observed.site, stable.application),
+            waits_for="" if observed.app_digest else needs_config_map(spec),
+        )
+    name = needs_config_map(spec)
+    if name and not observed.app_digest:
+        return Desired(None, "", spec, refusal=observed.app_problem, waits_for=name)
+    return observed.specs.read(observed.job, spec, observed.site, observed.app_digest)
+
+
+def is_rolled_back(observed: Observed, status: JobResourceStatus) -> bool:
+    """Whether the newest spec and application are those that failed."""
+    same = not observed.app_digest or not status.rolled_back_application or observed.app_digest == status.rolled_back_application
+    return status.rolled_back == observed.generation > 0 and same
+
+
+def transition(observed: Observed, before: JobResourceStatus) -> tuple[JobResourceStatus, Desired]:
+    """The next status, and the spec that it was made for.
+
+    In this order: forget a rollback that a newer spec overtakes; move the run; note how drivers ended, and replace them; bring figures and
+    conditions up to date.
+    """
+    status = before
+    if status.rolled_back and not is_rolled_back(observed, status):
+        status = replace(status, rolled_back=0, rolled_back_application="")
+    desired = desired_of(observed, status)
+    status = with_next_stage(observed, status, desired)
+    desired = desired_of(observed, status)  # a rollback changes it
+    if desired.plan is not None:
+        status = drivers.with_refusals(observed, status, desired.plan)
+        status = drivers.with_endings(observed, status, desired.plan)
+        if status.run.stage in ("Starting", "Running") and desired.plan.code == status.run.code:
+            status = drivers.with_drivers(observed, status, desired.plan)
+        status = with_savepoint_due(observed, with_old_failures_forgotten(status, desired.plan.spec, observed.now), desired.plan)
+    status = with_figures(observed, status, desired)
+    return with_conditions(observed, before, replace(status, observed_generation=observed.generation), desired), desired
+
+
+def is_transition(before: JobResourceStatus, after: JobResourceStatus) -> bool:
+    """Whether more has changed than figures."""
+    return _decided(before) != _decided(after)
+
+
+def _decided(status: JobResourceStatus) -> JobResourceStatus:
+    conditions = [replace(each, message="", observed_generation=0) if each.status != "Unknown" else each for each in status.conditions]
+    return replace(
+        status, epoch=None, items=replace(status.items, input=0, output=0), snapshot=None, latency=None, conditions=conditions, message=""
+    )

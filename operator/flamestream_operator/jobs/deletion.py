@@ -12,60 +12,65 @@ from msgspec.structs import replace
 
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.jobs import actions as do
-from flamestream_operator.jobs.desired import Wanted
 from flamestream_operator.jobs.effects import settings_of
-from flamestream_operator.jobs.observed import AT_ONCE, Seen, ip_of, is_going, lingers, node_of
+from flamestream_operator.jobs.observed import AT_ONCE, Observed, ip_of, is_going, lingers, node_of
+from flamestream_operator.jobs.spec import Desired
 from flamestream_operator.objects.meta import FINALIZER, is_owned
 from flamestream_operator.objects.small import build_token
 
 FORGET = "forget/deletion"
 
 
-def deleted(seen: Seen, status: JobResourceStatus, want: Wanted) -> tuple[JobResourceStatus, list[do.Action]]:
+def decide_deletion(observed: Observed, status: JobResourceStatus, desired: Desired) -> tuple[JobResourceStatus, list[do.Action]]:
     """The next status and what is to be done for it."""
-    if FINALIZER not in (seen.job["metadata"].get("finalizers") or ()):
-        return status, [do.Abandon()] if seen.coordinated is not None else []
-    message = _message(seen, want)
+    if FINALIZER not in (observed.job["metadata"].get("finalizers") or ()):
+        return status, [do.Abandon()] if observed.coordinated is not None else []
+    message = _message(observed, desired)
     after = replace(status, phase="Deleting", drivers=[], message=message, run=replace(status.run, stage="Ended", cause=status.run.cause))
-    return after, list(_actions(seen, status, want))
+    return after, list(_actions(observed, status, desired))
 
 
-def _actions(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.Action]:
-    if seen.coordinated is not None and not seen.coordinated.status.outcome:
+def _actions(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
+    if observed.coordinated is not None and not observed.coordinated.status.outcome:
         yield do.End()
-    for pod in seen.of_role("driver"):
-        if is_owned(pod, seen.job) and (lingers(pod) or node_of(pod) in seen.dead_nodes):
-            grace = 0 if node_of(pod) in seen.dead_nodes else AT_ONCE
+    for pod in observed.of_role("driver"):
+        if is_owned(pod, observed.job) and (lingers(pod) or node_of(pod) in observed.dead_nodes):
+            grace = 0 if node_of(pod) in observed.dead_nodes else AT_ONCE
             yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=grace)
-    if seen.could_write:
+    if observed.could_write:
         return
-    if _deletes(seen) and seen.snapshots:
-        for snapshot in seen.snapshots:
+    if _deletes(observed) and observed.snapshots:
+        for snapshot in observed.snapshots:
             if not is_going(snapshot):
                 yield do.DeleteSnapshot(snapshot["metadata"]["name"])
         return
     yield do.Abandon()
-    yield from _state(seen, status, want)
+    yield from _state(observed, status, desired)
 
 
-def _state(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.Action]:
-    operation = seen.operations.get(FORGET)
-    if _deletes(seen) and status.run.number and want.plan is not None and not (operation and operation.done and not operation.problem):
-        if not seen.token:
-            yield do.ReadSecrets(build_token(seen.job, status.run.number, ""), True, want.plan.spec.checkpoint.secret or "")
+def _state(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
+    operation = observed.operations.get(FORGET)
+    if (
+        _deletes(observed)
+        and status.run.number
+        and desired.plan is not None
+        and not (operation and operation.done and not operation.problem)
+    ):
+        if not observed.token:
+            yield do.ReadSecrets(build_token(observed.job, status.run.number, ""), True, desired.plan.spec.checkpoint.secret or "")
         else:
-            yield do.Begin(FORGET, "forget", {"settings": settings_of(seen, status, want.plan)})
+            yield do.Begin(FORGET, "forget", {"settings": settings_of(observed, desired.plan)})
         return
     yield do.SetFinalizer(False)
 
 
-def _deletes(seen: Seen) -> bool:
-    return bool((seen.job.get("spec") or {}).get("deletionPolicy") == "Delete")
+def _deletes(observed: Observed) -> bool:
+    return bool((observed.job.get("spec") or {}).get("deletionPolicy") == "Delete")
 
 
-def _message(seen: Seen, want: Wanted) -> str:
-    operation = seen.operations.get(FORGET)
+def _message(observed: Observed, desired: Desired) -> str:
+    operation = observed.operations.get(FORGET)
     if operation is not None and operation.problem:
         return f"its state cannot be deleted: {operation.problem}; it is tried again, deletionPolicy: Keep lets the object go without"
-    waiting = [pod["metadata"]["name"] for pod in seen.pods if ip_of(pod)]
+    waiting = [pod["metadata"]["name"] for pod in observed.pods if ip_of(pod)]
     return f"waits for {', '.join(sorted(waiting)[:4])}" if waiting else ""

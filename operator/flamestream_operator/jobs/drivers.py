@@ -15,12 +15,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from flamestream.job.moments import passed, written
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
-from flamestream_operator.jobs.clock import passed, written
-from flamestream_operator.jobs.failures import failed, may_try
-from flamestream_operator.jobs.observed import Seen, ip_of, is_going, node_of, phase_of
-from flamestream_operator.jobs.plan import Plan
+from flamestream_operator.jobs.failures import may_try, with_failure
+from flamestream_operator.jobs.observed import Observed, ip_of, is_going, node_of, phase_of
+from flamestream_operator.jobs.spec import Plan
 from flamestream_operator.jobs.suspicion import suspects
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object
@@ -45,66 +45,66 @@ class Ending:
     """It would end like this again."""
 
 
-def followed(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
-    """Drivers that were seen, and drivers that have ended."""
+def with_endings(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
+    """Note the pods that were seen, and drop the drivers that have ended."""
     for driver in status.drivers:
-        pod = seen.pod(driver.name)
+        pod = observed.pod(driver.name)
         if pod is not None and not driver.uid:
             status = _with(status, driver, uid=pod["metadata"]["uid"])
     for driver in list(status.drivers):
-        ending = _ending(seen, driver)
+        ending = _ending(observed, driver)
         if ending is not None:
             status = _without(status, driver)
             if driver.state != "Retiring" and status.run.stage in ("Starting", "Running") and not _has_successor(status, driver):
-                status = failed(status, plan.spec, seen.now, ending.reason, ending.message)
-        elif driver.state == "Retiring" and (has_handed_over(seen, driver) or passed(seen.now, driver.since, HAND_OVER_WITHIN)):
+                status = with_failure(status, plan.spec, observed.now, ending.reason, ending.message)
+        elif driver.state == "Retiring" and (has_handed_over(observed, driver) or passed(observed.now, driver.since, HAND_OVER_WITHIN)):
             status = _without(status, driver)
-        elif driver.state == "Starting" and _able(seen, driver) >= driver.tasks:
-            status = _with(status, driver, state="Running", since=written(seen.now))
+        elif driver.state == "Starting" and _able(observed, driver) >= driver.tasks:
+            status = _with(status, driver, state="Running", since=written(observed.now))
     return status
 
 
-def ending_that_is_final(seen: Seen, status: JobResourceStatus) -> Ending | None:
+def ending_that_is_final(observed: Observed, status: JobResourceStatus) -> Ending | None:
     """A driver that says that its application cannot run."""
     for driver in status.drivers:
-        ending = _ending(seen, driver)
+        ending = _ending(observed, driver)
         if ending is not None and ending.final:
             return ending
     return None
 
 
-def staffed(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
-    """One step towards one up-to-date driver an application."""
-    if not may_try(status, seen.now):
+def with_drivers(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
+    """Go one step towards one up-to-date driver an application."""
+    if not may_try(status, observed.now):
         return status
     for application, tasks in plan.applications.items():
         mine = [driver for driver in status.drivers if driver.application == application and driver.state != "Retiring"]
-        fresh = [driver for driver in mine if driver.revision == plan.revision and driver.tasks == tasks and not _leaves(seen, driver)]
+        fresh = [driver for driver in mine if driver.revision == plan.revision and driver.tasks == tasks and not _leaves(observed, driver)]
         if not fresh:
-            if any(driver.state == "Starting" and not _leaves(seen, driver) for driver in mine if driver not in fresh):
-                return _retired(status, [driver for driver in mine if driver.state == "Starting"], seen.now)
-            return _launched(seen, status, plan, application, tasks) if _may_start(seen, status, application) else status
+            if any(driver.state == "Starting" and not _leaves(observed, driver) for driver in mine if driver not in fresh):
+                return _retired(status, [driver for driver in mine if driver.state == "Starting"], observed.now)
+            return _launched(observed, status, plan, application, tasks) if _may_start(observed, status, application) else status
         running = [driver for driver in fresh if driver.state == "Running"]
         if running:  # an earlier one beside a later that starts: its node was suspected, and is back
-            status = _retired(status, [driver for driver in mine if driver is not running[-1]], seen.now)
+            status = _retired(status, [driver for driver in mine if driver is not running[-1]], observed.now)
     superfluous = [driver for driver in status.drivers if driver.application not in plan.applications and driver.state != "Retiring"]
     whole = all(driver.state != "Starting" for driver in status.drivers)
-    return _retired(status, superfluous, seen.now) if whole else status
+    return _retired(status, superfluous, observed.now) if whole else status
 
 
-def _may_start(seen: Seen, status: JobResourceStatus, application: str) -> bool:
+def _may_start(observed: Observed, status: JobResourceStatus, application: str) -> bool:
     """The second application of a job that is not running yet lets the first go ahead."""
     others = [driver for driver in status.drivers if driver.application != application and driver.state == "Starting"]
-    return all(passed(seen.now, driver.since, STAGGER) for driver in others)
+    return all(passed(observed.now, driver.since, STAGGER) for driver in others)
 
 
-def _launched(seen: Seen, status: JobResourceStatus, plan: Plan, application: str, tasks: int) -> JobResourceStatus:
+def _launched(observed: Observed, status: JobResourceStatus, plan: Plan, application: str, tasks: int) -> JobResourceStatus:
     launch = status.launches + 1
     driver = DriverStatus(
-        name=names.driver_pod(seen.name, application, launch), application=application, launch=launch, tasks=tasks,
-        revision=plan.revision, since=written(seen.now),
+        name=names.driver_pod(observed.name, application, launch), application=application, launch=launch, tasks=tasks,
+        revision=plan.revision, since=written(observed.now),
     )  # fmt: skip
-    intent = replace(status.intent, key=f"launch/{launch}", generation=seen.generation)
+    intent = replace(status.intent, key=f"launch/{launch}", generation=observed.generation)
     return replace(status, launches=launch, drivers=[*status.drivers, driver], intent=intent)
 
 
@@ -114,18 +114,18 @@ def _retired(status: JobResourceStatus, drivers: Iterable[DriverStatus], now: fl
     return status
 
 
-def _able(seen: Seen, driver: DriverStatus) -> int:
+def _able(observed: Observed, driver: DriverStatus) -> int:
     """Workers of a launch that could take slots over without reading a snapshot first."""
-    able = {member.ip for member in seen.members if member.warm or seen.instant - member.since > WARM_WITHIN}
-    return sum(1 for pod in seen.workers_of(driver.launch) if ip_of(pod) in able)
+    able = {member.ip for member in observed.members if member.warm or observed.instant - member.since > WARM_WITHIN}
+    return sum(1 for pod in observed.workers_of(driver.launch) if ip_of(pod) in able)
 
 
-def has_handed_over(seen: Seen, driver: DriverStatus) -> bool:
+def has_handed_over(observed: Observed, driver: DriverStatus) -> bool:
     """Whether none of its workers has slots."""
-    if seen.coordinated is None:
+    if observed.coordinated is None:
         return False
-    busy = {member.ip for member in seen.members if member.in_layout}
-    return not any(ip_of(pod) in busy for pod in seen.workers_of(driver.launch))
+    busy = {member.ip for member in observed.members if not member.standby}
+    return not any(ip_of(pod) in busy for pod in observed.workers_of(driver.launch))
 
 
 def _has_successor(status: JobResourceStatus, driver: DriverStatus) -> bool:
@@ -133,46 +133,46 @@ def _has_successor(status: JobResourceStatus, driver: DriverStatus) -> bool:
     return any(each.application == driver.application and each.launch > driver.launch for each in status.drivers)
 
 
-def _leaves(seen: Seen, driver: DriverStatus) -> bool:
+def _leaves(observed: Observed, driver: DriverStatus) -> bool:
     """Its pod is about to stop, or its node is lost, or seems to be: a successor starts beside it."""
-    pod = seen.pod(driver.name)
-    return pod is not None and (is_going(pod) or node_of(pod) in seen.dead_nodes | suspects(seen))
+    pod = observed.pod(driver.name)
+    return pod is not None and (is_going(pod) or node_of(pod) in observed.dead_nodes | suspects(observed))
 
 
-def _has_survivors(seen: Seen, driver: DriverStatus) -> bool:
+def _has_survivors(observed: Observed, driver: DriverStatus) -> bool:
     """Workers of it on other nodes still carry the stream, and would go with its pod's object: it stays until others are there."""
-    connected = {member.ip for member in seen.members}
-    return any(ip_of(pod) in connected for pod in seen.workers_of(driver.launch) if node_of(pod) not in seen.dead_nodes)
+    connected = {member.ip for member in observed.members}
+    return any(ip_of(pod) in connected for pod in observed.workers_of(driver.launch) if node_of(pod) not in observed.dead_nodes)
 
 
-def _ending(seen: Seen, driver: DriverStatus) -> Ending | None:
+def _ending(observed: Observed, driver: DriverStatus) -> Ending | None:
     """None: it lives, or is not there yet, or nobody knows."""
-    pod = seen.pod(driver.name)
+    pod = observed.pod(driver.name)
     if pod is None:
-        lost = driver.name in seen.absent and bool(driver.uid)
+        lost = driver.name in observed.absent and bool(driver.uid)
         return Ending("DriverDeleted", f"driver pod {driver.name} was deleted") if lost else None
     if driver.uid and pod["metadata"]["uid"] != driver.uid:
         return Ending("DriverReplaced", f"driver pod {driver.name} is not the one that was made: somebody made another of its name")
     if phase_of(pod) in ("Failed", "Succeeded"):
-        return _told(pod)
-    if node_of(pod) in seen.dead_nodes and not _has_survivors(seen, driver):
+        return _ending_of(pod)
+    if node_of(pod) in observed.dead_nodes and not _has_survivors(observed, driver):
         return Ending("NodeLost", f"node {node_of(pod)} of driver pod {driver.name} is not ready")
     return None
 
 
-def refused(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
-    """A launch that the API server did not let happen is a failure of it."""
+def with_refusals(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
+    """Drop the launches that the API server did not let happen: each is a failure."""
     for driver in list(status.drivers):
-        refusal = seen.refusals.get(f"launch/{driver.launch}")
+        refusal = observed.refusals.get(f"launch/{driver.launch}")
         if refusal is not None and refusal.harmless:
             status = _without(status, driver)
-        elif refusal is not None and seen.pod(driver.name) is None:
-            status = failed(_without(status, driver), plan.spec, seen.now, refusal.reason, refusal.message)
+        elif refusal is not None and observed.pod(driver.name) is None:
+            status = with_failure(_without(status, driver), plan.spec, observed.now, refusal.reason, refusal.message)
     return status
 
 
-def _told(pod: Object) -> Ending:
-    """What the container's end says."""
+def _ending_of(pod: Object) -> Ending:
+    """How the driver's container ended, by its exit code and its termination message."""
     name = pod["metadata"]["name"]
     for container in pod.get("status", {}).get("containerStatuses") or ():
         ended = (container.get("state") or {}).get("terminated")

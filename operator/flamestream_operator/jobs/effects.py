@@ -4,119 +4,118 @@ Order within a launch: rights, Service, application, the trial of a worker's pod
 already is fine, but for the ConfigMap: it is made once, so a launch that was interrupted behind it is given up and its pod's name never
 used twice. The shell stops at the first refusal and reports it under the launch's key.
 
-Keeps: no effect that the written status does not name; deletions only of pods that are ours. Does not: decide (transition.py).
+Keeps: no effect that the written status does not name; deletions only of pods that are ours. Does not: decide (decide.py).
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from flamestream.node.settings_of import coordinator_settings
+from flamestream.job.moments import passed
+from flamestream.job.settings import coordinator_settings
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
+from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.jobs import actions as do
-from flamestream_operator.jobs.clock import passed
-from flamestream_operator.jobs.desired import Wanted
 from flamestream_operator.jobs.launching import files_of, launch_of
-from flamestream_operator.jobs.observed import AT_ONCE, Seen, ip_of, is_going, lingers, node_of, phase_of, waits_for_word
-from flamestream_operator.jobs.plan import Plan, sources_of
+from flamestream_operator.jobs.observed import AT_ONCE, Observed, ip_of, is_going, lingers, node_of, phase_of, waits_for_word
 from flamestream_operator.jobs.preflight import may_restore, trial_of
-from flamestream_operator.jobs.settings import JobSettings
+from flamestream_operator.jobs.savepoints import scheduled_savepoints
+from flamestream_operator.jobs.spec import Desired, Plan
 from flamestream_operator.objects.meta import Object, is_owned
 from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.pods import build_driver_pod, build_trial_pod
 from flamestream_operator.objects.rights import build_role, build_role_binding, build_service_account
 from flamestream_operator.objects.small import build_budget, build_config, build_login, build_service, build_token
-from flamestream_operator.savepoints.scheduled import kept
 
 _HOSTED = ("Starting", "Running", "Draining")
 SILENCE: Final = 2_000_000
 """Microseconds without a word after which a worker of the layout is lost: a node that is cut off says nothing at all."""
 
 
-def effects(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.Action]:
+def effects(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
     """What the status asks for and the cluster does not show yet."""
-    if want.waits_for:
-        yield do.ReadApplication(want.waits_for)
-    yield from _coordination(seen, status, want)
-    yield from _operations(seen, status, want)
-    if want.plan is not None and status.run.stage in ("Starting", "Running"):
-        yield from _drivers(seen, status, want, want.plan)
-        yield from kept(seen, status, want.plan)
-    if want.plan is not None and status.run.stage in ("Starting", "Running", "Restoring", "Ended"):
-        yield from trial_of(seen, status, want, want.plan)
-    yield from _strays(seen, status)
-    yield from _workers(seen, status, want.plan.spec.workers.replicas if want.plan is not None else 0)
+    if desired.waits_for:
+        yield do.ReadApplication(desired.waits_for)
+    yield from _coordination(observed, status, desired)
+    yield from _operations(observed, status, desired)
+    if desired.plan is not None and status.run.stage in ("Starting", "Running"):
+        yield from _drivers(observed, status, desired, desired.plan)
+        yield from scheduled_savepoints(observed, status, desired.plan)
+    if desired.plan is not None and status.run.stage in ("Starting", "Running", "Restoring", "Ended"):
+        yield from trial_of(observed, status, desired, desired.plan)
+    yield from _strays(observed, status)
+    yield from _workers(observed, status, desired.plan.spec.workers.replicas if desired.plan is not None else 0)
 
 
-def _coordination(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.Action]:
+def _coordination(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
     stage = status.run.stage
-    if stage in (*_HOSTED, "Restoring", "Forgetting") and not seen.token and want.plan is not None:
-        token = build_token(seen.job, status.run.number, "")
-        yield do.ReadSecrets(token, stage in ("Starting", "Restoring", "Forgetting"), want.plan.spec.checkpoint.secret or "")
+    if stage in (*_HOSTED, "Restoring", "Forgetting") and not observed.token and desired.plan is not None:
+        token = build_token(observed.job, status.run.number, "")
+        yield do.ReadSecrets(token, stage in ("Starting", "Restoring", "Forgetting"), desired.plan.spec.checkpoint.secret or "")
         return
-    if stage in _HOSTED and want.plan is not None and seen.token:
-        yield do.Coordinate(settings_of(seen, status, want.plan))
-    if stage == "Draining" and seen.coordinated is not None and not seen.coordinated.status.outcome:
+    if stage in _HOSTED and desired.plan is not None and observed.token:
+        yield do.Coordinate(settings_of(observed, desired.plan), status.run.number)
+    if stage == "Draining" and observed.coordinated is not None and not observed.coordinated.status.outcome:
         yield do.Suspend() if status.run.cause != "Rollback" else do.End()
-    if stage in ("Stopped", "Ended") and seen.coordinated is not None:
-        yield from () if seen.coordinated.status.outcome else (do.End(),)
-        if not seen.members:
+    if stage in ("Stopped", "Ended") and observed.coordinated is not None:
+        yield from () if observed.coordinated.status.outcome else (do.End(),)
+        if not observed.members:
             yield do.Abandon()
 
 
-def settings_of(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobSettings:
-    """What the coordinator is told; the shell adds token and keys."""
+def settings_of(observed: Observed, plan: Plan) -> JobToCoordinate:
+    """The job as its coordinator is told of it; the shell adds token and keys."""
     spec = plan.spec
-    settings = replace(coordinator_settings(spec, seen.identity, sources_of(spec).values()), heartbeat_us=SILENCE)
-    return JobSettings(settings=settings, store=spec.checkpoint.store, run=status.run.number)
+    settings = replace(coordinator_settings(spec, observed.identity, plan.sources.values()), heartbeat_us=SILENCE)
+    return JobToCoordinate(settings=settings, store=spec.checkpoint.store)
 
 
-def _operations(seen: Seen, status: JobResourceStatus, want: Wanted) -> Iterator[do.Action]:
+def _operations(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
     run = status.run
-    restore = want.plan.spec.restore_from if want.plan is not None else None
-    if run.stage == "Restoring" and want.plan is not None and restore is not None and seen.token and may_restore(seen, status):
-        arguments = {"snapshot": restore.snapshot, "settings": settings_of(seen, status, want.plan)}
+    restore = desired.plan.spec.restore_from if desired.plan is not None else None
+    if run.stage == "Restoring" and desired.plan is not None and restore is not None and observed.token and may_restore(observed, status):
+        arguments = {"snapshot": restore.snapshot, "settings": settings_of(observed, desired.plan)}
         yield do.Begin(f"restoring/{run.number}", "restore", arguments)
-    if run.stage == "Forgetting" and want.plan is not None and seen.token and not seen.could_write:
-        yield do.Begin(f"forgetting/{run.number}", "forget", {"settings": settings_of(seen, status, want.plan), "begins_anew": True})
+    if run.stage == "Forgetting" and desired.plan is not None and observed.token and not observed.could_write:
+        yield do.Begin(f"forgetting/{run.number}", "forget", {"settings": settings_of(observed, desired.plan), "begins_anew": True})
 
 
 # --- drivers ------------------------------------------------------------------------------------------------------------------------
 
 
-def _drivers(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan) -> Iterator[do.Action]:
+def _drivers(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> Iterator[do.Action]:
     for driver in status.drivers:
         if driver.state == "Retiring":
-            yield from _retire(seen, driver)
-        elif seen.pod(driver.name) is None and seen.token and f"launch/{driver.launch}" not in seen.refusals:
-            if driver.name not in seen.absent:
+            yield from _retire(observed, driver)
+        elif observed.pod(driver.name) is None and observed.token and f"launch/{driver.launch}" not in observed.refusals:
+            if driver.name not in observed.absent:
                 yield do.LookFor(driver.name)
             elif not driver.uid:
-                yield from _launch(seen, status, want, plan, driver)
+                yield from _launch(observed, status, desired, plan, driver)
 
 
-def _launch(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan, driver: DriverStatus) -> Iterator[do.Action]:
+def _launch(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan, driver: DriverStatus) -> Iterator[do.Action]:
     key = f"launch/{driver.launch}"
-    launch = launch_of(seen, status, want, plan, application=driver.application, number=driver.launch, tasks=driver.tasks)
-    yield do.Ensure(build_service(seen.job), key)
-    yield do.Ensure(build_login(seen.job, seen.site.login), key)
+    launch = launch_of(observed, status, desired, plan, application=driver.application, number=driver.launch, tasks=driver.tasks)
+    yield do.Ensure(build_service(observed.job), key)
+    yield do.Ensure(build_login(observed.job, observed.site.login), key)
     if not plan.spec.pods.service_account_name:
-        yield do.Ensure(build_service_account(seen.job), key)
-    yield do.Ensure(build_role(seen.job), key)
-    yield do.Ensure(build_role_binding(seen.job, launch.account), key)
-    if seen.site.network_policies:
-        yield do.Ensure(build_network_policy(seen.job, plan.spec), key)
-    yield do.Ensure(build_budget(seen.job, plan.spec.workers.replicas), key)
-    if plan.spec.application.config_map and want.app_digest:
+        yield do.Ensure(build_service_account(observed.job), key)
+    yield do.Ensure(build_role(observed.job), key)
+    yield do.Ensure(build_role_binding(observed.job, launch.account), key)
+    if observed.site.network_policies:
+        yield do.Ensure(build_network_policy(observed.job, plan.spec), key)
+    yield do.Ensure(build_budget(observed.job, plan.spec.workers.replicas), key)
+    if plan.spec.application.config_map and desired.app_digest:
         yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)
     yield do.Try(build_trial_pod(launch), key)
-    yield do.Create(build_config(seen.job, driver.name, files_of(seen, launch, want)), key, once=True)
+    yield do.Create(build_config(observed.job, driver.name, files_of(observed, launch, desired)), key, once=True)
     yield do.Create(build_driver_pod(launch), key)
 
 
-def _retire(seen: Seen, driver: DriverStatus) -> Iterator[do.Action]:
+def _retire(observed: Observed, driver: DriverStatus) -> Iterator[do.Action]:
     """Its workers hand their slots over."""
-    ips = tuple(ip for pod in seen.workers_of(driver.launch) if (ip := ip_of(pod)) and ip not in seen.retired)
+    ips = tuple(ip for pod in observed.workers_of(driver.launch) if (ip := ip_of(pod)) and ip not in observed.retired)
     if ips:
         yield do.Retire(ips)
 
@@ -124,63 +123,63 @@ def _retire(seen: Seen, driver: DriverStatus) -> Iterator[do.Action]:
 # --- pods that must go --------------------------------------------------------------------------------------------------------------
 
 
-def _strays(seen: Seen, status: JobResourceStatus) -> Iterator[do.Action]:
+def _strays(observed: Observed, status: JobResourceStatus) -> Iterator[do.Action]:
     """Driver pods that the status does not name (any more), and those that have ended: their executors go with them."""
     named = {driver.name: driver for driver in status.drivers}
     stopping = status.run.stage == "Stopped"
-    for pod in seen.of_role("driver"):
-        if not is_owned(pod, seen.job):
+    for pod in observed.of_role("driver"):
+        if not is_owned(pod, observed.job):
             continue
         driver = named.get(pod["metadata"]["name"])
         ended = phase_of(pod) in ("Failed", "Succeeded") and driver is None
-        lost = node_of(pod) in seen.dead_nodes
+        lost = node_of(pod) in observed.dead_nodes
         if lost and driver is None:
             yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=0)
-        elif (driver is None or ended) and lingers(pod) and not (stopping and _still_stopping(seen, status)):
+        elif (driver is None or ended) and lingers(pod) and not (stopping and _still_stopping(observed, status)):
             yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=AT_ONCE)
 
 
-def _still_stopping(seen: Seen, status: JobResourceStatus) -> bool:
+def _still_stopping(observed: Observed, status: JobResourceStatus) -> bool:
     """Workers that were told to stop get a moment to do so by themselves."""
     at = status.suspension
-    return at is not None and bool(seen.members) and not passed(seen.now, at.time, 5)
+    return at is not None and bool(observed.members) and not passed(observed.now, at.time, 5)
 
 
-def _fenced(seen: Seen, pod: Object) -> bool:
+def _fenced(observed: Observed, pod: Object) -> bool:
     """The worker of this pod does not count any more."""
-    return not any(member.in_layout and member.ip == ip_of(pod) for member in seen.members)
+    return not any(not member.standby and member.ip == ip_of(pod) for member in observed.members)
 
 
-def _workers(seen: Seen, status: JobResourceStatus, replicas: int) -> Iterator[do.Action]:
-    active = status.run.stage in _HOSTED and seen.coordinated is not None
-    connected = {member.ip for member in seen.members}
+def _workers(observed: Observed, status: JobResourceStatus, replicas: int) -> Iterator[do.Action]:
+    active = status.run.stage in _HOSTED and observed.coordinated is not None
+    connected = {member.ip for member in observed.members}
     if active:
-        yield from _leaving(seen, replicas)
-    for pod in seen.of_role("worker"):
-        if node_of(pod) in seen.dead_nodes:
-            yield from _on_dead_node(seen, pod, active)
+        yield from _leaving(observed, replicas)
+    for pod in observed.of_role("worker"):
+        if node_of(pod) in observed.dead_nodes:
+            yield from _on_dead_node(observed, pod, active)
         elif ip_of(pod) in connected and not is_going(pod) and waits_for_word(pod):
             yield do.MarkReady(pod)
 
 
-def _leaving(seen: Seen, replicas: int) -> Iterator[do.Action]:
+def _leaving(observed: Observed, replicas: int) -> Iterator[do.Action]:
     """Who is about to stop hands over; and with the first on a node that is being drained all that are there, if there are enough others:
     the rest is evicted within a second, and would be a recovery each."""
-    pods = [pod for pod in seen.of_role("worker") if ip_of(pod) and node_of(pod) not in seen.dead_nodes]
-    ips = tuple(ip_of(pod) for pod in pods if is_going(pod) and ip_of(pod) not in seen.retired)
+    pods = [pod for pod in observed.of_role("worker") if ip_of(pod) and node_of(pod) not in observed.dead_nodes]
+    ips = tuple(ip_of(pod) for pod in pods if is_going(pod) and ip_of(pod) not in observed.retired)
     if not ips:
         return
-    drained = {node_of(pod) for pod in pods if ip_of(pod) in ips} & seen.closed_nodes
-    stay = [pod for pod in pods if not is_going(pod) and ip_of(pod) not in seen.retired]
+    drained = {node_of(pod) for pod in pods if ip_of(pod) in ips} & observed.closed_nodes
+    stay = [pod for pod in pods if not is_going(pod) and ip_of(pod) not in observed.retired]
     beside = tuple(ip_of(pod) for pod in stay if node_of(pod) in drained)
-    able = {member.ip for member in seen.members if member.warm}
+    able = {member.ip for member in observed.members if member.warm}
     enough = sum(node_of(pod) not in drained and ip_of(pod) in able for pod in stay) >= replicas
     yield do.Retire(ips, beside if enough else ())
 
 
-def _on_dead_node(seen: Seen, pod: Object, active: bool) -> Iterator[do.Action]:
+def _on_dead_node(observed: Observed, pod: Object, active: bool) -> Iterator[do.Action]:
     """Spark waits for ever for an executor whose node is gone: we say that it has failed, once nothing of it counts any more."""
-    if active and not _fenced(seen, pod):
+    if active and not _fenced(observed, pod):
         yield do.Gone(ip_of(pod))
     else:
         yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=0, fail=phase_of(pod) in ("Pending", "Running"))

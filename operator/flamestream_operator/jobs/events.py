@@ -9,9 +9,9 @@ from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.jobs.actions import Tell
 
 
-def told(before: JobResourceStatus, after: JobResourceStatus) -> list[Tell]:
-    """What has happened between the two."""
-    return [*_phase(before, after), *_launches(before, after), *_troubles(before, after)]
+def events_between(before: JobResourceStatus, after: JobResourceStatus) -> list[Tell]:
+    """The Events that tell what has changed from `before` to `after`."""
+    return [*_phase(before, after), *_launches(before, after), *_problems(before, after)]
 
 
 def _phase(before: JobResourceStatus, after: JobResourceStatus) -> Iterator[Tell]:
@@ -30,7 +30,7 @@ def _launches(before: JobResourceStatus, after: JobResourceStatus) -> Iterator[T
             yield Tell("Normal", "DriverLaunched", f"application {driver.application}: pod {driver.name}, {driver.tasks} workers")
 
 
-def _troubles(before: JobResourceStatus, after: JobResourceStatus) -> Iterator[Tell]:
+def _problems(before: JobResourceStatus, after: JobResourceStatus) -> Iterator[Tell]:
     if after.failures.count > before.failures.count:
         yield Tell("Warning", after.failures.reason or "Failure", after.failures.last)
     if after.rolled_back and after.rolled_back != before.rolled_back:

@@ -3,24 +3,24 @@
 The first failure after a calm time is repaired at once: what people wait for is the recovery of the driver that somebody has killed. From
 the second on the pause doubles.
 
-Keeps: a job that runs for `resetAfter` without failing starts over. Does not: say what a failure is (drivers.py, stages.py).
+Keeps: a job that runs for `resetAfter` without failing starts over. Does not: say what a failure is (drivers.py, lifecycle.py).
 """
 
 from msgspec.structs import replace
 
 from flamestream.job.manifest import Spec
+from flamestream.job.moments import CLOCKS_DIFFER, moment, passed, written
+from flamestream.model.backoff import Backoff
 from flamestream_operator.api.job_status import FailureStatus, JobResourceStatus
-from flamestream_operator.jobs.clock import CLOCKS_DIFFER, moment, passed, written
 
 MAX_TEXT = 1000
 
 
-def failed(status: JobResourceStatus, spec: Spec, now: float, reason: str, message: str) -> JobResourceStatus:
-    """One more."""
+def with_failure(status: JobResourceStatus, spec: Spec, now: float, reason: str, message: str) -> JobResourceStatus:
+    """Count one more failure, and say when the next try is due."""
     before = status.failures
     count = before.count + 1
-    backoff = spec.backoff
-    pause = 0.0 if count == 1 else min(float(backoff.max), float(backoff.initial) * 2.0 ** min(count - 2, 30))
+    pause = Backoff(float(spec.backoff.initial), float(spec.backoff.max)).after(count - 1)
     failures = FailureStatus(count=count, last=message[:MAX_TEXT], reason=reason[:128], time=written(now), next_try=written(now + pause))
     return replace(status, failures=failures)
 
@@ -33,8 +33,8 @@ def gives_up(status: JobResourceStatus, spec: Spec) -> bool:
     return spec.restart_policy == "Never" or (limit is not None and status.failures.count > limit)
 
 
-def calmed(status: JobResourceStatus, spec: Spec, now: float) -> JobResourceStatus:
-    """Old failures are forgotten."""
+def with_old_failures_forgotten(status: JobResourceStatus, spec: Spec, now: float) -> JobResourceStatus:
+    """Forget the failures of a job that has run for `resetAfter` without one."""
     failures = status.failures
     if not failures.count or not passed(now, failures.time, float(spec.backoff.reset_after)) or status.run.stage != "Running":
         return status

@@ -5,7 +5,8 @@ Does not: decide; or hold more than the newest of anything.
 
 from msgspec.structs import replace
 
-from flamestream.node.status_file import JobStatus, LatencyFigures
+from flamestream.job.moments import written
+from flamestream.job.status import JobStatus, LatencyFigures
 from flamestream_operator.api.job_status import (
     EpochStatus,
     ItemsStatus,
@@ -15,9 +16,8 @@ from flamestream_operator.api.job_status import (
     SnapshotPlace,
     WorkersStatus,
 )
-from flamestream_operator.jobs.clock import written
-from flamestream_operator.jobs.desired import Wanted
-from flamestream_operator.jobs.observed import Coordinated, Seen
+from flamestream_operator.jobs.observed import Coordinated, Observed
+from flamestream_operator.jobs.spec import Desired
 from flamestream_operator.objects.meta import JOB, ROLE
 
 MOST_PROBLEMS = 8
@@ -26,44 +26,44 @@ FIRST = "start"
 """The cause of an attempt that repairs nothing."""
 
 
-def with_figures(seen: Seen, status: JobResourceStatus, want: Wanted) -> JobResourceStatus:
+def with_figures(observed: Observed, status: JobResourceStatus, desired: Desired) -> JobResourceStatus:
     """Bring them up to date; what is not known now stays as it was."""
     active = status.run.stage in ("Starting", "Running", "Draining")
-    coordinated = seen.coordinated if active else None
-    status = replace(status, workers=_workers(seen, status, want, coordinated))
-    if want.plan is not None:
-        place = _snapshot(status, want.plan.spec.checkpoint.store, coordinated)
-        status = replace(status, guarantee=want.plan.spec.guarantee, snapshot=place)
+    coordinated = observed.coordinated if active else None
+    status = replace(status, workers=_workers(observed, status, desired, coordinated))
+    if desired.plan is not None:
+        place = _snapshot(status, desired.plan.spec.checkpoint.store, coordinated)
+        status = replace(status, guarantee=desired.plan.spec.guarantee, snapshot=place)
     if coordinated is None:
         return replace(status, problems=[])
-    told = coordinated.status
-    problems = sorted({problem[:LONGEST] for problem in told.problems})[:MOST_PROBLEMS]
+    reported = coordinated.status
+    problems = sorted({problem[:LONGEST] for problem in reported.problems})[:MOST_PROBLEMS]
     return replace(
-        status, run=replace(status.run, graph=told.graph[:LONGEST] or status.run.graph),
-        attempt=max(told.attempt, status.attempt), epoch=_epoch(status, coordinated), items=_items(status, told),
-        recovery=_recovery(seen, status, told), latency=_latency(status, told), problems=problems,
+        status, run=replace(status.run, graph=reported.graph[:LONGEST] or status.run.graph),
+        attempt=max(reported.attempt, status.attempt), epoch=_epoch(status, coordinated), items=_items(status, reported),
+        recovery=_recovery(observed, status, reported), latency=_latency(status, reported), problems=problems,
     )  # fmt: skip
 
 
-def _workers(seen: Seen, status: JobResourceStatus, want: Wanted, coordinated: Coordinated | None) -> WorkersStatus:
-    desired = want.plan.spec.workers.replicas if want.plan is not None else status.workers.desired
+def _workers(observed: Observed, status: JobResourceStatus, desired: Desired, coordinated: Coordinated | None) -> WorkersStatus:
+    asked = desired.plan.spec.workers.replicas if desired.plan is not None else status.workers.desired
     ready = len(coordinated.status.workers) if coordinated is not None else 0
     standby = len(coordinated.status.standbys) if coordinated is not None else 0
-    selector = f"{JOB}={seen.name},{ROLE}=worker"
-    return WorkersStatus(desired=desired, ready=ready, standby=standby, summary=f"{ready}/{desired}", selector=selector)
+    selector = f"{JOB}={observed.name},{ROLE}=worker"
+    return WorkersStatus(desired=asked, ready=ready, standby=standby, summary=f"{ready}/{asked}", selector=selector)
 
 
 def _epoch(status: JobResourceStatus, coordinated: Coordinated) -> EpochStatus | None:
-    told = coordinated.status
-    if not told.epoch or (status.epoch is not None and status.epoch.number >= told.epoch and status.run.stage == "Starting"):
+    reported = coordinated.status
+    if not reported.epoch or (status.epoch is not None and status.epoch.number >= reported.epoch and status.run.stage == "Starting"):
         return status.epoch
-    if status.epoch is not None and status.epoch.number == told.epoch:
+    if status.epoch is not None and status.epoch.number == reported.epoch:
         return status.epoch
-    return EpochStatus(number=told.epoch, cut=str(told.cut), time=written(coordinated.epoch_since))
+    return EpochStatus(number=reported.epoch, cut=str(reported.cut), time=written(coordinated.epoch_since))
 
 
-def _items(status: JobResourceStatus, told: JobStatus) -> ItemsStatus:
-    entered, delivered = sum(worker.items_in for worker in told.workers), sum(worker.items_out for worker in told.workers)
+def _items(status: JobResourceStatus, reported: JobStatus) -> ItemsStatus:
+    entered, delivered = sum(worker.items_in for worker in reported.workers), sum(worker.items_out for worker in reported.workers)
     return ItemsStatus(input=entered, output=delivered) if entered or delivered else status.items
 
 
@@ -73,22 +73,22 @@ def _snapshot(status: JobResourceStatus, store: str, coordinated: Coordinated | 
     return SnapshotPlace(store=store, size=(coordinated.status.snapshot_size if coordinated else 0) or known)
 
 
-def _latency(status: JobResourceStatus, told: JobStatus) -> LatencyStatus | None:
-    """Of the last minute; what was, if nothing was delivered in it."""
-    if told.latency is None or not told.latency.calls:
+def _latency(status: JobResourceStatus, reported: JobStatus) -> LatencyStatus | None:
+    """Latency in the last minute; as it was before, if nothing was delivered in that."""
+    if reported.latency is None or not reported.latency.calls:
         return status.latency
-    released = told.release or LatencyFigures()
+    released = reported.release or LatencyFigures()
     return LatencyStatus(
-        p50_ms=released.p50_ms, p99_ms=released.p99_ms, delivered_p50_ms=told.latency.p50_ms, delivered_p99_ms=told.latency.p99_ms
+        p50_ms=released.p50_ms, p99_ms=released.p99_ms, delivered_p50_ms=reported.latency.p50_ms, delivered_p99_ms=reported.latency.p99_ms
     )
 
 
-def _recovery(seen: Seen, status: JobResourceStatus, told: JobStatus) -> RecoveryStatus | None:
-    """One that is complete. Attempts count them, and not the coordinator, which counts those that it drove itself."""
-    last, before = told.last_recovery, status.recovery
+def _recovery(observed: Observed, status: JobResourceStatus, reported: JobStatus) -> RecoveryStatus | None:
+    """The last recovery that is complete. They are counted by attempts: a coordinator counts only those that it drove itself."""
+    last, before = reported.last_recovery, status.recovery
     if last is None or not last.duration_ms or last.kind == FIRST or (before is not None and before.attempt == last.attempt):
         return before
     return RecoveryStatus(
-        cause=last.cause[:LONGEST], time=written(seen.now), duration_ms=round(last.duration_ms, 1), replayed_from=str(last.replayed_from),
-        count=max(1, last.attempt - status.run.attempt - 1), attempt=last.attempt, kind=last.kind,
+        cause=last.cause[:LONGEST], time=written(observed.now), duration_ms=round(last.duration_ms, 1),
+        replayed_from=str(last.replayed_from), count=max(1, last.attempt - status.run.attempt - 1), attempt=last.attempt, kind=last.kind,
     )  # fmt: skip

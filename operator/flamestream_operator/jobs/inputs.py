@@ -8,13 +8,12 @@ import base64
 import secrets
 from typing import Final
 
-from flamestream_operator.handlers import Handler
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs.decide import status_of
+from flamestream_operator.jobs.handlers import Handler, Tools
 from flamestream_operator.jobs.memory import Memory
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Key
-from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects.meta import Object, is_owned
 from flamestream_operator.objects.small import digest_of_application
 
@@ -33,7 +32,7 @@ class JobInputs:
         }
 
     async def keys(self, namespace: str, name: str) -> tuple[str, str]:
-        """Of a store. Raises LookupError or ApiProblem."""
+        """Access key and secret key of a job's store. Raises LookupError or ApiProblem."""
         if not name:
             raise LookupError("spec.checkpoint.secret: missing: name the Secret with the store's keys, the operator does not lend its own")
         found = await self._api.get("Secret", namespace, name)
@@ -92,13 +91,13 @@ class JobInputs:
         return True
 
     def _later(self, key: Key, memory: Memory, what: str) -> None:
-        """What was not there is looked for again, not before a while."""
+        """Look again for `what` was missing, and not before a while."""
         memory.read_again[what] = self._instant() + READ_AGAIN
         asyncio.get_running_loop().call_later(READ_AGAIN + 0.1, self._again, key)
 
 
 def _text(secret: Object, field: str) -> str:
-    """What a Secret has there. Raises LookupError that names both."""
+    """The text of one field of a Secret. Raises LookupError that names both."""
     try:
         return base64.b64decode(secret["data"][field], validate=True).decode()
     except (KeyError, TypeError, ValueError):

@@ -4,9 +4,8 @@ Does not: decide when one is made (effects.py).
 """
 
 from flamestream_operator.api.job_status import JobResourceStatus
-from flamestream_operator.jobs.desired import Wanted
-from flamestream_operator.jobs.observed import Seen
-from flamestream_operator.jobs.plan import Plan, manifest_of
+from flamestream_operator.jobs.observed import Observed
+from flamestream_operator.jobs.spec import Desired, Plan, manifest_of
 from flamestream_operator.jobs.suspicion import suspects
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object
@@ -14,23 +13,23 @@ from flamestream_operator.objects.pods import Launch, build_driver_config, build
 
 
 def launch_of(
-    seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan, *, application: str, number: int, tasks: int
+    observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan, *, application: str, number: int, tasks: int
 ) -> Launch:  # fmt: skip
-    """One application's start."""
-    from_config_map = plan.spec.application.config_map and want.app_digest
+    """Everything that the pods of one application's next start are made from."""
+    from_config_map = plan.spec.application.config_map and desired.app_digest
     return Launch(
-        job=seen.job, spec=plan.spec, application=application, number=number, tasks=tasks, run=status.run.number,
-        image=plan.image, pull_policy=plan.spec.image_pull_policy or ("IfNotPresent" if plan.spec.image else seen.site.pull_policy),
-        coordinator=seen.site.coordinator, zookeeper=plan.zookeeper,
-        avoid=tuple(sorted(suspects(seen))),
-        app_config_map=names.application_copy(seen.name, want.app_digest) if from_config_map else "",
+        job=observed.job, spec=plan.spec, application=application, number=number, tasks=tasks, run=status.run.number,
+        image=plan.image, pull_policy=plan.spec.image_pull_policy or ("IfNotPresent" if plan.spec.image else observed.site.pull_policy),
+        coordinator=observed.site.coordinator, zookeeper=plan.zookeeper,
+        avoid=tuple(sorted(suspects(observed))),
+        app_config_map=names.application_copy(observed.name, desired.app_digest) if from_config_map else "",
     )  # fmt: skip
 
 
-def files_of(seen: Seen, launch: Launch, want: Wanted) -> dict[str, Object]:
-    """What the driver reads."""
+def files_of(observed: Observed, launch: Launch, desired: Desired) -> dict[str, Object]:
+    """The files that a driver reads, by name."""
     return {
-        "job.json": manifest_of(seen.job, want.spec),
+        "job.json": manifest_of(observed.job, desired.spec),
         f"driver-{launch.application}.json": build_driver_config(launch),
         "executor.json": build_executor_template(launch),
     }

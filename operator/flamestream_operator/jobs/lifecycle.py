@@ -1,4 +1,4 @@
-"""The stages of a run: start, run, drain, stop, end.
+"""The lifecycle of a run: start, run, drain, stop, end.
 
     None ─▶ Restoring ─▶ Starting ─▶ Running ─▶ Draining ─▶ Stopped ─▶ Starting (the next run)
                                         │           ▲           └─▶ Forgetting ─▶ Starting (upgrade.strategy: Fresh)
@@ -10,17 +10,18 @@ back to the last stable one.
 Keeps: a run has one code; a new run has a new number, and with it a new token. Does not: make pods (drivers.py).
 """
 
+from typing import Literal
+
 from msgspec.structs import replace
 
-from flamestream.node.status_file import JobStatus
+from flamestream.job.moments import moment, passed, written
+from flamestream.job.status import JobStatus
 from flamestream_operator.api.job_status import EpochStatus, IntentStatus, JobResourceStatus, RunStatus, StableSpec, SuspensionStatus
-from flamestream_operator.jobs.clock import moment, passed, written
-from flamestream_operator.jobs.desired import Wanted
 from flamestream_operator.jobs.drivers import ending_that_is_final
-from flamestream_operator.jobs.failures import failed, gives_up
-from flamestream_operator.jobs.observed import Seen
-from flamestream_operator.jobs.plan import Plan
-from flamestream_operator.jobs.preflight import taken_snapshot, tried
+from flamestream_operator.jobs.failures import gives_up, with_failure
+from flamestream_operator.jobs.observed import Observed
+from flamestream_operator.jobs.preflight import taken_snapshot, with_trial
+from flamestream_operator.jobs.spec import Desired, Plan
 
 DRAIN_WITHIN = 90.0
 """Seconds; the coordinator's own limit is shorter, so this is for one that says nothing."""
@@ -29,210 +30,219 @@ NEVER_RAN = 3.0
 _ACTIVE = ("Starting", "Running")
 
 
-def moved(seen: Seen, status: JobResourceStatus, want: Wanted) -> JobResourceStatus:
-    """One step of the run."""
+def with_next_stage(observed: Observed, status: JobResourceStatus, desired: Desired) -> JobResourceStatus:
+    """The status with its run one step further, if it is time for one."""
     stage = status.run.stage
-    if want.plan is None:
-        return _refused(seen, status, want)
-    status = _deadline(seen, status, want.plan)
+    if desired.plan is None:
+        return _refused(observed, status, desired)
+    status = _deadline(observed, status, desired.plan)
     if status.run.stage != stage:
         return status
     if stage in _ACTIVE:
-        return _active(seen, status, want, want.plan)
+        return _active(observed, status, desired, desired.plan)
     if stage == "Draining":
-        return _drained(seen, status)
+        return _drained(observed, status)
     if stage in ("Restoring", "Forgetting"):
-        return _prepared(seen, status, want.plan)
-    return _begun(seen, status, want, want.plan)
+        return _prepared(observed, status, desired.plan)
+    return _begun(observed, status, desired, desired.plan)
 
 
-def _refused(seen: Seen, status: JobResourceStatus, want: Wanted) -> JobResourceStatus:
+def _refused(observed: Observed, status: JobResourceStatus, desired: Desired) -> JobResourceStatus:
     """A stream that runs goes on; one that does not, says why."""
-    if seen.job["spec"].get("suspend") and status.run.stage in _ACTIVE:
-        return _draining(seen, status, "Suspend")
+    if observed.job["spec"].get("suspend") and status.run.stage in _ACTIVE:
+        return _draining(observed, status, "Suspend")
     if status.run.stage == "Draining":
-        return _drained(seen, status)
+        return _drained(observed, status)
     return status
 
 
 # --- while it runs ------------------------------------------------------------------------------------------------------------------
 
 
-def _active(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan) -> JobResourceStatus:
-    told = seen.coordinated.status if seen.coordinated else None
-    if told is not None and told.outcome:
-        return _finished(seen, status, told, plan)
-    ending = ending_that_is_final(seen, status)
+def _active(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> JobResourceStatus:
+    reported = observed.coordinated.status if observed.coordinated else None
+    if reported is not None and reported.outcome:
+        return _finished(observed, status, reported, plan)
+    ending = ending_that_is_final(observed, status)
     if ending is not None:
-        return _failed_for_good(seen, status, plan, ending.reason, ending.message)
+        return _failed_for_good(observed, status, plan, ending.reason, ending.message)
     if gives_up(status, plan.spec):
-        return _ended(seen, status, "Failed")
+        return _ended(observed, status, "Failed")
     if plan.spec.suspend:
-        return _draining(seen, status, "Suspend")
+        return _draining(observed, status, "Suspend")
     if plan.code != status.run.code:
-        return _upgrading(seen, status, plan)
-    if told is not None and told.phase == "running" and status.run.stage == "Starting":
+        return _upgrading(observed, status, plan)
+    if reported is not None and reported.phase == "running" and status.run.stage == "Starting":
         return replace(status, run=replace(status.run, stage="Running"), intent=IntentStatus())
-    return _stable(seen, status, want, plan)
+    return _stable(observed, status, desired, plan)
 
 
-def _upgrading(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
+def _upgrading(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
     """Other code: tried beside the stream first, if there is one that could go on without it."""
     fresh = plan.spec.upgrade is not None and plan.spec.upgrade.strategy == "Fresh"
     if fresh or status.last_stable is None or status.rolled_back:
-        return _draining(seen, status, "Upgrade")
-    status = tried(seen, status, plan)
+        return _draining(observed, status, "Upgrade")
+    status = with_trial(observed, status, plan)
     passed = status.preflight is not None and status.preflight.code == plan.code and status.preflight.state == "Passed"
-    return _draining(seen, status, "Upgrade") if passed else status
+    return _draining(observed, status, "Upgrade") if passed else status
 
 
-def _stable(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan) -> JobResourceStatus:
+def _stable(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> JobResourceStatus:
     """A spec that was seen running, whole, with a commit of its own, is where an upgrade can go back to."""
-    stable, coordinated = status.last_stable, seen.coordinated
+    stable, coordinated = status.last_stable, observed.coordinated
     if status.rolled_back or coordinated is None or coordinated.status.phase != "running":
         return status
     if not all(driver.state == "Running" and driver.revision == plan.revision for driver in status.drivers):
         return status
     if plan.spec.guarantee != "none" and (not coordinated.status.epoch or coordinated.epoch_since < moment(status.run.started_at)):
         return status
-    if stable is not None and stable.spec == want.spec and stable.application == want.app_digest:
+    if stable is not None and stable.spec == desired.spec and stable.application == desired.app_digest:
         return status
-    fresh = StableSpec(generation=seen.generation, code=status.run.code, application=want.app_digest, spec=want.spec)
+    fresh = StableSpec(generation=observed.generation, code=status.run.code, application=desired.app_digest, spec=desired.spec)
     return replace(status, last_stable=fresh)
 
 
-def _finished(seen: Seen, status: JobResourceStatus, told: JobStatus, plan: Plan) -> JobResourceStatus:
-    if told.outcome == "completed":
-        return _ended(seen, status, "Completed")
-    if told.outcome in ("drained", "stopped"):
+def _finished(observed: Observed, status: JobResourceStatus, reported: JobStatus, plan: Plan) -> JobResourceStatus:
+    if reported.outcome == "completed":
+        return _ended(observed, status, "Completed")
+    if reported.outcome in ("drained", "stopped"):
         # Somebody else has asked for it (another operator, before it lost the Lease): the run is over, the next one goes on.
-        return _stopped(seen, replace(status, run=replace(status.run, cause=status.run.cause or "Upgrade")), told)
-    if told.category in ("user", "corrupt"):
-        return _failed_for_good(seen, status, plan, "UserError" if told.category == "user" else "StateCorrupt", told.message)
-    status = failed(status, plan.spec, seen.now, "JobFailed", told.message)
-    return _ended(seen, status, "Failed") if gives_up(status, plan.spec) else _next_run(seen, status, plan, status.run.application)
+        return _stopped(observed, replace(status, run=replace(status.run, cause=status.run.cause or "Upgrade")), reported)
+    if reported.category in ("user", "corrupt"):
+        return _failed_for_good(observed, status, plan, "UserError" if reported.category == "user" else "StateCorrupt", reported.message)
+    status = with_failure(status, plan.spec, observed.now, "JobFailed", reported.message)
+    return _ended(observed, status, "Failed") if gives_up(status, plan.spec) else _next_run(observed, status, plan, status.run.application)
 
 
-def _failed_for_good(seen: Seen, status: JobResourceStatus, plan: Plan, reason: str, message: str) -> JobResourceStatus:
+def _failed_for_good(observed: Observed, status: JobResourceStatus, plan: Plan, reason: str, message: str) -> JobResourceStatus:
     stable = status.last_stable
-    status = failed(status, plan.spec, seen.now, reason, message)
+    status = with_failure(status, plan.spec, observed.now, reason, message)
     if stable is not None and stable.code != status.run.code and not status.rolled_back:
-        status = replace(status, rolled_back=seen.generation, rolled_back_application=seen.app_digest)
-        return _draining(seen, status, "Rollback")
+        status = replace(status, rolled_back=observed.generation, rolled_back_application=observed.app_digest)
+        return _draining(observed, status, "Rollback")
     if plan.spec.restart_policy == "Always" and not gives_up(status, plan.spec):
-        return _next_run(seen, status, plan, status.run.application)
-    return _ended(seen, status, "Failed")
+        return _next_run(observed, status, plan, status.run.application)
+    return _ended(observed, status, "Failed")
 
 
-def _deadline(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
+def _deadline(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
     deadline = plan.spec.deadline
     if deadline is None or status.run.stage not in _ACTIVE or not status.started_at:
         return status
-    if seen.now - moment(status.started_at) <= float(deadline):
+    if observed.now - moment(status.started_at) <= float(deadline):
         return status
     message = f"not completed within its deadline of {deadline}: raise spec.deadline, or make a new job"
-    return _ended(seen, failed(status, plan.spec, seen.now, "DeadlineExceeded", message), "Failed")
+    return _ended(observed, with_failure(status, plan.spec, observed.now, "DeadlineExceeded", message), "Failed")
 
 
 # --- stops --------------------------------------------------------------------------------------------------------------------------
 
 
-def _draining(seen: Seen, status: JobResourceStatus, cause: str) -> JobResourceStatus:
+def _draining(observed: Observed, status: JobResourceStatus, cause: str) -> JobResourceStatus:
     run = replace(status.run, stage="Draining", cause=cause)
-    intent = IntentStatus(key=f"drain/{run.number}/{written(seen.now)}", generation=seen.generation)
+    intent = IntentStatus(key=f"drain/{run.number}/{written(observed.now)}", generation=observed.generation)
     return replace(status, run=run, intent=intent)
 
 
-def _drained(seen: Seen, status: JobResourceStatus) -> JobResourceStatus:
+def _drained(observed: Observed, status: JobResourceStatus) -> JobResourceStatus:
     """Until the coordinator says that it has stopped; a stream that never ran, or a rolled back one, has nothing to drain."""
-    told = seen.coordinated.status if seen.coordinated else None
-    if told is not None and told.outcome == "completed":
-        return _ended(seen, status, "Completed")
-    if told is not None and told.outcome:
-        return _stopped(seen, status, told)
+    reported = observed.coordinated.status if observed.coordinated else None
+    if reported is not None and reported.outcome == "completed":
+        return _ended(observed, status, "Completed")
+    if reported is not None and reported.outcome:
+        return _stopped(observed, status, reported)
     since = status.intent.key.rpartition("/")[2] if status.intent.key.startswith("drain/") else ""
-    never_ran = told is not None and told.phase in ("starting", "gathering") and not told.workers and passed(seen.now, since, NEVER_RAN)
-    if never_ran or status.run.cause == "Rollback" or passed(seen.now, since, DRAIN_WITHIN):
-        return _stopped(seen, status, told)
+    never_ran = (
+        reported is not None
+        and reported.phase in ("starting", "gathering")
+        and not reported.workers
+        and passed(observed.now, since, NEVER_RAN)
+    )
+    if never_ran or status.run.cause == "Rollback" or passed(observed.now, since, DRAIN_WITHIN):
+        return _stopped(observed, status, reported)
     return status
 
 
-def _stopped(seen: Seen, status: JobResourceStatus, told: JobStatus | None) -> JobResourceStatus:
+def _stopped(observed: Observed, status: JobResourceStatus, reported: JobStatus | None) -> JobResourceStatus:
     suspension = None
-    if told is not None:
-        if told.epoch and (status.epoch is None or status.epoch.number != told.epoch):
-            status = replace(status, epoch=EpochStatus(number=told.epoch, cut=str(told.cut), time=written(seen.now)))
-        outputs = sum(worker.items_out for worker in told.workers)
+    if reported is not None:
+        if reported.epoch and (status.epoch is None or status.epoch.number != reported.epoch):
+            status = replace(status, epoch=EpochStatus(number=reported.epoch, cut=str(reported.cut), time=written(observed.now)))
+        outputs = sum(worker.items_out for worker in reported.workers)
         suspension = SuspensionStatus(
-            epoch=told.epoch, cut=str(told.cut), time=written(seen.now), outputs=outputs or status.items.output,
-            clean=told.outcome == "drained",
+            epoch=reported.epoch, cut=str(reported.cut), time=written(observed.now), outputs=outputs or status.items.output,
+            clean=reported.outcome == "drained",
         )  # fmt: skip
     run = replace(status.run, stage="Stopped")
     return replace(
-        status, run=run, drivers=[], suspension=suspension, intent=IntentStatus(key=f"stop/{run.number}", generation=seen.generation)
+        status, run=run, drivers=[], suspension=suspension, intent=IntentStatus(key=f"stop/{run.number}", generation=observed.generation)
     )
 
 
-def _ended(seen: Seen, status: JobResourceStatus, cause: str) -> JobResourceStatus:
-    run = replace(status.run, stage="Ended", cause=cause, generation=seen.generation)
-    intent = IntentStatus(key=f"end/{run.number}", generation=seen.generation)
-    return replace(status, run=run, drivers=[], finished_at=written(seen.now), intent=intent)
+def _ended(observed: Observed, status: JobResourceStatus, cause: str) -> JobResourceStatus:
+    run = replace(status.run, stage="Ended", cause=cause, generation=observed.generation)
+    intent = IntentStatus(key=f"end/{run.number}", generation=observed.generation)
+    return replace(status, run=run, drivers=[], finished_at=written(observed.now), intent=intent)
 
 
 # --- starts -------------------------------------------------------------------------------------------------------------------------
 
 
-def _begun(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan) -> JobResourceStatus:
+def _begun(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> JobResourceStatus:
     """From None, Stopped or Ended: whether there is a next run."""
     run = status.run
     if plan.spec.suspend and run.stage != "Ended":
         return status
-    if run.stage == "Ended" and (run.cause == "Completed" or run.generation == seen.generation):
+    if run.stage == "Ended" and (run.cause == "Completed" or run.generation == observed.generation):
         return status
     if run.stage in ("None", "Ended") and plan.spec.restore_from is not None and not status.attempt:
-        return _waits(seen, status, "Restoring", plan, want)
+        return _waits(observed, status, "Restoring", plan, desired)
     fresh = plan.spec.upgrade is not None and plan.spec.upgrade.strategy == "Fresh"
     if run.stage in ("Stopped", "Ended") and fresh and plan.code != run.code:
-        return _waits(seen, status, "Forgetting", plan, want)
-    return _next_run(seen, status, plan, want.app_digest)
+        return _waits(observed, status, "Forgetting", plan, desired)
+    return _next_run(observed, status, plan, desired.app_digest)
 
 
-def _waits(seen: Seen, status: JobResourceStatus, stage: str, plan: Plan, want: Wanted) -> JobResourceStatus:
-    run = RunStatus(number=status.run.number + 1, generation=seen.generation, code=plan.code, application=want.app_digest, stage=stage)  # type: ignore[arg-type]  # both are stages
-    intent = IntentStatus(key=f"{stage.lower()}/{run.number}", generation=seen.generation)
+def _waits(
+    observed: Observed, status: JobResourceStatus, stage: Literal["Restoring", "Forgetting"], plan: Plan, desired: Desired
+) -> JobResourceStatus:
+    run = RunStatus(
+        number=status.run.number + 1, generation=observed.generation, code=plan.code, application=desired.app_digest, stage=stage
+    )
+    intent = IntentStatus(key=f"{stage.lower()}/{run.number}", generation=observed.generation)
     return replace(status, run=run, intent=intent, preflight=None, finished_at="")
 
 
-def _prepared(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
-    if status.run.stage == "Restoring" and taken_snapshot(seen) is not None:
-        fits = tried(seen, status, plan)
+def _prepared(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
+    if status.run.stage == "Restoring" and taken_snapshot(observed) is not None:
+        fits = with_trial(observed, status, plan)
         if fits.preflight is not None and fits.preflight.state == "Failed":
             why = fits.failures
-            status = failed(replace(status, preflight=fits.preflight), plan.spec, seen.now, why.reason, why.last)
-            return _ended(seen, status, "Failed")  # nothing was restored: the next spec is tried like the first
+            status = with_failure(replace(status, preflight=fits.preflight), plan.spec, observed.now, why.reason, why.last)
+            return _ended(observed, status, "Failed")  # nothing was restored: the next spec is tried like the first
         if fits.preflight is None or fits.preflight.state == "Running":
             return fits
         status = fits
-    operation = seen.operations.get(f"{status.run.stage.lower()}/{status.run.number}")
+    operation = observed.operations.get(f"{status.run.stage.lower()}/{status.run.number}")
     if operation is None or not operation.done:
         return status
     if operation.problem and not operation.final:
-        return status  # it is tried again; until then it is a trouble (jobs/troubles.py)
+        return status  # it is tried again; until then it is a problem that the status names (jobs/conditions.py)
     if operation.problem:
-        return _ended(seen, failed(status, plan.spec, seen.now, f"{status.run.stage}Failed", operation.problem), "Failed")
-    return _starting(seen, status, status.run)
+        return _ended(observed, with_failure(status, plan.spec, observed.now, f"{status.run.stage}Failed", operation.problem), "Failed")
+    return _starting(observed, status, status.run)
 
 
-def _next_run(seen: Seen, status: JobResourceStatus, plan: Plan, app_digest: str) -> JobResourceStatus:
+def _next_run(observed: Observed, status: JobResourceStatus, plan: Plan, app_digest: str) -> JobResourceStatus:
     """The drivers of the old run are not of the new one: their workers' token is no longer good."""
     if plan.code != status.run.code and not status.rolled_back:
         status = replace(status, failures=replace(status.failures, count=0, next_try=""))
-    run = RunStatus(number=status.run.number + 1, generation=seen.generation, code=plan.code, application=app_digest)
-    return _starting(seen, status, run)
+    run = RunStatus(number=status.run.number + 1, generation=observed.generation, code=plan.code, application=app_digest)
+    return _starting(observed, status, run)
 
 
-def _starting(seen: Seen, status: JobResourceStatus, run: RunStatus) -> JobResourceStatus:
-    run = replace(run, stage="Starting", cause="", started_at=written(seen.now), attempt=status.attempt)
-    intent = IntentStatus(key=f"run/{run.number}", generation=seen.generation)
-    started = status.started_at or written(seen.now)
+def _starting(observed: Observed, status: JobResourceStatus, run: RunStatus) -> JobResourceStatus:
+    run = replace(run, stage="Starting", cause="", started_at=written(observed.now), attempt=status.attempt)
+    intent = IntentStatus(key=f"run/{run.number}", generation=observed.generation)
+    started = status.started_at or written(observed.now)
     return replace(status, run=run, drivers=[], suspension=None, intent=intent, started_at=started, finished_at="")

@@ -7,19 +7,21 @@ from dataclasses import dataclass, field
 
 from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.jobs.observed import Operation, Refusal
+from flamestream_operator.jobs.spec import Specs
 from flamestream_operator.objects.meta import Object
 
 
 @dataclass(slots=True)
 class Memory:
-    """Of one life of one job."""
+    """What is remembered of one life of one job."""
 
     uid: str
+    specs: Specs = field(default_factory=Specs)
     token_run: int = -1
     """Which run's token is known."""
     token: str = ""
     keys: tuple[str, str] = ("", "")
-    """Of the store."""
+    """Access key and secret key of its store."""
     secrets_problem: str = ""
     app: Object | None = None
     """The application's ConfigMap."""
@@ -35,7 +37,7 @@ class Memory:
     away: dict[str, float] = field(default_factory=dict)
     """Addresses of worker pods that are not connected, and when that was first seen."""
     hosted: JobToCoordinate | None = None
-    """What its coordinator was told."""
+    """The job as its coordinator was told of it last."""
     hosted_since: float = 0.0
     hosted_run: int = -1
     """The run that this process coordinates: what is heard of another one is old."""

@@ -7,14 +7,13 @@ Does not: decide what there should be (jobs/effects.py).
 import logging
 from typing import Final
 
-from flamestream_operator.handlers import Handler, Stop
+from flamestream.job.moments import written
 from flamestream_operator.jobs import actions as do
-from flamestream_operator.jobs.clock import written
+from flamestream_operator.jobs.handlers import Handler, Stop, Tools
 from flamestream_operator.jobs.memory import Memory
 from flamestream_operator.jobs.observed import Refusal
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Key
-from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import CONNECTED, Object, is_of_earlier_life, is_owned
 from flamestream_operator.objects.small import build_application_copy

@@ -10,43 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from flamestream.node.status_file import JobStatus
-from flamestream_operator.jobs.admission import STRICT, Allowed
+from flamestream.job.status import JobStatus
+from flamestream_operator.coordination.hosting import Member
+from flamestream_operator.jobs.spec import Specs
 from flamestream_operator.objects.meta import CONNECTED, LAUNCH, ROLE, Object, identity
+from flamestream_operator.site import Site
 
 AT_ONCE = 1
 """Seconds of grace for a driver whose workers have ended or handed over: its hook waits for them, and they need it no more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """What is the same for all jobs of this operator."""
-
-    coordinator: str
-    """host:port that workers dial."""
-    zookeeper: str
-    login: str = field(repr=False)
-    """The operator's, for ZooKeeper: user:password."""
-    image: str
-    pull_policy: str = "IfNotPresent"
-    namespace: str = ""
-    """The operator's own: no job runs there."""
-    allowed: Allowed = STRICT
-    network_policies: bool = True
-    """Whether each job gets one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A connected worker."""
-
-    worker: str
-    ip: str
-    in_layout: bool
-    warm: bool = True
-    """A takeover would find the committed snapshot at hand."""
-    since: float = 0
-    """When it connected, as an `instant`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +57,8 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """One look at one job."""
+class Observed:
+    """Everything that the core may know of one job at one moment."""
 
     now: float
     """Seconds since 1970: for stamps, and what stands in objects. Somebody may set that clock."""
@@ -104,11 +75,11 @@ class Seen:
     """Nodes that take no new pods: a drain begins with that."""
     coordinated: Coordinated | None = None
     token: str = ""
-    """Of the current run, if it was read."""
+    """The token of the current run, if it was read."""
     secrets_problem: str = ""
     """Why token or credentials could not be read."""
     app_digest: str = ""
-    """Of the application's ConfigMap; "" if there is none, or it was not read."""
+    """Fingerprint of the application's ConfigMap; "" if there is none, or it was not read."""
     app_problem: str = ""
     """Why the application's ConfigMap could not be read."""
     snapshot: Object | None = None
@@ -116,13 +87,15 @@ class Seen:
     snapshots: Sequence[Object] = ()
     """All FlameStreamSnapshots of this job."""
     refusals: Mapping[str, Refusal] = field(default_factory=dict)
-    """By the key of the effect."""
+    """The API server's refusals, by the key of the effect."""
     operations: Mapping[str, Operation] = field(default_factory=dict)
-    """By key."""
+    """Long operations that were begun, by key."""
     away: Mapping[str, float] = field(default_factory=dict)
     """IPs of worker pods that are not connected, and since which instant as seen from here."""
     retired: frozenset[str] = frozenset()
     """IPs whose slots were asked to be handed over."""
+    specs: Specs = field(default_factory=Specs)
+    """The specs of this job that were read before."""
     last_write: float = 0
     """The instant at which the status was written last."""
 

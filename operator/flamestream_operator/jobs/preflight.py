@@ -11,14 +11,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from flamestream.job.moments import passed, written
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream_operator.api.job_status import JobResourceStatus, PreflightStatus
 from flamestream_operator.jobs import actions as do
-from flamestream_operator.jobs.clock import passed, written
-from flamestream_operator.jobs.desired import Wanted
 from flamestream_operator.jobs.launching import files_of, launch_of
-from flamestream_operator.jobs.observed import Seen, phase_of
-from flamestream_operator.jobs.plan import Plan
+from flamestream_operator.jobs.observed import Observed, phase_of
+from flamestream_operator.jobs.spec import Desired, Plan
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object
 from flamestream_operator.objects.pods import build_preflight_pod
@@ -29,70 +28,72 @@ WITHIN = 120.0
 """Seconds; a trial that says nothing for so long is given up, and the code is tried for real."""
 
 
-def tried(seen: Seen, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
+def with_trial(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
     """Begin the trial of the plan's code, or take its verdict."""
     trial = status.preflight
     if trial is None or trial.code != plan.code:
-        pod = names.preflight(seen.name, plan.code, status.run.number)
-        begun = PreflightStatus(code=plan.code, generation=seen.generation, pod=pod, state="Running", since=written(seen.now))
-        return replace(status, preflight=begun, intent=replace(status.intent, key=f"preflight/{plan.code}", generation=seen.generation))
+        pod = names.preflight(observed.name, plan.code, status.run.number)
+        begun = PreflightStatus(code=plan.code, generation=observed.generation, pod=pod, state="Running", since=written(observed.now))
+        return replace(status, preflight=begun, intent=replace(status.intent, key=f"preflight/{plan.code}", generation=observed.generation))
     if trial.state != "Running":
         return status
-    said = _said(seen, trial)
-    if said is None and not passed(seen.now, trial.since, WITHIN):
+    said = _said(observed, trial)
+    if said is None and not passed(observed.now, trial.since, WITHIN):
         return status
     if said is None or said.get("ok") or said.get("passing"):
         return replace(status, preflight=replace(trial, state="Passed", message=str((said or {}).get("message", ""))[:500]))
     text = str(said.get("message", "without a word"))[:1000]
-    failures = replace(status.failures, last=text, reason=str(said.get("reason", "PreflightFailed"))[:128], time=written(seen.now))
+    failures = replace(status.failures, last=text, reason=str(said.get("reason", "PreflightFailed"))[:128], time=written(observed.now))
     failed = replace(trial, state="Failed", message=text[:500])
-    return replace(status, preflight=failed, failures=failures, rolled_back=seen.generation, rolled_back_application=seen.app_digest)
+    return replace(
+        status, preflight=failed, failures=failures, rolled_back=observed.generation, rolled_back_application=observed.app_digest
+    )
 
 
-def trial_of(seen: Seen, status: JobResourceStatus, want: Wanted, plan: Plan) -> Iterator[do.Action]:
+def trial_of(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> Iterator[do.Action]:
     """Make the pod, and remove it when it has spoken."""
     trial = status.preflight
     if trial is None:
         return
-    pod = seen.pod(trial.pod)
+    pod = observed.pod(trial.pod)
     if trial.state == "Running" and pod is None and plan.code == trial.code and status.run.stage != "Ended":
-        launch = launch_of(seen, status, want, plan, application="a", number=0, tasks=1)
+        launch = launch_of(observed, status, desired, plan, application="a", number=0, tasks=1)
         key = f"aside/{trial.pod}"
         if not plan.spec.pods.service_account_name:
-            yield do.Ensure(build_service_account(seen.job), key)  # before the first launch there is none yet
-        yield do.Ensure(build_login(seen.job, seen.site.login), key)
-        if want.app_digest and plan.spec.application.config_map:
+            yield do.Ensure(build_service_account(observed.job), key)  # before the first launch there is none yet
+        yield do.Ensure(build_login(observed.job, observed.site.login), key)
+        if desired.app_digest and plan.spec.application.config_map:
             yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)
-        yield do.Create(build_config(seen.job, trial.pod, files_of(seen, launch, want) | _savepoint(seen, status)), key)
+        yield do.Create(build_config(observed.job, trial.pod, files_of(observed, launch, desired) | _savepoint(observed, status)), key)
         yield do.Create(build_preflight_pod(launch, trial.pod), key)
     elif trial.state != "Running" and pod is not None:
         yield do.DeletePod(trial.pod, pod["metadata"]["uid"])
 
 
-def taken_snapshot(seen: Seen) -> Object | None:
+def taken_snapshot(observed: Observed) -> Object | None:
     """The status of the complete FlameStreamSnapshot that `restoreFrom` names."""
-    status: Object = (seen.snapshot or {}).get("status") or {}
+    status: Object = (observed.snapshot or {}).get("status") or {}
     return status if status.get("phase") == "Completed" else None
 
 
-def may_restore(seen: Seen, status: JobResourceStatus) -> bool:
+def may_restore(observed: Observed, status: JobResourceStatus) -> bool:
     """Whether what is restored has been tried, or is not there to be tried (whoever restores it says so)."""
     passed = status.preflight is not None and status.preflight.state == "Passed"
-    return passed or taken_snapshot(seen) is None
+    return passed or taken_snapshot(observed) is None
 
 
-def _savepoint(seen: Seen, status: JobResourceStatus) -> dict[str, Object]:
+def _savepoint(observed: Observed, status: JobResourceStatus) -> dict[str, Object]:
     """For tools/preflight_main.py: what it shall try if the job has no state of its own."""
-    taken = taken_snapshot(seen)
+    taken = taken_snapshot(observed)
     if status.run.stage != "Restoring" or taken is None:
         return {}
     return {"savepoint.json": {"store": taken["store"], "manifest": taken["manifest"], "hash": taken["manifestHash"]}}
 
 
-def _said(seen: Seen, trial: PreflightStatus) -> dict[str, Any] | None:
+def _said(observed: Observed, trial: PreflightStatus) -> dict[str, Any] | None:
     """The verdict, if there is one yet."""
-    pod = seen.pod(trial.pod)
-    refusal = seen.refusals.get(f"aside/{trial.pod}")
+    pod = observed.pod(trial.pod)
+    refusal = observed.refusals.get(f"aside/{trial.pod}")
     if refusal is not None:
         return {"ok": False, "reason": refusal.reason, "message": refusal.message}
     return _verdict(pod) if pod is not None and phase_of(pod) in ("Succeeded", "Failed") else None

@@ -8,31 +8,28 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from flamestream.node.status_file import JobStatus
 from flamestream_operator import metrics
 from flamestream_operator.api.job_status import encoded
 from flamestream_operator.coordination.hosting import JobToCoordinate
-from flamestream_operator.coordination.hosting import Member as Connected
-from flamestream_operator.handlers import Handler, Stop
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs.decide import decide, status_of
+from flamestream_operator.jobs.handlers import Handler, Stop, Tools
 from flamestream_operator.jobs.inputs import JobInputs
 from flamestream_operator.jobs.memory import Memory
 from flamestream_operator.jobs.object_effects import JobObjects
-from flamestream_operator.jobs.observed import Coordinated, Member, Seen, Site, ip_of
-from flamestream_operator.jobs.plan import needs_config_map
-from flamestream_operator.jobs.settings import JobSettings
+from flamestream_operator.jobs.observed import Coordinated, Observed, ip_of
+from flamestream_operator.jobs.spec import needs_config_map
 from flamestream_operator.jobs.stream_effects import JobStreams, with_secrets
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Key
 from flamestream_operator.kube.events import EventSender
-from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects.meta import FINALIZER, ROLE, Object, part
+from flamestream_operator.site import Site
 
 MOST_ROUNDS: Final = 12
 """Looks in one reconciliation: a safeguard, a launch needs five."""
 _FINAL: Final = (do.DeletePod, do.DeleteSnapshot, do.DeleteJob, do.End, do.Suspend, do.Begin)
-"""What cannot be taken back."""
+"""Actions that cannot be taken back: the job is read again before the first of them."""
 
 log = logging.getLogger(__name__)
 
@@ -97,15 +94,15 @@ class JobReconciler:
                     log.exception("figures cannot be read", extra={"job": ".".join(key)})
 
     def memory_of(self, key: Key) -> Memory | None:
-        """What is known of a job beside its status."""
+        """What this process remembers of a job beside its status."""
         return self._memories.get(key)
 
-    async def reading(self, namespace: str, settings: JobSettings, secret: str) -> JobToCoordinate:
+    async def reading(self, namespace: str, settings: JobToCoordinate, secret: str) -> JobToCoordinate:
         """How a job's store is reached, whoever runs it. Raises LookupError or ApiProblem."""
         return with_secrets(settings, Memory("", keys=await self.keys(namespace, secret)))
 
     async def keys(self, namespace: str, secret: str) -> tuple[str, str]:
-        """Of a store. Raises LookupError or ApiProblem."""
+        """Access key and secret key of a job's store. Raises LookupError or ApiProblem."""
         return await self._inputs.keys(namespace, secret)
 
     # --- looking --------------------------------------------------------------------------------------------------------------------
@@ -117,7 +114,7 @@ class JobReconciler:
             known = self._memories[key] = Memory(uid)
         return known
 
-    def _look(self, key: Key, job: Object, memory: Memory) -> Seen:
+    def _look(self, key: Key, job: Object, memory: Memory) -> Observed:
         run = status_of(job).run.number
         app = needs_config_map(job.get("spec") or {})
         if app != memory.app_name:
@@ -125,7 +122,7 @@ class JobReconciler:
         restore = (job.get("spec") or {}).get("restoreFrom") or {}
         pods, coordinated = tuple(self._cluster.pods_of(key)), self._coordinated(key, memory) if memory.hosted_run == run else None
         _note_away(memory, pods, coordinated, self._instant())
-        return Seen(
+        return Observed(
             now=self._clock(),
             instant=self._instant(),
             job=job,
@@ -145,6 +142,7 @@ class JobReconciler:
             operations=dict(memory.operations),
             away=dict(memory.away),
             retired=frozenset(memory.retired),
+            specs=memory.specs,
             last_write=memory.last_write,
         )
 
@@ -162,7 +160,7 @@ class JobReconciler:
         if status.recoveries > counted and status.last_recovery is not None and status.last_recovery.duration_ms:
             metrics.recovered(identity, status.last_recovery, status.recoveries - counted)
             memory.recoveries = (status.began, status.recoveries)
-        return Coordinated(status, _members(self._hosting.members(identity), status), memory.epoch_since, memory.hosted_since)
+        return Coordinated(status, self._hosting.members(identity), memory.epoch_since, memory.hosted_since)
 
     def _forgotten(self, key: Key) -> None:
         """The object is gone."""
@@ -219,8 +217,8 @@ class JobReconciler:
 
     async def _set_finalizer(self, key: Key, memory: Memory, job: Object, action: do.SetFinalizer) -> bool:
         known = list(job["metadata"].get("finalizers") or ())
-        wanted = [each for each in known if each != FINALIZER] + ([FINALIZER] if action.there else [])
-        patch = {"metadata": {"finalizers": wanted, "resourceVersion": job["metadata"]["resourceVersion"]}}
+        finalizers = [each for each in known if each != FINALIZER] + ([FINALIZER] if action.there else [])
+        patch = {"metadata": {"finalizers": finalizers, "resourceVersion": job["metadata"]["resourceVersion"]}}
         try:
             new = await self._api.patch("FlameStreamJob", *key, patch)
         except ApiProblem as problem:
@@ -232,7 +230,7 @@ class JobReconciler:
         return True
 
     async def _tell(self, key: Key, memory: Memory, job: Object, action: do.Tell) -> bool:
-        await self._events.send(job, action)
+        await self._events.send(job, action.kind, action.reason, action.message)
         return False
 
 
@@ -248,7 +246,7 @@ def _is_of(snapshot: Object, job: Key) -> bool:
 
 
 def _prune(memory: Memory, action: do.WriteStatus) -> None:
-    """What is remembered of launches that are over."""
+    """Forget what is remembered of launches that are over."""
     launches = {f"launch/{driver.launch}" for driver in action.status.drivers}
     for key in [key for key in memory.refusals if key.startswith("launch/") and key not in launches]:
         del memory.refusals[key]
@@ -256,8 +254,3 @@ def _prune(memory: Memory, action: do.WriteStatus) -> None:
         memory.absent.clear()
     if len(memory.retired) > 256:
         memory.retired.clear()
-
-
-def _members(found: Sequence[Connected], status: JobStatus) -> tuple[Member, ...]:
-    layout = {worker.worker for worker in status.workers}
-    return tuple(Member(each.worker, each.ip, each.worker in layout, each.warm, each.since) for each in found)

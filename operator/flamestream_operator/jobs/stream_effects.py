@@ -9,17 +9,17 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from flamestream.model.errors import FlameStreamError
 from flamestream_operator.coordination.hosting import JobToCoordinate
-from flamestream_operator.handlers import Handler
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs.decide import status_of
+from flamestream_operator.jobs.handlers import Handler, Tools
 from flamestream_operator.jobs.memory import Memory
 from flamestream_operator.jobs.observed import Operation
-from flamestream_operator.jobs.settings import JobSettings
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Key
-from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects.meta import Object
 
 OPERATE_AGAIN: Final = 5.0
@@ -47,11 +47,11 @@ class JobStreams:
         }
 
     async def _coordinate(self, key: Key, memory: Memory, job: Object, action: do.Coordinate) -> bool:
-        settings = with_secrets(action.settings, memory)
+        settings = with_secrets(action.job, memory)
         if settings == memory.hosted and self._hosting.status(settings.job) is not None:
             return False  # one that has ended must stay readable: a second start would begin anew
         self._hosting.start(settings)
-        memory.hosted, memory.hosted_run, memory.hosted_since = settings, action.settings.run, self._instant()
+        memory.hosted, memory.hosted_run, memory.hosted_since = settings, action.run, self._instant()
         return True
 
     async def _suspend(self, key: Key, memory: Memory, job: Object, action: do.Suspend) -> bool:
@@ -120,9 +120,9 @@ class JobStreams:
         await asyncio.wrap_future(self._hosting.restore(settings, self.savepoint_of(snapshot, name)))
 
 
-def with_secrets(settings: JobSettings, memory: Memory) -> JobToCoordinate:
-    """How a job is coordinated, with its token and its keys."""
-    return JobToCoordinate(settings=settings.settings, token=memory.token, store=settings.store, keys=memory.keys)
+def with_secrets(job: JobToCoordinate, memory: Memory) -> JobToCoordinate:
+    """The same with its token and its keys."""
+    return replace(job, token=memory.token, keys=memory.keys)
 
 
 def _no_savepoints(_: Object | None, name: str) -> Any:

@@ -11,7 +11,7 @@ before a new leader's coordinator has found the stream's workers, or recovered i
 from collections.abc import Iterable
 from typing import Final
 
-from flamestream_operator.jobs.observed import Seen, ip_of, is_going, node_of, phase_of, was_connected
+from flamestream_operator.jobs.observed import Observed, ip_of, is_going, node_of, phase_of, was_connected
 from flamestream_operator.objects.meta import Object
 
 AWAY_FOR: Final = 2.0
@@ -20,29 +20,29 @@ _DECIDED: Final = ("running", "recovering")
 """The coordinator knows who is there."""
 
 
-def suspects(seen: Seen) -> frozenset[str]:
+def suspects(observed: Observed) -> frozenset[str]:
     """Nodes of which every worker that was connected has gone without a word."""
-    if seen.coordinated is None or not seen.members or seen.coordinated.status.phase not in _DECIDED:
+    if observed.coordinated is None or not observed.members or observed.coordinated.status.phase not in _DECIDED:
         return frozenset()
-    pods = list(_workers(seen))
-    nodes = {node_of(pod) for pod in pods} - {""} - seen.dead_nodes
-    return frozenset(node for node in nodes if all(_is_away(seen, pod) for pod in pods if node_of(pod) == node))
+    pods = list(_workers(observed))
+    nodes = {node_of(pod) for pod in pods} - {""} - observed.dead_nodes
+    return frozenset(node for node in nodes if all(_is_away(observed, pod) for pod in pods if node_of(pod) == node))
 
 
-def due_in(seen: Seen) -> float | None:
+def due_in(observed: Observed) -> float | None:
     """Seconds until time alone may make it a suspicion; None: nobody is away, or it is one."""
-    since = [seen.away.get(ip_of(pod)) for pod in _workers(seen) if node_of(pod) not in seen.dead_nodes]
-    left = [AWAY_FOR - (seen.instant - each) for each in since if each is not None]
+    since = [observed.away.get(ip_of(pod)) for pod in _workers(observed) if node_of(pod) not in observed.dead_nodes]
+    left = [AWAY_FOR - (observed.instant - each) for each in since if each is not None]
     return min((each for each in left if each > 0), default=None)
 
 
-def _workers(seen: Seen) -> Iterable[Object]:
+def _workers(observed: Observed) -> Iterable[Object]:
     """Pods whose workers should be connected."""
-    for pod in seen.of_role("worker"):
-        if phase_of(pod) == "Running" and was_connected(pod) and not is_going(pod) and ip_of(pod) not in seen.retired:
+    for pod in observed.of_role("worker"):
+        if phase_of(pod) == "Running" and was_connected(pod) and not is_going(pod) and ip_of(pod) not in observed.retired:
             yield pod
 
 
-def _is_away(seen: Seen, pod: Object) -> bool:
-    since = seen.away.get(ip_of(pod))
-    return since is not None and seen.instant - since >= AWAY_FOR
+def _is_away(observed: Observed, pod: Object) -> bool:
+    since = observed.away.get(ip_of(pod))
+    return since is not None and observed.instant - since >= AWAY_FOR

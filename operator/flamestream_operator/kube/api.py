@@ -76,7 +76,7 @@ class ApiProblem(Exception):
 
 
 class Api(Protocol):
-    """What the shell needs of the API server. `thing` is always a whole object."""
+    """The API server as the shell needs it. `thing` is always a whole object."""
 
     async def get(self, kind: str, namespace: str, name: str) -> Object | None: ...
     async def list_all(self, kind: str, namespace: str | None, labels: dict[str, str] | None = None) -> list[Object]: ...
@@ -147,7 +147,7 @@ class LightkubeApi:
                 raise
 
     async def execute(self, namespace: str, pod: str, container: str, command: list[str]) -> str:
-        """What a command in a container prints. Raises ApiProblem."""
+        """Run a command in a container: what it prints. Raises ApiProblem."""
         where = {"namespace": namespace, "container": container}
         with _asking("exec", "Pod"):
             answer = await self._client.exec(pod, **where, command=command, stdout=True, stderr=True, timeout=TIMEOUT)
@@ -155,7 +155,7 @@ class LightkubeApi:
         return text.decode() if isinstance(text, bytes) else str(text or "")
 
     async def attach(self, namespace: str, pod: str, container: Object) -> None:
-        """One more container in a pod that runs. Raises ApiProblem."""
+        """Add a container to a pod that runs. Raises ApiProblem."""
         with _asking("attach", "Pod"):
             patch = {"spec": {"ephemeralContainers": [container]}}
             await self._client.patch(Pod.Ephemeralcontainers, pod, patch, namespace=namespace, patch_type=PatchType.STRATEGIC)

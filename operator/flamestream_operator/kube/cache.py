@@ -5,13 +5,11 @@ that cannot be taken back reads again.
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 from flamestream_operator.objects.meta import JOB, Object
 
 Key = tuple[str, str]
 """Namespace and name."""
-READY_SIGNS: Final = ("Ready",)
 
 
 def key_of(thing: Object) -> Key:
@@ -63,7 +61,7 @@ class Store:
         return self._things.get(key)
 
     def replace_all(self, things: list[Object], namespace: str | None) -> None:
-        """What a fresh list says; what it lacks is gone."""
+        """Take over a fresh list; what it lacks is gone."""
         fresh = {key_of(thing) for thing in things}
         for key in [key for key in self._things if key not in fresh and namespace in (None, key[0])]:
             self.forget(key)
@@ -83,7 +81,7 @@ class Cluster:
     def __init__(self) -> None:
         self.jobs, self.snapshots, self.drills, self.nodes = Store(), Store(), Store(), Store()
         self._pods: dict[Key, Store] = {}
-        """By job."""
+        """Pods, by job."""
 
     def put_pod(self, pod: Object) -> Key | None:
         """The job that it belongs to, if that is news."""
@@ -108,7 +106,7 @@ class Cluster:
         return list(self._pods.get(job, ()))
 
     def replace_pods(self, pods: list[Object], namespace: str | None) -> None:
-        """What a fresh list says."""
+        """Take over a fresh list of pods."""
         fresh: dict[Key, list[Object]] = {}
         for pod in pods:
             job = job_of_pod(pod)

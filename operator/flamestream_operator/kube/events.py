@@ -7,8 +7,7 @@ import hashlib
 import logging
 from collections.abc import Callable
 
-from flamestream_operator.jobs.actions import Tell
-from flamestream_operator.jobs.clock import written
+from flamestream.job.moments import written
 from flamestream_operator.kube.api import Api, ApiProblem
 from flamestream_operator.objects.meta import Object
 
@@ -21,11 +20,11 @@ class EventSender:
     def __init__(self, api: Api, clock: Callable[[], float]) -> None:
         self._api, self._clock = api, clock
 
-    async def send(self, thing: Object, tell: Tell) -> None:
+    async def send(self, thing: Object, kind: str, reason: str, message: str) -> None:
         """About `thing`. Its version is in the name: the same words about a later state are another Event."""
         meta = thing["metadata"]
         version = str(meta.get("resourceVersion", ""))
-        digest = hashlib.sha256("\0".join((meta["uid"], version, tell.reason, tell.message)).encode()).hexdigest()[:16]
+        digest = hashlib.sha256("\0".join((meta["uid"], version, reason, message)).encode()).hexdigest()[:16]
         now = written(self._clock())
         about = {"apiVersion": thing["apiVersion"], "kind": thing["kind"], **{key: meta[key] for key in ("name", "namespace", "uid")}}
         event = {
@@ -33,9 +32,9 @@ class EventSender:
             "kind": "Event",
             "metadata": {"name": f"{meta['name'][:200]}.{digest}", "namespace": meta["namespace"]},
             "involvedObject": about,
-            "type": tell.kind,
-            "reason": tell.reason[:128],
-            "message": tell.message[:1024],
+            "type": kind,
+            "reason": reason[:128],
+            "message": message[:1024],
             "firstTimestamp": now,
             "lastTimestamp": now,
             "count": 1,
@@ -43,10 +42,10 @@ class EventSender:
             "reportingComponent": "flamestream.dev/operator",
             "reportingInstance": "operator",
         }
-        about = {"object": f"{meta['namespace']}/{meta['name']}", "reason": tell.reason, "said": tell.message}
+        about = {"object": f"{meta['namespace']}/{meta['name']}", "reason": reason, "said": message}
         log.info("event", extra=about)
         try:
             await self._api.create(event)
         except ApiProblem as problem:
             if not problem.exists:
-                log.warning("an Event was refused", extra={"reason": tell.reason, "problem": str(problem)})
+                log.warning("an Event was refused", extra={"reason": reason, "problem": str(problem)})

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 class Leadership:
-    """One contender. `lost` is called once, when it has led and may not any more; it does not return."""
+    """A contender for the Lease. `lost` is called once, when it has led and may not any more; it does not return."""
 
     def __init__(self, api: Api, namespace: str, name: str, identity: str, seconds: float, lost: Callable[[str], None]) -> None:
         self._api, self._namespace, self._name, self._identity, self._seconds = api, namespace, name, identity, seconds

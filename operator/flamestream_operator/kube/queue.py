@@ -9,13 +9,13 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, Generic, TypeVar
 
+from flamestream.model.backoff import Backoff
 from flamestream_operator import metrics
 
 K = TypeVar("K", bound=Hashable)
 WIDTH: Final = 4
 """Objects in work at once."""
-FIRST_PAUSE: Final = 0.5
-LONGEST_PAUSE: Final = 60.0
+AGAIN: Final = Backoff(0.5, 60.0)
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,6 @@ class WorkQueue(Generic[K]):
         self._again: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
-        self.turns = 0
 
     def add(self, key: K) -> None:
         """Reconcile it soon. Only in the loop's thread."""
@@ -75,7 +74,6 @@ class WorkQueue(Generic[K]):
             except Exception:  # noqa: BLE001  # one object's trouble is not the operator's, whatever it is
                 pause = self._failed(key)
             self._busy.discard(key)
-            self.turns += 1
             if key in self._again:
                 self._again.discard(key)
                 self.add(key)
@@ -84,14 +82,7 @@ class WorkQueue(Generic[K]):
 
     def _failed(self, key: K) -> float:
         count = self._failures[key] = self._failures.get(key, 0) + 1
-        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(count - 1, 10))
+        pause = AGAIN.after(count)
         metrics.reconcile_errors.labels(self._kind).inc()
         log.exception("reconciliation failed", extra={"key": str(key), "kind": self._kind, "again_in": pause})
         return pause
-
-    def forget(self, key: K) -> None:
-        """The object is gone."""
-        timer = self._timers.pop(key, None)
-        if timer is not None:
-            timer.cancel()
-        self._failures.pop(key, None)

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class Reviews(Protocol):
-    """What is needed of the API server."""
+    """The part of the API server that is asked."""
 
     async def create(self, thing: Object, *, dry_run: bool = False) -> Object: ...
 
@@ -41,7 +41,7 @@ class _Answer:
 
 
 class Readers:
-    """Of one process."""
+    """Answers about tokens, kept for a while."""
 
     def __init__(self, api: Reviews, clock: Callable[[], float] = time.monotonic) -> None:
         self._api, self._clock = api, clock
@@ -49,7 +49,7 @@ class Readers:
         self._asking = 0
 
     async def status(self, authorization: str, path: str) -> int:
-        """Of the answer to whoever shows this header: OK, or why not."""
+        """HTTP status for whoever shows this header: OK, or why not."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token or len(token) > LONGEST_TOKEN:
             return NO_LOGIN

@@ -12,7 +12,7 @@ from typing import Any
 
 import kopf
 
-from flamestream_operator.kube.cache import Cluster, Key, Store, job_of_pod, key_of
+from flamestream_operator.kube.cache import Cluster, Key, Store, key_of
 from flamestream_operator.objects.meta import GROUP, JOB, ROLE, Object, part
 
 APPLICATION_SOURCE = f"{GROUP}/application-source"
@@ -96,7 +96,7 @@ async def _login(**about: Any) -> Any:
 
 
 def _small(node: Object) -> Object:
-    """Of a node, what counts: they are big and beat every few minutes."""
+    """The parts of a node that count: nodes are big, and beat every few minutes."""
     ready = [each for each in node.get("status", {}).get("conditions") or () if each.get("type") == "Ready"]
     meta = {key: node["metadata"].get(key) for key in ("name", "uid", "resourceVersion")}
     return {"metadata": meta, "spec": {"unschedulable": node.get("spec", {}).get("unschedulable")}, "status": {"conditions": ready}}
@@ -118,8 +118,3 @@ def quiet() -> kopf.OperatorSettings:
     settings.watching.server_timeout = 600
     logging.getLogger("kopf").setLevel(logging.WARNING)
     return settings
-
-
-def job_of(pod: Object) -> Key | None:
-    """For tests."""
-    return job_of_pod(pod)

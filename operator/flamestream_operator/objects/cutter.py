@@ -11,7 +11,7 @@ CUTTER: Final = "flamestream-cut-"
 
 
 def cutter_name(struck_at: str) -> str:
-    """Of the fault of this moment: a pod may be cut several times, and each cutter tells of its own.
+    """The name of the container for the fault of this moment: a pod may be cut several times, and each cutter tells of its own.
 
     >>> cutter_name("2026-01-01T00:00:01.500Z")
     'flamestream-cut-20260101000001500'
@@ -20,7 +20,7 @@ def cutter_name(struck_at: str) -> str:
 
 
 def build_cutter(name: str, image: str, pull_policy: str, seconds: float) -> Object:
-    """Of the operator's image."""
+    """The container, from the operator's image."""
     return {
         "name": name,
         "image": image,

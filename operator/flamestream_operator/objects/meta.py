@@ -12,7 +12,6 @@ JOB: Final = f"{GROUP}/job"
 APPLICATION: Final = f"{GROUP}/application"
 LAUNCH: Final = f"{GROUP}/launch"
 ROLE: Final = f"{GROUP}/role"
-REVISION: Final = f"{GROUP}/revision"
 SCHEDULED: Final = f"{GROUP}/scheduled"
 """Label of savepoints by the clock."""
 MANAGED: Final = {"app.kubernetes.io/managed-by": "flamestream"}
@@ -39,12 +38,12 @@ def identity(job: Object) -> str:
 
 
 def labels(job: str) -> dict[str, str]:
-    """Of everything that belongs to `job`."""
+    """The labels of everything that belongs to `job`."""
     return {**MANAGED, JOB: job}
 
 
 def pod_labels(job: str, application: str, launch: int, role: str) -> dict[str, str]:
-    """Of a pod."""
+    """The labels of a pod."""
     return {**labels(job), APPLICATION: application, LAUNCH: str(launch), ROLE: role}
 
 

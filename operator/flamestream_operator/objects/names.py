@@ -26,12 +26,12 @@ LONGEST_PREFIX: Final = 47
 
 
 def driver_pod(job: str, application: str, launch: int) -> str:
-    """Of one launch: never used again. Its ConfigMap has the same name."""
+    """The driver pod of one launch: never used again. Its ConfigMap has the same name."""
     return fitted(job, f"-driver-{application}-{launch}")
 
 
 def executor_prefix(job: str, application: str, launch: int) -> str:
-    """What the names of a launch's executors begin with."""
+    """The beginning of the names of a launch's executors."""
     return fitted(job, f"-{application}-{launch}", LONGEST_PREFIX)
 
 

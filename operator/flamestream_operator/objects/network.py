@@ -16,7 +16,7 @@ from flamestream_operator.objects.meta import JOB, Object, metadata
 
 
 def build_network_policy(job: Object, spec: Spec) -> Object:
-    """Of all pods of the job."""
+    """The NetworkPolicy of all pods of the job."""
     name = job["metadata"]["name"]
     rules: list[Object] = [{"from": [{"podSelector": {"matchLabels": {JOB: name}}}]}]
     if ports := sorted(set(_listened(spec))):

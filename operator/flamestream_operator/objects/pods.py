@@ -101,7 +101,7 @@ def build_driver_pod(launch: Launch) -> Object:
 
 
 def build_executor_template(launch: Launch) -> Object:
-    """What Spark makes executors from."""
+    """The template that Spark makes executors from."""
     meta = {"labels": pod_labels(launch.name, launch.application, launch.number, "worker")}
     container: Object = {
         "name": "executor",
@@ -221,7 +221,7 @@ def _volumes(launch: Launch) -> list[Object]:
 
 
 def _secret(launch: Launch, *keys: str) -> Object:
-    """Of the run's secrets, those that a pod must read."""
+    """A volume with those of the run's secrets that a pod must read."""
     items = [{"key": key, "path": key} for key in keys]
     return {"name": "secret", "secret": {"secretName": names.token(launch.name, launch.run), "items": items, "defaultMode": 0o440}}
 
@@ -252,7 +252,7 @@ def _downward() -> list[Object]:
 
 
 def _others(resources: Resources) -> Object:
-    """What Spark leaves as the template has it: all but processor and memory, which it is told by settings of its own."""
+    """The resources that Spark leaves as the template has them: all but processor and memory, which it is told by settings of its own."""
     kept = {
         kind: {name: amount for name, amount in given.items() if name not in ("cpu", "memory")}
         for kind, given in _resources(resources).items()
@@ -272,34 +272,28 @@ def _with_users(launch: Launch, meta: Object) -> Object:
 
 def build_preflight_pod(launch: Launch, name: str) -> Object:
     """The new application, loaded beside the stream."""
-    pod = build_driver_pod(launch)
-    meta = metadata(launch.job, name, {**labels(launch.name), ROLE: "preflight"})
-    container = _aside(pod["spec"]["containers"][0])
-    container |= {"name": "preflight", "args": ["python3", "-m", "flamestream_operator.tools.preflight_main"]}
-    volumes = [volume for volume in pod["spec"]["volumes"] if volume["name"] not in ("secret", "config")]
-    volumes.append({"name": "config", "configMap": {"name": name}})
-    spec = {**pod["spec"], "containers": [container], "volumes": volumes, "automountServiceAccountToken": False}
-    return {**pod, "metadata": meta, "spec": spec}
-
-
-def _aside(container: Object) -> Object:
-    """No worker hangs on it, and it may not see the token."""
-    kept = {key: value for key, value in container.items() if key != "lifecycle"}
-    return {**kept, "volumeMounts": [mount for mount in container["volumeMounts"] if mount["name"] != "secret"]}
+    return _beside(launch, name, "preflight", {})
 
 
 def build_audit_pod(launch: Launch, drill: Object, name: str) -> Object:
     """A pod beside the job that reads what the job has read and written, as a driver would. Its ConfigMap has its own name: no driver is
     needed, which a job that has completed does not have any more."""
+    resources = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}}
+    pod = _beside(launch, name, "audit", {"resources": resources})
+    return {**pod, "metadata": {**pod["metadata"], "ownerReferences": [owner(drill)]}}
+
+
+def _beside(launch: Launch, name: str, role: str, more: Object) -> Object:
+    """A driver's pod that runs the tool of its role instead: no worker hangs on it, and it may not see the token."""
     pod = build_driver_pod(launch)
-    meta = metadata(launch.job, name, {**labels(launch.name), ROLE: "audit"})
-    container = _aside(pod["spec"]["containers"][0])
-    container |= {
-        "name": "audit",
-        "args": ["python3", "-m", "flamestream_operator.tools.audit_main"],
-        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
+    driver = pod["spec"]["containers"][0]
+    container = {key: value for key, value in driver.items() if key != "lifecycle"} | {
+        "name": role,
+        "args": ["python3", "-m", f"flamestream_operator.tools.{role}_main"],
+        "volumeMounts": [mount for mount in driver["volumeMounts"] if mount["name"] != "secret"],
+        **more,
     }
     volumes = [volume for volume in pod["spec"]["volumes"] if volume["name"] not in ("secret", "config")]
     volumes.append({"name": "config", "configMap": {"name": name}})
     spec = {**pod["spec"], "containers": [container], "volumes": volumes, "automountServiceAccountToken": False}
-    return {**pod, "metadata": {**meta, "ownerReferences": [owner(drill)]}, "spec": spec}
+    return {**pod, "metadata": metadata(launch.job, name, {**labels(launch.name), ROLE: role}), "spec": spec}

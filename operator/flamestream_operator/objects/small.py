@@ -24,7 +24,7 @@ def build_service(job: Object) -> Object:
 
 
 def build_token(job: Object, run: int, token: str, spark: str = "") -> Object:
-    """What the workers of one run prove themselves with, and what the keys of its attempts are derived from; and the secret of its Sparks,
+    """The secret that the workers of one run prove themselves with, and that its attempts' keys are derived from; and that of its Sparks,
     which no pod has in its environment: who may look at pods could read it there, and send Spark a task."""
     return {
         "apiVersion": "v1",
@@ -37,7 +37,7 @@ def build_token(job: Object, run: int, token: str, spark: str = "") -> Object:
 
 
 def build_login(job: Object, operators: str) -> Object:
-    """What drivers and the pods beside a job prove to ZooKeeper, by the operator's login. `data`: what is there is compared with it."""
+    """The login of drivers and of the pods beside a job for ZooKeeper. `data`: what is there is compared with it."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -48,7 +48,7 @@ def build_login(job: Object, operators: str) -> Object:
 
 
 def build_config(job: Object, name: str, files: dict[str, Object]) -> Object:
-    """What a driver pod reads, as JSON; of one launch, so it never changes."""
+    """The files that a driver pod reads, as JSON: those of one launch, so it never changes."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -59,7 +59,7 @@ def build_config(job: Object, name: str, files: dict[str, Object]) -> Object:
 
 
 def digest_of_application(config_map: Object) -> str:
-    """What tells two contents of a ConfigMap apart."""
+    """A fingerprint that tells two contents of a ConfigMap apart."""
     content = {"data": config_map.get("data") or {}, "binaryData": config_map.get("binaryData") or {}}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

@@ -14,21 +14,20 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from flamestream.job.moments import written
 from flamestream.model.errors import FlameStreamError, Retryable, UserError
+from flamestream_operator.api.conditions import conditions_of_ending
 from flamestream_operator.api.snapshot import SnapshotSpec, SnapshotStatus
 from flamestream_operator.coordination.hosting import JobToCoordinate, Savepoint
-from flamestream_operator.jobs.clock import written
-from flamestream_operator.jobs.conditions import condition
-from flamestream_operator.jobs.decide import status_of
-from flamestream_operator.jobs.desired import wanted
+from flamestream_operator.jobs.decide import desired_of, status_of
 from flamestream_operator.jobs.effects import settings_of
-from flamestream_operator.jobs.observed import Seen, Site
+from flamestream_operator.jobs.handlers import Tools
+from flamestream_operator.jobs.observed import Observed
 from flamestream_operator.jobs.reconciler import JobReconciler
-from flamestream_operator.jobs.settings import JobSettings
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Key
-from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects.meta import FINALIZER, Object, part
+from flamestream_operator.site import Site
 
 MOST_TRIES: Final = 5
 
@@ -95,15 +94,15 @@ class SnapshotReconciler:
         if thing is None:
             return f"there is no FlameStreamJob {job[1]!r}: create it, or delete this snapshot"
         memory, status = self._jobs.memory_of(job), status_of(thing)
-        seen = Seen(now=self._clock(), job=thing, site=self._site, app_digest=memory.app_digest if memory else "")
-        want = wanted(seen, status)
-        if want.plan is None:
-            return f"the job's spec cannot be used now: {want.refusal or want.waits_for}"
+        observed = Observed(now=self._clock(), job=thing, site=self._site, app_digest=memory.app_digest if memory else "")
+        desired = desired_of(observed, status)
+        if desired.plan is None:
+            return f"the job's spec cannot be used now: {desired.refusal or desired.waits_for}"
         if not status.run.number:
             return "the job has not started yet: it has nothing to save"
-        return await self._reading(job[0], settings_of(seen, status, want.plan), want.plan.spec.checkpoint.secret or "")
+        return await self._reading(job[0], settings_of(observed, desired.plan), desired.plan.spec.checkpoint.secret or "")
 
-    async def _reading(self, namespace: str, settings: JobSettings, secret: str) -> JobToCoordinate | str:
+    async def _reading(self, namespace: str, settings: JobToCoordinate, secret: str) -> JobToCoordinate | str:
         try:
             return await self._jobs.reading(namespace, settings, secret)
         except LookupError as problem:
@@ -146,7 +145,7 @@ class SnapshotReconciler:
         )  # fmt: skip
 
     def savepoint_named(self, snapshot: Object | None, name: str) -> Savepoint:
-        """Of a completed FlameStreamSnapshot."""
+        """The savepoint that a completed FlameStreamSnapshot stands for."""
         return self._savepoint(checked_status(snapshot, name))
 
     async def _finalize(self, key: Key, thing: Object, *, there: bool) -> None:
@@ -161,11 +160,10 @@ class SnapshotReconciler:
     async def _write(self, thing: Object, status: SnapshotStatus) -> Object:
         """A compare-and-set; a conflict ends this try, and the next look sees what was."""
         now = written(self._clock())
-        known = {each.type: each for each in _status(thing).conditions}
         generation = int(thing["metadata"].get("generation", 0))  # `kubectl wait` does not believe a condition of an older one
-        done = condition("Completed", status.phase == "Completed", status.phase, status.message, known.get("Completed"), now, generation)
-        failed = condition("Failed", status.phase == "Failed", status.phase, status.message, known.get("Failed"), now, generation)
-        status = replace(status, conditions=[done, failed], observed_generation=generation)
+        completed, failed, before = status.phase == "Completed", status.phase == "Failed", _status(thing).conditions
+        conditions = conditions_of_ending(completed, failed, status.phase, status.message, before, now, generation)
+        status = replace(status, conditions=conditions, observed_generation=generation)
         if status == _status(thing):
             return thing
         try:
@@ -180,7 +178,7 @@ class SnapshotReconciler:
 
 
 def checked_status(snapshot: Object | None, name: str) -> SnapshotStatus:
-    """Of one that can be restored. Raises Retryable while it may still come, UserError if it will not."""
+    """The status of a FlameStreamSnapshot that can be restored. Raises Retryable while it may still come, UserError if it will not."""
     if snapshot is None:
         raise Retryable(f"spec.restoreFrom: there is no FlameStreamSnapshot {name!r} in this namespace: create one, or remove the field")
     status = _status(snapshot)

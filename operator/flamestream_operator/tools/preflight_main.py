@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from flamestream.core.protocol.messages import Manifest
+from flamestream.job.settings import PYTHON
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, FlameStreamError, UserError
-from flamestream.node.settings_of import PYTHON
 from flamestream.ports import JobRecords, ObjectStore
 from flamestream.spark.streaming.driver_config import CONFIG, read_driver_config, read_job, zookeeper_of
 from flamestream.store.places import store_from
@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def verdict(folder: Path = CONFIG) -> dict[str, Any]:
-    """What is said."""
+    """The verdict, as JSON is made from it."""
     try:
         checked = checked_job(read_job(folder))
         application = next(folder.glob("driver-*.json")).stem.removeprefix("driver-")
@@ -76,7 +76,7 @@ def _committed(checked: CheckedJob, job: str, zookeeper: str) -> Manifest | None
 
 
 def _savepoint(folder: Path) -> Manifest | None:
-    """What a job without state is about to be given."""
+    """The manifest of the savepoint that a job without state is about to be given; None: there is none."""
     file = folder / "savepoint.json"
     if not file.exists():
         return None

@@ -16,12 +16,12 @@ from flamestream.connectors import sources
 from flamestream.connectors.files.history import standing_in
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.time import Time
 from flamestream.node.run_folder import RunFolder
-from flamestream.node.settings_of import fronts_of
 
 MARK: Final = "bootstrap.json"
 """In the run folder of a job that has begun so."""
@@ -58,7 +58,7 @@ def history_of(checked: CheckedJob, paths: Mapping[str, str]) -> list[RecordedSo
     found, fronts = [], fronts_of(checked)
     for front in fronts:
         if front.source in paths and sources.share_of(fronts, front.front) == 0:  # one reads it, however many read the stream
-            spec = standing_in(paths[front.source], checked.job.source(front.source))
+            spec = standing_in(paths[front.source], sources.settings_of(checked.job.source(front.source)).gives())
             traits = sources.describe(spec, front.source)
             saved = replace(front, timed=True, run_length=traits.run_length, replayable=True)
             found.append(RecordedSource(checked.job.name, saved, spec))

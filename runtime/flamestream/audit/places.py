@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from flamestream.connectors import sinks
-from flamestream.connectors.places import Findings, Look, Span, Wanted, place_of
+from flamestream.connectors.kit.item_parts import Wanted
+from flamestream.connectors.kit.standing import Findings, Look, Span
 from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import Slot
 from flamestream.model.meta import LEAST, Meta
@@ -54,7 +55,7 @@ class PlaceVerdict:
 
 def looks_at(checked: CheckedJob, job: str) -> dict[str, Look]:
     """What stands at the places of all sinks that have one. Raises UserError for one that cannot be read."""
-    found = {name: place_of(checked.job.sink(name), name, job) for name in checked.sinks}
+    found = {name: sinks.place_of(checked.job.sink(name), name, job) for name in checked.sinks}
     return {name: place.look() for name, place in found.items() if place is not None}
 
 

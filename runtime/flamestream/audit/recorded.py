@@ -15,10 +15,10 @@ from flamestream.connectors.sources import SourceTraits
 from flamestream.core.protocol.events import Entry
 from flamestream.core.worker.front import RunRecords
 from flamestream.job.journal_of import journal_of
+from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import END, START, FrontId, Time, last_below
-from flamestream.node.settings_of import fronts_of
 from flamestream.reference import Run
 from flamestream.testing.input_audit import Finding, Skip, committed_position, contiguity, records, recounted
 

@@ -22,9 +22,10 @@ from flamestream.cli.bootstrap import Begun, begun, history_of
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.output import Json, as_json, say
 from flamestream.connectors import sinks
-from flamestream.connectors.places import Look, Span
+from flamestream.connectors.kit.standing import Look, Span
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.manifest import DeadLetter
+from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model import payload as payloads
 from flamestream.model.errors import UserError
@@ -33,7 +34,6 @@ from flamestream.model.meta import LEAST, Meta, floor, time_of_meta
 from flamestream.model.slot import slot_of
 from flamestream.model.time import END, START, Time, timestamp_of
 from flamestream.node.run_folder import RunFolder, find
-from flamestream.node.settings_of import fronts_of
 from flamestream.reference import ERRORS, Results, Run, State, interpret, slot_at
 from flamestream.testing.audit import Delivered, Result, Verdict, audit
 

@@ -6,7 +6,7 @@ Does not: audit (audit.py).
 from typing import Final
 
 from flamestream.cli.audit import Report, bounds_in_words, input_in_words
-from flamestream.testing.drill_status import AuditResult
+from flamestream.job.drill_status import AuditResult
 
 LONGEST: Final = 1000
 IN_WORDS: Final = 500

@@ -23,16 +23,17 @@ from flamestream.audit.reference_rows import ReferenceJob, levels_of, rows_of
 from flamestream.cli.audit import Report, beginning, report_of
 from flamestream.cli.bootstrap import Begun, begun, history_of
 from flamestream.cli.frames import frame_job, session, spark_for
+from flamestream.connectors import sinks
 from flamestream.connectors.files.chunks import Chunk, chunks_of
 from flamestream.connectors.files.pieces import Piece, Runs
 from flamestream.fenced.reading import check_owner, owner_of
+from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName
 from flamestream.model.meta import Meta, floor, meta_of
 from flamestream.model.time import END, START, FrontId, Time, front_of, next_time, timestamp_of
 from flamestream.node.run_folder import RunFolder
-from flamestream.node.settings_of import fronts_of
 from flamestream.spark.frames.batch import partitions_for
 from flamestream.spark.frames.history import Due, History
 from flamestream.spark.frames.inputs import Input, pieces_of
@@ -80,10 +81,10 @@ def audited_in(spark: Any, checked: CheckedJob, last: LastCommit, began: Begun |
 
 
 def _chunks(checked: CheckedJob, sink: str) -> list[Chunk]:
-    spec = checked.job.sink(sink)
-    if "files" not in spec:
+    written = sinks.log_folder(checked.job.sink(sink))
+    if written is None:
         raise UserError(f"sink {sink!r} is not a `files` sink, and `audit --spark` reads no other: leave out --spark")
-    folder = Path(spec["files"]["path"])
+    folder = Path(written)
     check_owner(str(folder), (checked.job.name, SinkName(sink)), owner_of(folder))
     return chunks_of(folder)
 

@@ -29,14 +29,14 @@ from flamestream.cli.output import errors, say, say_error
 from flamestream.cli.progress import figures_of, status_of
 from flamestream.cli.run import run
 from flamestream.connectors import sinks
+from flamestream.job.drill import DrillPlan, DrillSeen
+from flamestream.job.drill_status import DrillStatus
 from flamestream.job.exit_codes import ExitCode, code_of
 from flamestream.job.manifest import API_VERSION
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_shell import keep_private
 from flamestream.model.errors import FlameStreamError, UserError
 from flamestream.node.run_folder import RunFolder
-from flamestream.testing.drill import DrillPlan, DrillSeen
-from flamestream.testing.drill_status import DrillStatus
 
 KINDS: Final = (".py", ".txt", ".rst", ".md", ".html")
 LARGEST: Final = 200_000

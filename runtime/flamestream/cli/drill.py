@@ -1,6 +1,6 @@
 """`flamestream drill`: kills a part of a running job with SIGKILL, watches it come back, and audits what it delivered.
 
-Does not: start jobs, decide the verdict (testing/drill.py), or look and kill (local_drill.py).
+Does not: start jobs, decide the verdict (job/drill.py), or look and kill (local_drill.py).
 """
 
 from typing import Annotated
@@ -12,9 +12,9 @@ from flamestream.cli.drill_report import code_of_drill, fault_told, verdict_told
 from flamestream.cli.local_drill import HITS, LocalPlace, Role, drilled
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.run import RunFolderOption
+from flamestream.job.drill import DrillPlan
 from flamestream.job.validation import checked_job
 from flamestream.node.run_folder import find
-from flamestream.testing.drill import DrillPlan
 
 NEEDS_ARGUMENTS = True
 BACK_WITHIN = 120.0

@@ -1,13 +1,13 @@
 """What people are told of a drill, and with which exit code: the same for `flamestream drill` and `kubectl flamestream drill`.
 
-Does not: decide the verdict (testing/drill.py).
+Does not: decide the verdict (job/drill.py).
 """
 
 from collections.abc import Mapping
 from typing import Final
 
+from flamestream.job.drill_status import DrillStatus, FaultResult, Reason
 from flamestream.job.exit_codes import ExitCode
-from flamestream.testing.drill_status import DrillStatus, FaultResult, Reason
 
 CODES: Final[Mapping[Reason, ExitCode]] = {
     "Clean": ExitCode.OK,

@@ -19,6 +19,7 @@ from flamestream.core.protocol.job_record import JobRecord
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.manifest import EXACT, DeadLetter
+from flamestream.job.status import JobStatus
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
 from flamestream.local.starting import may_start
@@ -28,7 +29,6 @@ from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import START, Time
 from flamestream.node.run_folder import RunFolder, RunInfo
-from flamestream.node.status_file import JobStatus
 from flamestream.spark.frames.inputs import Input
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.job_graph import FromFile

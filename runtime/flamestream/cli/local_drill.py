@@ -8,7 +8,7 @@
     coordinator   its process
 
 Keeps: only processes of this job are killed, by pids that it wrote itself and that are still the same processes; one counts as killed when
-it is gone. Does not: start jobs, or decide anything (testing/drill.py).
+it is gone. Does not: start jobs, or decide anything (job/drill.py).
 """
 
 import enum
@@ -25,15 +25,15 @@ from flamestream.cli.audit import audited_here
 from flamestream.cli.audit_result import result_of
 from flamestream.cli.progress import status_of
 from flamestream.connectors import sinks
+from flamestream.job.drill import DrillPlan, DrillSeen, step
+from flamestream.job.drill_status import OVER, AuditResult, DrillStatus, FaultResult
+from flamestream.job.settings import fronts_of
+from flamestream.job.status import JobStatus
 from flamestream.job.validation import CheckedJob
 from flamestream.local.output_watch import LOOK, OutputWatch
 from flamestream.machine.process_identity import start_ticks
 from flamestream.model.errors import FlameStreamError, UserError
 from flamestream.node.run_folder import RunFolder, RunInfo
-from flamestream.node.settings_of import fronts_of
-from flamestream.node.status_file import JobStatus
-from flamestream.testing.drill import DrillPlan, DrillSeen, step
-from flamestream.testing.drill_status import OVER, AuditResult, DrillStatus, FaultResult
 
 POLL: Final = 0.01
 REPORTED_MS: Final = 100.0
@@ -173,8 +173,8 @@ class LocalPlace:
 
 
 def sink_folders(checked: CheckedJob) -> list[Path]:
-    """Where the job's files sinks write."""
-    return [Path(spec["files"]["path"]) for name in checked.job.spec.sinks if "files" in (spec := checked.job.sink(name))]
+    """The folders of logs that the job's sinks write."""
+    return [Path(folder) for name in checked.job.spec.sinks if (folder := sinks.log_folder(checked.job.sink(name))) is not None]
 
 
 def cannot_audit(checked: CheckedJob) -> str:

@@ -12,10 +12,10 @@ from rich.status import Status as Spinner
 from rich.table import Table
 
 from flamestream.cli.output import errors
+from flamestream.job.status import JobStatus
 from flamestream.model.decoding import from_json
 from flamestream.model.time import END, timestamp_of
 from flamestream.node.run_folder import RunFolder
-from flamestream.node.status_file import JobStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ import typer
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.output import Json, as_json, say
 from flamestream.cli.run import RunFolderOption
-from flamestream.connectors.files import ownership
+from flamestream.connectors import sinks, sources
+from flamestream.connectors.kit.ownership import remove_files
 from flamestream.core.protocol.messages import Manifest
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.manifest import Job
@@ -88,7 +89,7 @@ def parts_of(job: Job, folder: RunFolder) -> Iterator[Part]:
     for name in job.spec.sinks:
         yield from _sink(job, name)
     yield from _journal(job)
-    yield from _keys(job)
+    yield from _own_files(job)
     yield from _store(job, folder)
     if folder.path.is_dir():
         yield Part("the job record and the run folder", str(folder.path), lambda: _remove_run_folder(folder.path))
@@ -104,12 +105,12 @@ def _sink(job: Job, name: str) -> Iterator[Part]:
     spec = job.sink(name)
     ((kind, settings),) = spec.items()
     what, place = f"output of sink {name!r}", _place(kind, settings)
-    owned = ownership.owned(spec)
+    owned, known = sinks.owned(spec), sinks.kind_of(spec)
     if owned is not None and (owned.job, owned.sink) == (job.name, name):
-        yield Part(what, place, lambda: ownership.remove(spec))
+        yield Part(what, place, sinks.settings_of(spec).remove)
     elif owned is not None:
         yield Part(f"output of job {owned.job!r}, sink {owned.sink!r}", place)
-    elif kind not in (*ownership.FOLDERS, "rolling", "discard", "callback"):
+    elif known is None or known.holder == "server":
         yield Part(f"{what}, and what the sink remembers there", f"{place}: a new run needs another place, or an empty one")
 
 
@@ -134,17 +135,20 @@ def _journal(job: Job) -> Iterator[Part]:
 
 def _remove_journal(root: Path, fronts: list[Path]) -> None:
     for front in fronts:
-        ownership.remove_files(front, ("attempt-*.log", "seal-*", "fences/*"))
-    ownership.remove_files(root, ())
+        remove_files(front, ("attempt-*.log", "seal-*", "fences/*"))
+    remove_files(root, ())
 
 
-def _keys(job: Job) -> Iterator[Part]:
-    """Idempotency keys of HTTP sources."""
+def _own_files(job: Job) -> Iterator[Part]:
+    """What sources have made for themselves, like idempotency keys."""
     for name in job.spec.sources:
-        ((kind, settings),) = job.source(name).items()
-        if kind == "http" and any(Path(settings["keys"]).glob("*.keys")):
-            keys = Path(settings["keys"])
-            yield Part(f"the keys of source {name!r}", str(keys), partial(ownership.remove_files, keys, ("*.keys",)))
+        spec = job.source(name)
+        (settings,) = spec.values()
+        known = sources.kind_of(spec)
+        for setting, patterns in known.own_files.items() if known is not None else ():
+            folder = Path(settings[setting])
+            if any(found for pattern in patterns for found in folder.glob(pattern)):
+                yield Part(f"the {setting} of source {name!r}", str(folder), partial(remove_files, folder, patterns))
 
 
 def _store(job: Job, folder: RunFolder) -> Iterator[Part]:
@@ -177,4 +181,4 @@ def _manifests(store: ObjectStore, job: str) -> Iterator[str]:
 def _remove_run_folder(path: Path) -> None:
     for name in _FOLDERS:
         shutil.rmtree(path / name, ignore_errors=True)
-    ownership.remove_files(path, _FILES)
+    remove_files(path, _FILES)

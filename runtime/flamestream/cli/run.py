@@ -14,6 +14,7 @@ from flamestream.job.exit_codes import ExitCode
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_shell import keep_private
 from flamestream.model.errors import ManifestError
+from flamestream.model.kernel import WHY_NOT, kernel
 from flamestream.node.run_folder import RunFolder
 
 NEEDS_ARGUMENTS = True
@@ -45,6 +46,8 @@ def command(
     job = checked(manifest, debug=debug)
     for warning in job.warnings:
         errors.print(f"warning: {warning}", markup=False)
+    if kernel is None:
+        errors.print(f"warning: no native kernel: {WHY_NOT}. Results are the same, slower: `flamestream doctor`", markup=False)
     folder = RunFolder.of(job.job.name, run_folder)
     if runner is None:
         runner = "micro-batch" if job.job.spec.guarantee == "micro-batch" else "streaming"

@@ -12,9 +12,9 @@ from flamestream.cli.output import Json, as_json, console, say
 from flamestream.cli.progress import line, status_of, table
 from flamestream.cli.run import RunFolderOption
 from flamestream.job.exit_codes import ExitCode
+from flamestream.job.status import JobStatus, LastRecovery
 from flamestream.model.kernel import NAME
 from flamestream.node.run_folder import RunFolder, RunInfo, find
-from flamestream.node.status_file import JobStatus, LastRecovery
 
 NEEDS_ARGUMENTS = True
 STALE: Final = 2.0

@@ -8,8 +8,8 @@
 
 What such a function means is what it makes of an array of one: results may not depend on where a batch ends. So the reference
 interpreter, micro-batches and workers without the kernel ask it about one payload at a time; a worker with the kernel, about everything
-that is at hand (native/src/stages.rs). Its results stay columns for the next such function, and become rows in their canonical encoding
-where they come to a door (native/src/columns.rs).
+that is at hand (native/src/flow/stages.rs). Its results stay columns for the next such function, and become rows in their canonical
+encoding where they come to a door (native/src/payload/columns.rs).
 
 Keeps: layer `columns` knows payloads (`model`) and Arrow, and nothing of workers.
 """

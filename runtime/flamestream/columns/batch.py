@@ -50,7 +50,7 @@ class Batch:
 
 
 def described(shape: Shape, values: Any) -> tuple[Any, ...]:
-    """An array that `conformed` gave, as native/src/columns.rs reads it."""
+    """An array that `conformed` gave, as native/src/payload/columns.rs reads it."""
     buffers = values.buffers()
     valid = buffers[0] if values.null_count else None
     match shape.kind:

@@ -37,7 +37,7 @@ class Shape:
     """How payloads of one type stand in an array."""
 
     kind: str
-    """As native/src/columns.rs calls it."""
+    """As native/src/payload/columns.rs calls it."""
     arrow: Any
     nullable: bool = False
     parts: tuple["Shape", ...] = ()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from flamestream.connectors import sources
+from flamestream.connectors.kit.connector import SourceContext
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import Entry, Event, RecordsArrived, RunRead, SourceEnded, SourceFailed
 from flamestream.core.protocol.settings import FrontSettings
@@ -152,12 +153,8 @@ class _Recorded:
 
     def _producer(self) -> Producer:
         name = str(self._front.source)
-        spec = self._source.spec
-        if "generator" in spec:  # nobody need wait for the rate
-            spec = {"generator": {key: value for key, value in spec["generator"].items() if key != "rate"}}
-        return sources.build(
-            spec, self._front.front, self._events.append, self._reactor, name=name, job=self._source.job, share=self._source.share
-        )
+        context = SourceContext(name, self._source.job, self._front.front, self._source.share, self._events.append, self._reactor)
+        return sources.settings_of(self._source.spec, context.where).unpaced().producer(context)
 
 
 def _journal_of(source: RecordedSource) -> list[Entry]:

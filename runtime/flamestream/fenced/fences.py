@@ -5,16 +5,10 @@
     fences/0000000003-0000000001.announced  someone opens under (3, 1): nobody acknowledges anything older any more
     fences/0000000003-0000000001.record     what counts of everything older, for ever
 
-Opening under a fence F: announce F; find how much of each log of the fence before is whole; write that, with each slot's last bundle,
-as F's record, create-if-absent. The first worker to do so decides for all slots; the others read its record. A worker acknowledges a
-delivery only if, after writing it, no newer fence is announced. So what was acknowledged was written before the announcement, and
-the scan behind the announcement finds it; what a zombie adds later is not acknowledged and does not count.
+Opening is announcing a fence and deciding under it (decisions.py); the first worker to do so decides for all slots, the others read its
+record. A record also says where each slot's last bundle is, and has the lengths of all older logs, so the files of older fences may go.
 
-A record carries the lengths of all older logs on, so only the newest fence's files are needed, and an opening scans only the logs of
-the fence before it.
-
-Keeps: a fence is refused for every slot once a newer one is announced (invariant 6); a record never changes. Needs: a file system on
-which every machine sees a file as soon as it is created or written (one machine's, or a cluster file system; not NFS with caching).
+Keeps: a record never changes. Does not: read items (reading.py, tail.py).
 """
 
 import os
@@ -29,9 +23,10 @@ from uuid import uuid4
 
 import msgspec
 
+from flamestream.fenced.decisions import Decisions
 from flamestream.fenced.log import framed, read_body, scan
 from flamestream.model.decoding import from_msgpack
-from flamestream.model.errors import Corrupt, Fenced, UserError
+from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, Slot, WorkerId
 from flamestream.store.folder import sync_folder, write_all
 
@@ -72,7 +67,7 @@ class Counted:
     last: dict[Slot, Pointer]
 
 
-class FencedFolder:
+class FencedFolder(Decisions[Fence, FenceRecord]):
     """The folder of one files sink. All calls block."""
 
     def __init__(self, root: Path) -> None:
@@ -85,7 +80,7 @@ class FencedFolder:
         """Create the folder if it isn't there. Raises UserError if it is another sink's."""
         self._fences.mkdir(parents=True, exist_ok=True)
         mine = Owner(FORMAT, job, sink)
-        self._create(self.root / "sink.msgpack", msgspec.msgpack.encode(mine))
+        self._create_file(self.root / "sink.msgpack", msgspec.msgpack.encode(mine))
         found = self.owner()
         if found != mine:
             raise UserError(
@@ -103,19 +98,9 @@ class FencedFolder:
 
     def open(self, fence: Fence) -> Counted:
         """Refuse everything older than `fence` from now on, for every slot. Raises Fenced if there is a newer one."""
-        self._announce(fence)
-        self.check(fence)
-        record = self._record(fence) or self._decide(fence)
-        self.check(fence)
+        record = self.decide(fence, lambda before: self._proposal(fence, before))
         self._forget_before(fence)
         return self._with_logs_of(record)
-
-    def check(self, fence: Fence) -> None:
-        """Raises Fenced if a fence newer than `fence` is announced."""
-        newest = self.newest_announced()
-        if newest > fence:
-            taken = f"attempt {newest.attempt} (layout {newest.layout}) has taken over from {fence.attempt} ({fence.layout})"
-            raise Fenced(f"{self.root}: {taken}")
 
     def new_log(self, fence: Fence, writer: WorkerId) -> tuple[int, str]:
         """A descriptor of a new, empty log, and its name."""
@@ -133,44 +118,67 @@ class FencedFolder:
 
     def newest_announced(self) -> Fence:
         """NO_FENCE if nobody has ever opened it."""
-        return max((fence for fence, _ in self._known()), default=NO_FENCE)
+        return max(self._announced(), default=NO_FENCE)
 
     def counted(self) -> Counted:
         """What counts now, for a reader. What it gives counts for ever if `newest_announced` is still the same afterwards."""
-        record = self._newest_record(below=None)
+        record = self.newest_record()
         return Counted({}, {}) if record is None else self._with_logs_of(record)
 
     def newest_record(self) -> FenceRecord | None:
         """What counts below the newest fence that is decided; None before the first."""
-        return self._newest_record(below=None)
+        found = self.newest()
+        return None if found is None else found[1]
 
     def logs_of(self, fence: Fence) -> list[str]:
         """Names of the logs that were begun under `fence` so far."""
-        return self._logs_of(fence)
+        found = filter(None, map(_LOG_NAME.fullmatch, sorted(os.listdir(self.root))))
+        return [match[0] for match in found if _fence(match[1], match[2]) == fence]
 
-    # --- deciding -------------------------------------------------------------------------------------------------------------------
+    # --- fenced.decisions.Decisions -------------------------------------------------------------------------------------------------
+
+    @property
+    def _where(self) -> str:
+        return str(self.root)
 
     def _announce(self, fence: Fence) -> None:
         os.close(os.open(self._path(fence, "announced"), os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o666))
         sync_folder(self._fences)
 
-    def _decide(self, fence: Fence) -> FenceRecord:
-        before = self._newest_record(below=fence)
-        counted = Counted({}, {}) if before is None else self._with_logs_of(before)
-        for name in counted.lengths.keys() - (before.lengths.keys() if before is not None else set()):
+    def _announced(self) -> list[Fence]:
+        return [fence for fence, _ in self._known()]
+
+    def _decided(self) -> list[Fence]:
+        return [fence for fence, kind in self._known() if kind == "record"]
+
+    def _decision(self, fence: Fence) -> FenceRecord | None:
+        path = self._path(fence, "record")
+        try:
+            return from_msgpack(_body_of(path), FenceRecord)
+        except FileNotFoundError:
+            return None
+        except msgspec.DecodeError as error:
+            raise Corrupt(f"{path} was written by another version: {error}") from error
+
+    def _create(self, fence: Fence, decision: FenceRecord) -> None:
+        self._create_file(self._path(fence, "record"), msgspec.msgpack.encode(decision))
+
+    def _replaced(self, newest: Fence, fence: Fence) -> str:
+        taken = f"attempt {newest.attempt} (layout {newest.layout}) has taken over from {fence.attempt} ({fence.layout})"
+        return f"{self.root}: {taken}"
+
+    def _proposal(self, fence: Fence, before: tuple[Fence, FenceRecord] | None) -> FenceRecord:
+        if before is None:
+            return FenceRecord(fence, {}, {})
+        counted = self._with_logs_of(before[1])
+        for name in counted.lengths.keys() - before[1].lengths.keys():
             _sync_file(self.root / name)  # it may not be on the disk yet what the record is going to say counts
-        proposal = FenceRecord(fence, counted.lengths, counted.last)
-        self._create(self._path(fence, "record"), msgspec.msgpack.encode(proposal))
-        decided = self._record(fence)
-        if decided is None:
-            self.check(fence)
-            raise Corrupt(f"{self._path(fence, 'record')} is gone right after it was written: does something delete files in {self.root}?")
-        return decided
+        return FenceRecord(fence, counted.lengths, counted.last)
 
     def _with_logs_of(self, record: FenceRecord) -> Counted:
         """What `record` says, and behind it what is whole in the logs of its own fence."""
         counted = Counted(dict(record.lengths), dict(record.last))
-        for name in self._logs_of(record.fence):
+        for name in self.logs_of(record.fence):
             with FileIO(self.root / name) as file:
                 counted.lengths[name] = 0
                 for found in scan(file, str(self.root / name)):
@@ -189,35 +197,10 @@ class FencedFolder:
         names = os.listdir(self._fences)
         return [(_fence(found[1], found[2]), found[3]) for found in map(_FENCE_NAME.fullmatch, names) if found]
 
-    def _logs_of(self, fence: Fence) -> list[str]:
-        found = filter(None, map(_LOG_NAME.fullmatch, sorted(os.listdir(self.root))))
-        return [match[0] for match in found if _fence(match[1], match[2]) == fence]
-
-    def _newest_record(self, below: Fence | None) -> FenceRecord | None:
-        for _ in range(10):
-            fences = [fence for fence, kind in self._known() if kind == "record" and (below is None or fence < below)]
-            if not fences:
-                return None
-            if (record := self._record(max(fences))) is not None:
-                return record
-            if below is not None:  # a newer opening removes old records: this one is fenced
-                self.check(below)
-        raise Corrupt(f"{self._fences}: its records vanish while they are read; does something delete files there?")
-
-    def _record(self, fence: Fence) -> FenceRecord | None:
-        path = self._path(fence, "record")
-        try:
-            record = from_msgpack(_body_of(path), FenceRecord)
-        except FileNotFoundError:
-            return None
-        except msgspec.DecodeError as error:
-            raise Corrupt(f"{path} was written by another version: {error}") from error
-        return record
-
     def _path(self, fence: Fence, kind: str) -> Path:
         return self._fences / f"{fence.attempt:010}-{fence.layout:010}.{kind}"
 
-    def _create(self, path: Path, body: bytes) -> None:
+    def _create_file(self, path: Path, body: bytes) -> None:
         """Create-if-absent, whole and durable."""
         temporary = path.with_name(f".{uuid4().hex}.tmp")
         fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)

@@ -1,12 +1,20 @@
-"""What the command line's exit codes mean. Listed in docs/reference/cli.md."""
+"""What the exit codes of commands and of processes mean. Listed in docs/reference/cli.md.
+
+Does not: end anything.
+"""
 
 import enum
+import logging
+from typing import Final
 
 from flamestream.model import errors
+from flamestream.model.quoted import plain
+
+log = logging.getLogger(__name__)
 
 
 class ExitCode(enum.IntEnum):
-    """The same for every command."""
+    """The same for every command, and for every process by the category of what ended it."""
 
     OK = 0
     JOB_FAILED = 1
@@ -27,15 +35,27 @@ class ExitCode(enum.IntEnum):
     """An error of FlameStream itself: please report it."""
 
 
+BY_CATEGORY: Final = {
+    "": ExitCode.OK, "user": ExitCode.JOB_FAILED, "fenced": ExitCode.ALREADY_RUNNING, "retryable": ExitCode.UNAVAILABLE,
+    "corrupt": ExitCode.CORRUPT, "bug": ExitCode.BUG,
+}  # fmt: skip
+"""The exit code of a process by the category of what ended it."""
+
+
 class AlreadyRunning(errors.UserError):
     """Another instance of the job is running; the message names it."""
 
 
 def code_of(error: errors.FlameStreamError) -> ExitCode:
-    """The exit code that tells an error's category."""
+    """The exit code of a command that ends with `error`: its category, or what is told apart within it."""
     if isinstance(error, AlreadyRunning | errors.Fenced):
         return ExitCode.ALREADY_RUNNING
     if isinstance(error, errors.ManifestError | errors.GraphError):
         return ExitCode.USAGE
-    by_category = {"user": ExitCode.JOB_FAILED, "retryable": ExitCode.UNAVAILABLE, "corrupt": ExitCode.CORRUPT}
-    return by_category.get(error.category, ExitCode.BUG)
+    return BY_CATEGORY[error.category]
+
+
+def ended_by(error: errors.FlameStreamError) -> int:
+    """Log what ended this process. Its exit code."""
+    log.error(plain(str(error)), extra={"category": error.category})
+    return BY_CATEGORY[error.category]

@@ -5,10 +5,12 @@ Keeps: a topic without brokers is reached as the job's Kafka source is. Does not
 
 from typing import Any, Final
 
+from flamestream.connectors import sources
 from flamestream.connectors.kit.spec import convert
 from flamestream.job.manifest import Job, JournalTopic
 from flamestream.journal.places import ZOOKEEPER, JournalConfig, KafkaJournal
 from flamestream.model.errors import ManifestError
+from flamestream.net.kafka.clients import KafkaAccess, with_absolute_files
 
 _ACCESS: Final = ("brokers", "settings", "secrets")
 _PLACE: Final = ("spec", "journal", "kafka")
@@ -29,7 +31,7 @@ def journal_of(job: Job, zookeeper: str = "") -> JournalConfig | None:
 
 def _topic(job: Job, written: JournalTopic) -> KafkaJournal:
     own: dict[str, Any] = {name: getattr(written, name) for name in _ACCESS}
-    access = job.files_of_kafka(own) if written.brokers else _of_a_source(job, written)
+    access = with_absolute_files(own, job.folder) if written.brokers else _of_a_source(job, written)
     try:
         return convert(KafkaJournal, {**access, "topic": written.topic}, "")
     except ManifestError as error:
@@ -39,10 +41,12 @@ def _topic(job: Job, written: JournalTopic) -> KafkaJournal:
 def _of_a_source(job: Job, written: JournalTopic) -> dict[str, Any]:
     if written.settings or written.secrets:
         raise job.error(_PLACE, "settings and secrets belong to brokers: write brokers as well, or leave all three to the source")
-    sources = [job.source(name)["kafka"] for name, source in job.spec.sources.items() if "kafka" in source]
     found: list[dict[str, Any]] = []
-    for source in sources:
-        access = {name: source[name] for name in _ACCESS if name in source} if isinstance(source, dict) else {}
+    for source in [job.source(name) for name in job.spec.sources]:
+        if not issubclass(sources.kind_of(source) or object, KafkaAccess):
+            continue
+        (settings,) = source.values()
+        access = {name: settings[name] for name in _ACCESS if name in settings} if isinstance(settings, dict) else {}
         if access not in found:
             found.append(access)
     if len(found) != 1:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 import msgspec
 from msgspec import Meta, Struct, field
 
+from flamestream.connectors import sinks, sources
 from flamestream.job.located import MAX_CHARACTERS, Document, dotted, parse
 from flamestream.job.located import Path as FieldPath
 from flamestream.job.manifest_cluster import ClusterSpec, Resources
@@ -29,15 +30,6 @@ EXACT: Final = ("exactly-once", "exactly-once-2pc", "micro-batch")
 """Those that need sinks which can fence."""
 LATER: Final = ("strong-productions", "at-most-once")
 ON_ERROR: Final = "write fail, or {deadLetter: SINK}"
-_PATHS: Final = {
-    "files": ("path", "paths"),
-    "rolling": ("path",),
-    "postgres": ("password_file",),
-    "redis": ("password_file",),
-    "http": ("keys", "token_file"),
-    "events": ("path",),
-}
-"""Settings of sources and sinks that are places in the file system."""
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -209,35 +201,12 @@ class Job(Struct, frozen=True):
         return [self.place(written) for written in self.spec.application.py_files]
 
     def source(self, name: str) -> dict[str, Any]:
-        """The spec of a source, with absolute paths."""
-        return self._placed(self.spec.sources[name])
+        """The spec of a source, with absolute paths: files are where the manifest is, whatever the working folder of a worker."""
+        return sources.placed(self.spec.sources[name], self.folder)
 
     def sink(self, name: str) -> dict[str, Any]:
         """The spec of a sink, with absolute paths."""
-        return self._placed(self.spec.sinks[name])
-
-    def _placed(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """Files are where the manifest is, whatever the working folder of a worker."""
-        ((kind, settings),) = spec.items()
-        if kind == "kafka":
-            return {"kafka": self.files_of_kafka(settings)}
-        if not isinstance(settings, dict):
-            return spec
-        placed = dict(settings)
-        for name in _PATHS.get(kind, ()):
-            written = placed.get(name)
-            if isinstance(written, str):
-                placed[name] = self.place(written)
-            elif isinstance(written, list):
-                placed[name] = [self.place(path) if isinstance(path, str) else path for path in written]
-        return {kind: placed}
-
-    def files_of_kafka(self, part: Any, name: str = "") -> Any:
-        """The same part of a spec, with certificates, files of secrets and Avro schemas where the manifest is."""
-        if isinstance(part, dict):
-            return {key: self.files_of_kafka(value, str(key)) for key, value in part.items()}
-        is_file = name in ("file", "schema") or name.endswith(".location")
-        return str(self.path(part)) if is_file and isinstance(part, str) else part
+        return sinks.placed(self.spec.sinks[name], self.folder)
 
     def error(self, path: FieldPath, message: str) -> ManifestError:
         """An error that points at a field."""

@@ -13,7 +13,6 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from flamestream.connectors import sinks, sources
-from flamestream.connectors.files.history import class_of_records
 from flamestream.connectors.kit.rows import row_class
 from flamestream.connectors.sinks import SinkTraits
 from flamestream.connectors.sources import SourceTraits
@@ -66,14 +65,15 @@ def checked_job(job: Job) -> CheckedJob:
     _same_names(job, "sources", {vertex.name for vertex in graph.sources}, graph)
     _dead_letter_fits(job, graph)
     _same_names(job, "sinks", {vertex.name for vertex in graph.sinks} | _dead_letters(job), graph)
-    of_sources = {name: _described(job, "sources", name, job.source(name), sources.describe) for name in job.spec.sources}
-    of_sinks = {name: _described(job, "sinks", name, job.sink(name), sinks.describe) for name in job.spec.sinks}
+    of_sources = {name: described(job, "sources", name, job.source(name), sources.describe) for name in job.spec.sources}
+    of_sinks = {name: described(job, "sinks", name, job.sink(name), sinks.describe) for name in job.spec.sinks}
     for part, names, check in (("sources", of_sources, sources.check_classes), ("sinks", of_sinks, sinks.check_classes)):
         for name in names:
-            _described(job, part, name, job.source(name) if part == "sources" else job.sink(name), check)
+            described(job, part, name, job.source(name) if part == "sources" else job.sink(name), check)
     _guarantee_holds(job, of_sources, of_sinks)
     journal_of(job)
-    classes = {name: row_class(class_of_records(job.source(name)), f"spec.sources.{name}") for name in job.spec.sources}
+    gives = {name: sources.settings_of(job.source(name), f"spec.sources.{name}").gives() for name in job.spec.sources}
+    classes = {name: row_class(given.cls, f"spec.sources.{name}") for name, given in gives.items()}
     return CheckedJob(job, graph, of_sources, of_sinks, files, tuple(check_fields(graph, classes)))
 
 
@@ -109,8 +109,8 @@ def _dead_letter_fits(job: Job, graph: Graph) -> None:
         raise job.error(place, f"sink {name!r} gets results of the graph already: error items need a sink of their own")
 
 
-def _described(job: Job, part: str, name: str, spec: object, describe: Callable[[object, str], T]) -> T:
-    """What the adapter says of a spec; its error is given a file and a line."""
+def described(job: Job, part: str, name: str, spec: object, describe: Callable[[object, str], T]) -> T:
+    """What a connector says of a spec; its error is given a file and a line."""
     place = f"spec.{part}.{name}"
     try:
         return describe(spec, place)

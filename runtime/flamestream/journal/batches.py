@@ -16,12 +16,12 @@ import msgspec
 
 from flamestream.core.protocol.actions import Append, SealJournal, TrimJournal
 from flamestream.core.protocol.events import Entry, JournalAppended, JournalFailed
-from flamestream.journal.fronts import AWAY, SealedFronts, pause_after
+from flamestream.journal.fronts import AGAIN, AWAY, SealedFronts
 from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt, PayloadError
 from flamestream.model.ids import Attempt, Fence, Offset, Partition
 from flamestream.model.time import FrontId, Time
-from flamestream.ports import Post, Reactor, Timer
+from flamestream.ports import Background, Post, Reactor, Timer
 
 PATIENCE: Final = 2.0
 """Seconds without an answer after which the trouble is told."""
@@ -116,10 +116,10 @@ class Place(Protocol):
 
 
 class BatchJournal(SealedFronts["_Log", Sealed]):
-    """`ports.Journal` for all fronts of a worker. `place.seal` is called in a helper thread of `reactor`."""
+    """`ports.Journal` for all fronts of a worker. `place.seal` is called in one of `threads`, or of the reactor's."""
 
-    def __init__(self, place: Place, reactor: Reactor, post: Post, *, keep: bool = False) -> None:
-        super().__init__(reactor, post)
+    def __init__(self, place: Place, reactor: Reactor, post: Post, *, threads: Background | None = None, keep: bool = False) -> None:
+        super().__init__(reactor, post, threads or reactor)
         self._place, self._keep = place, keep
         self._dirty: dict[FrontId, _Log] = {}
 
@@ -220,7 +220,7 @@ class _Log:
             self.begin()
         elif isinstance(error, AWAY):
             self._trouble(error)
-            self._reactor.later(pause_after(self._failures), self._send)
+            self._reactor.later(AGAIN.after(self._failures), self._send)
         else:
             self._give_up(error)
 

@@ -24,7 +24,7 @@ from typing import Final
 from flamestream.core.protocol.actions import Append, SealJournal, TrimJournal
 from flamestream.core.protocol.events import Entry, JournalAppended, JournalFailed
 from flamestream.journal.file import head, record
-from flamestream.journal.fronts import AWAY, SealedFronts, pause_after
+from flamestream.journal.fronts import AGAIN, AWAY, SealedFronts
 from flamestream.journal.seal import Counted, FrontFolder
 from flamestream.machine.disk import Disk
 from flamestream.model.errors import Bug, FlameStreamError
@@ -41,7 +41,7 @@ class FolderJournal(SealedFronts["_Log", Counted]):
     """`ports.Journal` on the folder `root`, for all fronts of a worker."""
 
     def __init__(self, root: Path, reactor: Reactor, post: Post, *, fsync: bool = False, rotate: int = ROTATE, keep: bool = False) -> None:
-        super().__init__(reactor, post)
+        super().__init__(reactor, post, reactor)
         self._store = LocalStore(root, create=True, durable=fsync)
         self._fsync = fsync
         self._rotate = rotate
@@ -100,7 +100,7 @@ class FolderJournal(SealedFronts["_Log", Counted]):
                 self._post(
                     JournalFailed(log.fence, front, f"cannot write journal {log.path}: {result}; it is tried again until it succeeds")
                 )
-            self._reactor.later(pause_after(log.failures), partial(self._begin, front, log))
+            self._reactor.later(AGAIN.after(log.failures), partial(self._begin, front, log))
         elif isinstance(result, Exception):
             log.abandon()
             self._refused(log.fence, front, result)
@@ -227,7 +227,7 @@ class _Log:
 
     def confirm(self) -> Time:
         """The batch is written: only an attempt that nobody has fenced since may say so."""
-        self.folder.check_fence(self.fence.attempt)
+        self.folder.check(self.fence.attempt)
         self._size = os.fstat(self.fd).st_size
         self._last = self._batch_last
         return self._last

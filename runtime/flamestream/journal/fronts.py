@@ -3,7 +3,7 @@
 A seal that fails because the outside is away is told once and tried again until it succeeds; one that is refused (a newer attempt, a
 fault of the user's, damage) is told and given up.
 
-Keeps: an entry is taken only under the fence that sealed. Does not: write anything (collections/changes.py, journal/batches.py).
+Keeps: an entry is taken only under the fence that sealed. Does not: write anything (journal/folder.py, journal/batches.py).
 """
 
 from collections.abc import Callable
@@ -12,20 +12,15 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from flamestream.core.protocol.actions import Append, SealJournal
 from flamestream.core.protocol.events import Entry, JournalFailed, JournalSealed, SourceFailed
+from flamestream.model.backoff import Backoff
 from flamestream.model.errors import Bug, Fenced, FlameStreamError, Retryable
 from flamestream.model.ids import Fence
 from flamestream.model.time import FrontId
-from flamestream.ports import Post, Reactor
+from flamestream.ports import Background, Post, Reactor
 
 AWAY: Final = (OSError, Retryable)
 """The outside does not answer now; the same may work later."""
-FIRST_PAUSE: Final = 0.05
-MAX_PAUSE: Final = 2.0
-
-
-def pause_after(failures: int) -> float:
-    """Seconds until the next try."""
-    return min(FIRST_PAUSE * (1 << min(failures - 1, 10)), MAX_PAUSE)
+AGAIN: Final = Backoff(0.05, 2.0)
 
 
 class FrontLog(Protocol):
@@ -46,8 +41,8 @@ R = TypeVar("R")
 class SealedFronts(Generic[L, R]):
     """The fronts of a journal: `L` is what is appended to, `R` what a sealing gives."""
 
-    def __init__(self, reactor: Reactor, post: Post) -> None:
-        self._reactor = reactor
+    def __init__(self, reactor: Reactor, post: Post, threads: Background) -> None:
+        self._reactor, self._threads = reactor, threads
         self._post = post
         self._sealing: dict[FrontId, Fence] = {}
         self._logs: dict[FrontId, L] = {}
@@ -63,7 +58,7 @@ class SealedFronts(Generic[L, R]):
 
     def _try(self, action: SealJournal, tries: int) -> None:
         if self._sealing[action.front] == action.fence:
-            self._reactor.background(self._sealer(action), partial(self._sealed, action, tries))
+            self._threads.background(self._sealer(action), partial(self._sealed, action, tries))
 
     def _sealed(self, action: SealJournal, tries: int, result: R | Exception) -> None:
         if self._sealing[action.front] != action.fence:
@@ -72,7 +67,7 @@ class SealedFronts(Generic[L, R]):
             if tries == 1:
                 message = f"cannot seal {self._name(action.front)}: {result}; it is tried again"
                 self._post(JournalFailed(action.fence, action.front, message))
-            self._reactor.later(pause_after(tries), partial(self._try, action, tries + 1))
+            self._reactor.later(AGAIN.after(tries), partial(self._try, action, tries + 1))
         elif isinstance(result, Exception):
             self._refused(action.fence, action.front, result)
         else:

@@ -39,7 +39,7 @@ from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import Attempt
 from flamestream.model.time import START, FrontId, Time
-from flamestream.ports import Reactor
+from flamestream.ports import Background, Reactor
 
 FORMAT: Final = 1
 SEAL: Final = b"sealed"
@@ -168,11 +168,11 @@ def _parsed(row: Row, job: str, front: FrontId, topic: str) -> tuple[str, int]:
 
 
 class TopicPlace:
-    """`journal_batches.Place`."""
+    """`journal.batches.Place`."""
 
-    def __init__(self, partitions: Partitions, job: str, reactor: Reactor) -> None:
-        """`reactor` calls back in the loop; its helper thread is where `seal` is called."""
-        self._partitions, self._job, self._reactor = partitions, job, reactor
+    def __init__(self, partitions: Partitions, job: str, reactor: Reactor, threads: Background) -> None:
+        """`threads`: where a partition is read."""
+        self._partitions, self._job, self._reactor, self._threads = partitions, job, reactor, threads
         self.name = f"topic {partitions.name!r}"
 
     def seal(self, front: FrontId, attempt: Attempt, cut: Time) -> Sealed:
@@ -188,7 +188,7 @@ class TopicPlace:
         if key not in found.seals:
             raise ConnectionError(f"the seal {key.decode()} is not there")
         found.seals.remove(key)
-        return Sealed(found.entries, found.last, TopicWriter(partitions, keys, end - 1, found, self._reactor))
+        return Sealed(found.entries, found.last, TopicWriter(partitions, keys, end - 1, found, self._reactor, self._threads))
 
     def _written(self, front: FrontId, key: bytes) -> int:
         """Its offset. Whether it is there if this raises is not known: the next try has another key."""
@@ -207,13 +207,15 @@ class TopicPlace:
 
 
 class TopicWriter:
-    """`journal_batches.Writer`. Only in the loop's thread, but for `_look`."""
+    """`journal.batches.Writer`. Only in the loop's thread, but for `_look`."""
 
     way_out = "raise max.message.bytes of the journal's topic, and start the job again"
 
-    def __init__(self, partitions: Partitions, keys: _Keys, position: int, found: Found, reactor: Reactor) -> None:
+    def __init__(
+        self, partitions: Partitions, keys: _Keys, position: int, found: Found, reactor: Reactor, threads: Background
+    ) -> None:  # fmt: skip
         self.largest = partitions.largest
-        self._partitions, self._keys, self._reactor = partitions, keys, reactor
+        self._partitions, self._keys, self._reactor, self._threads = partitions, keys, reactor, threads
         self._where = f"journal {partitions.name}/{keys.front}"
         self._position = position
         """No newer attempt has sealed from the own seal up to this offset."""
@@ -268,7 +270,7 @@ class TopicWriter:
         elif self._follows(answer):
             self._counts(last, done)
         else:
-            self._reactor.background(partial(self._look, self._position + 1, key, answer), partial(self._looked, last, done))
+            self._threads.background(partial(self._look, self._position + 1, key, answer), partial(self._looked, last, done))
 
     def _look(self, start: int, key: bytes, at: int) -> int:
         """Blocks. The partition's end, if this record counts; raises Fenced if a newer attempt has sealed."""

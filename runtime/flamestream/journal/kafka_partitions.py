@@ -42,7 +42,7 @@ SETTINGS: Final = {**COMPACTED, "unclean.leader.election.enable": "false"}
 
 
 class KafkaPartitions:
-    """`journal_topic.Partitions`."""
+    """`journal.kafka.Partitions`."""
 
     def __init__(self, clients: Clients, topic: str, partitions: int, where: str) -> None:
         self.name = topic

@@ -1,6 +1,6 @@
 """Which journal a job has: made for a worker, and read again for an audit.
 
-Does not: keep anything (collections/changes.py, journal/zookeeper.py, journal/kafka.py).
+Does not: keep anything (journal/folder.py, journal/zookeeper.py, journal/kafka.py).
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ import msgspec
 from flamestream.core.protocol.events import Entry
 from flamestream.journal.folder import FolderJournal
 from flamestream.journal.folder import everything as everything_in_folder
-from flamestream.loop.own_thread import OwnThread
+from flamestream.loop.background import Threads
 from flamestream.model.errors import ClusterStateUnavailable
 from flamestream.model.time import FrontId
 from flamestream.net.kafka.clients import Clients, KafkaAccess, require_package
@@ -47,8 +47,9 @@ def build(config: JournalConfig, job: str, fronts: int, reactor: Reactor, post: 
         from flamestream.journal.batches import BatchJournal
         from flamestream.journal.kafka import TopicPlace
 
-        own = OwnThread(reactor)
-        return BatchJournal(TopicPlace(_partitions(config.kafka, job, fronts), job, own), own, post, keep=config.keep)
+        own = Threads(1, reactor.soon)
+        place = TopicPlace(_partitions(config.kafka, job, fronts), job, reactor, own)
+        return BatchJournal(place, reactor, post, threads=own, keep=config.keep)
     if config.folder.startswith(ZOOKEEPER):
         from flamestream.journal.zookeeper import zookeeper_journal  # lazily: not every worker needs kazoo
         from flamestream.store.zookeeper import ClusterState

@@ -4,24 +4,18 @@
     front-3/seal-00000007            what counts of all older attempts, created once
     front-3/fences/00000007          attempt 7 is about to seal, or has
 
-The newest seal rules. It fixes a length for every file of the older attempts; files that it does not name do not count. The entries
-of its own attempt count as far as they are whole, until the next seal fixes that, too. So:
-
-- A later seal copies what the newest one before it fixed and adds only that attempt's files: it never recounts.
-- The newest and not the oldest, because an old attempt's sealer may wake up late: when attempt 9 looked for seals, its sinks refused
-  attempt 8 already, so a seal of 8 that appears afterwards has had no consequence.
-- A batch that failed half-way is written again to a new file: entries repeat, and the first one is taken.
-- A sealer creates its fence before it reads any length; a writer looks for newer fences after it has written. If it sees none, its
-  entry lies within the length that will be read, and it may say "durable" (a zombie may not).
+Which of them counts is decided as in every folder that attempts write to (fenced/decisions.py): a seal is an attempt's decision. It
+names a length for every file of the older attempts; files that it does not name do not count. A batch that failed half-way is written
+again to a new file: entries repeat, and the first one is taken.
 
 Keeps: what counted once counts for ever, in every later attempt; a file that is needed and missing is Corrupt (each file's head names
-the last entry before it). Does not: write entries (collections/changes.py).
+the last entry before it). Does not: write entries (journal/folder.py).
 Format: docs/reference/formats.md.
 """
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 from zlib import crc32
@@ -29,9 +23,10 @@ from zlib import crc32
 import msgspec
 
 from flamestream.core.protocol.events import Entry
+from flamestream.fenced.decisions import Decisions
 from flamestream.journal.file import Scan, scan
 from flamestream.model.decoding import from_json
-from flamestream.model.errors import Corrupt, Fenced
+from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Attempt
 from flamestream.model.time import START, FrontId, Time
 from flamestream.store.folder import LocalStore, unavailable
@@ -48,11 +43,14 @@ class SealedFile(msgspec.Struct, frozen=True, array_like=True):
     last: Time
 
 
+Files = tuple[SealedFile, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
     """The answer of a seal."""
 
-    files: tuple[SealedFile, ...]
+    files: Files
     entries: list[Entry]
     strays: tuple[str, ...]
     """Files that don't count and older seals: they may go at the next trim."""
@@ -63,7 +61,7 @@ class Counted:
         return max((file.last for file in self.files), default=START)
 
 
-class FrontFolder:
+class FrontFolder(Decisions[Attempt, Files]):
     """The folder of one front in a journal."""
 
     def __init__(self, store: LocalStore, front: FrontId) -> None:
@@ -74,25 +72,14 @@ class FrontFolder:
 
     def seal(self, attempt: Attempt, cut: Time) -> Counted:
         """Fix what counts of older attempts, and read what lies at or above `cut`. Raises Fenced if a newer attempt has begun to."""
-        self._store.put_new(f"{self.name}/fences/{attempt:08d}", b"")
-        self.check_fence(attempt)
-        before = self._newest_seal(lambda found: found < attempt)
-        files, scans = self._lengths(before, cut)
-        self._store.put_new(self._seal_name(attempt), _encode(files))
-        files = self._read_seal(attempt)  # another sealer of this attempt may have been first
-        return Counted(files, self._entries(files, cut, scans), self._strays(before, attempt, files))
-
-    def check_fence(self, attempt: Attempt) -> None:
-        """Raises Fenced if an attempt newer than `attempt` has a fence."""
-        newest = max(os.listdir(self._fences), default="0")
-        if int(newest) > attempt:
-            raise Fenced(f"journal {self.path}: attempt {int(newest)} has sealed it; this worker of attempt {attempt} has been replaced")
+        scans: dict[str, Scan] = {}
+        files = self.decide(attempt, lambda before: self._lengths(before, cut, scans))
+        return Counted(files, self._entries(files, cut, scans), self._strays(attempt, files))
 
     def everything(self) -> list[Entry]:
         """All entries that count now, oldest first. Raises Corrupt if some were trimmed."""
-        newest = self._newest_seal(lambda found: True)
-        files, scans = self._lengths(newest, START)
-        return self._entries(files, START, scans)
+        scans: dict[str, Scan] = {}
+        return self._entries(self._lengths(self.newest(), START, scans), START, scans)
 
     def next_log(self, attempt: Attempt) -> str:
         """A file name that `attempt` has not used."""
@@ -106,15 +93,15 @@ class FrontFolder:
 
     # --- lengths --------------------------------------------------------------------------------------------------------------------
 
-    def _lengths(self, before: Attempt | None, cut: Time) -> tuple[tuple[SealedFile, ...], dict[str, Scan]]:
-        """What the newest seal fixed, and the files of its attempt as they are now. Trimmed files are left out, but for the newest."""
+    def _lengths(self, before: tuple[Attempt, Files] | None, cut: Time, scans: dict[str, Scan]) -> Files:
+        """What the seal before fixed, and the files of its attempt as they are now. Trimmed files are left out, but for the newest."""
         if before is None:
-            return (), {}
-        fixed = self._read_seal(before)
+            return ()
+        attempt, fixed = before
         last = max((file.last for file in fixed), default=START)
         kept = [file for file in fixed if file.last >= min(cut, last) or (self.path / file.name).exists()]
-        scans = {name: scan(self._read(name), f"{self.path}/{name}", cut) for of, _, name in self._logs() if of == before}
-        return (*kept, *(SealedFile(name, found.length, found.last) for name, found in scans.items())), scans
+        scans |= {name: scan(self._read(name), f"{self.path}/{name}", cut) for of, _, name in self._logs() if of == attempt}
+        return (*kept, *(SealedFile(name, found.length, found.last) for name, found in scans.items()))
 
     def _entries(self, files: Iterable[SealedFile], cut: Time, scans: dict[str, Scan]) -> list[Entry]:
         entries: list[Entry] = []
@@ -162,35 +149,58 @@ class FrontFolder:
         matches = (_LOG.fullmatch(name) for name in self._names())
         return sorted((int(m[1]), int(m[2]), m[0]) for m in matches if m)
 
-    def _newest_seal(self, wanted: Callable[[int], bool]) -> Attempt | None:
-        matches = (_SEAL.fullmatch(name) for name in self._names())
-        found = [int(m[1]) for m in matches if m and wanted(int(m[1]))]
-        return Attempt(max(found)) if found else None
-
-    def _seal_name(self, attempt: Attempt) -> str:
-        return f"{self.name}/seal-{attempt:08d}"
-
-    def _read_seal(self, attempt: Attempt) -> tuple[SealedFile, ...]:
-        return _decode(self._store.get(self._seal_name(attempt)), f"{self.path}/seal-{attempt:08d}")
-
-    def _strays(self, before: Attempt | None, attempt: Attempt, files: Iterable[SealedFile]) -> tuple[str, ...]:
+    def _strays(self, attempt: Attempt, files: Files) -> tuple[str, ...]:
         counting = {file.name for file in files}
         logs = [name for of, _, name in self._logs() if of < attempt and name not in counting]
-        seals = [name for name in self._names() if (m := _SEAL.fullmatch(name)) and int(m[1]) < (before or 0)]
+        seals = sorted(found for found in self._decided() if found < attempt)[:-1]
         fences = [f"fences/{name}" for name in os.listdir(self._fences) if int(name) < attempt]
-        return (*logs, *seals, *fences)
+        return (*logs, *map(_seal_name, seals), *fences)
+
+    # --- fenced.decisions.Decisions -------------------------------------------------------------------------------------------------
+
+    @property
+    def _where(self) -> str:
+        return f"journal {self.path}"
+
+    def _announce(self, fence: Attempt) -> None:
+        self._store.put_new(f"{self.name}/fences/{fence:08d}", b"")
+
+    def _announced(self) -> list[Attempt]:
+        return [Attempt(int(name)) for name in os.listdir(self._fences)]
+
+    def _decided(self) -> list[Attempt]:
+        return [Attempt(int(found[1])) for found in map(_SEAL.fullmatch, self._names()) if found]
+
+    def _decision(self, fence: Attempt) -> Files | None:
+        path = self.path / _seal_name(fence)
+        try:
+            return _decode(path.read_bytes(), str(path))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            unavailable("read", path, error)
+
+    def _create(self, fence: Attempt, decision: Files) -> None:
+        self._store.put_new(f"{self.name}/{_seal_name(fence)}", _encode(decision))
+
+    def _replaced(self, newest: Attempt, fence: Attempt) -> str:
+        return f"{self._where}: attempt {newest} has sealed it; this worker of attempt {fence} has been replaced"
 
 
-def _encode(files: tuple[SealedFile, ...]) -> bytes:
+def _seal_name(attempt: Attempt) -> str:
+    return f"seal-{attempt:08d}"
+
+
+def _encode(files: Files) -> bytes:
     body = msgspec.json.encode(files)
     return b"%08x %s\n" % (crc32(body), body)
 
 
-def _decode(data: bytes, name: str) -> tuple[SealedFile, ...]:
+def _decode(data: bytes, name: str) -> Files:
     check, _, body = data.rstrip(b"\n").partition(b" ")
     if check != b"%08x" % crc32(body):
         raise Corrupt(f"journal seal {name} is damaged: its checksum is wrong; restore it from a backup")
     try:
-        return from_json(body, tuple[SealedFile, ...])
+        return from_json(body, Files)
     except msgspec.DecodeError as error:
         raise Corrupt(f"journal seal {name} was written by another version: {error}") from error

@@ -42,7 +42,7 @@ def zookeeper_journal(connect: Callable[[], ClusterState], job: str, reactor: Re
 
 
 class _ZooKeeper:
-    """`journal_batches.Place`."""
+    """`journal.batches.Place`."""
 
     name = "ZooKeeper"
 
@@ -62,7 +62,7 @@ class _ZooKeeper:
 
 
 class _Writer:
-    """`journal_batches.Writer`."""
+    """`journal.batches.Writer`."""
 
     largest = LARGEST
     way_out = "name a folder on a shared volume in spec.journal.folder"

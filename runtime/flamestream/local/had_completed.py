@@ -6,6 +6,7 @@ Keeps: only the sources of this machine are read; a server's topic or table is n
 from collections.abc import Iterator
 
 from flamestream.audit.recorded import recorded_sources
+from flamestream.connectors import sources
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import FrontPosition
 from flamestream.job.validation import CheckedJob
@@ -33,5 +34,8 @@ def _grown(checked: CheckedJob, record: JobRecord) -> Iterator[tuple[str, int]]:
     known: dict[int, FrontPosition] = {position.front: position for position in positions}
     for source in recorded_sources(checked):
         position = known.get(source.front.front)
-        if position is not None and "files" in source.spec and source.front.timed and (count := source.beyond(position.offsets)):
+        kind = sources.kind_of(source.spec)
+        if position is None or kind is None or not kind.grows or not source.front.timed:
+            continue
+        if count := source.beyond(position.offsets):
             yield str(source.front.source), count

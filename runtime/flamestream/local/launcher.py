@@ -21,6 +21,8 @@ from typing import Final, Literal
 
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
+from flamestream.job.settings import local_coordinator
+from flamestream.job.status import JobStatus
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
 from flamestream.local.had_completed import unread
@@ -29,21 +31,20 @@ from flamestream.local.workers import PlainWorkers, SparkWorkers, Workers, watch
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.parent_death import start_child
 from flamestream.machine.process_identity import ProcessIdentity
+from flamestream.model.backoff import Backoff
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, StoreUnavailable, UserError
 from flamestream.net.acceptor import address_of, listen
 from flamestream.node.coordinator_process import CoordinatorProcessConfig
 from flamestream.node.run_folder import RunFolder, RunInfo
-from flamestream.node.settings_of import local_coordinator, worker_config
-from flamestream.node.status_file import JobStatus
+from flamestream.node.worker_config import worker_config
 from flamestream.store.places import store_from
 from flamestream.store.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 
 LOOK: Final = 0.25
 """Seconds between two looks at what nobody reports: ZooKeeper's process, progress."""
-FIRST_PAUSE: Final = 0.05
-MAX_PAUSE: Final = 2.0
+AGAIN: Final = Backoff(0.05, 2.0)
 CALM: Final = 10.0
 """A coordinator that has lived so long makes earlier deaths forgotten."""
 WORKERS_END_WITHIN: Final = 10.0
@@ -179,9 +180,8 @@ class Launcher:
             self._finish(Outcome(status.outcome, status.category, status.message), anyone_told=bool(status.workers or status.standbys))
             return
         self._say(f"the coordinator (pid {pid}) ended with code {code} and is started again; the stream goes on meanwhile")
-        pause = min(MAX_PAUSE, FIRST_PAUSE * 2**self._deaths)
         self._deaths += 1
-        self._reactor.later(pause, self._start_coordinator)
+        self._reactor.later(AGAIN.after(self._deaths), self._start_coordinator)
 
     def status(self) -> JobStatus | None:
         """What the coordinator wrote last."""
@@ -206,7 +206,7 @@ class Launcher:
         if status is not None and status.pid == pid:
             os.kill(pid, signal.SIGTERM if self._request == "stop" else signal.SIGUSR1)
         else:
-            self._reactor.later(FIRST_PAUSE, self._pass_request_on)
+            self._reactor.later(AGAIN.first, self._pass_request_on)
 
     # --- the workers, and the end ---------------------------------------------------------------------------------------------------
 

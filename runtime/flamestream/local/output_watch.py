@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from flamestream.core.protocol.output_gaps import Gaps
+from flamestream.core.protocol.output_gaps import OutputGaps
 
 LOOK: Final = 0.004
 
@@ -21,7 +21,7 @@ class OutputWatch:
 
     def __init__(self, folders: Iterable[Path]) -> None:
         self._folders = list(folders)
-        self.gaps = Gaps()
+        self.gaps = OutputGaps()
         """By the clock of this machine, in microseconds."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="output-watch", daemon=True)

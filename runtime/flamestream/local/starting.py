@@ -6,7 +6,7 @@ Keeps: a start that is refused here has claimed neither store nor sinks. Does no
 from contextlib import suppress
 
 from flamestream.audit.begun import settle
-from flamestream.connectors.files.ownership import owned
+from flamestream.connectors import sinks
 from flamestream.core.protocol.job_record import JobRecord, check_code
 from flamestream.job.manifest import Job
 from flamestream.job.validation import CheckedJob
@@ -34,7 +34,7 @@ def _look_at_places(job: Job, folder: RunFolder) -> None:
     with suppress(StoreUnavailable):  # not made yet, or away: whoever claims it looks again
         lineage.look(store_from(job.store), folder, job.name, job.store)
     for name in job.spec.sinks:
-        there = owned(job.sink(name))
+        there = sinks.owned(job.sink(name))
         if there is not None and (there.job, there.sink) != (job.name, name):
             raise job.error(
                 ("spec", "sinks", name),

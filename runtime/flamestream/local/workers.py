@@ -18,11 +18,11 @@ from typing import Final, Protocol
 from flamestream.job.manifest import SparkSettings as Asked
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.parent_death import start_child
+from flamestream.model.backoff import Backoff
 from flamestream.model.errors import FlameStreamError, Retryable
 from flamestream.spark.streaming.worker_main import worker_main
 
-FIRST_PAUSE: Final = 0.1
-MAX_PAUSE: Final = 5.0
+AGAIN: Final = Backoff(0.1, 5.0)
 MAX_STARTS: Final = 100
 """A Spark that has to be started more often than this is beyond help."""
 _MODULE: Final = "flamestream.spark.streaming.worker_main"
@@ -97,8 +97,7 @@ class SparkWorkers:
         elif self._starts >= MAX_STARTS:
             self._ended(problem)
         else:
-            pause = min(MAX_PAUSE, FIRST_PAUSE * 2 ** (self._starts - 1))
-            self._reactor.later(pause, self._again)
+            self._reactor.later(AGAIN.after(self._starts), self._again)
 
     def _again(self) -> None:
         if not self._stopping:

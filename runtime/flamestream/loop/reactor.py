@@ -7,31 +7,26 @@ need (its fd was closed and its number used again in the same turn), so callback
 `soon` may be called from helper threads and from signal handlers. It need not wake the loop while the loop is awake: `_awake` is
 cleared before the queue is looked at for the last time, so a call that sees it set has been queued early enough to be seen.
 
-Keeps: an exception of a callback ends the loop and is raised by `run` (a bug is never swallowed); helper threads and their queue are
-bounded; timers that are due run in the order of their deadlines. Does not: know what the callbacks are about.
+Keeps: an exception of a callback ends the loop and is raised by `run` (a bug is never swallowed); timers that are due run in the order
+of their deadlines. Does not: know what the callbacks are about.
 Source: ours. `select.epoll` itself: `selectors` on top of it doubles the cost of a poll (1.2 against 0.65 us), and we are Linux only.
 """
 
 import heapq
 import os
-import queue
 import select
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from flamestream.machine.processors import anywhere
-from flamestream.model.errors import Bug
+from flamestream.loop.background import Threads
 from flamestream.model.time import Instant, Timestamp
 
 T = TypeVar("T")
 Call = Callable[[], None]
 
 MAX_HELPERS: Final = 4
-MAX_BACKGROUND: Final = 4096
-"""Calls of `background` that may wait for a helper thread."""
 _READABLE: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 _WRITABLE: Final = select.EPOLLOUT | select.EPOLLHUP | select.EPOLLERR
 
@@ -64,7 +59,7 @@ class EpollReactor:
         self._calls: deque[Call] = deque()
         self._awake = True
         self._stopped = False
-        self._helpers = Helpers(helpers, self.soon)
+        self._helpers = Threads(helpers, self.soon)
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.watch(self._wakeup, readable=self._woken)
 
@@ -110,7 +105,7 @@ class EpollReactor:
 
     def background(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
         """Run `work` in a helper thread, then `done` in this loop."""
-        self._helpers.submit(work, done)
+        self._helpers.background(work, done)
 
     # --- the loop -------------------------------------------------------------------------------------------------------------------
 
@@ -185,56 +180,5 @@ class EpollReactor:
         os.eventfd_read(self._wakeup)
 
 
-class Helpers:
-    """A few daemon threads, started as needed, for what blocks (disk, object store)."""
-
-    def __init__(self, limit: int, back: Callable[[Call], None]) -> None:
-        self._limit = limit
-        self._back = back
-        self._work: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
-        self._started = 0
-        self._pending = 0
-
-    def submit(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
-        """Called in the loop's thread."""
-        if self._pending >= MAX_BACKGROUND:
-            raise Bug(f"{self._pending} calls wait for a helper thread: whoever submits them must wait for the earlier ones")
-        self._pending += 1
-        if self._pending > self._started < self._limit:
-            self._started += 1
-            threading.Thread(target=self._serve, name=f"helper-{self._started}", daemon=True).start()
-        self._work.put(lambda: self._run(work, done))
-
-    def close(self) -> None:
-        """Every thread ends after what it is at."""
-        for _ in range(self._started):
-            self._work.put(None)
-
-    def _serve(self) -> None:
-        anywhere()
-        while (call := self._work.get()) is not None:
-            call()
-
-    def _run(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
-        result: T | Exception
-        try:
-            result = work()
-        except Exception as error:  # noqa: BLE001 - whatever it raises is the answer, and `done` judges it
-            result = error
-        except BaseException as error:  # noqa: BLE001 - no answer (SystemExit): it ends the loop, not this thread alone
-            fatal = error
-            self._back(lambda: _raise(fatal))
-            return
-        self._back(lambda: self._deliver(result, done))
-
-    def _deliver(self, result: T | Exception, done: Callable[[T | Exception], None]) -> None:
-        self._pending -= 1
-        done(result)
-
-
 def _nothing() -> None:
     """Only wakes the loop."""
-
-
-def _raise(error: BaseException) -> None:
-    raise error

@@ -2,19 +2,34 @@
 
 Everything in it mirrors a Python module, which is the reference: same calls, same results, and tests hold the two to each other. So a
 machine without a Rust compiler runs the same jobs, some times slower; `flamestream status` says which one runs.
+
+Keeps: a kernel that does not fit, of another Python or of another version of FlameStream, is refused with a sentence; it never ends the
+process that finds it. Does not: say so to anybody (`flamestream run`, `doctor` and each worker's log do).
 """
 
 from importlib import import_module
 from types import ModuleType
+from typing import Final
+
+API: Final = 1
+"""What Python and the kernel call each other by; the same number is in native/src/lib.rs. Both grow when such a call changes."""
+_MODULE: Final = "flamestream._kernel"
 
 
-def _kernel() -> ModuleType | None:
+def found() -> tuple[ModuleType | None, str]:
+    """The kernel; or None, and why."""
     try:
-        return import_module("flamestream._kernel")
+        module = import_module(_MODULE)
     except ModuleNotFoundError:
-        return None
+        return None, "this installation was built without it"
+    except ImportError as error:  # of another interpreter, processor or C library
+        return None, f"the one that is here does not fit this machine: {error}"
+    given = getattr(module, "API", 0)
+    if given != API:
+        return None, f"the one that is here speaks version {given}, and this FlameStream version {API}: they are not of one build"
+    return module, ""
 
 
-kernel = _kernel()
+kernel, WHY_NOT = found()
 NAME = "Python" if kernel is None else "native"
 """What `flamestream status` calls it."""

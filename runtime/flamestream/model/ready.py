@@ -19,7 +19,7 @@ native kernel knows them, and carries them out on encoded payloads: no object is
 >>> key(sale), emit(combine(combine.initial(), sale), sale)
 ('north', Turnover(shop='north', cents=250))
 
-Keeps: the kernel's results are these functions' own, byte for byte (native/src/ready.rs; tests/unit/core/dataflow/test_native.py and
+Keeps: the kernel's results are these functions' own, byte for byte (native/src/state/ready.rs; tests/unit/core/dataflow/test_native.py and
 tests/sim/test_native.py hold it to that).
 """
 

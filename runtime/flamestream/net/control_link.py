@@ -25,11 +25,12 @@ import msgspec
 from flamestream.core.protocol.actions import ToldCoordinator
 from flamestream.core.protocol.events import FromCoordinator
 from flamestream.core.protocol.messages import Hello, Progress, ToCoordinator, ToWorker, shortened
+from flamestream.model.backoff import Backoff
 from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import Bug
 from flamestream.model.ids import WorkerId
 from flamestream.net.acceptor import Acceptor
-from flamestream.net.dial import Dial, split
+from flamestream.net.dial import TO_OURS, Dial, split
 from flamestream.net.framing import Budget, FrameConnection
 from flamestream.net.handshake import Accepted, Limits, Purpose
 from flamestream.net.tls import LinkKey
@@ -46,7 +47,7 @@ MOST_LINKS: Final = 1024
 """Of a job; and four times as many on one port. The oldest without a Hello gives way."""
 MOST_BYTES: Final = 128 << 20
 """Held for the links of a job: frames that are not whole, and what is not read. Twice as many on one port."""
-LONGEST_PAUSE: Final = 0.3
+AGAIN: Final = Backoff(TO_OURS.first, 0.3)
 LASTS_US: Final = 1_000_000
 """A link that ended sooner was not wanted there (the worker's pod is about to stop): without a pause both ends did nothing else."""
 UNANSWERED_SECONDS: Final = 2
@@ -92,9 +93,7 @@ class ControlClient:
             self._connection.finish(seconds)
 
     def _dialling(self, first_in: float) -> Dial:
-        return Dial(
-            self._reactor, self._address, self._credentials, self._established, LIMITS, longest_pause=LONGEST_PAUSE, first_in=first_in
-        )  # fmt: skip
+        return Dial(self._reactor, self._address, self._credentials, self._established, LIMITS, again=AGAIN, first_in=first_in)
 
     def _established(self, connection: FrameConnection) -> None:
         self._connection, self._since = connection, self._reactor.instant()
@@ -117,7 +116,7 @@ class ControlClient:
         log.warning("control link lost", extra={"reason": reason})
         self._connection = None
         if not self._closed:
-            self._dial = self._dialling(0 if self._reactor.instant() - self._since >= LASTS_US else LONGEST_PAUSE)
+            self._dial = self._dialling(0 if self._reactor.instant() - self._since >= LASTS_US else AGAIN.longest)
 
 
 class Handlers(Protocol):

@@ -1,88 +1,104 @@
-"""Connect to an address and prove a key there, again and again with growing pauses, until it works or is cancelled.
+"""Connect to an address again and again, with growing pauses: `Dialer`; and prove a key there: `Dial`.
 
 The other end may not listen yet, may not know the attempt yet, or may just be restarting, so a failed try means nothing by itself:
-how long to go on is the owner's decision. The last reason is kept for its message.
+how long to go on is the owner's decision. The last reason is kept for its message. Names are resolved in threads of their own
+(known_names.py), so a slow resolver holds up neither the loop nor its helpers.
 
-Keeps: one try at a time, pauses bounded, every try bounded by a deadline. Does not: notice the end of a connection it has handed over.
+Keeps: one try at a time, at most one socket open, pauses bounded, every try bounded by a deadline; after `cancel` nothing is called.
+Does not: notice the end of a connection that was handed over, or know what is said over it.
 """
 
+import os
 import re
 import socket
+from collections.abc import Callable
 from errno import EINPROGRESS
 from typing import Final
 
+from flamestream.model.backoff import Backoff
 from flamestream.model.errors import Bug
 from flamestream.net.framing import FrameConnection
 from flamestream.net.handshake import Credentials, Dialled, Established, Limits
 from flamestream.net.known_names import Found, ask
 from flamestream.ports import Reactor, Timer
 
-FIRST_PAUSE: Final = 0.005
-_NAME_SECONDS: Final = 1.5
-_CONNECT_SECONDS: Final = 0.6
+TO_OTHERS: Final = Backoff(0.02, 2.0)
+"""Between tries at servers of the user's, each of which may take `CONNECT_SECONDS`."""
+CONNECT_SECONDS: Final = 2.0
+TO_OURS: Final = Backoff(0.005, 0.2)
+"""Between tries at processes of this job, each of which may take `_OUR_CONNECT_SECONDS`."""
+_OUR_CONNECT_SECONDS: Final = 0.6
 """The kernel of a machine that lives answers in milliseconds; one that is gone says nothing, and its address may be another's soon."""
+_NAME_SECONDS: Final = 1.5
 _ADDRESS: Final = re.compile(r"([0-9A-Za-z_.:%\[\]-]{1,255}):([0-9]{1,5})")
 _LAST_PORT: Final = 65535
 
 
-class Dial:
-    """Tries until `established` was called or `cancel` is."""
+class Dialer:
+    """Calls `on_connected`, from a later turn, with a connected non-blocking socket, which its owner has from then on."""
 
     def __init__(
-        self,
-        reactor: Reactor,
-        address: str,
-        credentials: Credentials,
-        established: Established,
-        limits: Limits,
-        *,
-        longest_pause: float = 0.2,
-        first_in: float = 0,
-    ) -> None:
-        """The first try is made at once, or in `first_in` seconds."""
-        self._reactor, self._address, self._credentials, self._limits = reactor, address, credentials, limits
-        self._established = established
-        self._longest_pause = longest_pause
-        self._pause = FIRST_PAUSE
-        self._timer: Timer | None = None
+        self, reactor: Reactor, address: tuple[str, int], on_connected: Callable[[socket.socket], None],
+        again: Backoff[float] = TO_OTHERS, seconds: float = CONNECT_SECONDS,
+    ) -> None:  # fmt: skip
+        """`seconds`: how long a connection may take."""
+        self._reactor, self._address, self._on_connected = reactor, address, on_connected
+        self._again, self._seconds = again, seconds
         self._socket: socket.socket | None = None
-        self._handshake: Dialled | None = None
-        self._over = False
-        self._round = 0
+        self._timer: Timer | None = None
+        self._round = self._tries = 0
         self.failures = 0
-        self.last_failure = "no try has ended yet"
-        if first_in:
-            self._reactor.later(first_in, self._again)
+        """Since the last connection that was proved."""
+        self.problem = ""
+        """Why there is no connection; "" while there is one."""
+
+    def dial(self, first_in: float = 0.0) -> None:
+        """Connect: the first time at once, or in `first_in` seconds, and after a pause once tries fail."""
+        self.cancel()
+        pause = self._again.after(self._tries) or first_in
+        self._tries += 1
+        if pause:
+            self._timer = self._reactor.later(pause, self._resolve)
         else:
-            self._try()
+            self._resolve()
+
+    def proved(self) -> None:
+        """The connection has carried something sensible: the next dial is at once again."""
+        self._tries = self.failures = 0
+        self.problem = ""
+
+    def broken(self, reason: str) -> None:
+        """This try, or the owner's connection, has ended: dial again."""
+        self.failures += 1
+        self.problem = f"{self._address[0]}:{self._address[1]}: {reason}"
+        self.dial()
 
     def cancel(self) -> None:
-        """Stop trying."""
-        self._over = True
-        self._drop_try()
-        if self._handshake is not None:
-            self._handshake.refuse("cancelled")
-
-    def _try(self) -> None:
-        self._wait(_NAME_SECONDS)
+        """Give up the try at hand, if any. `dial` may be called again."""
         self._round += 1
+        self._let_go(self._socket)
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _resolve(self) -> None:
         this = self._round
-        host, port = split(self._address)
+        host, port = self._address
+        self._within(_NAME_SECONDS, "the name service has not answered")
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
         except UnicodeError as error:
-            self._failed(f"cannot resolve it: {error}")
+            self.broken(str(error))
         except socket.gaierror:  # a name: ask where asking may take its time
-            anew = this % 2 == 0
-            ask(self._reactor, host, port, lambda result: self._resolved(this, result), anew=anew)
+            ask(self._reactor, host, port, lambda answer: self._resolved(this, answer), anew=self._tries % 2 == 0)
         else:
             self._connect(found)
 
     def _resolved(self, this: int, found: Found | Exception) -> None:
-        if self._over or this != self._round or self._timer is None:
+        if this != self._round:
             return
         if isinstance(found, OSError | UnicodeError):
-            self._failed(f"cannot resolve it: {found}")
+            self.broken(str(found))
         elif isinstance(found, Exception):
             raise found
         else:
@@ -93,24 +109,76 @@ class Dial:
         try:
             sock = self._socket = socket.socket(family, kind, protocol)
         except OSError as problem:  # of a family that this machine has not, or out of descriptors
-            self._failed(f"cannot connect: {problem}")
+            self.broken(str(problem))
             return
         sock.setblocking(False)
-        self._wait(_CONNECT_SECONDS)
+        self._within(self._seconds, "no connection")
         error = sock.connect_ex(address)
         if error in (0, EINPROGRESS):
             self._reactor.watch(sock.fileno(), writable=self._connected)
         else:
-            self._failed(f"cannot connect: {_text(error)}")
+            self.broken(os.strerror(error))
 
     def _connected(self) -> None:
-        assert self._socket is not None
-        if error := self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            self._failed(f"cannot connect: {_text(error)}")
+        sock = self._socket
+        if sock is None:
             return
-        sock, self._socket = self._socket, None
-        self._reactor.unwatch(sock.fileno())
-        self._drop_try()
+        if error := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self.broken(os.strerror(error))
+            return
+        try:
+            sock.getpeername()
+        except OSError:  # called without need: not connected yet
+            return
+        self._let_go(sock)
+        self._socket = None
+        self._on_connected(sock)
+
+    def _within(self, seconds: float, missing: str) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._reactor.later(seconds, lambda: self.broken(f"{missing} within {seconds:g} s"))
+
+    def _let_go(self, sock: socket.socket | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if sock is not None:
+            self._reactor.unwatch(sock.fileno())
+
+
+class Dial:
+    """Tries until `established` was called or `cancel` is."""
+
+    def __init__(
+        self, reactor: Reactor, address: str, credentials: Credentials, established: Established, limits: Limits,
+        *, again: Backoff[float] = TO_OURS, first_in: float = 0.0,
+    ) -> None:  # fmt: skip
+        """The first try is made at once, or in `first_in` seconds."""
+        self._reactor, self._credentials, self._limits, self._established = reactor, credentials, limits, established
+        self._handshake: Dialled | None = None
+        self._over = False
+        self._dialer = Dialer(reactor, split(address), self._connected, again, _OUR_CONNECT_SECONDS)
+        self._dialer.dial(first_in)
+
+    @property
+    def failures(self) -> int:
+        """Tries that came to nothing."""
+        return self._dialer.failures
+
+    @property
+    def last_failure(self) -> str:
+        """Why the last of them did."""
+        return self._dialer.problem or "no try has ended yet"
+
+    def cancel(self) -> None:
+        """Stop trying."""
+        self._over = True
+        self._dialer.cancel()
+        if self._handshake is not None:
+            self._handshake.refuse("cancelled")
+
+    def _connected(self, sock: socket.socket) -> None:
         self._handshake = Dialled(self._reactor, sock, self._credentials, self._done, self._failed, self._limits)
 
     def _done(self, connection: FrameConnection) -> None:
@@ -119,31 +187,8 @@ class Dial:
 
     def _failed(self, reason: str) -> None:
         self._handshake = None
-        self._drop_try()
-        if self._over:
-            return
-        self.failures += 1
-        self.last_failure = reason
-        self._reactor.later(self._pause, self._again)
-        self._pause = min(self._pause * 2, self._longest_pause)
-
-    def _again(self) -> None:
         if not self._over:
-            self._try()
-
-    def _wait(self, seconds: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._reactor.later(seconds, lambda: self._failed("no answer"))
-
-    def _drop_try(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._socket is not None:
-            self._reactor.unwatch(self._socket.fileno())
-            self._socket.close()
-            self._socket = None
+            self._dialer.broken(reason)
 
 
 def split(address: str) -> tuple[str, int]:
@@ -152,7 +197,3 @@ def split(address: str) -> tuple[str, int]:
     if found is None or int(found[2]) > _LAST_PORT:
         raise Bug(f"{address[:300]!r} is not an address host:port")
     return found[1].removeprefix("[").removesuffix("]"), int(found[2])
-
-
-def _text(error: int) -> str:
-    return OSError(error, "").strerror or f"error {error}"

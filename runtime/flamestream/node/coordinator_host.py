@@ -15,14 +15,14 @@ from flamestream.core.coordinator import coordination as co
 from flamestream.core.coordinator.coordinator import Coordinator
 from flamestream.core.protocol.latency import Recent, quantile
 from flamestream.core.protocol.messages import Announce, Hello, Progress, ToCoordinator
-from flamestream.core.protocol.output_gaps import Gaps
-from flamestream.loop.lane import Background, Lane
+from flamestream.core.protocol.output_gaps import OutputGaps
+from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
+from flamestream.loop.background import Queue
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable
 from flamestream.model.ids import Epoch, LayoutVersion, WorkerId
 from flamestream.model.time import timestamp_of
 from flamestream.net.control_link import ControlServer
-from flamestream.node.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
-from flamestream.ports import JobRecords, ObjectStore, Reactor, Timer
+from flamestream.ports import Background, JobRecords, ObjectStore, Reactor, Timer
 from flamestream.store.deletions import Deletions
 from flamestream.store.snapshot_index import read_manifest, write_manifest
 
@@ -46,8 +46,8 @@ class CoordinatorHost:
         self._coordinator = Coordinator(settings, token, secrets.token_hex(8))
         self._inbox: list[co.Event] = [co.Woken()]  # the first step asks for the job record
         for_records, for_store = threads or (reactor, reactor)
-        self._record_lane, self._store_lane = Lane(for_records), Lane(for_store)
-        self._deletions = Deletions(store, reactor, Lane(for_store), lambda problem: self._answered(problem, lambda _: None))
+        self._for_records, self._for_store = Queue(for_records), Queue(for_store)
+        self._deletions = Deletions(store, reactor, Queue(for_store), lambda problem: self._answered(problem, lambda _: None))
         self._alarm: Timer | None = None
         self._status = co.Status(phase="starting")
         self._layout = LayoutVersion(0)
@@ -58,7 +58,7 @@ class CoordinatorHost:
         """Items in and out of those before."""
         self._recent: dict[WorkerId, tuple[Recent, Recent]] = {}
         """Of acknowledgments and releases."""
-        self._gaps = Gaps()
+        self._gaps = OutputGaps()
         self._announced: dict[Epoch, int] = {}
         """When; of epochs that are not committed yet."""
         self._snapshots = self._snapshots_us = self._snapshot_us = 0
@@ -166,7 +166,7 @@ class CoordinatorHost:
                 self._layout = record.layout.version
             self._inbox.append(co.RecordRead(record, version))
 
-        self._record_lane.run(self._records.read, lambda result: self._or_unknown(result, done))
+        self._for_records.run(self._records.read, lambda result: self._or_unknown(result, done))
 
     def _write_record(self, action: co.WriteRecord) -> None:
         def done(version: Any) -> None:
@@ -175,7 +175,7 @@ class CoordinatorHost:
             self._inbox.append(co.RecordConflict() if version is None else co.RecordWritten(version))
 
         work = lambda: self._records.compare_and_set(action.record, action.version)  # noqa: E731
-        self._record_lane.run(work, lambda result: self._or_unknown(result, done))
+        self._for_records.run(work, lambda result: self._or_unknown(result, done))
 
     def _or_unknown(self, result: Any, done: Callable[[Any], None]) -> None:
         if isinstance(result, ClusterStateUnavailable):
@@ -192,7 +192,7 @@ class CoordinatorHost:
             else:
                 self._answered(result, lambda written: self._inbox.append(co.ManifestWritten(action.name, written)))
 
-        self._store_lane.run(lambda: write_manifest(self._store, action.name, action.manifest), done)
+        self._for_store.run(lambda: write_manifest(self._store, action.name, action.manifest), done)
 
     def _read_manifest(self, action: co.ReadManifest) -> None:
         def done(result: Any) -> None:
@@ -202,7 +202,7 @@ class CoordinatorHost:
             else:
                 self._answered(result, lambda manifest: self._inbox.append(co.ManifestLoaded(action.name, manifest)))
 
-        self._store_lane.run(lambda: read_manifest(self._store, action.name, action.hash), done)
+        self._for_store.run(lambda: read_manifest(self._store, action.name, action.hash), done)
 
     def _answered(self, result: Any, then: Callable[[Any], None]) -> None:
         """Go on with a result. An error that is no answer ends this coordinator: the record is damaged, or not ours."""

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from flamestream.core.coordinator import coordination as co
+from flamestream.job.exit_codes import BY_CATEGORY, ended_by
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine import process_shell
 from flamestream.model.errors import FlameStreamError, UserError
@@ -25,7 +26,7 @@ from flamestream.node.status_file import StatusFile
 from flamestream.ports import JobRecords
 from flamestream.store.lazy import LazyStore
 from flamestream.store.places import store_from
-from flamestream.store.record_file import RecordFile
+from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
 
 
 class CoordinatorProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +35,7 @@ class CoordinatorProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     settings: co.Settings
     token: str
     records: str
-    """zookeeper://host:port[,host:port], or the path of a file."""
+    """zookeeper://host:port[,host:port]"""
     store: str
     status: str
     """Path of status.json."""
@@ -44,13 +45,9 @@ class CoordinatorProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 def records_from(url: str, job: str) -> JobRecords:
     """The job record's home."""
-    if url.startswith("zookeeper://"):
-        from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords  # lazily: not every job needs kazoo
-
-        return ZooKeeperJobRecords(ClusterState(url.removeprefix("zookeeper://")), job)
-    if "://" in url:
-        raise UserError(f"records {url!r} has an unknown scheme: use zookeeper://host:port or the path of a file")
-    return RecordFile(Path(url))
+    if not url.startswith("zookeeper://"):
+        raise UserError(f"records {url!r} has an unknown scheme: use zookeeper://host:port")
+    return ZooKeeperJobRecords(ClusterState(url.removeprefix("zookeeper://")), job)
 
 
 def run(config: CoordinatorProcessConfig, listener: socket.socket) -> int:
@@ -60,7 +57,7 @@ def run(config: CoordinatorProcessConfig, listener: socket.socket) -> int:
     try:
         records = records_from(config.records, config.settings.job)
     except FlameStreamError as error:
-        return process_shell.ended_by(error)
+        return ended_by(error)
     server = ControlServer(reactor, listener, config.settings.job, config.token)
     file: StatusFile
     host = CoordinatorHost(
@@ -81,7 +78,7 @@ def run(config: CoordinatorProcessConfig, listener: socket.socket) -> int:
     file.write()
     reactor.close()
     assert host.finish is not None, "the loop ends by Finish"
-    return process_shell.EXIT_CODES["fenced" if host.finish.outcome == "fenced" else host.finish.category]
+    return BY_CATEGORY["fenced" if host.finish.outcome == "fenced" else host.finish.category]
 
 
 def _turn(host: CoordinatorHost, reactor: EpollReactor) -> None:
@@ -106,7 +103,7 @@ def main(arguments: list[str]) -> int:
     try:
         config = process_shell.read_config(CoordinatorProcessConfig, parsed.config)
     except FlameStreamError as error:
-        return process_shell.ended_by(error)
+        return ended_by(error)
     return run(config, socket.socket(fileno=parsed.fd))
 
 

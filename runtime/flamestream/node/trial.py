@@ -9,25 +9,24 @@ Keeps: nothing outside is written. Does not: ask servers (a topic, a table, a bu
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
+from msgspec import to_builtins
+
 from flamestream.connectors import sources
-from flamestream.connectors.files.spec import FilesSpec, place_of
-from flamestream.connectors.kit.spec import convert
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.dataflow import user_code
 from flamestream.core.worker.front import RunRecords
 from flamestream.job.field_types import FLOAT_KEY, said
 from flamestream.job.hang import within
-from flamestream.job.validation import CheckedJob
+from flamestream.job.settings import fronts_of
+from flamestream.job.validation import CheckedJob, described
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.failure import told
 from flamestream.model.graph import Function, Graph, Kind, Vertex
 from flamestream.model.payload import ErrorValue
 from flamestream.model.quoted import plain
 from flamestream.model.time import END
-from flamestream.node.settings_of import fronts_of
 from flamestream.reference import ERRORS, Run, interpret
 
 RECORDS: Final = 20
@@ -92,23 +91,9 @@ def suspect(checked: CheckedJob) -> str:
 
 def readable(checked: CheckedJob, name: str) -> dict[str, Any] | None:
     """The source as one that ends and can be read at once; None if a server would have to be asked. Raises ManifestError without input."""
-    ((kind, settings),) = checked.job.source(name).items()
-    if kind == "generator":
-        return {"generator": {**settings, "count": min(settings.get("count") or RECORDS, RECORDS)}}
-    if kind != "files":
-        return None
-    spec = convert(FilesSpec, settings, f"spec.sources.{name}.files")
-    if spec.in_s3:
-        return None
-    for path in spec.paths or [spec.path or ""]:
-        if not Path(path).exists():
-            place = ("spec", "sources", name, "files", "path" if spec.path else "paths")
-            raise checked.job.error(place, f"{path}: there is no such file or folder on this machine; create it, or correct the path")
-    try:
-        place_of(spec, f"spec.sources.{name}").listing(settled_only=True)
-    except UserError as error:
-        raise checked.job.error(("spec", "sources", name, "files"), str(error)) from error
-    return {"files": {**settings, "follow": False}}
+    spec = checked.job.source(name)
+    sample = described(checked.job, "sources", name, spec, lambda each, where: sources.settings_of(each, where).sample(RECORDS, where))
+    return None if sample is None else dict.fromkeys(spec, to_builtins(sample))
 
 
 def _first(runs: Iterator[Run]) -> Iterator[Run]:

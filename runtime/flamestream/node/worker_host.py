@@ -52,7 +52,7 @@ class OnDemand(dict[K, V]):
 
 
 class Stepped(Protocol):
-    """What the host needs of `core.worker.Worker`."""
+    """What the host needs of `core.worker.worker.Worker`."""
 
     me: WorkerId
 

@@ -12,7 +12,7 @@ import logging
 import secrets
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.worker import Worker
 from flamestream.job.application import folders_of, load, located
 from flamestream.job.application_code import code_of
+from flamestream.job.exit_codes import BY_CATEGORY, ended_by
 from flamestream.job.py_files import PyFile
 from flamestream.journal import places as journals
 from flamestream.loop import watchdog
@@ -36,7 +37,7 @@ from flamestream.machine import process_shell
 from flamestream.machine.processors import keep_to
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import SinkName, WorkerId
-from flamestream.model.kernel import kernel
+from flamestream.model.kernel import WHY_NOT, kernel
 from flamestream.model.quoted import quoted
 from flamestream.model.time import FrontId
 from flamestream.net.acceptor import address_of, listen
@@ -93,7 +94,9 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
 def run(config: WorkerProcessConfig) -> int:
     """Live one life. The exit code."""
     process_shell.begin(config.parent, job=config.settings.job, role="worker", worker=config.worker)
-    if kernel is not None:
+    if kernel is None:
+        log.warning("no native kernel: this worker is slower", extra={"reason": WHY_NOT})
+    else:
         kernel.huge_arenas()  # its thread goes where it likes, so before the loop is kept to some processors
     if config.processors:
         keep_to(config.processors)
@@ -106,7 +109,7 @@ def run(config: WorkerProcessConfig) -> int:
         code = code_of(located(Path(config.application), folders_of(config.py_files)), config.py_files)
         process = _WorkerProcess(config, Worker(config.worker, graph, replace(config.settings, code=code), FASTEST), died_of)
     except FlameStreamError as error:
-        return process_shell.ended_by(error)
+        return ended_by(error)
     return process.run()
 
 
@@ -133,14 +136,14 @@ class _WorkerProcess:
     def run(self) -> int:
         """Until the worker exits."""
         self._reactor.background(self._store.warm, _store_opened)
-        self._look_up([*self._config.sources.values(), *self._config.sinks.values()])
+        self._look_up([*map(sources.dialled, self._config.sources.values()), *map(sinks.dialled, self._config.sinks.values())])
         self._host.start()
         self._watchdog.begin()
         try:
             self._reactor.run(self._host.turn)
         except FlameStreamError as error:
             self._tell_failure(error.category, str(error))
-            return process_shell.ended_by(error)
+            return ended_by(error)
         except (MemoryError, RecursionError):
             raise
         except Exception as error:
@@ -152,7 +155,7 @@ class _WorkerProcess:
             self._close()
         assert self._host.exit is not None, "the loop ends by Exit"
         log.info("worker exits", extra={"category": self._host.exit.category, "reason": self._host.exit.reason})
-        return process_shell.EXIT_CODES[self._host.exit.category]
+        return BY_CATEGORY[self._host.exit.category]
 
     def _tell_failure(self, category: str, message: str) -> None:
         self._control.tell(ToldCoordinator(self._discretion.about(Failed(self._worker.fence, category, message))))
@@ -167,10 +170,9 @@ class _WorkerProcess:
         self._control.close()
         self._reactor.close()
 
-    def _look_up(self, specs: list[Any]) -> None:
+    def _look_up(self, addresses: Iterable[str]) -> None:
         """So that a standby can dial at once when it is needed, whatever has become of the name service then."""
-        for spec in specs:
-            address = spec.get("socket", {}).get("address", "") if isinstance(spec, dict) else ""
+        for address in addresses:
             host, _, port = address.rpartition(":")
             if port.isdigit():
                 ask(self._reactor, host, int(port), lambda _: None)
@@ -243,7 +245,7 @@ def main(arguments: list[str]) -> int:
         (file,) = arguments
         config = process_shell.read_config(WorkerProcessConfig, file)
     except FlameStreamError as error:
-        return process_shell.ended_by(error)
+        return ended_by(error)
     return run(config)
 
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from flamestream.loop.lane import Lane
+from flamestream.loop.background import Queue
 from flamestream.ports import ObjectStore, Reactor, Timer
 from flamestream.store.snapshot_index import delete_objects
 
@@ -24,10 +24,10 @@ log = logging.getLogger(__name__)
 
 
 class Deletions:
-    """Of one store, by way of one lane. `failed` is told of an error that is not the store's."""
+    """Of one store, by way of one queue. `failed` is told of an error that is not the store's."""
 
-    def __init__(self, store: ObjectStore, reactor: Reactor, lane: Lane, failed: Callable[[Exception], None]) -> None:
-        self._store, self._reactor, self._lane, self._failed = store, reactor, lane, failed
+    def __init__(self, store: ObjectStore, reactor: Reactor, queue: Queue, failed: Callable[[Exception], None]) -> None:
+        self._store, self._reactor, self._queue, self._failed = store, reactor, queue, failed
         self._waiting: list[str] = []
         self._held = False
         self._alarm: Timer | None = None
@@ -52,7 +52,7 @@ class Deletions:
             self._alarm = None
         if self._waiting and not self._held:
             names, self._waiting = self._waiting, []
-            self._lane.run(lambda: delete_objects(self._store, names), self._done)
+            self._queue.run(lambda: delete_objects(self._store, names), self._done)
 
     def _later(self) -> None:
         if self._waiting and not self._held and self._alarm is None:

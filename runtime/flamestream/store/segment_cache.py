@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 
-class Kept:
+class SegmentCache:
     """Arrow tables by name, bounded by their bytes."""
 
     def __init__(self, bound: int) -> None:

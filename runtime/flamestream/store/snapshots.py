@@ -29,7 +29,7 @@ from flamestream.ports import ObjectStore, Post, Reactor
 from flamestream.store.object_names import plain
 from flamestream.store.prefetch import Prefetched
 from flamestream.store.segment import Part, chains_in, merged, part_of, pause, read_segment, slots_in, table_of, written
-from flamestream.store.segment_cache import Kept
+from flamestream.store.segment_cache import SegmentCache
 
 SEGMENT_BYTES: Final = 64 << 20
 """Keys and states in one segment before encoding; a greater upload is cut."""
@@ -37,7 +37,7 @@ MAX_MERGE: Final = 512 << 20
 """Encoded bytes that are merged at once; greater segments are left as they are."""
 AT_ONCE: Final = 4
 """Segments that are read at the same time."""
-KEPT: Final = 8 << 20
+CACHED: Final = 8 << 20
 """Bytes of this worker's own last segments, as tables, that are kept for the next merge."""
 MAX_WAITING: Final = 16
 """Actions of one fence that may wait for the one under way."""
@@ -56,7 +56,7 @@ class StoreSnapshots:
         self._newest = NO_FENCE
         self._under_way = False
         self._waiting: deque[Upload | Load] = deque()
-        self._kept = Kept(KEPT)
+        self._cache = SegmentCache(CACHED)
         self.prefetched = Prefetched(reactor, lambda segments, after: chains_in(self._parts(segments, after=after)))
 
     def upload(self, action: Upload) -> None:
@@ -116,7 +116,7 @@ class StoreSnapshots:
             tables = [merged([*map(self._table, merge), *tables])]
         segments = [self._put(action, table) for table in tables]
         for ref in merge:
-            self._kept.remove(ref.name)
+            self._cache.remove(ref.name)
         held = [self._put(action, table_of(rows, between)) for rows in _cut(action.held)]
         return Uploaded(action.fence, action.epoch, segments, [ref.name for ref in merge], held)
 
@@ -124,12 +124,12 @@ class StoreSnapshots:
         self._between(action.fence)
         name = segment_name(self._prefix, action.epoch, action.fence, self._writer, self._nonce())
         ref = put_segment(self._store, name, table)
-        self._kept.add(name, table)
+        self._cache.add(name, table)
         return ref
 
     def _table(self, ref: SegmentRef) -> Any:
-        kept = self._kept.get(ref.name)
-        return segment_table(self._store, ref) if kept is None else kept
+        cached = self._cache.get(ref.name)
+        return segment_table(self._store, ref) if cached is None else cached
 
     def _load(self, action: Load) -> Event:
         chains = self.prefetched.chains(action.segments, action.slots)

@@ -119,7 +119,7 @@ def test_a_query_that_dies_between_delivery_and_commit_goes_on_without_a_repeat(
 
     with pytest.raises(ClusterStateUnavailable):
         site.run(most_runs=8, spoil=lost)
-    found = site.records().read()
+    found = site.records.read()
     assert found is not None and found[0].committed == 1
     totals = site.run(most_runs=8)
     assert totals.repeated > 0, "the second batch had been delivered"

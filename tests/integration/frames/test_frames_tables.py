@@ -11,9 +11,9 @@ from flamestream.audit.reference_rows import ReferenceJob
 from flamestream.audit.reference_rows import rows_of as reference_rows
 from flamestream.connectors.files.chunks import chunks_of
 from flamestream.connectors.files.cut_files import ALL, Reading, in_pieces, saved_at
+from flamestream.connectors.files.formats import Mark
 from flamestream.connectors.files.pieces import Stamps
 from flamestream.connectors.files.spec import FilesSpec
-from flamestream.connectors.kit.formats import Mark
 from flamestream.core.protocol.actions import Bundle
 from flamestream.fenced.log import encode_record
 from flamestream.model import payload as codec
@@ -95,7 +95,7 @@ def test_the_output_table_is_what_was_delivered_in_the_order_of_metas(site: Site
 
 
 def test_an_epoch_or_a_cut_bounds_the_output(site: Site) -> None:
-    found = site.records().read()
+    found = site.records.read()
     assert found is not None
     every = table(site, sink="out").count()
     middle = 20 << 12

@@ -12,7 +12,8 @@ from confluent_kafka import Message, Producer
 from flamestream.connectors.kafka import formats
 from flamestream.connectors.kafka import items as kafka_items
 from flamestream.connectors.kafka.place_partitions import partition_of
-from flamestream.connectors.places import Span, place_of
+from flamestream.connectors.kit.standing import Span
+from flamestream.connectors.sinks import place_of
 from flamestream.testing.consumer_contract import SINK
 from flamestream.testing.port_driver import PortDriver
 from support.kafka_broker import Broker

@@ -98,8 +98,8 @@ class Remembered(Address):
 
     def start(self) -> None:
         port = int(self.spec["socket"]["address"].rpartition(":")[2])
-        script = Path(__file__).parents[2] / "support" / "socket_consumer.py"
-        self._process = subprocess.Popen([sys.executable, str(script), str(port), str(self._file)], env=ENVIRONMENT)
+        command = [sys.executable, "-m", "support.socket_consumer", str(port), str(self._file)]
+        self._process = subprocess.Popen(command, env=ENVIRONMENT, cwd=Path(__file__).parents[2])
         eventually(lambda: port in listening(self._process.pid) if self._process else False, "it listens")
 
     def stop(self) -> None:

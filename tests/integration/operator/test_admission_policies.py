@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from flamestream_operator.jobs.admission import Allowed
-from flamestream_operator.jobs.observed import Site
-from flamestream_operator.jobs.plan import planned
+from flamestream_operator.jobs.spec import planned
 from flamestream_operator.objects import names
 from flamestream_operator.objects.pods import Launch, build_driver_pod, build_preflight_pod, build_trial_pod
+from flamestream_operator.site import Allowed, Site
 from support import helm
 from support.eventually import eventually
 from support.fields import put

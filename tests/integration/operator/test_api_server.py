@@ -12,13 +12,13 @@ from lightkube.generic_resource import create_namespaced_resource
 from lightkube.types import PatchType
 
 from flamestream_operator.jobs.decide import status_of
-from flamestream_operator.jobs.observed import Site
+from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.jobs.reconciler import JobReconciler
 from flamestream_operator.kube.api import Api, ApiProblem, LightkubeApi
 from flamestream_operator.kube.cache import Cluster
 from flamestream_operator.kube.lease import Leadership
-from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects.meta import JOB, Object
+from flamestream_operator.site import Site
 from support.operator.fake_fleet import FakeHosting, Fleet
 from support.operator.fake_kubernetes import FakeKubernetes
 from support.operator.operator_world import keys

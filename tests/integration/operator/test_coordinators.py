@@ -10,13 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from flamestream.job.status import JobStatus
 from flamestream.model.errors import UserError
 from flamestream.net.acceptor import listen
-from flamestream.node.status_file import JobStatus
 from flamestream.store.places import store_from
 from flamestream.store.zookeeper import ClusterState
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
-from flamestream_operator.coordination.coordinators import Coordinators, ZooKeeper
+from flamestream_operator.coordination.cluster_state import ZooKeeper
+from flamestream_operator.coordination.coordinators import Coordinators
 from support.eventually import eventually
 from support.operator.hosted_job import HostedJob as Job
 

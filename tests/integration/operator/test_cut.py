@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(
 )
 INSIDE = """
 import os, socket, subprocess, sys
-from flamestream_operator import cut
+from flamestream_operator.drills import cut
 
 def ip(*words): subprocess.run(["ip", *words], check=True)
 

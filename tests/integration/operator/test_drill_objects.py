@@ -10,16 +10,15 @@ import msgspec
 import pytest
 from lightkube.core.exceptions import ApiError
 
-from flamestream.testing.drill_status import OVER
-from flamestream_operator.api.drill import DrillStatus
-from flamestream_operator.drills.plan import ACTIONS, ELSEWHERE, REFUSALS
+from flamestream.job.drill_status import OVER
+from flamestream_operator.api.drill import ACTIONS, ELSEWHERE, REFUSALS, DrillStatus
 from flamestream_operator.drills.reconciler import DrillReconciler
-from flamestream_operator.jobs.observed import Site
+from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.kube.api import ApiProblem, LightkubeApi
 from flamestream_operator.kube.cache import Cluster
-from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import JOB, Object, pod_labels
+from flamestream_operator.site import Site
 from support.operator.real_cluster import namespace, the_api
 from support.operator.whole_job import Coordinators
 

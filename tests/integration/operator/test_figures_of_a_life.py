@@ -14,9 +14,9 @@ import msgspec
 import pytest
 from prometheus_client import REGISTRY
 
+from flamestream.job.moments import moment
 from flamestream_operator import metrics
 from flamestream_operator.api.job_status import JobResourceStatus
-from flamestream_operator.jobs.clock import moment
 from flamestream_operator.kube.lease import Leadership
 from flamestream_operator.kube.queue import WorkQueue
 from flamestream_operator.objects.small import digest_of_application

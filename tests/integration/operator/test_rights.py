@@ -226,11 +226,11 @@ async def _mended(cluster: Cluster) -> None:
     name = "flamestream-sums-driver"
     await cluster.api.patch("Role", space, name, {"rules": []})
     await cluster.api.patch("RoleBinding", space, name, {"subjects": []})
-    login = (await cluster.api.get("Secret", space, "flamestream-sums-zookeeper"))["data"]
-    await cluster.api.patch("Secret", space, "flamestream-sums-zookeeper", {"data": {"login": ""}})
+    login = (await cluster.api.get("Secret", space, "sums-zookeeper"))["data"]
+    await cluster.api.patch("Secret", space, "sums-zookeeper", {"data": {"login": ""}})
     await cluster.api.patch("FlameStreamJob", space, "sums", {"spec": {"workers": {"replicas": 3}}})
     await cluster.until("Role", name, lambda thing: bool(thing.get("rules")))
-    await cluster.until("Secret", "flamestream-sums-zookeeper", lambda thing: thing["data"] == login)
+    await cluster.until("Secret", "sums-zookeeper", lambda thing: thing["data"] == login)
     await cluster.until("PodDisruptionBudget", "sums-workers", lambda thing: thing["spec"]["minAvailable"] == 2)
     await cluster.phase("sums", "Running")
 

@@ -13,13 +13,13 @@ import pytest
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root and unshare")
 INSIDE = """
 import json, os, signal, subprocess, sys, time
-from flamestream_operator import strike
+from flamestream_operator.drills import strike
 
 DAEMON = "import os, time; os.fork(); time.sleep(100)"
 roots = []
 
 def daemon():
-    made = subprocess.Popen([sys.executable, "-c", DAEMON, "flamestream.spark." + "daemon"])  # not in the words of this process
+    made = subprocess.Popen([sys.executable, "-c", DAEMON, "flamestream.spark.streaming." + "daemon"])  # not in the words of this process
     roots.append(made)
     deadline = time.monotonic() + 20
     while not strike.victims("worker") and time.monotonic() < deadline: time.sleep(0.01)

@@ -14,7 +14,7 @@ from flamestream.job.validation import checked_job
 from flamestream.store.folder import LocalStore
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
-from flamestream_operator.savepoints import operations as savepoints
+from flamestream_operator.coordination import savepoints
 from support.eventually import eventually
 from support.runs.cli_job import NAME, CliJob
 from support.runs.past_run import own_modules

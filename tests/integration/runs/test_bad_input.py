@@ -28,11 +28,11 @@ from flamestream.core.protocol.events import Entry
 from flamestream.core.worker.front import RunRecords
 from flamestream.job.application import load
 from flamestream.job.exit_codes import ExitCode
+from flamestream.job.status import JobStatus
 from flamestream.model.failure import located
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
-from flamestream.node.status_file import JobStatus
 from flamestream.reference import ERRORS, interpret
 from support.documents import Folder
 from support.eventually import eventually

@@ -4,7 +4,7 @@ Blocks whose form says what is done with them need no row (doc_forms.py): termin
 
 | way        | what is done                                                                                              |
 |------------|-----------------------------------------------------------------------------------------------------------|
-| RUN        | typed in a scratch folder, or executed (tests/integration/runs/test_docs_run.py, test_docs_spark.py)            |
+| RUN        | typed in a scratch folder, or executed (tests/integration/runs/test_docs_run.py)                                 |
 | JOB        | a whole manifest: checked by the product, with the application that its row names                          |
 | PART       | a part of a manifest: put into one that lacks it, and checked by the product                               |
 | PARSED     | values of the chart, rights, rules: read by who takes them (tests/unit/docs/test_doc_production.py)         |
@@ -43,6 +43,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "connectors.md: sources: {orders: {connector: {class: sqlite_source:SqliteSo": (PART, ""),
     "connectors.md: class SqliteSink: fences = True # it keeps the last bundle o": (STUB, "examples/sqlite_sink.py"),
     "connectors.md: class SqliteSource: timed, bounded = False, False # order is": (STUB, "examples/sqlite_source.py"),
+    "connectors.md: [project.entry-points.\"flamestream.connectors\"] shelf = \"my_": (SHOWN, "test_added_connector.py has one"),
     "connectors.md: import pytest from flamestream.connectors import sinks from ": (CODE, "the kit itself: test_connector_examples.py"),
     "dependencies.md: make sbom # what the image is made of, as CycloneDX; the ima": (LINES, "a key; test_signing.py"),
     "files.md: # orders.py from dataclasses import dataclass import flamest": (RUN, "with folders in the place of S3"),

@@ -24,8 +24,8 @@ from flamestream.spark.frames.inputs import Input
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.job_graph import ByValue
 from flamestream.spark.frames.microbatch import MicroBatches, Totals
-from flamestream.store.record_file import RecordFile
 from support.frames.session import spark_session
+from support.records import Records
 
 SLOTS = 16
 DEAD = "dead"
@@ -62,6 +62,7 @@ class Site:
     texts: list[str] = field(default_factory=list)
     documents: bool = False
     """Sources are folders of documents instead of files of lines."""
+    records: Records = field(default_factory=Records)
 
     def __post_init__(self) -> None:
         for number, text in enumerate(self.texts):
@@ -98,12 +99,9 @@ class Site:
     def batch(self, attempt: int = 1) -> BatchReport:
         return run_batch(spark_session(), self.job, attempt, 2)
 
-    def records(self) -> RecordFile:
-        return RecordFile(self.path / "record.json")
-
     def micro_batches(self, *, most_runs: int = 3, spoil: Callable[[JobRecord], None] = lambda record: None) -> MicroBatches:
         """The next attempt's query. `spoil` sees each record before it is written, and may raise."""
-        records = self.records()
+        records = self.records
         found = records.read()
         layout = Layout(LayoutVersion(1), (WorkerId("b"),) * SLOTS, (WorkerId("b"),), WorkerId("b"))
         if found is None:

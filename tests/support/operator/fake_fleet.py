@@ -10,8 +10,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
 from flamestream.model.errors import StoreUnavailable, UserError
-from flamestream.node.status_file import JobStatus, LastRecovery, WorkerFigures
 from flamestream_operator.coordination.hosting import JobToCoordinate, Member, Savepoint
 from flamestream_operator.objects.meta import ROLE, Object
 from flamestream_operator.objects.small import digest_of_application
@@ -278,7 +278,7 @@ class _Hosted:
             return ()
         pods = self.fleet.workers(self.settings.job, self.settings.token)
         ips = [pod["status"]["podIP"] for pod in pods]
-        return tuple(Member(f"w-{ip}", f"{ip}:1", 1e9, False, not self.fleet.cold or ip in self.layout) for ip in ips)
+        return tuple(Member(f"w-{ip}", f"{ip}:1", 1e9, ip not in self.layout, not self.fleet.cold or ip in self.layout) for ip in ips)
 
     def status(self) -> JobStatus:
         workers = [WorkerFigures(worker=f"w-{ip}", connected=True, items_in=1, items_out=1) for ip in self.layout]

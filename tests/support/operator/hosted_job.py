@@ -14,11 +14,11 @@ import msgspec
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.job.journal_of import journal_of
 from flamestream.job.manifest import parse_job
+from flamestream.job.settings import worker_settings
 from flamestream.job.validation import checked_job
 from flamestream.model.ids import WorkerId
-from flamestream.node.settings_of import worker_settings
 from flamestream.node.worker_process import WorkerProcessConfig
-from flamestream_operator.coordination.coordinators import JobToCoordinate
+from flamestream_operator.coordination.hosting import JobToCoordinate
 
 APPLICATION = """
 import flamestream as fs

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from flamestream_operator.jobs.decide import status_of
-from flamestream_operator.jobs.observed import Site
+from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.jobs.reconciler import JobReconciler
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Cluster
-from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects.meta import ROLE, Object
 from flamestream_operator.savepoints.reconciler import SnapshotReconciler
+from flamestream_operator.site import Site
 from support.operator.fake_fleet import FakeHosting, Fleet
 from support.operator.fake_kubernetes import FakeKubernetes
 

@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from flamestream.connectors import sinks
+from flamestream.job.status import JobStatus
 from flamestream.net.acceptor import listen
-from flamestream.node.status_file import JobStatus
 from flamestream_operator.api.job_status import JobResourceStatus
-from flamestream_operator.coordination.coordinators import Coordinators, ZooKeeper
+from flamestream_operator.coordination.cluster_state import ZooKeeper
+from flamestream_operator.coordination.coordinators import Coordinators
 from flamestream_operator.coordination.job_store import job_store
-from flamestream_operator.jobs.admission import Allowed
 from flamestream_operator.jobs.decide import status_of
-from flamestream_operator.jobs.observed import Site
+from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.jobs.reconciler import JobReconciler
 from flamestream_operator.kube.api import Api, ApiProblem
 from flamestream_operator.kube.cache import Cluster
-from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects.meta import JOB, Object
 from flamestream_operator.savepoints.reconciler import SnapshotReconciler
+from flamestream_operator.site import Allowed, Site
 from support.operator.kubelet import Kubelet, Pod
 from support.versitygw import KEY, SECRET, S3Server
 

@@ -5,8 +5,8 @@ Does not: coordinate.
 
 from collections.abc import Sequence
 
-from flamestream.node.status_file import JobStatus, WorkerFigures
-from flamestream_operator.coordination.hosted import Member
+from flamestream.job.status import JobStatus, WorkerFigures
+from flamestream_operator.coordination.hosting import Member
 
 
 class Coordinators:

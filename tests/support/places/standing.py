@@ -9,7 +9,9 @@ from typing import Any
 
 import flamestream as fs
 from flamestream.connectors import sinks
-from flamestream.connectors.places import Findings, Wanted, place_of
+from flamestream.connectors.kit.item_parts import Wanted
+from flamestream.connectors.kit.standing import Findings
+from flamestream.connectors.sinks import place_of
 from flamestream.core.protocol.actions import Bundle
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId

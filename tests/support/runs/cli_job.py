@@ -17,9 +17,9 @@ from typing import Any
 
 from flamestream.cli.progress import status_of
 from flamestream.connectors import sinks
+from flamestream.job.status import JobStatus
 from flamestream.model import payload as codec
 from flamestream.node.run_folder import RunFolder
-from flamestream.node.status_file import JobStatus
 from support.eventually import eventually
 from support.processes import alive
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from flamestream.cli.local_drill import LocalPlace
+from flamestream.job.drill import DrillPlan
 from flamestream.job.validation import CheckedJob
 from flamestream.node.run_folder import RunFolder
-from flamestream.testing.drill import DrillPlan
 
 Main = Callable[[list[str]], None]
 

@@ -1,14 +1,17 @@
-"""A job on this machine without Spark: one coordinator process, some worker processes, folders for everything else.
+"""A job on this machine without Spark: one coordinator process, some worker processes, folders for everything but the job record.
 
 The test is the launcher: it keeps the listening socket, starts processes, and may kill those that it started.
 """
 
+import atexit
 import contextlib
 import itertools
 import os
 import socket
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +21,30 @@ from flamestream.connectors import sinks, sources
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.job.application import load
+from flamestream.job.status import JobStatus
 from flamestream.journal.places import JournalConfig
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName, SourceName, WorkerId
 from flamestream.model.time import FrontId
 from flamestream.net.acceptor import address_of, listen
 from flamestream.node.coordinator_process import CoordinatorProcessConfig
-from flamestream.node.status_file import JobStatus
 from flamestream.node.worker_process import WorkerProcessConfig
+from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 from support.eventually import eventually
 
-COUNTER = itertools.count()  # a process imports each application under a name of its own
+COUNTER = itertools.count()  # a process imports each application under a name of its own, and its jobs share a ZooKeeper
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]}
+
+
+@cache
+def zookeeper() -> EmbeddedZooKeeper:
+    """One for all jobs of this process, while it lives."""
+    folder = tempfile.TemporaryDirectory(prefix="zookeeper-")
+    server = EmbeddedZooKeeper(Path(folder.name))
+    atexit.register(folder.cleanup)
+    atexit.register(server.close)  # called before that
+    return server
 
 
 class LocalJob:
@@ -45,9 +59,10 @@ class LocalJob:
         self.listener: socket.socket = listen("127.0.0.1")
         self.sources = {vertex.name: source for vertex in self.graph.sources}
         self.sinks = {vertex.name: {"files": {"path": str(folder / f"sink-{vertex.name}")}} for vertex in self.graph.sinks}
-        self.worker_settings = WorkerSettings(job="job", slots=16, fronts=self._fronts(), python=PYTHON)
+        name = f"job-{next(COUNTER)}"
+        self.worker_settings = WorkerSettings(job=name, slots=16, fronts=self._fronts(), python=PYTHON)
         self.settings = Settings(
-            job="job", graph=self.graph.identity, python=PYTHON, workers=workers, fronts=len(self.graph.sources), slots=16,
+            job=name, graph=self.graph.identity, python=PYTHON, workers=workers, fronts=len(self.graph.sources), slots=16,
             interval_us=interval_us,
         )  # fmt: skip
         self.coordinator: subprocess.Popen[bytes] | None = None
@@ -71,7 +86,7 @@ class LocalJob:
 
     def start_coordinator(self) -> subprocess.Popen[bytes]:
         config = CoordinatorProcessConfig(
-            settings=self.settings, token="token", records=str(self.folder / "record.json"), store=str(self.folder / "store"),
+            settings=self.settings, token="token", records=f"zookeeper://{zookeeper().address}", store=str(self.folder / "store"),
             status=str(self.folder / "status.json"), parent=os.getpid(),
         )  # fmt: skip
         fd = self.listener.fileno()

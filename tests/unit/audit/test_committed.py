@@ -18,10 +18,10 @@ from flamestream.model.payload import encode_items
 from flamestream.model.time import START, FrontId
 from flamestream.node.run_folder import RunFolder
 from flamestream.store.folder import LocalStore
-from flamestream.store.record_file import RecordFile
 from flamestream.store.segment import table_of
 from flamestream.store.snapshot_index import encode_manifest, write_manifest
 from flamestream.store.snapshots import put_segment
+from support.records import Records
 from support.runs.past_run import FRONT, going_on, run_time
 
 
@@ -30,7 +30,7 @@ class Kept:
     """A store and a record."""
 
     store: LocalStore
-    records: RecordFile
+    records: Records
 
     @property
     def url(self) -> str:
@@ -46,7 +46,7 @@ class Kept:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Kept:
-    return Kept(LocalStore(tmp_path / "store", create=True), RecordFile(tmp_path / "record.json"))
+    return Kept(LocalStore(tmp_path / "store", create=True), Records())
 
 
 def manifest() -> Manifest:
@@ -82,7 +82,7 @@ def test_a_manifest_that_a_newer_commit_has_removed_meanwhile_is_read_anew(kept:
     kept.store.delete("manifests/one")
     newer = msgspec.structs.replace(manifest(), epoch=Epoch(8))
 
-    class Moving(RecordFile):
+    class Moving:
         """Somebody commits behind the first look."""
 
         looks = 0
@@ -91,13 +91,15 @@ def test_a_manifest_that_a_newer_commit_has_removed_meanwhile_is_read_anew(kept:
             self.looks += 1
             if self.looks == 2:
                 kept.commit(newer, "manifests/two")
-            return super().read()
+            return kept.records.read()
 
-    assert read_commit(Moving(kept.records._path), kept.url).manifest == newer
+        compare_and_set = kept.records.compare_and_set
+
+    assert read_commit(Moving(), kept.url).manifest == newer
 
 
 def test_commits_that_outrun_the_reader_are_told(kept: Kept) -> None:
-    class Running(RecordFile):
+    class Running(Records):
         looks = 0
 
         def read(self) -> tuple[JobRecord, int] | None:
@@ -105,7 +107,7 @@ def test_commits_that_outrun_the_reader_are_told(kept: Kept) -> None:
             return msgspec.structs.replace(going_on().record(), manifest=f"manifests/{self.looks}"), 0
 
     with pytest.raises(Retryable, match="faster than their manifests"):
-        read_commit(Running(kept.records._path), kept.url)
+        read_commit(Running(), kept.url)
 
 
 def test_what_an_epoch_holds_is_not_due(kept: Kept) -> None:

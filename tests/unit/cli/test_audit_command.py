@@ -8,7 +8,7 @@ import pytest
 
 from flamestream.audit.recorded import recorded_runs
 from flamestream.cli.main import main
-from flamestream.connectors.files.sink import Writing
+from flamestream.connectors.kit.folder import Writing
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.fenced.fences import FencedFolder
 from flamestream.job.exit_codes import ExitCode

@@ -12,9 +12,9 @@ import pytest
 from flamestream.cli.kubectl import drill
 from flamestream.cli.kubectl.drill import TAKEN_UP_WITHIN, followed
 from flamestream.cli.kubectl.main import main
+from flamestream.job.drill_status import DrillStatus, FaultResult
 from flamestream.job.exit_codes import ExitCode
 from flamestream.model.errors import Retryable, UserError
-from flamestream.testing.drill_status import DrillStatus, FaultResult
 
 RUNNING = DrillStatus(phase="Running", started_at="now")
 PASSED = DrillStatus(phase="Passed", reason="Clean", message="2 of 2 faults took place")

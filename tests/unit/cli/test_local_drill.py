@@ -14,14 +14,14 @@ import pytest
 from flamestream.cli import local_drill
 from flamestream.cli.drill_report import CODES, code_of_drill, fault_told, verdict_told
 from flamestream.cli.local_drill import LocalPlace, Role, cannot_audit, drilled
+from flamestream.job.drill import DrillPlan, DrillSeen
+from flamestream.job.drill_status import AuditResult, DrillStatus, FaultResult, Reason
 from flamestream.job.exit_codes import ExitCode
+from flamestream.job.status import JobStatus, WorkerFigures
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_identity import ProcessIdentity, start_ticks
 from flamestream.model.errors import UserError
 from flamestream.node.run_folder import RunFolder, RunInfo
-from flamestream.node.status_file import JobStatus, WorkerFigures
-from flamestream.testing.drill import DrillPlan, DrillSeen
-from flamestream.testing.drill_status import AuditResult, DrillStatus, FaultResult, Reason
 
 PLAN = DrillPlan(job="sums", target="worker", times=2, after=0.0)
 

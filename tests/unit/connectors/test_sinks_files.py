@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from flamestream.connectors import sinks
-from flamestream.connectors.files import sink as files_sink
-from flamestream.connectors.files.sink import Writing
+from flamestream.connectors.kit import folder as files_sink
+from flamestream.connectors.kit.folder import Writing
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed
 from flamestream.fenced.fences import FencedFolder

@@ -13,9 +13,9 @@ import pytest
 
 from flamestream.connectors.rolling import reading
 from flamestream.connectors.rolling.chain import CHECKPOINT_EVERY, CHECKPOINTS, Chain
+from flamestream.connectors.rolling.connector import Rolling
 from flamestream.connectors.rolling.opening import FORMAT, Owner
 from flamestream.connectors.rolling.parts import PartFormat, part_format
-from flamestream.connectors.rolling.spec import Rolling
 from flamestream.connectors.rolling.writing import Behind, Log
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.model.errors import Corrupt, Fenced, UserError

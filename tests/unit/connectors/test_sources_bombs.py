@@ -14,7 +14,7 @@ import pytest
 from flamestream.connectors.files import parquet
 from flamestream.connectors.files.spec import FilesSpec, reader
 from flamestream.connectors.kafka.formats import decoder_of
-from flamestream.connectors.kit.formats import MAX_RECORD
+from flamestream.connectors.kit.producer import MAX_RECORD
 from flamestream.model.payload import ErrorValue
 
 MIB = 1 << 20

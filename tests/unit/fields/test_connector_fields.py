@@ -12,6 +12,7 @@ import pytest
 
 import flamestream as fs
 from flamestream.connectors import sinks, sources
+from flamestream.connectors.installed import sink_kinds, source_kinds
 from flamestream.model.errors import FlameStreamError
 from support import connector_views as see
 from support.fields import Leaf, Row, leaves, uncovered
@@ -292,7 +293,7 @@ def every(kinds: dict[str, Any]) -> Iterator[Leaf]:
         yield from leaves(kind, f"{name}.")
 
 
-@pytest.mark.parametrize(("kinds", "table"), [(sources._KINDS, SOURCES), (sinks._KINDS, SINKS)], ids=["sources", "sinks"])
+@pytest.mark.parametrize(("kinds", "table"), [(source_kinds(), SOURCES), (sink_kinds(), SINKS)], ids=["sources", "sinks"])
 def test_every_setting_and_every_value_of_an_enumeration_has_a_row(kinds: dict[str, Any], table: list[Row]) -> None:
     assert uncovered(every(kinds), table) == []
 

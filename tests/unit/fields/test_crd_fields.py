@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.connectors import sinks, sources
+from flamestream.connectors.installed import sink_kinds, source_kinds
 from flamestream.job.manifest import MANIFEST
 from flamestream_operator.api.drill import DrillSpec
 from flamestream_operator.api.snapshot import SnapshotSpec
@@ -42,7 +42,7 @@ def test_the_jobs_crd_has_the_fields_of_the_manifest() -> None:
     assert set(properties(schema_of(definitions.job(), "spec"))) == of_structs - {"onError.deadLetter"}
 
 
-@pytest.mark.parametrize(("part", "kinds"), [("sources", sources._KINDS), ("sinks", sinks._KINDS)])
+@pytest.mark.parametrize(("part", "kinds"), [("sources", source_kinds()), ("sinks", sink_kinds())])
 def test_kubectl_explain_knows_every_setting_of_every_source_and_sink(part: str, kinds: dict[str, type[Any]]) -> None:
     schema = schema_of(definitions.job(), "spec", part, "*")
     assert set(schema["properties"]) == set(kinds)

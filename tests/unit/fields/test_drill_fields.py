@@ -7,15 +7,14 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from flamestream.job.drill_status import DrillStatus
 from flamestream.job.manifest_parts import Seconds
-from flamestream.testing.drill_status import DrillStatus
 from flamestream_operator.api.drill import DrillSpec, Target
 from flamestream_operator.api.snapshot import SnapshotSpec
 from flamestream_operator.crd import definitions
 from flamestream_operator.drills.plan import plan_of
 from flamestream_operator.drills.strikes import Strikes
-from flamestream_operator.jobs.admission import Allowed
-from flamestream_operator.jobs.observed import Site
+from flamestream_operator.site import Allowed, Site
 from support.fields import Row, leaves, uncovered
 from support.operator.operator_world import KEY, World
 

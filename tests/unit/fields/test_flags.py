@@ -12,9 +12,9 @@ import pytest
 
 from flamestream.cli import audit, bootstrap, drill
 from flamestream.cli.main import app, main
+from flamestream.job.drill_status import DrillStatus
 from flamestream.job.exit_codes import ExitCode
 from flamestream.model.errors import Bug
-from flamestream.testing.drill_status import DrillStatus
 from support.fields import parameters
 from support.runs.cli_job import ENVIRONMENT
 from support.runs.command_lines import Said, StandInLauncher, Terminal, without

@@ -3,9 +3,9 @@
 import pytest
 
 from flamestream.job.journal_of import journal_of
+from flamestream.job.settings import local_coordinator, worker_settings
 from flamestream.job.validation import checked
 from flamestream.model.errors import FlameStreamError, UserError
-from flamestream.node.settings_of import local_coordinator, worker_settings
 from support.runs.job_folder import JobFolder
 
 

@@ -104,7 +104,7 @@ class Attempts:
     def seal(self) -> "One":
         number = len(self.writers) + 1
         reactor: Any = Here()
-        sealed = TopicPlace(self.partitions, JOB, reactor).seal(FRONT, Attempt(number), Time(self.cut))
+        sealed = TopicPlace(self.partitions, JOB, reactor, reactor).seal(FRONT, Attempt(number), Time(self.cut))
         times = [each.time for each in sealed.entries]
         assert {time for time in self.reported if time >= self.cut} <= set(times), "what was reported counts"
         before = [time for time in self.counted if time >= self.cut]
@@ -255,7 +255,7 @@ def test_a_seal_of_an_older_attempt_behind_a_newer_one_is_refused(attempts: Atte
     attempts.seal()
     reactor: Any = Here()
     with pytest.raises(Fenced, match="attempt 2"):
-        TopicPlace(attempts.partitions, JOB, reactor).seal(FRONT, Attempt(1), START)
+        TopicPlace(attempts.partitions, JOB, reactor, reactor).seal(FRONT, Attempt(1), START)
     attempts.seal()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from flamestream.loop import reactor as module
+from flamestream.loop import background
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Bug
 from support import loops
@@ -200,7 +200,7 @@ def test_an_exit_in_background_work_ends_the_loop(loop: EpollReactor) -> None:
 
 
 def test_background_work_is_bounded(loop: EpollReactor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_BACKGROUND", 3)
+    monkeypatch.setattr(background, "MAX_BACKGROUND", 3)
     gate = threading.Event()
     for _ in range(3):
         loop.background(gate.wait, lambda _: None)

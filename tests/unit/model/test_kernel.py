@@ -1,11 +1,15 @@
-"""Arenas on huge pages: Python lives on them as before, forks, and gives memory back. The allocator survives the thread that loaded it."""
+"""The native kernel: one that does not fit is refused with a sentence. The allocator survives the thread that loaded it."""
 
 import os
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import flamestream
+from flamestream.model import kernel as module
 from flamestream.model.kernel import kernel
 
 PROGRAM = """if True:
@@ -64,3 +68,46 @@ LOADED_BY_A_THREAD = """if True:
 def test_it_may_be_loaded_by_a_thread_that_ends() -> None:
     """An allocator that takes its first thread for the main one loses everything when that thread ends."""
     subprocess.run([sys.executable, "-c", LOADED_BY_A_THREAD], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+
+def test_a_kernel_of_another_build_is_refused_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "flamestream._kernel", SimpleNamespace(API=module.API + 1))  # type: ignore[arg-type]
+    assert module.found() == (
+        None,
+        f"the one that is here speaks version {module.API + 1}, and this FlameStream version {module.API}: they are not of one build",
+    )
+
+
+FOREIGN = """if True:
+    import sys
+    from importlib.machinery import ExtensionFileLoader
+    from importlib.util import spec_from_file_location
+
+    class Finder:
+        def find_spec(self, name, path=None, target=None):
+            if name == "flamestream._kernel":
+                return spec_from_file_location(name, sys.argv[1], loader=ExtensionFileLoader(name, sys.argv[1]))
+
+    sys.meta_path.insert(0, Finder())
+    from flamestream.core.dataflow.parts import REFERENCE
+    from flamestream.model.kernel import WHY_NOT, kernel
+    from flamestream.node.worker_process import FASTEST
+
+    assert kernel is None and FASTEST is REFERENCE
+    print(WHY_NOT)
+"""
+
+
+def test_a_library_of_another_machine_is_refused_with_a_sentence_and_a_worker_goes_on(tmp_path: Path) -> None:
+    library = tmp_path / "_kernel.abi3.so"
+    library.write_bytes(b"\x7fELF of another processor")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", FOREIGN, library], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("the one that is here does not fit this machine: ")
+
+
+@pytest.mark.skipif(kernel is None, reason="this installation has no native kernel")
+def test_the_kernel_says_which_one_it_is() -> None:
+    assert kernel is not None
+    assert kernel.API == module.API and flamestream.__version__ == kernel.VERSION

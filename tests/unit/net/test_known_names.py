@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from flamestream.net import known_names
-from flamestream.net.dial import Dial
-from flamestream.net.dialer import Dialer
+from flamestream.net.dial import Dial, Dialer
 from flamestream.net.handshake import Limits, Purpose
 from flamestream.net.known_names import lookup
 from flamestream.net.tls import LinkKey

@@ -15,7 +15,7 @@ from flamestream.net.control_link import ControlServer
 from flamestream.node import coordinator_host
 from flamestream.node.coordinator_host import CoordinatorHost
 from flamestream.store.folder import LocalStore
-from flamestream.store.record_file import RecordFile
+from support.records import Records
 
 A, B = WorkerId("a"), WorkerId("b")
 NONE = [0] * msg.MOST_CLASSES
@@ -32,8 +32,8 @@ def host(tmp_path: Path) -> Iterator[CoordinatorHost]:
     reactor, listener = EpollReactor(), socket.create_server(("127.0.0.1", 0))
     settings = Settings(job="j", graph="g", python="3.11", workers=2, fronts=1)
     server = ControlServer(reactor, listener, "j", "token")
-    store, record = LocalStore(tmp_path / "store", create=True), RecordFile(tmp_path / "record")
-    yield CoordinatorHost(settings, "token", reactor, record, store, server, changed=lambda: None)
+    store = LocalStore(tmp_path / "store", create=True)
+    yield CoordinatorHost(settings, "token", reactor, Records(), store, server, changed=lambda: None)
     server.close()
     reactor.close()
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from flamestream.job.status import JobStatus
 from flamestream.loop.reactor import EpollReactor
-from flamestream.node.status_file import JobStatus, StatusFile
+from flamestream.node.status_file import StatusFile
 from support import loops
 
 

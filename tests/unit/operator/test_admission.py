@@ -9,9 +9,8 @@ import yaml
 
 from flamestream.model.errors import ManifestError
 from flamestream_operator.environment import read_environment
-from flamestream_operator.jobs.admission import Allowed
-from flamestream_operator.jobs.observed import Site
-from flamestream_operator.jobs.plan import planned
+from flamestream_operator.jobs.spec import planned
+from flamestream_operator.site import Allowed, Site
 from support import helm
 from support.operator.operator_world import KEY, World
 

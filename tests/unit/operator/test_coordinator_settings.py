@@ -11,16 +11,16 @@ import pytest
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.messages import Hello
 from flamestream.job.manifest import GUARANTEES, parse_job
+from flamestream.job.settings import local_coordinator
 from flamestream.job.validation import checked_job
 from flamestream.model.ids import NO_FENCE, WorkerId
-from flamestream.node.settings_of import local_coordinator
-from flamestream_operator.api.job_status import JobResourceStatus
-from flamestream_operator.coordination.hosted import JobToCoordinate
+from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.jobs.effects import SILENCE, settings_of
 from flamestream_operator.jobs.memory import Memory
-from flamestream_operator.jobs.observed import Seen, Site
-from flamestream_operator.jobs.plan import planned
+from flamestream_operator.jobs.observed import Observed
+from flamestream_operator.jobs.spec import planned
 from flamestream_operator.jobs.stream_effects import with_secrets
+from flamestream_operator.site import Site
 
 SITE = Site(coordinator="o:1", zookeeper="z:1", login="o:s", image="i")
 CHANGES: list[dict[str, Any]] = [
@@ -44,8 +44,8 @@ def both(tmp_path: Path, change: dict[str, Any]) -> tuple[Settings, Settings]:
     job = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": "j", "namespace": "n"}, "spec": spec}
     described = {**job, "metadata": {"name": "j"}}
     local = local_coordinator(checked_job(parse_job(msgspec.json.encode(described).decode(), str(tmp_path / "job.json"))))
-    seen = Seen(now=0, job=job, site=SITE)
-    told = with_secrets(settings_of(seen, JobResourceStatus(), planned(job, spec, SITE, "")), Memory("uid"))
+    seen = Observed(now=0, job=job, site=SITE)
+    told = with_secrets(settings_of(seen, planned(job, spec, SITE, "")), Memory("uid"))
     hello = Hello(WorkerId("w"), "h:1", NO_FENCE, False, local.python, local.graph, code=local.code)
     return local, told.settings_with(hello)
 

@@ -11,7 +11,9 @@ from flamestream.core.coordinator.coordination import Settings
 from flamestream.model.errors import Bug
 from flamestream.store.places import store_from
 from flamestream_operator.coordination import coordinators as module
-from flamestream_operator.coordination.coordinators import MOST_ERRORS, Coordinators, JobToCoordinate, ZooKeeper
+from flamestream_operator.coordination.cluster_state import ZooKeeper
+from flamestream_operator.coordination.coordinators import MOST_ERRORS, Coordinators
+from flamestream_operator.coordination.hosting import JobToCoordinate
 
 JOB = JobToCoordinate(settings=Settings(job="ns.j", graph="", python="", workers=1, fronts=1), token="t", store="/nowhere")
 

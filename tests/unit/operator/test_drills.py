@@ -8,19 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from flamestream.job.drill_status import OVER, AuditResult
 from flamestream.job.moments import precise
-from flamestream.testing.drill_status import OVER, AuditResult
-from flamestream_operator.api.drill import DrillSpec, DrillStatus, Fault
+from flamestream_operator.api.drill import ACTIONS, ELSEWHERE, REFUSALS, DrillSpec, DrillStatus, Fault
 from flamestream_operator.crd import definitions
-from flamestream_operator.drills.plan import ACTIONS, ELSEWHERE, REFUSALS, cannot_audit
+from flamestream_operator.drills.plan import cannot_audit
 from flamestream_operator.drills.reconciler import DrillReconciler
-from flamestream_operator.jobs.admission import Allowed
-from flamestream_operator.jobs.observed import Site
+from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Cluster
-from flamestream_operator.kube.tools import Tools
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object, pod_labels
+from flamestream_operator.site import Allowed, Site
 from support.operator.fake_kubernetes import FakeKubernetes
 from support.operator.whole_job import Coordinators
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from flamestream.job.moments import moment
 from flamestream_operator.jobs import actions as do
-from flamestream_operator.jobs.clock import moment
 from flamestream_operator.objects.meta import CONNECTED, ROLE
 from support.operator.operator_world import KEY, World
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from prometheus_client import REGISTRY
 
-from flamestream.node.status_file import JobStatus
+from flamestream.job.status import JobStatus
 from flamestream_operator import http, metrics
 from flamestream_operator.http import Health
 from flamestream_operator.jobs.memory import Memory

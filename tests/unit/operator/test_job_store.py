@@ -10,7 +10,7 @@ import pytest
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.store.places import store_from
 from flamestream_operator.coordination.job_store import job_store
-from flamestream_operator.jobs.admission import Allowed
+from flamestream_operator.site import Allowed
 
 OWN = {"AWS_ACCESS_KEY_ID": "OPERATORS-KEY", "AWS_SECRET_ACCESS_KEY": "operators-secret", "AWS_SESSION_TOKEN": "operators-session"}
 KEYS = ("JOBS-KEY", "jobs-secret")

@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from flamestream.core.protocol.latency import BOUNDS
-from flamestream.node.status_file import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
+from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream_operator import metrics
 
 

@@ -13,9 +13,7 @@ from flamestream.cli.kubectl.beside import as_launched, pod_beside
 from flamestream.model.errors import ManifestError
 from flamestream.spark.streaming.driver_config import LOGIN, DriverConfig
 from flamestream.spark.streaming.kubernetes import KubernetesSettings, kubernetes_conf
-from flamestream_operator.jobs.admission import Allowed
-from flamestream_operator.jobs.observed import Site
-from flamestream_operator.jobs.plan import planned, read
+from flamestream_operator.jobs.spec import planned, read
 from flamestream_operator.objects import names
 from flamestream_operator.objects.logins import login_of
 from flamestream_operator.objects.network import build_network_policy
@@ -30,6 +28,7 @@ from flamestream_operator.objects.pods import (
 )
 from flamestream_operator.objects.rights import build_role
 from flamestream_operator.objects.small import build_budget, build_config, build_token
+from flamestream_operator.site import Allowed, Site
 
 SITE = Site(
     coordinator="operator:7700",

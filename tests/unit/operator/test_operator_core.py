@@ -5,6 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from flamestream.job.located import Document
+from flamestream.job.manifest import job_of
+from flamestream_operator.jobs import spec as specs
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.lease import Leadership
 from flamestream_operator.objects.meta import CONNECTED
@@ -530,5 +533,25 @@ def test_a_class_of_the_users_is_never_imported_by_the_operator(monkeypatch: pyt
     async def play(world: World) -> None:
         monkeypatch.setattr("flamestream.connectors.kit.spec.importlib.import_module", imported)
         await started(world, sources={"n": {"connector": {"class": "mine:Source"}}}, sinks={"out": {"connector": {"class": "mine:Sink"}}})
+
+    played(play)
+
+
+def test_a_spec_is_read_once_however_often_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+
+    def counted(document: Document) -> object:
+        read.append(document.value["spec"])
+        return job_of(document)
+
+    monkeypatch.setattr(specs, "job_of", counted)
+
+    async def play(world: World) -> None:
+        await started(world)
+        await world.calm(600)
+        assert len(read) == 1, "one generation"
+        world.apply(suspend=True)
+        await world.calm()
+        assert len(read) == 2, "another one"
 
     played(play)

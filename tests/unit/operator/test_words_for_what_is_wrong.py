@@ -8,10 +8,10 @@ import pytest
 
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs import stream_effects as job_streams
+from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.jobs.inputs import JobInputs
 from flamestream_operator.jobs.memory import Memory
 from flamestream_operator.jobs.stream_effects import JobStreams
-from flamestream_operator.kube.tools import Tools
 
 GOOD = "a2V5"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.loop.lane import Lane
+from flamestream.loop.background import Queue
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import StoreUnavailable
 from flamestream.store import deletions as module
@@ -50,7 +50,7 @@ def loop() -> Iterator[EpollReactor]:
 @pytest.fixture
 def deletions(store: Counted, loop: EpollReactor, monkeypatch: pytest.MonkeyPatch) -> Deletions:
     monkeypatch.setattr(module, "GATHER", 0.01)
-    return Deletions(store, loop, Lane(loop), failed)
+    return Deletions(store, loop, Queue(loop), failed)
 
 
 def failed(problem: Exception) -> None:
@@ -117,7 +117,7 @@ def test_requests_go_one_after_the_other(store: Counted, loop: EpollReactor) -> 
         assert go_on.wait(30)
 
     store.delete = slow  # type: ignore[method-assign]
-    made = Deletions(store, loop, Lane(loop), failed)
+    made = Deletions(store, loop, Queue(loop), failed)
     for name in NAMES:
         made.add([name])
         made.flush()

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from flamestream.store.segment_cache import Kept
+from flamestream.store.segment_cache import SegmentCache
 
 
 def table(size: int) -> pa.Table:
@@ -14,7 +14,7 @@ def table(size: int) -> pa.Table:
 
 
 def test_the_oldest_go_when_there_is_no_room() -> None:
-    kept = Kept(10)
+    kept = SegmentCache(10)
     tables = {name: table(4) for name in "abc"}
     for name, its in tables.items():
         kept.add(name, its)
@@ -22,7 +22,7 @@ def test_the_oldest_go_when_there_is_no_room() -> None:
 
 
 def test_what_is_removed_or_written_again_gives_its_room_back() -> None:
-    kept = Kept(10)
+    kept = SegmentCache(10)
     for name, size in (("a", 6), ("a", 2), ("b", 8)):
         kept.add(name, table(size))
     assert (kept.get("a"), kept.get("b")) == (table(2), table(8))
@@ -33,7 +33,7 @@ def test_what_is_removed_or_written_again_gives_its_room_back() -> None:
 
 
 def test_one_that_is_greater_than_all_the_room_costs_the_others_nothing() -> None:
-    kept = Kept(10)
+    kept = SegmentCache(10)
     kept.add("a", table(2))
     kept.add("b", table(11))
     assert (kept.get("a"), kept.get("b")) == (table(2), None)
@@ -44,7 +44,7 @@ def test_two_uploads_at_once_keep_the_count() -> None:
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        kept = Kept(50)
+        kept = SegmentCache(50)
         tables = [table(size) for size in range(20)]
 
         def upload(writer: int) -> None:

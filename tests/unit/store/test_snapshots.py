@@ -145,7 +145,7 @@ def test_own_segments_are_merged_without_reading_them_again(port: Port, store: F
 
 
 def test_own_segments_that_there_was_no_room_for_are_read_again(store: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "KEPT", 1)
+    monkeypatch.setattr(module, "CACHED", 1)
     with reactor() as loop:
         port = Port(loop, store, (f"n{i}" for i in count()))
         old = [port.uploaded([row(key, 3)], epoch=3)[0] for key in range(2)]

@@ -1,7 +1,7 @@
 """`kubectl flamestream drill`: makes a FlameStreamDrill, tells each fault as it is over, and ends with the verdict's exit code.
 
 Keeps: every wait has a bound. A drill that nobody takes up is removed: it would strike whenever somebody switches drills on.
-Does not: decide the verdict (the operator does, by testing/drill.py).
+Does not: decide the verdict (the operator does, by job/drill.py).
 """
 
 import time
@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from flamestream.cli.drill_report import code_of_drill, fault_told, verdict_told
 from flamestream.cli.kubectl.cluster import Cluster, Object
 from flamestream.cli.output import Json, as_json, say
+from flamestream.job.drill import AUDIT_WITHIN
+from flamestream.job.drill_status import OVER, DrillStatus, FaultResult, Reason
 from flamestream.job.manifest_parts import Seconds
 from flamestream.model.errors import ManifestError, Retryable, UserError
-from flamestream.testing.drill import AUDIT_WITHIN
-from flamestream.testing.drill_status import OVER, DrillStatus, FaultResult, Reason
 
 KIND: Final = "flamestreamdrills.flamestream.dev"
 TAKEN_UP_WITHIN: Final = 45.0

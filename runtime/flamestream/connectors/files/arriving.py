@@ -18,8 +18,8 @@ from itertools import islice
 from typing import Final
 
 from flamestream.connectors.files.followed import LOOK_SHARE, RESTORE
+from flamestream.connectors.files.formats import Format, Mark, Record
 from flamestream.connectors.files.places import CHANGED, Files, Found
-from flamestream.connectors.kit.formats import Format, Mark, Record
 from flamestream.connectors.kit.producer import Chunk
 from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Corrupt

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 import msgspec
 
+from flamestream.connectors.files.formats import Format, Mark
 from flamestream.connectors.files.listed import gone
 from flamestream.connectors.files.pieces import PIECE_BYTES, PIECE_RECORDS, Runs, Stamps
 from flamestream.connectors.files.places import Files, Found
 from flamestream.connectors.files.spec import FilesSpec, format_of, place_of
-from flamestream.connectors.kit.formats import Format, Mark
 from flamestream.model.decoding import from_json
 
 ALL: Final = 1 << 60

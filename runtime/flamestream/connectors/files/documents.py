@@ -6,9 +6,10 @@ Keeps: a file is one record, whatever is in it. Does not: read more than `MAX_RE
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from flamestream.connectors.files.formats import Mark, Record
 from flamestream.connectors.files.lines import DAMAGED_GZIP, damaged
 from flamestream.connectors.files.places import Files, Found, opened
-from flamestream.connectors.kit.formats import MAX_RECORD, Mark, Record, error_item
+from flamestream.connectors.kit.producer import MAX_RECORD, error_item
 from flamestream.model.records import Document
 
 

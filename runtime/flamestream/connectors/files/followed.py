@@ -19,8 +19,8 @@ from itertools import islice
 from typing import Final
 
 from flamestream.connectors.files.documents import Documents
+from flamestream.connectors.files.formats import Format, Mark
 from flamestream.connectors.files.places import Files, Found
-from flamestream.connectors.kit.formats import Format, Mark
 from flamestream.connectors.kit.producer import Chunk
 from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Corrupt

@@ -10,59 +10,31 @@
 Keeps: the graph takes the history as it takes the stream. Does not: read rows (parquet.py), or change a source.
 """
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from flamestream.connectors.files.cut_files import saved_at
 from flamestream.connectors.files.spec import FilesSpec, place_of
+from flamestream.connectors.kit.connector import Gives
 from flamestream.model.errors import UserError
-from flamestream.model.payload_registry import name_of_type
-from flamestream.model.records import Document, KafkaRecord
 
 _FILES: Final = {"pattern": "**/*.parquet", "format": "parquet"}
 
 
-def standing_in(path: str, source: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec of a source that reads the history in `path` (a folder or a file) as `source` would give it. Raises UserError."""
-    ((kind, settings),) = source.items()
-    return {"files": _like(kind, settings if isinstance(settings, dict) else {}, path)}
+def standing_in(path: str, source: Gives) -> dict[str, Any]:
+    """The spec of a source that reads the history in `path` (a folder or a file) as a source that gives this would. Raises UserError."""
+    return {"files": _like(source, path)}
 
 
-def _like(kind: str, given: Mapping[str, Any], path: str) -> dict[str, Any]:
-    if (cls := _class(kind, given)) is not None:
-        return {"path": path, **_FILES, "type": cls}
-    if _gives_maps(kind, given):
+def _like(source: Gives, path: str) -> dict[str, Any]:
+    if source.cls is not None:
+        return {"path": path, **_FILES, "type": source.cls}
+    if source.maps:
         return {"path": path, **_FILES}
     there = _columns(path)
-    chosen = list(given.get("columns") or ()) if kind in ("files", "postgres") else []
-    if missing := [name for name in chosen if name not in there]:
-        raise UserError(f"{path}: the source gives the columns {', '.join(chosen)}; the history has no {', '.join(missing)}")
-    columns = chosen or (there if len(there) == 1 else [])
+    if missing := [name for name in source.columns if name not in there]:
+        raise UserError(f"{path}: the source gives the columns {', '.join(source.columns)}; the history has no {', '.join(missing)}")
+    columns = list(source.columns) or (there if len(there) == 1 else [])
     return {**saved_at(path), **({"columns": columns} if columns else {})}
-
-
-def class_of_records(source: Mapping[str, Any]) -> str | None:
-    """The class of what a source gives, as manifests name it; None if that is no class or not known."""
-    ((kind, settings),) = source.items()
-    return _class(kind, settings if isinstance(settings, dict) else {})
-
-
-def _class(kind: str, given: Mapping[str, Any]) -> str | None:
-    if kind == "kafka" and given.get("record") == "full":
-        return name_of_type(KafkaRecord)
-    if kind != "files":
-        return None
-    documents = given.get("format", "text") == "text" and given.get("records") != "lines"
-    return name_of_type(Document) if documents else given.get("type")
-
-
-def _gives_maps(kind: str, given: Mapping[str, Any]) -> bool:
-    if kind == "kafka":
-        value = given.get("value", "text")
-        return isinstance(value, dict) or value == "json"
-    if kind == "redis":
-        return not given.get("fields")
-    return kind == "files" and given.get("format", "text") != "text" and not given.get("tuples")
 
 
 def _columns(path: str) -> list[str]:

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Final, NamedTuple
 
+from flamestream.connectors.files.formats import Mark, Record
 from flamestream.connectors.files.places import Files, Found, opened
-from flamestream.connectors.kit.formats import MAX_RECORD, Mark, Record, error_item
+from flamestream.connectors.kit.producer import MAX_RECORD, error_item
 from flamestream.model.payload import ErrorValue
 
 DAMAGED_GZIP: Final = (gzip.BadGzipFile, EOFError, zlib.error)

@@ -10,8 +10,8 @@ Keeps: the same offset gives the same record. Does not: journal anything: its fr
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
+from flamestream.connectors.files.formats import Format, Mark, Record
 from flamestream.connectors.files.places import CHANGED, Files, Found
-from flamestream.connectors.kit.formats import Format, Mark, Record
 from flamestream.connectors.kit.producer import Chunk
 from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Bug, Corrupt

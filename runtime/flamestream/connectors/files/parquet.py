@@ -14,8 +14,9 @@ Keeps: row `n` of a file is the same at every read. Does not: follow (a Parquet 
 from collections.abc import Iterator
 from typing import IO, Any, Final, Protocol
 
+from flamestream.connectors.files.formats import Mark, Record
 from flamestream.connectors.files.places import Files, Found
-from flamestream.connectors.kit.formats import MAX_RECORD, Mark, Record, error_item
+from flamestream.connectors.kit.producer import MAX_RECORD, error_item
 from flamestream.connectors.kit.rows import BadRow, Rows
 from flamestream.model.errors import UserError
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Protocol
 
+from flamestream.connectors.files.formats import Mark
 from flamestream.connectors.files.lines import Lines as LinesFormat
 from flamestream.connectors.files.listing import LocalFiles
 from flamestream.connectors.files.places import CheckedFile, Found, open_plain
-from flamestream.connectors.kit.formats import Mark
-from flamestream.connectors.synthetic.generator import payload_of
+from flamestream.connectors.kit.producer import payload_of_number
 from flamestream.core.protocol.events import Entry
 from flamestream.core.worker.front import RunRecords
 from flamestream.model.errors import UserError
@@ -88,7 +88,7 @@ class Numbers:
     function: Callable[[int], Any] | None
 
     def runs(self) -> Runs:
-        return self.stamps.cut(self.first, (payload_of(self.function, number) for number in range(self.first, self.end)))
+        return self.stamps.cut(self.first, (payload_of_number(self.function, number) for number in range(self.first, self.end)))
 
 
 @dataclass(frozen=True, slots=True)

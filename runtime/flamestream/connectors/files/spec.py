@@ -4,6 +4,7 @@ names, or followed). The three are independent.
 Keeps: a setting that means nothing with the others is an error. Does not: open anything.
 """
 
+from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
@@ -12,6 +13,7 @@ from flamestream.connectors.files.arriving import ArrivingReader
 from flamestream.connectors.files.csv_rows import CsvRows, JsonRows
 from flamestream.connectors.files.documents import Documents
 from flamestream.connectors.files.followed import FollowedReader
+from flamestream.connectors.files.formats import Format
 from flamestream.connectors.files.glob import Glob
 from flamestream.connectors.files.lines import Lines, Text
 from flamestream.connectors.files.listed import ListedReader
@@ -20,18 +22,25 @@ from flamestream.connectors.files.named import NamedFiles
 from flamestream.connectors.files.parquet import Mapped, ParquetRows
 from flamestream.connectors.files.parquet_tuples import Tuples
 from flamestream.connectors.files.places import Files
-from flamestream.connectors.kit.formats import Format
-from flamestream.connectors.kit.producer import Reader
+from flamestream.connectors.kit.connector import Gives, SourceContext, SourceSettings, SourceTraits
+from flamestream.connectors.kit.producer import Reader, ReadingProducer
 from flamestream.connectors.kit.rows import Rows, row_class
+from flamestream.connectors.kit.spec import MAX_RUN_LENGTH
+from flamestream.model.errors import ManifestError, UserError
+from flamestream.model.payload_registry import name_of_type
+from flamestream.model.records import Document
+from flamestream.ports import Producer
 from flamestream.store.places import parsed_s3
 
 S3: Final = "s3://"
 ROWS: Final = ("jsonl", "csv", "parquet")
 
 
-class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+class FilesSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
     """Files of a folder or of S3; a record is a file, a line or a row."""
 
+    file_settings = ("path", "paths")
+    grows = True
     path: str | None = None
     """A folder, a file, or s3://bucket/prefix?endpoint=...; this or `paths` is required."""
     paths: list[str] = []
@@ -71,6 +80,35 @@ class FilesSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         self._check_places()
         self._check_encoding()
         self._check_format()
+
+    def traits(self, where: str) -> SourceTraits:
+        if self.follow:
+            return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False)
+        return SourceTraits(timed=True, run_length=MAX_RUN_LENGTH if self.by_line else 1, replayable=True, bounded=True)
+
+    def check_application(self, where: str) -> None:
+        row_class(self.type, f"{where}.files.type")
+
+    def producer(self, context: SourceContext) -> Producer:
+        return ReadingProducer(reader(self, context.name, context.where), context.front, context.post, context.reactor)
+
+    def gives(self) -> Gives:
+        if self.format == "text":
+            return Gives(None if self.by_line else name_of_type(Document))
+        return Gives(self.type, not self.tuples, self.columns)
+
+    def sample(self, records: int, where: str) -> "FilesSpec | None":
+        if self.in_s3:
+            return None
+        for path in self.paths or [self.path or ""]:
+            if not Path(path).exists():
+                message = f"{path}: there is no such file or folder on this machine; create it, or correct the path"
+                raise ManifestError(f"{where}.files.{'path' if self.path else 'paths'}: {message}")
+        try:
+            place_of(self, where).listing(settled_only=True)
+        except UserError as error:
+            raise ManifestError(f"{where}.files: {error}") from error
+        return msgspec.structs.replace(self, follow=False)
 
     @property
     def by_line(self) -> bool:

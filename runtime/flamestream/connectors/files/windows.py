@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from flamestream.connectors.files.cut_files import ALL, Reading, Records, Stretch
+from flamestream.connectors.files.formats import Mark
 from flamestream.connectors.files.pieces import Numbers, Piece, Stamps
 from flamestream.connectors.files.places import Found
-from flamestream.connectors.kit.formats import Mark
 from flamestream.model.time import FrontId, Time, time_of, timestamp_of
 from flamestream.model.time import Timestamp as At
 

@@ -27,7 +27,7 @@ from flamestream.connectors.kit.blocking import BlockingConsumer
 from flamestream.connectors.kit.item_columns import plain
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.fenced.tail import Cursor, Given, Tail
-from flamestream.loop.own_thread import OwnThread
+from flamestream.loop.background import Threads
 from flamestream.model.errors import FlameStreamError
 from flamestream.net.http_server import Exchange, HttpServer, Request
 from flamestream.ports import Reactor, Timer
@@ -58,7 +58,7 @@ class EventsConsumer:
 
     def __init__(self, files: BlockingConsumer, place: EventsPlace, reactor: Reactor) -> None:
         self._files, self._place, self._reactor = files, place, reactor
-        self._thread = OwnThread(reactor)
+        self._thread = Threads(1, reactor.soon)
         self._server = HttpServer(reactor, place.address, self._asked, body=0, shared=True)
         self._clients: set[_Client] = set()
         self._end = Cursor()

@@ -66,7 +66,7 @@ class HttpPlace:
 
 
 class HttpWriting:
-    """`blocking.Writing`."""
+    """`kit.blocking.Blocking`."""
 
     def __init__(self, place: HttpPlace, job: str, sink: SinkName, writer: WorkerId) -> None:
         self._place, self._job, self._sink, self._writer = place, job, sink, writer

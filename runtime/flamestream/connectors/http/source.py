@@ -24,8 +24,7 @@ from typing import Any, Final
 from flamestream.connectors.http.keys import KeyLog, Note
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import RecordsArrived, SourceFailed
-from flamestream.loop.own_thread import OwnThread
-from flamestream.loop.serial import Serial
+from flamestream.loop.background import Queue, Threads
 from flamestream.model.errors import Bug, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
 from flamestream.model.time import FrontId, Time
@@ -78,8 +77,8 @@ class HttpProducer:
         self._ingest, self._source, self._front, self._post = ingest, source, front, post
         self._reactor = reactor
         self._server = HttpServer(reactor, ingest.address, self._asked, body=ingest.most_body, token=ingest.token)
-        self._thread = OwnThread(reactor)
-        self._calls = Serial(self._thread)
+        self._thread = Threads(1, reactor.soon)
+        self._calls = Queue(self._thread, reactor)
         self._keys = KeyLog(ingest.keys, ingest.remember, ingest.fsync)
         self._fence: Fence = NO_FENCE
         self._following = False
@@ -131,8 +130,7 @@ class HttpProducer:
         self._let_go("this worker ends, or the source moves to another one")
         self._server.close()
         self._calls.close()
-        self._thread.background(self._keys.close, lambda _: None)
-        self._thread.close()
+        self._thread.close(self._keys.close)
 
     def _adopt(self, fence: Fence) -> bool:
         if fence > self._fence:

@@ -12,10 +12,10 @@ Memory: all items.
 from collections.abc import Iterator
 from typing import Any
 
+from flamestream.connectors.kafka.connector import KafkaSinkSpec
 from flamestream.connectors.kafka.formats import Decode, decoder_of
 from flamestream.connectors.kafka.items import place_in, tag_of
-from flamestream.connectors.kafka.sink import KafkaSinkSpec
-from flamestream.connectors.sinks import Item
+from flamestream.fenced.reading import Item
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import Meta

@@ -12,55 +12,20 @@ Keeps: one delivery is under way, by a thread of the sink's own. Does not: creat
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any
 
-import msgspec
-
+from flamestream.connectors.kafka.connector import PARTITIONERS, KafkaSinkSpec
 from flamestream.connectors.kafka.control import ControlTopic
-from flamestream.connectors.kafka.formats import Format
 from flamestream.connectors.kafka.items import Records
 from flamestream.connectors.kafka.sink_topics import WrittenTopics
 from flamestream.connectors.kafka.writing import KafkaOutput, KafkaWriting
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, Event, SinkFailed, SinkFenced, SinkOpened
-from flamestream.loop.own_thread import OwnThread
-from flamestream.loop.serial import Serial
+from flamestream.loop.background import Queue, Threads
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
-from flamestream.net.kafka.clients import Clients, KafkaAccess
+from flamestream.net.kafka.clients import Clients
 from flamestream.ports import Post, Reactor, Timer
-
-PARTITIONERS: Final = ("consistent_random", "consistent", "murmur2_random", "murmur2", "fnv1a_random", "fnv1a", "random")
-
-_COMMIT_SECONDS: Final = 0.5
-
-
-class KafkaSinkSpec(KafkaAccess, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`{kafka: {brokers: ..., topic: ...}}` of a sink."""
-
-    topic: str
-    """An existing topic."""
-    form: Literal["transactional", "low-latency"] = "transactional"
-    """Whether consumers see items when their transaction is committed, or at once."""
-    value: Format = "json"
-    """text, bytes, json, payload, or {avro: {...}}: what a result is written as."""
-    key: str | None = None
-    """A field of the payload, or a function `module:name` of it."""
-    partitioner: str = "murmur2_random"
-    """One of librdkafka's, `slot`, or a function `module:name` of key, payload and number of partitions."""
-    control: str | None = None
-    """The control topic; None: flamestream.JOB.SINK. Created if it is not there."""
-    commit_seconds: float = msgspec.field(default=_COMMIT_SECONDS, name="commitSeconds")
-    """low-latency: the longest that a transaction is open."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.partitioner not in (*PARTITIONERS, "slot") and ":" not in self.partitioner:
-            raise ValueError(f"`partitioner` is one of {', '.join(PARTITIONERS)}, slot, or module:function, not {self.partitioner!r}")
-        if not 0 < self.commit_seconds <= 10:
-            raise ValueError("`commitSeconds` is above 0 and at most 10")
-        if self.form == "transactional" and self.commit_seconds != _COMMIT_SECONDS:
-            raise ValueError("`commitSeconds` is of `form: low-latency`: a transactional sink commits with every delivery")
 
 
 class KafkaConsumer:
@@ -78,8 +43,9 @@ class KafkaConsumer:
         self._clients = clients
         self._commit_seconds = spec.commit_seconds
         self._sink, self._post = sink, post
-        self._thread = OwnThread(reactor)
-        self._calls = Serial(self._thread)
+        self._reactor = reactor
+        self._thread = Threads(1, reactor.soon)
+        self._calls = Queue(self._thread, reactor)
         self._fence: Fence = NO_FENCE
         self._timer: Timer | None = None
 
@@ -111,7 +77,7 @@ class KafkaConsumer:
     def _told(self, action: Deliver, result: Any) -> None:
         self._tell(action.fence, result, lambda: BundlesAcknowledged(action.fence, self._sink, action.number))
         if self._writing.open_transaction and self._timer is None:
-            self._timer = self._thread.later(self._commit_seconds, self._commit)
+            self._timer = self._reactor.later(self._commit_seconds, self._commit)
 
     def _commit(self) -> None:
         self._timer = None

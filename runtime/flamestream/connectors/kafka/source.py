@@ -13,23 +13,21 @@ are in the journal and in the job's snapshots), or decide where a partition begi
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
-from flamestream.connectors.kafka.formats import AvroFormat, Format, decoder_of
+from flamestream.connectors.kafka.connector import KafkaSourceSpec
+from flamestream.connectors.kafka.formats import decoder_of
 from flamestream.connectors.kafka.replay import KafkaReplay
-from flamestream.connectors.kafka.source_topic import EARLIEST, LATEST, KafkaTopic
+from flamestream.connectors.kafka.source_topic import KafkaTopic
 from flamestream.connectors.kit.producer import Chunk, ReadingProducer
 from flamestream.core.protocol.events import Entry
-from flamestream.loop.own_thread import OwnThread
+from flamestream.loop.background import Threads
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue
 from flamestream.model.records import KafkaRecord
 from flamestream.model.time import FrontId, Timestamp
-from flamestream.net.kafka.clients import Clients, KafkaAccess
+from flamestream.net.kafka.clients import Clients
 from flamestream.net.kafka.failures import BrokersAway, failure_of, judged
 from flamestream.ports import Post, Reactor
 
@@ -40,59 +38,13 @@ POLL_SECONDS: Final = 0.02
 """The longest that a recovery waits for the thread that polls."""
 
 
-class KafkaSourceSpec(KafkaAccess, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`{kafka: {brokers: ..., topic: ...}}` of a source."""
-
-    topic: str
-    """An existing topic."""
-    start: str = "earliest"
-    """earliest, latest, or an ISO 8601 time with its offset: where the first start of the job begins."""
-    value: Format = "text"
-    """text, bytes, json, payload, or {avro: {...}}: what a value is read as."""
-    key: Format = "text"
-    """Only used with `record: full`."""
-    record: Literal["value", "full"] = "value"
-    """A record is the value, or an fs.KafkaRecord with topic, partition, offset, time, key, value and headers."""
-    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
-    """Whether records of open and aborted transactions are read."""
-    readers: int = 1
-    """Fronts that share the partitions, so that several workers read."""
-    discover_seconds: float = msgspec.field(default=5.0, name="discoverSeconds")
-    """How often to look for new partitions."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.start_offset()
-        if not 1 <= self.readers <= 64:
-            raise ValueError("`readers` is from 1 to 64, and no more than the topic has partitions")
-        if not self.discover_seconds > 0:
-            raise ValueError("`discoverSeconds` must be above 0")
-        if self.key != "text" and self.record != "full":
-            raise ValueError("`key` is of `record: full`: with `record: value` no key is read")
-        for name, form in (("value", self.value), ("key", self.key)):
-            if isinstance(form, AvroFormat) and form.avro.registry is not None and (form.avro.schema or form.avro.subject):
-                raise ValueError(f"`{name}`: a source takes each schema from the registry: remove `schema` and `subject`")
-
-    def start_offset(self) -> int:
-        """EARLIEST, LATEST or milliseconds since 1970. Raises ValueError."""
-        if self.start in ("earliest", "latest"):
-            return EARLIEST if self.start == "earliest" else LATEST
-        try:
-            at = datetime.fromisoformat(self.start)
-        except ValueError:
-            raise ValueError(f"`start` is earliest, latest or a time like 2026-01-31T12:00:00+00:00, not {self.start!r}") from None
-        if at.tzinfo is None:
-            raise ValueError(f"`start` needs the offset of its time zone, like {self.start}+00:00")
-        return int(at.timestamp() * 1000)
-
-
 class KafkaProducer(ReadingProducer):
     """`ports.Producer`: a ReadingProducer whose reader has a thread of its own and waits for its brokers for ever."""
 
     def __init__(self, spec: KafkaSourceSpec, share: int, source: str, job: str, front: FrontId, post: Post, reactor: Reactor) -> None:
-        self._thread = OwnThread(reactor)
+        self._thread = Threads(1, reactor.soon)
         self._kafka = KafkaReader(spec, share, source, job)
-        super().__init__(self._kafka, front, post, self._thread, tries=None)
+        super().__init__(self._kafka, front, post, reactor, threads=self._thread, tries=None)
 
     def close(self) -> None:
         super().close()
@@ -101,7 +53,7 @@ class KafkaProducer(ReadingProducer):
 
 
 class KafkaReader:
-    """`sources.reading.Reader`."""
+    """`connectors.kit.producer.Reader`."""
 
     ended = False
     idle_seconds = 0.0

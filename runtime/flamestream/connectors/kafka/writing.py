@@ -21,7 +21,7 @@ The tail begins at the offsets of a writer's state, or of its last announcement:
 writes again, so that a tail is never much longer than what is written within `FRESH_SECONDS`.
 
 Keeps: what is acknowledged is in the output once; a failure that leaves it open what was written is answered by opening anew under the
-same fence, never by writing again. Does not: retry (loop/serial.py calls again after a BrokersAway).
+same fence, never by writing again. Does not: retry (loop/background.py calls again after a BrokersAway).
 """
 
 import threading

@@ -1,6 +1,6 @@
 """A consumer whose outside is reached by blocking calls, in a thread of its own.
 
-`Blocking` does the work; this queues its calls, retries them while the outside is away (serial.py), and turns what they give into events.
+`Blocking` does the work; this queues its calls, retries them while the outside is away, and turns what they give into events.
 
 Keeps: answers to an older fence are dropped; a close waits for nobody. Does not: know what is written where.
 """
@@ -10,8 +10,7 @@ from typing import Any, Protocol
 
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
-from flamestream.loop.own_thread import OwnThread
-from flamestream.loop.serial import Serial
+from flamestream.loop.background import Queue, Threads
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot
 from flamestream.ports import Post, Reactor
@@ -40,8 +39,8 @@ class BlockingConsumer:
         self._blocking = blocking
         self._sink = sink
         self._post = post
-        self._thread = OwnThread(reactor)
-        self._calls = Serial(self._thread)
+        self._thread = Threads(1, reactor.soon)
+        self._calls = Queue(self._thread, reactor)
         self._fence: Fence = NO_FENCE
 
     @property
@@ -64,8 +63,7 @@ class BlockingConsumer:
 
     def close(self) -> None:
         self._calls.close()
-        self._thread.background(self._blocking.close, _nothing)
-        self._thread.close()
+        self._thread.close(self._blocking.close)
 
     def _unless_outdated(self, fence: Fence, call: Callable[[], Any]) -> Any:
         """What is tried again while the outside is away need not be tried once a newer fence waits behind it."""
@@ -86,7 +84,3 @@ class BlockingConsumer:
         else:
             event = success()
         self._post(event)
-
-
-def _nothing(_: object) -> None:
-    """Nobody waits for it."""

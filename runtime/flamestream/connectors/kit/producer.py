@@ -17,20 +17,40 @@ from typing import Any, Final, Protocol
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import Entry, RecordsArrived, RunRead, SourceEnded, SourceFailed
 from flamestream.loop.silence import Silence
+from flamestream.model.backoff import Backoff
 from flamestream.model.errors import FlameStreamError, Retryable
+from flamestream.model.failure import said
+from flamestream.model.graph import name_of
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
+from flamestream.model.payload import ErrorValue
 from flamestream.model.time import FrontId, Time, Timestamp
-from flamestream.ports import Post, Reactor, Timer
+from flamestream.ports import Background, Post, Reactor, Timer
 
 READ_RECORDS: Final = 512
 READ_SIZE: Final = 1 << 20
 """A call of the reader gives about this much; the buffer holds at most twice of it."""
+MAX_RECORD: Final = 16 << 20
+"""Bytes; a longer record is an error value."""
 MAX_RUNS_A_CALL: Final = 256
 MAX_TRIES: Final = 6
-FIRST_PAUSE: Final = 0.05
-LONGEST_PAUSE: Final = 2.0
+AGAIN: Final = Backoff(0.1, 2.0)
 SLOW_SECONDS: Final = 5.0
 """A call of the reader that takes longer is told."""
+
+
+def error_item(source: str, error: str, message: str) -> ErrorValue:
+    """What stands where something could not be read."""
+    return ErrorValue(function=f"source {source}", error=error, message=message)
+
+
+def payload_of_number(function: Callable[[int], Any] | None, number: int) -> object:
+    """The record with this number, of a source that is a function of numbers."""
+    if function is None:
+        return number
+    try:
+        return function(number)
+    except Exception as error:  # noqa: BLE001  # whatever the user's function raises is an item of the stream
+        return ErrorValue(function=name_of(function), error=type(error).__name__, message=f"number {number}: {said(error)}")
 
 
 @dataclass(slots=True)
@@ -75,12 +95,17 @@ class Reader(Protocol):
 class ReadingProducer:
     """`ports.Producer` over a Reader."""
 
-    def __init__(self, reader: Reader, front: FrontId, post: Post, reactor: Reactor, *, tries: int | None = MAX_TRIES) -> None:
-        """`tries`: how often a call may fail with an OSError; None for ever, as befits a server that will come back."""
+    def __init__(
+        self, reader: Reader, front: FrontId, post: Post, reactor: Reactor, *, threads: Background | None = None,
+        tries: int | None = MAX_TRIES,
+    ) -> None:  # fmt: skip
+        """`threads`: where the reader is called, if not in the reactor's.
+
+        `tries`: how often a call may fail with an OSError; None for ever, as befits a server that will come back."""
         self._reader = reader
         self._front = front
         self._post = post
-        self._reactor = reactor
+        self._reactor, self._threads = reactor, threads or reactor
         self._fence: Fence = NO_FENCE
         self._runs: deque[ReadRun] = deque()
         self._seek: Mapping[Partition, Offset] | None = None
@@ -191,7 +216,7 @@ class ReadingProducer:
 
         self._busy = True
         self._silence.begin()
-        self._reactor.background(work, back)
+        self._threads.background(work, back)
 
     def _settle(self, result: Any, done: Callable[[Any], None]) -> None:
         if isinstance(result, OSError | Retryable):
@@ -211,7 +236,7 @@ class ReadingProducer:
         if not waits and self._most_tries is not None and self._tries >= self._most_tries:
             self._fail("retryable", f"{error}; tried {self._tries} times")
         else:
-            self._timer = self._reactor.later(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._tries, MAX_TRIES)), self._look_again)
+            self._timer = self._reactor.later(AGAIN.after(self._tries), self._look_again)
 
     def _fail(self, category: str, message: str) -> None:
         self._stopped = True

@@ -6,7 +6,7 @@ Keeps: what reading.py keeps; the reader is closed by its thread, behind whateve
 from typing import Protocol
 
 from flamestream.connectors.kit.producer import Reader, ReadingProducer
-from flamestream.loop.own_thread import OwnThread
+from flamestream.loop.background import Threads
 from flamestream.model.time import FrontId
 from flamestream.ports import Post, Reactor
 
@@ -22,11 +22,10 @@ class ServerProducer(ReadingProducer):
     """`ports.Producer`."""
 
     def __init__(self, reader: ServerReader, front: FrontId, post: Post, reactor: Reactor) -> None:
-        self._thread = OwnThread(reactor)
-        super().__init__(reader, front, post, self._thread, tries=None)
+        self._thread = Threads(1, reactor.soon)
+        super().__init__(reader, front, post, reactor, threads=self._thread, tries=None)
         self._closing = reader.close
 
     def close(self) -> None:
         super().close()
-        self._thread.background(self._closing, lambda _: None)
-        self._thread.close()
+        self._thread.close(self._closing)

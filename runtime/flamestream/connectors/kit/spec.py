@@ -8,7 +8,7 @@ Nap(seconds=3)
 Traceback (most recent call last):
 flamestream.model.errors.ManifestError: spec.sources.bed.nap.seconds: Expected `int`, got `str`
 
-Keeps: unknown fields are errors. Does not: know any kind of source or sink (connectors/sources.py, connectors/sinks.py).
+Keeps: unknown fields are errors. Does not: know any kind of source or sink (connectors/installed.py).
 """
 
 import importlib
@@ -24,6 +24,8 @@ from flamestream.model.errors import ManifestError, UserError
 
 S = TypeVar("S", bound=msgspec.Struct)
 
+MAX_RUN_LENGTH: Final = 64
+"""Records of a run of a timed source that gives many at once."""
 _PLACE: Final = re.compile(r"\A(.*?)(?: - at `\$(.*)`)?\Z", re.DOTALL)
 
 
@@ -72,44 +74,6 @@ def function_of(text: str, where: str) -> Callable[..., Any]:
     if not colon or not callable(found):
         raise ManifestError(f"{where}: {text!r} is not a function; write it as module:function")
     return found  # type: ignore[no-any-return]  # callable, and that is all that is known
-
-
-def check_dsn(dsn: str) -> None:
-    """Raises ValueError unless libpq understands it, or if psycopg is not installed."""
-    try:
-        from flamestream.connectors.postgres.server import parameters  # it is an extra
-    except ImportError as error:
-        raise ValueError(f"PostgreSQL needs the package psycopg ({error}): pip install 'flamestream[postgres]'") from None
-    given = parameters(dsn)
-    if "password" in given:
-        raise ValueError(
-            "a password does not belong into a manifest: use PGPASSWORD, ~/.pgpass or `password_file`, and leave it out of `dsn`"
-        )
-
-
-def check_redis(url: str) -> None:
-    """Raises ValueError unless redis-py understands it, or if it is not installed."""
-    need("redis", "redis")
-    from flamestream.connectors.redis.server import parameters  # it is an extra
-
-    parameters(url)
-
-
-def hash_tag(key: str) -> str:
-    """The part of a key of Redis that says where in a cluster it is; another key with it in braces is there too. Raises ValueError.
-
-    >>> hash_tag("postings"), hash_tag("{shop}:postings")
-    ('postings', 'shop')
-    """
-    _, brace, rest = key.partition("{")
-    tag, end, _ = rest.partition("}")
-    found = tag if brace and end else key
-    if not found or "}" in found:
-        raise ValueError(
-            f"`key` is {key!r}, which has no hash tag that the sink's own keys could have too: write one, as in {{shop}}:postings, "
-            "or no braces"
-        )
-    return found
 
 
 def need(package: str, extra: str) -> None:

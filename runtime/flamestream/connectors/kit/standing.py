@@ -20,8 +20,9 @@ Keeps: nothing counts twice; everything is counted, and the first EXAMPLES are t
 from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, Protocol
 
+from flamestream.connectors.kit.item_parts import Wanted
 from flamestream.model.ids import Slot
 from flamestream.model.meta import LEAST, Meta
 
@@ -78,6 +79,30 @@ class Findings:
     def keeps(self, guarantee: str) -> bool:
         """Whether a job with this guarantee may have led to it."""
         return not self.counts.keys() - ({"doubled"} if guarantee == "at-least-once" else set())
+
+
+class Look(Protocol):
+    """What stood at a place at a moment."""
+
+    @property
+    def newest(self) -> Meta | None:
+        """The greatest meta there; None: what stands there does not say."""
+        ...
+
+    def compared(self, wanted: Sequence[Wanted], span: Span = ALL) -> Findings:
+        """What stands there, against these results of the reference. `span`: what stands there of other metas nobody knows.
+
+        Raises UserError if it cannot be compared.
+        """
+        ...
+
+
+class Place(Protocol):
+    """Where the users of one sink's output look."""
+
+    def look(self) -> Look:
+        """What stands there now: what comes meanwhile may be seen or not. Raises UserError if it cannot be read."""
+        ...
 
 
 class Line(NamedTuple):

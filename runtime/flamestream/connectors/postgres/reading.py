@@ -9,16 +9,16 @@ from heapq import merge
 
 from psycopg import sql
 
-from flamestream.connectors import sinks
 from flamestream.connectors.postgres.server import Connection, Server
 from flamestream.connectors.postgres.tables import Table, find
+from flamestream.fenced.reading import Item
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import Meta
 from flamestream.model.payload import decode_items
 
 
-def read_history(dsn: str, password_file: str | None, history: str) -> "Iterator[sinks.Item]":
+def read_history(dsn: str, password_file: str | None, history: str) -> Iterator[Item]:
     """All items. Raises UserError if the table is not there."""
     server = Server(dsn, password_file, "flamestream cat")
     connection = server.connection(lambda _: None)
@@ -34,7 +34,7 @@ def read_history(dsn: str, password_file: str | None, history: str) -> "Iterator
         server.hang_up()
 
 
-def _items(connection: Connection, table: Table, slot: Slot) -> "Iterator[sinks.Item]":
+def _items(connection: Connection, table: Table, slot: Slot) -> Iterator[Item]:
     had = 0
     statement = sql.SQL("SELECT sequence, items FROM {} WHERE slot = {} AND sequence > %s ORDER BY sequence LIMIT 64").format(
         table.sql, slot

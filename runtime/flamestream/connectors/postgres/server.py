@@ -14,7 +14,7 @@ A connection is lost at the latest some 15 s after the network is (keepalives, t
 wins. No statement waits for a lock longer than LOCK_SECONDS. A commit is durable when it is acknowledged: `synchronous_commit: off` is
 refused.
 
-Keeps: passwords are in no message. Does not: retry (serial.py, connectors/kit/producer.py).
+Keeps: passwords are in no message. Does not: retry (loop/background.py, connectors/kit/producer.py).
 """
 
 from collections.abc import Callable, Iterator

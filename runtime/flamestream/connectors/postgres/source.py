@@ -29,8 +29,7 @@ from typing import Any, Final, LiteralString
 
 from psycopg import sql
 
-from flamestream.connectors.kit.formats import MAX_RECORD, error_item
-from flamestream.connectors.kit.producer import Chunk
+from flamestream.connectors.kit.producer import MAX_RECORD, Chunk, error_item
 from flamestream.connectors.postgres.server import Connection, Server
 from flamestream.connectors.postgres.tables import Table, find, to_name
 from flamestream.core.protocol.events import Entry
@@ -89,7 +88,7 @@ class _Open:
 
 
 class PostgresReader:
-    """`reading.Reader`."""
+    """`kit.producer.Reader`."""
 
     ended = False
 
@@ -110,7 +109,7 @@ class PostgresReader:
         """What holds up rows that are there. Called by another thread than the rest."""
         return self._held_up
 
-    # --- reading.Reader -------------------------------------------------------------------------------------------------------------
+    # --- kit.producer.Reader -------------------------------------------------------------------------------------------------------------
 
     def seek(self, offsets: Mapping[Partition, Offset]) -> None:
         self._next = max(self._log.start, offsets.get(THE_PARTITION, Offset(0)))

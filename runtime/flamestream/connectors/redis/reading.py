@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from heapq import merge
 from typing import Final
 
-from flamestream.connectors import sinks
 from flamestream.connectors.redis.server import Server
+from flamestream.fenced.reading import Item
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import Meta
@@ -18,7 +18,7 @@ from flamestream.model.payload import decode_items
 PAGE: Final = 16
 
 
-def read_history(server: Server, key: str, state: str = "") -> "Iterator[sinks.Item]":
+def read_history(server: Server, key: str, state: str = "") -> Iterator[Item]:
     """All items of the history at `key`. Raises UserError if the sink, which keeps its slots at `state`, was never opened."""
     server.connected(lambda: None)
     try:
@@ -30,7 +30,7 @@ def read_history(server: Server, key: str, state: str = "") -> "Iterator[sinks.I
         server.hang_up()
 
 
-def _items(server: Server, key: str, slot: Slot) -> "Iterator[sinks.Item]":
+def _items(server: Server, key: str, slot: Slot) -> Iterator[Item]:
     had = 0
     while page := server.call("LRANGE", f"{key}:{slot}", had, had + PAGE - 1):
         for items in page:

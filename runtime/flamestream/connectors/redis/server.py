@@ -13,7 +13,7 @@ that may evict our keys.
 
 The client's own retries are not used: after a lost answer the slots have to be opened again (connectors/redis/sink.py).
 
-Keeps: passwords are in no message. Does not: retry (serial.py).
+Keeps: passwords are in no message. Does not: retry (loop/background.py).
 """
 
 import os

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from flamestream.connectors.kit.ledger import Ledger, refusal
-from flamestream.connectors.kit.spec import hash_tag
+from flamestream.connectors.redis.connector import hash_tag
 from flamestream.connectors.redis.entries import EntryMaker
 from flamestream.connectors.redis.scripts import DELIVER, OPEN, WRITE, Script
 from flamestream.connectors.redis.server import Server

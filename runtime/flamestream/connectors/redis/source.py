@@ -17,8 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from flamestream.connectors.kit.formats import MAX_RECORD, error_item
-from flamestream.connectors.kit.producer import Chunk
+from flamestream.connectors.kit.producer import MAX_RECORD, Chunk, error_item
 from flamestream.connectors.redis.server import Server
 from flamestream.core.protocol.events import Entry
 from flamestream.model.collections import Map
@@ -70,7 +69,7 @@ def id_of(offset: int) -> str:
 
 
 class RedisReader:
-    """`reading.Reader`."""
+    """`kit.producer.Reader`."""
 
     ended = False
     idle_seconds = 0.0

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from flamestream.connectors.rolling.connector import Rolling
 from flamestream.connectors.rolling.opening import FORMAT, Owner
 from flamestream.connectors.rolling.parts import part_format
-from flamestream.connectors.rolling.spec import Rolling
 from flamestream.connectors.rolling.writing import Log
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, Event, SinkFailed, SinkFenced, SinkOpened
-from flamestream.loop.serial import Serial
+from flamestream.loop.background import Queue
 from flamestream.model.errors import Fenced, FlameStreamError, Retryable, UserError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
 from flamestream.ports import ObjectStore, Post, Reactor, Timer
@@ -33,7 +33,7 @@ class RollingConsumer:
         self._mine = Owner(FORMAT, job, sink, settings.format, settings.type)
         self._form = part_format(settings.format, settings.type, f"{where}.type")
         self._post, self._reactor = post, reactor
-        self._deliveries, self._parts = Serial(reactor), Serial(reactor, PART_SECONDS)
+        self._deliveries, self._parts = Queue(reactor, reactor), Queue(reactor, reactor, PART_SECONDS)
         self._store: ObjectStore | None = None
         self._fence: Fence = NO_FENCE
         self._log: Log | None = None

@@ -13,11 +13,11 @@ from typing import Final
 
 from flamestream.connectors.kit.ledger import Ledger
 from flamestream.connectors.rolling.chain import Chain
+from flamestream.connectors.rolling.connector import Rolling
 from flamestream.connectors.rolling.opening import Owner, claim, older, opened, sealed
 from flamestream.connectors.rolling.parts import PartFormat
 from flamestream.connectors.rolling.rolling import HoldsMore, Numbered, close_log, make_part
 from flamestream.connectors.rolling.segments import Segment, encode, found, name_of, size_of
-from flamestream.connectors.rolling.spec import Rolling
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import LastBundle
 from flamestream.model.errors import Corrupt, Fenced

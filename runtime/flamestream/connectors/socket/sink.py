@@ -31,7 +31,7 @@ from flamestream.loop.silence import Silence
 from flamestream.model.decoding import DecodeError
 from flamestream.model.ids import NO_FENCE, Fence, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.quoted import quoted
-from flamestream.net.dialer import Dialer
+from flamestream.net.dial import Dialer
 from flamestream.net.framing import FrameConnection
 from flamestream.ports import Post, Reactor
 

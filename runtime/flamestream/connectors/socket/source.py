@@ -17,14 +17,14 @@ from typing import Final
 
 import msgspec
 
-from flamestream.connectors.kit.formats import MAX_RECORD
+from flamestream.connectors.kit.producer import MAX_RECORD
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import RecordsArrived, SourceEnded, SourceFailed
 from flamestream.model.errors import Bug
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import FrontId, Time
-from flamestream.net.dialer import Dialer
+from flamestream.net.dial import Dialer
 from flamestream.net.framing import FrameConnection
 from flamestream.ports import Post, Reactor, Timer
 

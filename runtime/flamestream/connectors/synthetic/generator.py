@@ -9,13 +9,11 @@ Keeps: the payload depends on the number alone. Does not: journal: its front is 
 from collections.abc import Callable
 from typing import Any, Final
 
+from flamestream.connectors.kit.producer import payload_of_number
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import RecordsArrived, SourceEnded
 from flamestream.model.errors import Bug
-from flamestream.model.failure import said
-from flamestream.model.graph import name_of
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
-from flamestream.model.payload import ErrorValue
 from flamestream.model.time import FrontId, Time
 from flamestream.ports import Post, Reactor, Timer
 
@@ -113,14 +111,4 @@ class GeneratorProducer:
         self._timer = self._reactor.later(max(0.0, due - self._reactor.instant() / 1_000_000), self._soon)
 
     def _payload(self, number: int) -> object:
-        return payload_of(self._function, number)
-
-
-def payload_of(function: Callable[[int], Any] | None, number: int) -> object:
-    """The record with this number."""
-    if function is None:
-        return number
-    try:
-        return function(number)
-    except Exception as error:  # noqa: BLE001  # whatever the user's function raises is an item of the stream
-        return ErrorValue(function=name_of(function), error=type(error).__name__, message=f"number {number}: {said(error)}")
+        return payload_of_number(self._function, number)

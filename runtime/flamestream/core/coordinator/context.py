@@ -1,4 +1,4 @@
-"""The desk: what the parts of the coordinator share, and the few things that all of them do.
+"""The coordinator's context: what its parts share, and the few things that all of them do.
 
 The parts are the record keeper, the membership, the epochs, healing and the endings; each changes only its own things, and says what it
 wants done through the instructions.
@@ -20,8 +20,8 @@ from flamestream.model.ids import WorkerId
 from flamestream.model.time import START, Time
 
 
-class Desk:
-    """One a coordinator."""
+class Context:
+    """What all parts of one coordinator work on."""
 
     def __init__(self, settings: Settings, secret: str, nonce: str) -> None:
         self.settings, self.secret, self.nonce = settings, secret, nonce

@@ -17,7 +17,7 @@ layout, changes nothing. Does not: any I/O (the launcher, the operator or the si
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from flamestream.core.coordinator.context import Desk
+from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.coordination import (
     Action,
     Disconnect,
@@ -83,28 +83,28 @@ class Coordinator:
 
     def __init__(self, settings: Settings, secret: str, nonce: str) -> None:
         """`secret` is the job's; `nonce` is this coordinator's, never used before."""
-        self._desk = Desk(settings, secret, nonce)
-        self._epochs = self.epochs_type(self._desk)
-        self._healing = self.healing_type(self._desk, self._epochs)
-        self._gathering = Gathering(self._desk, self._healing)
-        self._endings = Endings(self._desk, self._epochs, self._healing)
-        self._stuck = Stuck(self._desk.time, settings.stuck_us)
+        self._context = Context(settings, secret, nonce)
+        self._epochs = self.epochs_type(self._context)
+        self._healing = self.healing_type(self._context, self._epochs)
+        self._gathering = Gathering(self._context, self._healing)
+        self._endings = Endings(self._context, self._epochs, self._healing)
+        self._stuck = Stuck(self._context.time, settings.stuck_us)
         self._refused = ""
         self._reported: Status | None = None
 
     def step(self, now: Instant, events: Sequence[Event]) -> list[Action]:
         """What happened since the last step; what to do now. After Finish there is nothing more. `now` is of a clock that nobody sets."""
-        desk = self._desk
-        if desk.finished:
+        context = self._context
+        if context.finished:
             return []
-        desk.time.advance(now)
+        context.time.advance(now)
         for event in events:
             self._try(self._hear, event)
         self._try(self._go_on)
-        return self._with_report(desk.instructions.take())
+        return self._with_report(context.instructions.take())
 
     def _try(self, work: Callable[..., None], *arguments: object) -> None:
-        if not self._desk.finished:
+        if not self._context.finished:
             try:
                 work(*arguments)
             except FlameStreamError as error:
@@ -113,16 +113,16 @@ class Coordinator:
     # --- what is heard ----------------------------------------------------------------------------------------------------------
 
     def _hear(self, event: Event) -> None:
-        desk = self._desk
+        context = self._context
         match event:
             case FromWorker(worker, message):
                 self._hear_worker(worker, message)
             case WorkerConnected(hello):
                 self._connected(hello)
             case WorkerDisconnected(worker):
-                desk.members.leave(worker, desk.time.now)
+                context.members.leave(worker, context.time.now)
             case WorkerGone(worker):
-                desk.members.gone(worker, desk.time.now)
+                context.members.gone(worker, context.time.now)
             case RecordRead() | RecordWritten() | RecordConflict() | RecordUnknown():
                 self._hear_record(event)
             case ManifestWritten():
@@ -137,7 +137,7 @@ class Coordinator:
                 pass
 
     def _connected(self, hello: Hello) -> None:
-        settings = self._desk.settings
+        settings = self._context.settings
         for what, theirs, ours in (("Python", hello.python, settings.python), ("graph", hello.graph, settings.graph)):
             if theirs != ours:
                 self._refuse(hello, f"its {what} is {theirs!r}, the job's is {ours!r}; start it with that")
@@ -145,48 +145,48 @@ class Coordinator:
         if settings.code and hello.code and hello.code != settings.code:
             self._refuse(hello, EDITED)
             return
-        self._desk.members.connect(hello, self._desk.time.now)
+        self._context.members.connect(hello, self._context.time.now)
         if hello.died_of:
             self._healing.explain(hello.died_of)
-        record = self._desk.keeper.record
+        record = self._context.keeper.record
         if record and hello.fence > record.fence:
-            self._desk.keeper.read()  # somebody has recovered the job since
+            self._context.keeper.read()  # somebody has recovered the job since
         elif record and hello.worker in record.layout.workers:
             self._member_is_back(hello, record)
         elif record:
-            self._desk.warm([hello.worker])
+            self._context.warm([hello.worker])
 
     def _refuse(self, hello: Hello, reason: str) -> None:
         self._refused = f"worker {hello.worker} was refused: {reason}"
-        self._desk.instructions.add(Disconnect(hello.worker, self._refused))
+        self._context.instructions.add(Disconnect(hello.worker, self._refused))
 
     def _member_is_back(self, hello: Hello, record: JobRecord) -> None:
         """What was said meanwhile is lost. A worker that runs on can be told again; a recovery can't be resumed half-way."""
-        if self._desk.running and hello.fence == record.fence and hello.ready:
+        if self._context.running and hello.fence == record.fence and hello.ready:
             self._epochs.interrupted(f"the connection of {hello.worker} broke")
             self._tell_where_we_are([hello.worker])
         else:
             self._healing.complain("link", f"{hello.worker} lost its connection to the coordinator and is not ready")
 
     def _hear_worker(self, worker: WorkerId, message: ToCoordinator) -> None:
-        desk = self._desk
+        context = self._context
         if self._endings.verdict:
             return
-        desk.members.heard(worker, desk.time.now, message if isinstance(message, Progress) else None)
-        current = desk.keeper.record is not None and not isinstance(message, Hello) and message.fence == desk.record.fence
-        if not current or worker not in desk.members or worker not in desk.workers:
+        context.members.heard(worker, context.time.now, message if isinstance(message, Progress) else None)
+        current = context.keeper.record is not None and not isinstance(message, Hello) and message.fence == context.record.fence
+        if not current or worker not in context.members or worker not in context.workers:
             return
         match message:
             case Progress() | CutTaken() | Accepted() | Refused():
-                if desk.running:
+                if context.running:
                     self._hear_running(worker, message)
             case Opened() | Sealed():
                 if self._healing.hear(worker, message):
                     self._begin_running()
             case PeerLost(_, peer, reason):
-                self._healing.complain("link", f"{worker} lost its link to {peer}: {reason}", desk.settings.link_pause_us)
+                self._healing.complain("link", f"{worker} lost its link to {peer}: {reason}", context.settings.link_pause_us)
             case Failed(category="fenced"):
-                desk.keeper.read()  # if another coordinator has recovered the job, the record says so
+                context.keeper.read()  # if another coordinator has recovered the job, the record says so
             case Failed(category="retryable"):
                 self._healing.complain("worker", f"{worker}: {message.message}")
             case Failed():
@@ -204,27 +204,27 @@ class Coordinator:
                 self._epochs.refused(worker, message.epoch, message.reason)
 
     def _progress(self, worker: WorkerId, progress: Progress) -> None:
-        desk = self._desk
-        desk.members[worker].progress = progress
-        desk.minimal = max(desk.minimal, progress.minimal)
+        context = self._context
+        context.members[worker].progress = progress
+        context.minimal = max(context.minimal, progress.minimal)
         if self._endings.drain and self._endings.drain.told:
             self._endings.drain.hear(worker, progress)
         if progress.drained and not self._endings.drain and not self._endings.failure:
             self._healing.complain("drained", f"{worker} reads nothing more: it was told to drain by a coordinator that is gone")
-        acker = worker == desk.record.layout.acker
+        acker = worker == context.record.layout.acker
         if acker:
-            desk.idle = progress.oldest == END
+            context.idle = progress.oldest == END
         self._stuck.hear(worker, progress, acker=acker)
 
     def _hear_manifest(self, event: ManifestLoaded | ManifestBroken) -> None:
-        if self._desk.committed.hear(event) and isinstance(event, ManifestBroken) and self._desk.running:
-            self._desk.keeper.read()  # perhaps somebody else has committed since, and deleted it
+        if self._context.committed.hear(event) and isinstance(event, ManifestBroken) and self._context.running:
+            self._context.keeper.read()  # perhaps somebody else has committed since, and deleted it
 
     def _hear_record(self, event: RecordEvent) -> None:
-        before = self._desk.keeper.record
-        match self._desk.keeper.hear(event):
+        before = self._context.keeper.record
+        match self._context.keeper.hear(event):
             case News.READ:
-                self._gathering.since = self._desk.time.now
+                self._gathering.since = self._context.time.now
                 self._heed_outcome()
             case News.CHANGED:
                 self._record_changed(before, overtaken=False)
@@ -233,60 +233,60 @@ class Coordinator:
 
     def _record_changed(self, before: JobRecord | None, *, overtaken: bool) -> None:
         """Somebody else acts; or, before this one has written anything, its predecessor's last write came late."""
-        desk = self._desk
-        record = desk.keeper.record
+        context = self._context
+        record = context.keeper.record
         recovered = record is None or before is None or record.attempt != before.attempt
-        if desk.keeper.has_written or (overtaken and recovered):
-            desk.finish(Finish("fenced", "fenced", "another coordinator has written the job record: it acts, this one steps back"))
+        if context.keeper.has_written or (overtaken and recovered):
+            context.finish(Finish("fenced", "fenced", "another coordinator has written the job record: it acts, this one steps back"))
         else:
             self._healing.given_up()
             self._endings.verdict = None
             self._heed_outcome()
 
     def _heed_outcome(self) -> None:
-        record = self._desk.keeper.record
+        record = self._context.keeper.record
         if record and record.outcome:
             completed = record.outcome == "completed"
             finish = Finish("completed") if completed else Finish("failed", "user", f"the job has ended before: {record.outcome}")
-            self._desk.stop_all(record.outcome, finish)
-        elif record and (other := _other_slots(record, self._desk.settings)):
-            self._desk.finish(Finish("failed", "user", other))  # the stream runs on: a coordinator with its slots can adopt it
+            self._context.stop_all(record.outcome, finish)
+        elif record and (other := _other_slots(record, self._context.settings)):
+            self._context.finish(Finish("failed", "user", other))  # the stream runs on: a coordinator with its slots can adopt it
         elif record:
-            check_code(record, self._desk.settings.code, changed=self._desk.settings.code_changed)
+            check_code(record, self._context.settings.code, changed=self._context.settings.code_changed)
 
     def _requested(self, what: str) -> None:
-        if what == "stop" or not (self._desk.running or self._healing.recovery):
-            self._desk.stop_all("requested", Finish("stopped"))
+        if what == "stop" or not (self._context.running or self._healing.recovery):
+            self._context.stop_all("requested", Finish("stopped"))
         else:
             self._endings.request_drain()
 
     # --- what follows -----------------------------------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
-        desk = self._desk
-        desk.keeper.go_on()
+        context = self._context
+        context.keeper.go_on()
         self._drop_silent()
-        if not desk.keeper.known:
+        if not context.keeper.known:
             return
-        if self._gathering.adopted and not desk.running and self._healing.recovery is None:
+        if self._gathering.adopted and not context.running and self._healing.recovery is None:
             self._begin_running()
-            self._tell_where_we_are(desk.workers)
+            self._tell_where_we_are(context.workers)
         self._epochs.go_on()
         if self._endings.go_on():
             return
-        if not desk.running and self._healing.recovery is None:
+        if not context.running and self._healing.recovery is None:
             self._gathering.go_on()
         elif self._heal_or_watch():
             self._run()
 
     def _heal_or_watch(self) -> bool:
         """Whether the stream runs with nothing wrong."""
-        if self._desk.running and (sign := self._stuck.sign(self._desk.workers)):
+        if self._context.running and (sign := self._stuck.sign(self._context.workers)):
             self._healing.complain("stuck", sign)
         if self._healing.heal():
             return False
         self._healing.go_on()
-        return self._desk.running
+        return self._context.running
 
     def _run(self) -> None:
         self._epochs.consider(urgent=self._endings.wants_epoch)
@@ -294,32 +294,32 @@ class Coordinator:
             self._healing.rebalance()
 
     def _drop_silent(self) -> None:
-        desk = self._desk
-        limit = desk.settings.heartbeat_us
-        if not desk.running and not (self._healing.recovery and self._healing.recovery.told):
+        context = self._context
+        limit = context.settings.heartbeat_us
+        if not context.running and not (self._healing.recovery and self._healing.recovery.told):
             return  # who has not been told to recover has nothing to report
-        heard = {worker: desk.members[worker].heard for worker in desk.workers if worker in desk.members}
-        due = [last for last in heard.values() if desk.time.due_in(last, limit)]  # all are asked: each must wake us
-        since = Instant(desk.time.now - (limit // 2 if due else limit))  # who fell silent with the first went with it: a recovery
+        heard = {worker: context.members[worker].heard for worker in context.workers if worker in context.members}
+        due = [last for last in heard.values() if context.time.due_in(last, limit)]  # all are asked: each must wake us
+        since = Instant(context.time.now - (limit // 2 if due else limit))  # who fell silent with the first went with it: a recovery
         silent = [worker for worker, last in heard.items() if due and last <= since]  # with it would wait for it as long again (!)
-        for worker in silent + desk.members.silent_spares(desk.workers, since):
-            silence = desk.time.now - desk.members[worker].heard
-            desk.members.leave(worker, desk.time.now)
-            desk.instructions.add(Disconnect(worker, f"nothing was heard of it for {silence / 1e6:.3g} s"))
+        for worker in silent + context.members.silent_spares(context.workers, since):
+            silence = context.time.now - context.members[worker].heard
+            context.members.leave(worker, context.time.now)
+            context.instructions.add(Disconnect(worker, f"nothing was heard of it for {silence / 1e6:.3g} s"))
 
     def _begin_running(self) -> None:
-        desk = self._desk
-        desk.running, self._refused = True, ""
-        desk.members.expect(desk.workers, desk.time.now)
+        context = self._context
+        context.running, self._refused = True, ""
+        context.members.expect(context.workers, context.time.now)
         self._stuck.restart()
-        self._epochs.since = desk.time.now
+        self._epochs.since = context.time.now
         self._healing.runs()
         self._endings.restarted()
-        desk.warm(desk.members.spares(desk.workers))
+        context.warm(context.members.spares(context.workers))
 
     def _tell_where_we_are(self, workers: Sequence[WorkerId]) -> None:
         """To workers that run on, and may have missed it."""
-        instructions, record = self._desk.instructions, self._desk.record
+        instructions, record = self._context.instructions, self._context.record
         if record.committed:
             instructions.tell(workers, Committed(record.fence, record.committed, record.cut))
         if record.announced > record.committed and self._epochs.pending is None:
@@ -331,48 +331,49 @@ class Coordinator:
 
     def _with_report(self, actions: list[Action]) -> list[Action]:
         """Finish stays the last action."""
-        last = [actions.pop()] if self._desk.finished else []
+        last = [actions.pop()] if self._context.finished else []
         status = self._status()
         if status != self._reported:
             self._reported = status
             actions.append(Report(status))
-        alarm = None if self._desk.finished else self._desk.time.alarm()
+        alarm = None if self._context.finished else self._context.time.alarm()
         return [*actions, *([WakeAt(alarm)] if alarm is not None else []), *last]
 
     def _phase(self) -> Phase:
-        desk = self._desk
-        if desk.finished:
+        context = self._context
+        if context.finished:
             return "finished"
-        if not desk.keeper.known:
+        if not context.keeper.known:
             return "starting"
         if self._endings.drain or self._endings.failure or self._endings.verdict:
             return "ending"
-        if not desk.running and self._healing.recovery is None:
+        if not context.running and self._healing.recovery is None:
             return "gathering"
         if self._healing.wrong:
             return "waiting"
-        return "running" if desk.running else "recovering"
+        return "running" if context.running else "recovering"
 
     def _status(self) -> Status:
-        desk, healing, phase = self._desk, self._healing, self._phase()
-        if desk.keeper.record is None:
-            return Status(phase=phase, standbys=tuple(desk.members.connected), problems=self._problems())
-        record = desk.record
+        context, healing, phase = self._context, self._healing, self._phase()
+        if context.keeper.record is None:
+            return Status(phase=phase, standbys=tuple(context.members.connected), problems=self._problems())
+        record = context.record
         return Status(
             phase=phase, attempt=record.attempt, epoch=record.committed, cut=record.cut, problems=self._problems(),
-            workers=tuple(worker for worker in desk.workers if worker in desk.members),
-            standbys=tuple(sorted(desk.members.spares(desk.workers))),
+            workers=tuple(worker for worker in context.workers if worker in context.members),
+            standbys=tuple(sorted(context.members.spares(context.workers))),
             recoveries=healing.recoveries, cause=healing.cause, duration_us=healing.duration_us,
-            replayed_from=healing.replayed_from, kind=healing.kind, steps=tuple(healing.steps.items()), snapshot_size=desk.committed.size,
+            replayed_from=healing.replayed_from, kind=healing.kind, steps=tuple(healing.steps.items()),
+            snapshot_size=context.committed.size,
         )  # fmt: skip
 
     def _problems(self) -> tuple[str, ...]:
-        desk = self._desk
-        reports = zip(desk.workers, desk.members.progress(desk.workers), strict=True)
+        context = self._context
+        reports = zip(context.workers, context.members.progress(context.workers), strict=True)
         of_workers = [f"{worker}: {report.problem}" for worker, report in reports if report and report.problem]
         ending = self._endings.verdict or self._endings.failure
         failure = ending.message if ending else ""
-        own = [desk.keeper.problem, desk.committed.problem, self._epochs.problem, self._refused, failure]
+        own = [context.keeper.problem, context.committed.problem, self._epochs.problem, self._refused, failure]
         return tuple(problem for problem in [*own, *of_workers] if problem)
 
 

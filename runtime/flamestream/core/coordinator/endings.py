@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from flamestream.core.coordinator.context import Desk
+from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.coordination import Finish
 from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.healing import Healing
@@ -73,28 +73,28 @@ class Failure:
 class Endings:
     """How the job is about to end, if it is."""
 
-    def __init__(self, desk: Desk, epochs: Epochs, healing: Healing) -> None:
+    def __init__(self, context: Context, epochs: Epochs, healing: Healing) -> None:
         self.drain: Drain | None = None
         self.failure: Failure | None = None
         self.verdict: Finish | None = None
         """How the job has failed, if it is still this coordinator's."""
         self.wants_epoch = False
         self._completing = False
-        self._desk, self._epochs, self._healing = desk, epochs, healing
+        self._context, self._epochs, self._healing = context, epochs, healing
 
     def request_drain(self) -> None:
         """Begin one, unless the job is ending anyway."""
         if not self.drain and not self.failure:
-            self.drain = Drain(Instant(self._desk.time.now + self._desk.settings.drain_us))
+            self.drain = Drain(Instant(self._context.time.now + self._context.settings.drain_us))
 
     def fail(self, category: str, message: str) -> None:
         """End the job, after a last epoch if there is a running stream to save. The first failure counts."""
-        desk = self._desk
-        if not (desk.running and desk.settings.durable and category == "user"):
+        context = self._context
+        if not (context.running and context.settings.durable and category == "user"):
             self.condemn(category, message)
         elif self.failure is None:
-            deadline = Instant(desk.time.now + desk.settings.last_epoch_us)
-            self.failure = Failure(category, message, deadline, desk.record.announced)
+            deadline = Instant(context.time.now + context.settings.last_epoch_us)
+            self.failure = Failure(category, message, deadline, context.record.announced)
 
     def condemn(self, category: str, message: str) -> None:
         """The job has failed, unless another coordinator has gone on with it. The first verdict counts."""
@@ -104,15 +104,15 @@ class Endings:
 
     def _pronounce(self) -> None:
         """Write the record as it is: that takes effect only if nobody else has written it."""
-        desk = self._desk
-        if desk.keeper.record is None:
+        context = self._context
+        if context.keeper.record is None:
             self._failed()
-        elif desk.keeper.idle:
-            desk.keeper.write(msgspec.structs.replace(desk.record, writer=desk.nonce), self._failed)
+        elif context.keeper.idle:
+            context.keeper.write(msgspec.structs.replace(context.record, writer=context.nonce), self._failed)
 
     def _failed(self) -> None:
         assert self.verdict is not None, "a failure without a verdict"
-        self._desk.stop_all(self.verdict.message, self.verdict)
+        self._context.stop_all(self.verdict.message, self.verdict)
 
     def restarted(self) -> None:
         """The workers of a new attempt do not know of the drain yet."""
@@ -122,11 +122,11 @@ class Endings:
     def go_on(self) -> bool:
         """Take the next step of the ending. Whether nothing else is to be done any more."""
         self.wants_epoch = False
-        desk = self._desk
+        context = self._context
         if self.verdict:
             self._pronounce()
             return True
-        if self._completing or desk.keeper.record is None:
+        if self._completing or context.keeper.record is None:
             return self._completing
         if self._complete():
             return self._mark_completed()
@@ -138,60 +138,60 @@ class Endings:
 
     def _complete(self) -> bool:
         """Whether it is certain that nothing is left. If only the last commit is missing, ask for it."""
-        desk = self._desk
-        if desk.settings.durable and desk.record.cut == END:
+        context = self._context
+        if context.settings.durable and context.record.cut == END:
             self.wants_epoch = self._holds()
             return not self.wants_epoch and self._epochs.pending is None
-        reports = desk.members.progress(desk.workers) if desk.running else [None]
+        reports = context.members.progress(context.workers) if context.running else [None]
         ended = all(report is not None and report.ended and report.settled == END for report in reports)
-        self.wants_epoch = ended and desk.settings.durable
-        return ended and not desk.settings.durable
+        self.wants_epoch = ended and context.settings.durable
+        return ended and not context.settings.durable
 
     def _holds(self) -> bool:
         """The committed epoch holds output (or that is not known yet): the next one is accepted when it is with its consumers."""
-        committed = self._desk.committed
-        if not self._desk.settings.two_phase:
+        committed = self._context.committed
+        if not self._context.settings.two_phase:
             return False
-        return not committed.known(self._desk.record) or (committed.manifest is not None and bool(committed.manifest.held))
+        return not committed.known(self._context.record) or (committed.manifest is not None and bool(committed.manifest.held))
 
     def _mark_completed(self) -> bool:
-        if self._desk.keeper.idle:
+        if self._context.keeper.idle:
             self._completing = True
-            record = msgspec.structs.replace(self._desk.record, outcome="completed", writer=self._desk.nonce)
-            self._desk.keeper.write(record, self._completed)
+            record = msgspec.structs.replace(self._context.record, outcome="completed", writer=self._context.nonce)
+            self._context.keeper.write(record, self._completed)
         return True
 
     def _completed(self) -> None:
-        self._desk.stop_all("completed", Finish("completed"))
+        self._context.stop_all("completed", Finish("completed"))
 
     def _fail_when_saved(self, failure: Failure) -> bool:
-        desk = self._desk
-        saved = self._epochs.pending is None and desk.record.announced > failure.announced and not self._holds()
-        if saved or not desk.running or self._healing.wrong or desk.time.due(failure.deadline):
+        context = self._context
+        saved = self._epochs.pending is None and context.record.announced > failure.announced and not self._holds()
+        if saved or not context.running or self._healing.wrong or context.time.due(failure.deadline):
             self.condemn(failure.category, failure.message)
             return True
         self.wants_epoch = True
         return False
 
     def _drain(self, drain: Drain) -> bool:
-        desk = self._desk
-        if desk.time.due(drain.deadline):
-            message = f"not drained within {desk.settings.drain_us / 1e6:g} s; the next start replays what was not committed"
-            desk.stop_all(message, Finish("stopped", "retryable", message))
-        elif desk.running and not self._healing.wrong:
+        context = self._context
+        if context.time.due(drain.deadline):
+            message = f"not drained within {context.settings.drain_us / 1e6:g} s; the next start replays what was not committed"
+            context.stop_all(message, Finish("stopped", "retryable", message))
+        elif context.running and not self._healing.wrong:
             self._drain_running(drain)
-        return desk.finished
+        return context.finished
 
     def _drain_running(self, drain: Drain) -> None:
-        desk = self._desk
+        context = self._context
         if not drain.told:
             drain.tell()
-            desk.instructions.tell(desk.workers, DrainNow(desk.record.fence))
-        self.wants_epoch = desk.settings.two_phase and drain.stopped(desk.workers)  # what is held settles with epochs only
-        if drain.quiet(desk.workers, desk.acker_progress) and self._epochs.pending is None:
+            context.instructions.tell(context.workers, DrainNow(context.record.fence))
+        self.wants_epoch = context.settings.two_phase and drain.stopped(context.workers)  # what is held settles with epochs only
+        if drain.quiet(context.workers, context.acker_progress) and self._epochs.pending is None:
             if drain.epoch is None:
-                drain.epoch = desk.record.announced
-            saved = desk.record.committed > drain.epoch or desk.minimal <= desk.record.cut
-            if not desk.settings.durable or (saved and not self._holds()):
-                desk.stop_all("drained", Finish("drained"))
+                drain.epoch = context.record.announced
+            saved = context.record.committed > drain.epoch or context.minimal <= context.record.cut
+            if not context.settings.durable or (saved and not self._holds()):
+                context.stop_all("drained", Finish("drained"))
             self.wants_epoch = True

@@ -22,16 +22,16 @@ from typing import ClassVar
 import msgspec
 
 from flamestream.core.coordinator.compaction import to_compact
-from flamestream.core.coordinator.context import Desk
+from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.coordination import DeleteObjects, ManifestFailed, ManifestWritten, Settings, WriteManifest
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Abort, Accepted, Announce, CodeSpan, Committed, CutTaken, Manifest, SegmentRef
+from flamestream.model.backoff import Backoff
 from flamestream.model.errors import Bug
 from flamestream.model.ids import Epoch, Fence, WorkerId
 from flamestream.model.time import START, Instant, Time
 
-FIRST_PAUSE_US = 100_000
-LONGEST_PAUSE_US = 5_000_000
+AGAIN_US = Backoff(100_000, 5_000_000)
 
 
 class Stage(enum.Enum):
@@ -106,26 +106,25 @@ class Epochs:
 
     pending_type: ClassVar[type[PendingEpoch]] = PendingEpoch
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, context: Context) -> None:
         self.pending: PendingEpoch | None = None
         self.since = Instant(0)
         """When the last one was announced, or the stream began to run."""
         self.problem = ""
         self._refusals = 0
         """Epochs in a row that could not be saved."""
-        self._desk, self._instructions, self._deadlines, self._keeper, self._committed = (
-            desk, desk.instructions, desk.time, desk.keeper, desk.committed,
+        self._context, self._instructions, self._deadlines, self._keeper, self._committed = (
+            context, context.instructions, context.time, context.keeper, context.committed,
         )  # fmt: skip
-        self._settings, self._nonce = desk.settings, desk.nonce
+        self._settings, self._nonce = context.settings, context.nonce
 
     def consider(self, *, urgent: bool) -> None:
         """Announce the next epoch if it is time and something has happened since the last. `urgent` waits for neither."""
         interval = self._settings.interval_us
         if interval is None or self.pending or not self._keeper.idle or not self._committed.known(self._record()):
             return
-        moved = self._desk.minimal > self._record().cut
-        pause = min(FIRST_PAUSE_US << min(self._refusals - 1, 10), LONGEST_PAUSE_US) if self._refusals else 0
-        if (moved or urgent) and self._deadlines.due_in(self.since, max(pause, 0 if urgent else interval)):
+        moved = self._context.minimal > self._record().cut
+        if (moved or urgent) and self._deadlines.due_in(self.since, max(AGAIN_US.after(self._refusals), 0 if urgent else interval)):
             self._announce()
 
     def _announce(self) -> None:
@@ -234,7 +233,7 @@ class Epochs:
         self.pending, self.problem, self._refusals = None, "", 0
         self._committed.learn(epoch.name, epoch.manifest)
         self._instructions.tell(epoch.workers, Committed(epoch.fence, epoch.number, epoch.manifest.cut))
-        self._desk.warm(self._desk.members.spares(epoch.workers))
+        self._context.warm(self._context.members.spares(epoch.workers))
         if names := superseded(previous, previous_name, epoch.manifest):
             self._instructions.add(DeleteObjects(names))
 
@@ -246,4 +245,4 @@ class Epochs:
         return epoch if epoch and epoch.stage is Stage.GATHERING and epoch.number == number else None
 
     def _record(self) -> JobRecord:
-        return self._desk.record
+        return self._context.record

@@ -8,11 +8,11 @@ Keeps: no endless crash loop. Does not: detect failures (coordinator.py).
 """
 
 from flamestream.core.coordinator.deadlines import Deadlines
+from flamestream.model.backoff import Backoff
 from flamestream.model.errors import Bug, FlameStreamError, UserError
 from flamestream.model.time import START, Instant, Time
 
-FIRST_PAUSE_US = 50_000
-LONGEST_PAUSE_US = 2_000_000
+AGAIN_US = Backoff(50_000, 2_000_000)
 MOST_WORDS = 1000
 BY_THE_INPUT = ("lost", "worker")
 """Kinds of failure that a run can cause."""
@@ -45,9 +45,7 @@ class Failures:
 
     def may_recover(self) -> bool:
         """Whether the pause after recoveries that came to nothing is over."""
-        if self._unfinished < 2:
-            return True
-        return self._deadlines.due_in(self._began, min(FIRST_PAUSE_US << min(self._unfinished - 2, 10), LONGEST_PAUSE_US))
+        return self._unfinished < 2 or self._deadlines.due_in(self._began, AGAIN_US.after(self._unfinished - 1))
 
     def explain(self, died_of: str) -> None:
         """A worker's new life says why the one before ended."""

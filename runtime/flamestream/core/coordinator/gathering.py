@@ -10,7 +10,7 @@ Keeps: taking over never disturbs a running stream. Does not: recover (healing.p
 
 import msgspec
 
-from flamestream.core.coordinator.context import Desk
+from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.healing import Healing
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.time import Instant
@@ -19,46 +19,46 @@ from flamestream.model.time import Instant
 class Gathering:
     """Waits for workers, from the moment the record is known."""
 
-    def __init__(self, desk: Desk, healing: Healing) -> None:
+    def __init__(self, context: Context, healing: Healing) -> None:
         self.since = Instant(0)
         self._first: Instant | None = None
         """When the first worker was there."""
-        self._desk, self._healing = desk, healing
+        self._context, self._healing = context, healing
         self.adopted = False
 
     def go_on(self) -> None:
         """Adopt, or begin the first recovery, or wait. `adopted` is set when the adoption is certain."""
-        desk, record = self._desk, self._desk.keeper.record
-        if self._first is None and desk.members.connected:
-            self._first = desk.time.now
-        if not desk.keeper.idle:
+        context, record = self._context, self._context.keeper.record
+        if self._first is None and context.members.connected:
+            self._first = context.time.now
+        if not context.keeper.idle:
             return
-        survivors = [worker for worker in desk.workers if worker in desk.members]
+        survivors = [worker for worker in context.workers if worker in context.members]
         if record and self._all_running(record):
-            desk.keeper.write(msgspec.structs.replace(record, writer=desk.nonce), self._adopt)
+            context.keeper.write(msgspec.structs.replace(record, writer=context.nonce), self._adopt)
         elif not self._awaits_members():
-            waited = bool(survivors) or desk.time.due_in(self.since, desk.settings.gather_us)
+            waited = bool(survivors) or context.time.due_in(self.since, context.settings.gather_us)
             if chosen := self._healing.successors(waited=waited):
                 self._healing.recover(chosen, "start", self.since, "start")
 
     def _all_running(self, record: JobRecord) -> bool:
-        if self._desk.members.lost(record.layout.workers):
+        if self._context.members.lost(record.layout.workers):
             return False
         return self._runs_what_is_there(record)
 
     def _runs_what_is_there(self, record: JobRecord) -> bool:
-        members = self._desk.members
+        members = self._context.members
         hellos = [members[worker].hello for worker in record.layout.workers if worker in members]
         return all(hello.ready and hello.fence == record.fence for hello in hellos)
 
     def _awaits_members(self) -> bool:
         """Whether a worker of the layout that is not there may still come."""
-        desk = self._desk
-        if not desk.members.lost(desk.workers) or desk.members.all_gone(desk.workers):
+        context = self._context
+        if not context.members.lost(context.workers) or context.members.all_gone(context.workers):
             return False
-        settled = self._first is not None and desk.time.due_in(max(self._first, self.since), desk.settings.settle_us)
-        return not settled and not desk.time.due_in(self.since, desk.settings.discovery_us)
+        settled = self._first is not None and context.time.due_in(max(self._first, self.since), context.settings.settle_us)
+        return not settled and not context.time.due_in(self.since, context.settings.discovery_us)
 
     def _adopt(self) -> None:
         """Unless a worker has greeted again while the record was written, and runs no more; one that is lost is healed as ever."""
-        self.adopted = self._runs_what_is_there(self._desk.record)
+        self.adopted = self._runs_what_is_there(self._context.record)

@@ -18,7 +18,7 @@ from typing import ClassVar
 import msgspec
 
 from flamestream.core.coordinator.assignment import next_layout
-from flamestream.core.coordinator.context import Desk
+from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.coordination import NO_EPOCH
 from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.failures import Failures
@@ -45,7 +45,7 @@ class Healing:
 
     recovery_type: ClassVar[type[Recovery]] = Recovery
 
-    def __init__(self, desk: Desk, epochs: Epochs) -> None:
+    def __init__(self, context: Context, epochs: Epochs) -> None:
         self.recovery: Recovery | None = None
         self.complaint: Complaint | None = None
         self.recoveries = 0
@@ -59,102 +59,104 @@ class Healing:
         """Microseconds of the last recovery's steps: until it was decided on, in the record, opened and sealed."""
         self._step_began = Instant(0)
         self.ended_at = Instant(0)
-        self._desk, self._epochs = desk, epochs
-        self._failures = Failures(desk.time, desk.settings.failures, desk.settings.calm_us)
+        self._context, self._epochs = context, epochs
+        self._failures = Failures(context.time, context.settings.failures, context.settings.calm_us)
 
     @property
     def wrong(self) -> bool:
         """Whether somebody of the layout is lost, or there is a complaint."""
-        return bool(self.complaint or self._desk.members.lost(self._desk.workers))
+        return bool(self.complaint or self._context.members.lost(self._context.workers))
 
     def complain(self, kind: str, message: str, pause_us: int = 0) -> None:
         """The attempt needs another one after it, in `pause_us`. The first complaint counts."""
-        told = self._desk.running or (self.recovery is not None and self.recovery.told)
+        told = self._context.running or (self.recovery is not None and self.recovery.told)
         if told and self.complaint is None:
-            now = self._desk.time.now
+            now = self._context.time.now
             self.complaint = Complaint(kind, message, now, Instant(now + pause_us))
 
     def heal(self) -> bool:
         """Begin a recovery if one is needed and of use. Whether something is wrong."""
-        desk = self._desk
-        lost = desk.members.lost(desk.workers)
+        context = self._context
+        lost = context.members.lost(context.workers)
         if not lost and not self.complaint:
             return False
-        if not desk.keeper.idle or not self._failures.may_recover():
+        if not context.keeper.idle or not self._failures.may_recover():
             return True
-        if not lost and self.complaint and not desk.time.due(self.complaint.act_at):
+        if not lost and self.complaint and not context.time.due(self.complaint.act_at):
             return True
-        since = desk.members.lost_since(desk.workers, desk.time.now)
-        vain = desk.members.all_gone(desk.workers)  # nobody that is lost can come back: its slots go to who is there, now
-        waited = vain or desk.time.due_in(since, desk.settings.grace_us)
+        since = context.members.lost_since(context.workers, context.time.now)
+        vain = context.members.all_gone(context.workers)  # nobody that is lost can come back: its slots go to who is there, now
+        waited = vain or context.time.due_in(since, context.settings.grace_us)
         if chosen := self.successors(waited=waited):
             self._heal_with(chosen, lost, since)
         return True
 
     def successors(self, *, waited: bool) -> list[WorkerId]:
         """Who would make up the next layout; empty if it is better to wait."""
-        desk = self._desk
-        survivors = [worker for worker in desk.workers if worker in desk.members]
-        spares = desk.members.spares(desk.workers)
-        return successors(len(desk.workers), survivors, spares, self._places(), waited=waited)
+        context = self._context
+        survivors = [worker for worker in context.workers if worker in context.members]
+        spares = context.members.spares(context.workers)
+        return successors(len(context.workers), survivors, spares, self._places(), waited=waited)
 
     def rebalance(self) -> None:
         """Give slots to a worker that came while too few took part."""
-        desk = self._desk
-        wanted = desk.settings.rebalance and len(desk.workers) < self._places()
-        if not wanted or self._epochs.pending or not desk.keeper.idle or not self._somebody_is_warm():
+        context = self._context
+        wanted = context.settings.rebalance and len(context.workers) < self._places()
+        if not wanted or self._epochs.pending or not context.keeper.idle or not self._somebody_is_warm():
             return
-        if desk.time.due_in(self.ended_at, desk.settings.rebalance_pause_us):
-            self.recover(self.successors(waited=True), "a worker has joined", desk.time.now, "joined")
+        if context.time.due_in(self.ended_at, context.settings.rebalance_pause_us):
+            self.recover(self.successors(waited=True), "a worker has joined", context.time.now, "joined")
 
     def recover(self, chosen: Sequence[WorkerId], cause: str, since: Instant, kind: str) -> None:
         """The record first: whoever acts for an older attempt can commit nothing from here on."""
-        desk = self._desk
+        context = self._context
         self._epochs.abort(f"a recovery begins: {cause}")
-        desk.running = desk.idle = False
+        context.running = context.idle = False
         self.complaint = None
         self.recovery = self.recovery_type(cause, since)
         self._failures.recover()
         self.recoveries, self.cause, self.kind, self.duration_us = self.recoveries + 1, cause, kind, 0
         self.steps, self._step_began = {}, since
         self._step_ends("decide")
-        desk.keeper.write(self._next_record(chosen), self._fenced)
+        context.keeper.write(self._next_record(chosen), self._fenced)
 
     def go_on(self) -> None:
         """All of the layout are connected: tell them, once the manifest is known."""
-        desk, recovery = self._desk, self.recovery
-        if recovery is None or recovery.told or not desk.keeper.idle:
+        context, recovery = self._context, self.recovery
+        if recovery is None or recovery.told or not context.keeper.idle:
             return
-        desk.committed.raise_if_corrupt()
-        record = desk.record
-        if desk.committed.known(record):
-            desk.committed.check(record)
-            addresses = {worker: desk.members[worker].hello.address for worker in desk.workers}
+        context.committed.raise_if_corrupt()
+        record = context.record
+        if context.committed.known(record):
+            context.committed.check(record)
+            addresses = {worker: context.members[worker].hello.address for worker in context.workers}
             self._step_ends("record")
-            desk.instructions.tell(desk.workers, recovery.begin(record, desk.committed.manifest, addresses, self._key(record.attempt)))
-            desk.members.expect(desk.workers, desk.time.now)
+            context.instructions.tell(
+                context.workers, recovery.begin(record, context.committed.manifest, addresses, self._key(record.attempt))
+            )
+            context.members.expect(context.workers, context.time.now)
 
     def hear(self, worker: WorkerId, message: Opened | Sealed) -> bool:
         """An answer under the current fence. Whether it was the last one: all were told to replay."""
-        desk, recovery = self._desk, self.recovery
+        context, recovery = self._context, self.recovery
         if recovery is None or not recovery.told or self.wrong:
             return False
         if isinstance(message, Opened):
             if seal := recovery.opened(worker, message):
                 self._step_ends("open")
-                desk.instructions.tell(desk.workers, seal)
+                context.instructions.tell(context.workers, seal)
             return False
         if replay := recovery.sealed(worker, message):
-            desk.instructions.tell(desk.workers, replay)
+            context.instructions.tell(context.workers, replay)
             self._step_ends("seal")
-            self.duration_us = desk.time.now - recovery.since
+            self.duration_us = context.time.now - recovery.since
             self.replayed_from = recovery.cut
             return True
         return False
 
     def runs(self) -> None:
         """After Replay, or an adoption."""
-        self.recovery, self.ended_at = None, self._desk.time.now
+        self.recovery, self.ended_at = None, self._context.time.now
         self._failures.running()
 
     def explain(self, died_of: str) -> None:
@@ -169,11 +171,11 @@ class Healing:
 
     def _somebody_is_warm(self) -> bool:
         """Whether a spare would not have to read the state first, or has had its time for that."""
-        desk = self._desk
-        spares = [desk.members[worker] for worker in desk.members.spares(desk.workers)]
-        if not desk.committed.size or any(spare.warm for spare in spares):
+        context = self._context
+        spares = [context.members[worker] for worker in context.members.spares(context.workers)]
+        if not context.committed.size or any(spare.warm for spare in spares):
             return bool(spares)
-        return any(desk.time.due_in(spare.since, desk.settings.warm_us) for spare in spares)
+        return any(context.time.due_in(spare.since, context.settings.warm_us) for spare in spares)
 
     def _heal_with(self, chosen: Sequence[WorkerId], lost: Sequence[WorkerId], since: Instant) -> None:
         if lost:
@@ -181,38 +183,38 @@ class Healing:
         else:
             assert self.complaint, "a recovery without a cause"
             kind, message, since = self.complaint.kind, self.complaint.message, self.complaint.since
-        if self._desk.running:
-            self._failures.count(kind, message, self._desk.minimal, idle=self._desk.idle)
+        if self._context.running:
+            self._failures.count(kind, message, self._context.minimal, idle=self._context.idle)
         self.recover(chosen, message, since, kind)
 
     def _step_ends(self, name: str) -> None:
-        now = self._desk.time.now
+        now = self._context.time.now
         self.steps[name], self._step_began = now - self._step_began, now
 
     def _fenced(self) -> None:
         """The attempt is mine."""
-        desk = self._desk
-        desk.members.expect(desk.workers, desk.time.now)
-        desk.members.forget_all_but(desk.workers)
-        desk.committed.corrupt = False
+        context = self._context
+        context.members.expect(context.workers, context.time.now)
+        context.members.forget_all_but(context.workers)
+        context.committed.corrupt = False
 
     def _next_record(self, chosen: Sequence[WorkerId]) -> JobRecord:
-        settings, old = self._desk.settings, self._desk.keeper.record
+        settings, old = self._context.settings, self._context.keeper.record
         layout = next_layout(old.layout if old else None, chosen, settings.slots, settings.fronts)
         if old:
             attempt = self._next_attempt(old)
-            return msgspec.structs.replace(old, attempt=attempt, layout=layout, code=settings.code, writer=self._desk.nonce)
+            return msgspec.structs.replace(old, attempt=attempt, layout=layout, code=settings.code, writer=self._context.nonce)
         return JobRecord(
             attempt=Attempt(1), layout=layout, announced=NO_EPOCH, committed=NO_EPOCH, cut=START, manifest="", manifest_hash="",
-            job=settings.job, code=settings.code, writer=self._desk.nonce,
+            job=settings.job, code=settings.code, writer=self._context.nonce,
         )  # fmt: skip
 
     def _next_attempt(self, record: JobRecord) -> Attempt:
         return Attempt(record.attempt + 1)
 
     def _places(self) -> int:
-        return min(self._desk.settings.workers, self._desk.settings.slots)
+        return min(self._context.settings.workers, self._context.settings.slots)
 
     def _key(self, attempt: Attempt) -> str:
-        desk = self._desk
-        return hmac.new(desk.secret.encode(), f"{desk.settings.job}/{attempt}".encode(), hashlib.sha256).hexdigest()
+        context = self._context
+        return hmac.new(context.secret.encode(), f"{context.settings.job}/{attempt}".encode(), hashlib.sha256).hexdigest()

@@ -1,4 +1,4 @@
-"""Gaps: the stretches in which no consumer was given anything, from what is said of the stretches in which one was.
+"""Output gaps: the stretches in which no consumer was given anything, from what is said of the stretches in which one was.
 
     worker 0   ──●●●──●●─────────────●●──        A stretch (first, last) is reported as giving; a gap is what no stretch of
     worker 1   ─●●──●●●──────✗                    anybody covers. Whoever says it late, or twice, changes nothing but the truth:
@@ -7,7 +7,7 @@
 A worker remembers its own stretches of the last `RECENT` and reports them anew to each coordinator; what a worker that was killed gave
 behind its last report nobody knows: so a gap may be too long by a report, and never too short by more than PAUSE.
 
->>> gaps = Gaps()
+>>> gaps = OutputGaps()
 >>> gaps.gave(0, 100_000); gaps.gave(500_000, 600_000)
 >>> gaps.all()
 [(500000, 400000)]
@@ -31,8 +31,8 @@ MEMORY: Final = 3600 * 1_000_000
 MOST: Final = 64
 
 
-class Gaps:
-    """Of one worker, or of one job. All times are microseconds."""
+class OutputGaps:
+    """The gaps of one worker, or of one job. All times are microseconds."""
 
     def __init__(self) -> None:
         self.first = self.last = 0

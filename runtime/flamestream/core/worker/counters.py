@@ -1,4 +1,4 @@
-"""Tally: what a worker counts for people, over all attempts of its life.
+"""Counters: what a worker counts for people, over all attempts of its life.
 
     entered -> released (minimal time has passed the run) -> acknowledged (its consumer has the results)
 
@@ -11,12 +11,12 @@ from collections.abc import Set
 from typing import Any
 
 from flamestream.core.protocol.latency import Latency
-from flamestream.core.protocol.output_gaps import Gaps
+from flamestream.core.protocol.output_gaps import OutputGaps
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_of, timestamp_of
 
 
-class Tally:
-    """Of one life of one worker. `clocked`: fronts whose stamps are the clock's."""
+class Counters:
+    """The counts of one life of one worker. `clocked`: fronts whose stamps are the clock's."""
 
     def __init__(self, clocked: Set[FrontId]) -> None:
         self.replayed = self.invalidated = 0
@@ -26,7 +26,7 @@ class Tally:
         self._waiting: deque[Time] = deque()
         self._released_to = START
         self._release, self._acknowledgment = Latency(), Latency()
-        self._gave = Gaps()
+        self._gave = OutputGaps()
         self._told_to = 0
         """Microseconds up to which the coordinator knows when something was given."""
 

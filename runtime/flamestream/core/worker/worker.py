@@ -27,7 +27,7 @@ from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.actions import Action, Exit, Prefetch, ToldCoordinator, Wake
 from flamestream.core.protocol.settings import ERRORS, WorkerSettings
 from flamestream.core.worker.acker_role import Acker
-from flamestream.core.worker.counters import Tally
+from flamestream.core.worker.counters import Counters
 from flamestream.core.worker.epoch_work import EpochWork
 from flamestream.core.worker.front import offset_in
 from flamestream.core.worker.fronts import Fronts
@@ -61,7 +61,7 @@ class Worker:
         self._rejoin = Rejoin(me, settings, self.cuts, self.flow.states)
         self._actions: list[Action] = []
         self._reported = self._probed = self._instant = Instant(0)
-        self._tally = Tally(frozenset(front.front for front in settings.fronts if not front.timed))
+        self._counters = Counters(frozenset(front.front for front in settings.fronts if not front.timed))
         self._now = Timestamp(0)
         self._runs: list[Work] = []
         self._told_all: list[msg.PeerMessage] = []
@@ -72,7 +72,7 @@ class Worker:
 
     def hello(self, address: str) -> msg.Hello:
         """What to say first on a connection to the coordinator, which may be a new one."""
-        self._tally.tell_anew()
+        self._counters.tell_anew()
         ready = self._rejoin.running and not (self._halted or self._fronts.drained or self._broken)
         return msg.Hello(self.me, address, self.fence, ready, self._settings.python, self._graph.identity, self._settings.code)
 
@@ -201,7 +201,7 @@ class Worker:
         self._epochs.finish_chores()
         self._actions += self._rejoin.begin(message, list(self._sinks.values()))
         positions = {} if message.manifest is None else {front.front: front for front in message.manifest.fronts}
-        self._tally.begin(self._fronts.replayed, self._outputs.invalidated)
+        self._counters.begin(self._fronts.replayed, self._outputs.invalidated)
         self._begin(message.assignment.layout, message.cut, positions)
 
     def _begin(self, layout: Layout, cut: Time, positions: dict[Any, msg.FrontPosition]) -> None:
@@ -230,7 +230,7 @@ class Worker:
             case ev.RecordsArrived():
                 self._fronts.records(event)
             case ev.BundlesAcknowledged():
-                self._tally.acknowledged(*self._outputs.acknowledged(event), self._now)
+                self._counters.acknowledged(*self._outputs.acknowledged(event), self._now)
             case ev.JournalAppended():
                 self._fronts.durable(event.front, event.time)
             case ev.JournalFailed():
@@ -283,7 +283,7 @@ class Worker:
 
     def _enter(self, source: SourceName, entry: ev.Entry, payloads: Sequence[object]) -> None:
         """A run of a front of this worker enters."""
-        self._tally.entered(entry.time, len(payloads))
+        self._counters.entered(entry.time, len(payloads))
         number = self._sources[source]
         for position, payload in enumerate(payloads):
             meta = meta_of(entry.time, position)
@@ -387,7 +387,7 @@ class Worker:
             case msg.MinimalTime():
                 self._minimal = message.time
                 self.cuts.advance(message.time)
-                self._tally.released(message.time, self._outputs.release(message.time), self._now)
+                self._counters.released(message.time, self._outputs.release(message.time), self._now)
             case msg.Settled():
                 self._fronts.settled(message.time)
             case msg.Cut():
@@ -412,7 +412,7 @@ class Worker:
             if self._acker.error is not None:  # minimal time stays at it; said with each report, for the coordinator may be a new one
                 self._actions.append(ToldCoordinator(msg.Failed(self.fence, "user", self._acker.error)))
         ended = self._fronts.all_ended and self._minimal == END
-        counted = self._tally.report(self._fronts.replayed, self._outputs.invalidated)
+        counted = self._counters.report(self._fronts.replayed, self._outputs.invalidated)
         progress = msg.Progress(
             self.fence, self._minimal, self._settled, oldest, problem=problem, ended=ended, in_flight=self._fronts.in_flight,
             drained=self._fronts.drained, **counted,

@@ -10,8 +10,7 @@ ValueError: `settings` may not set 'acks': exactly-once rests on it
 Every other client setting is passed through as it is (SASL, TLS, buffers). Secrets come from the environment or from files when a client
 is made; they are never part of a spec, a message or a log. librdkafka's own log lines go nowhere: what lasts is said by `problem`.
 
-Keeps: settings that a guarantee rests on cannot be changed. Does not: decide what is read or written (connectors/kafka/source.py,
-connectors/kafka/sink.py).
+Keeps: settings that a guarantee rests on cannot be changed. Does not: decide what is read or written (connectors/kafka).
 """
 
 import contextlib
@@ -19,6 +18,7 @@ import importlib.util
 import logging
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -106,6 +106,14 @@ class KafkaAccess(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
             if name in SECRETS:
                 instead = f"secrets: {{{name}: {{env: NAME}}}} or {{file: PATH}}"
                 raise ValueError(f"`settings` holds {name!r}, which is a secret: write it as {instead}")
+
+
+def with_absolute_files(part: Any, folder: Path, name: str = "") -> Any:
+    """The same part of a spec with certificates, files of secrets and Avro schemas relative to the manifest's folder."""
+    if isinstance(part, dict):
+        return {key: with_absolute_files(value, folder, str(key)) for key, value in part.items()}
+    is_file = name in ("file", "schema") or name.endswith(".location")
+    return str(folder / Path(part).expanduser()) if is_file and isinstance(part, str) else part
 
 
 def require_package(where: str) -> None:

@@ -5,7 +5,7 @@
 Traceback (most recent call last):
 flamestream.net.kafka.failures.BrokersAway: no answer
 
-Does not: retry (connectors/kit/producer.py, loop/serial.py do, on OSError).
+Does not: retry (connectors/kit/producer.py, loop/background.py do, on OSError).
 """
 
 import contextlib

@@ -12,12 +12,14 @@
 Keeps: record numbers, and so times, are the streaming engine's. Does not: read records (connectors/files/pieces.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from flamestream.connectors import sources
 from flamestream.connectors.files.cut_files import ALL, Reading, in_pieces
+from flamestream.connectors.files.formats import Mark
 from flamestream.connectors.files.lines import Lines as LinesFormat
 from flamestream.connectors.files.lines import Text
 from flamestream.connectors.files.listing import LocalFiles, places
@@ -25,10 +27,9 @@ from flamestream.connectors.files.pieces import Lines, Part, Piece, Runs, Stamps
 from flamestream.connectors.files.places import Found, is_gzip
 from flamestream.connectors.files.spec import FilesSpec
 from flamestream.connectors.files.windows import NumberWindow, Planner, RecordWindow, Window
-from flamestream.connectors.kit.formats import Mark
-from flamestream.connectors.kit.spec import convert, function_of
+from flamestream.connectors.kit.spec import function_of
 from flamestream.connectors.recorded import RecordedSource
-from flamestream.connectors.sources import GeneratorSpec
+from flamestream.connectors.synthetic.connector import GeneratorSpec
 from flamestream.model.errors import UserError
 from flamestream.model.time import START, Time
 
@@ -46,6 +47,11 @@ class Input:
         return self.source.front.source
 
     @property
+    def where(self) -> str:
+        """Its place in the manifest."""
+        return f"spec.sources.{self.name}"
+
+    @property
     def stamps(self) -> Stamps:
         return Stamps(self.source.front.front, self.source.front.run_length)
 
@@ -56,25 +62,26 @@ def pieces_of(spark: Any, inputs: Sequence[Input], end: Time | None = None) -> l
 
 
 def _pieces(spark: Any, each: Input, end: Time | None) -> Sequence[Piece]:
-    ((kind, fields),) = each.source.spec.items()
-    where = f"spec.sources.{each.name}.{kind}"
     if not each.source.front.timed:
         return [_recorded(each, end)]
     if each.source.behind > START:  # pieces are stamped from the beginning of time
         return [Below(each.source, end)]
-    if kind == "files":
-        return _file_pieces(spark, each, convert(FilesSpec, fields, where))
-    if kind == "generator":
-        spec = convert(GeneratorSpec, fields or {}, where)
-        function = None if spec.function is None else function_of(spec.function, f"{where}.function")
+    spec = sources.settings_of(each.source.spec, each.where)
+    if isinstance(spec, FilesSpec):
+        return _file_pieces(spark, each, spec)
+    if isinstance(spec, GeneratorSpec):
         if end is None:
             _check_bounded(each)
         below = None if end is None else each.stamps.runs_below(end) * each.stamps.run_length
         counts = [count for count in (spec.count, below) if count is not None]
-        return numbers_in_pieces(each.stamps, min(counts, default=None), function)
+        return numbers_in_pieces(each.stamps, min(counts, default=None), _function(spec, each))
     if end is None:
         _check_bounded(each)
     return [Below(each.source, end)]
+
+
+def _function(spec: GeneratorSpec, each: Input) -> Callable[[int], Any] | None:
+    return None if spec.function is None else function_of(spec.function, f"{each.where}.generator.function")
 
 
 def _recorded(each: Input, end: Time | None) -> Piece:
@@ -103,7 +110,7 @@ def _check_bounded(each: Input) -> None:
 
 
 def _file_pieces(spark: Any, each: Input, spec: FilesSpec) -> Sequence[Piece]:
-    reading = Reading.of(spec, each.name, f"spec.sources.{each.name}")
+    reading = Reading.of(spec, each.name, each.where)
     found = reading.place().listing(settled_only=False)
     if _is_plain(spec, found):
         place = LocalFiles(places(spec.path, spec.paths), spec.pattern, follow_links=spec.follow_links)
@@ -153,14 +160,11 @@ def planner_of(inputs: Sequence[Input], most_runs: int) -> Planner:
 
 
 def _window(each: Input) -> Window:
-    ((kind, fields),) = each.source.spec.items()
-    where = f"spec.sources.{each.name}.{kind}"
-    if each.source.front.timed and kind == "generator":
-        spec = convert(GeneratorSpec, fields or {}, where)
-        function = None if spec.function is None else function_of(spec.function, f"{where}.function")
-        return NumberWindow(each.stamps, spec.count, spec.rate, function)
-    if each.source.front.timed and kind == "files":
-        reading = Reading.of(convert(FilesSpec, fields, where), each.name, f"spec.sources.{each.name}")
+    spec = sources.settings_of(each.source.spec, each.where) if each.source.front.timed else None
+    if isinstance(spec, GeneratorSpec):
+        return NumberWindow(each.stamps, spec.count, spec.rate, _function(spec, each))
+    if isinstance(spec, FilesSpec):
+        reading = Reading.of(spec, each.name, each.where)
         return RecordWindow(each.stamps, reading.place().listing(settled_only=False), reading)
     raise UserError(
         f"source {each.name!r} cannot be read in micro-batches: its records get their times as they come, and Spark's offset log cannot "

@@ -1,7 +1,7 @@
 """Origins: where the items of a batch came from, for its error items, as the streaming engine tells it (core/worker/worker.py).
 
 Keeps: the partition and offset of a record are told by the operations that stand before any door, and by no other. Does not: know them
-itself: runs bring theirs (`core.front.RunRecords`).
+itself: runs bring theirs (`core.worker.front.RunRecords`).
 """
 
 from collections.abc import Mapping, Sequence

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from flamestream.connectors.files.cut_files import ALL, Reading, saved_at
+from flamestream.connectors.files.formats import Mark
 from flamestream.connectors.files.spec import FilesSpec
-from flamestream.connectors.kit.formats import Mark
 from flamestream.model.errors import UserError
 
 

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from flamestream.job.exit_codes import ended_by
 from flamestream.machine import process_shell
 from flamestream.model.errors import FlameStreamError, ManifestError
 from flamestream.spark.streaming.driver_config import APPLICATION, CONFIG, TOKEN, DriverConfig, read_driver_config, read_job, read_token
@@ -90,7 +91,7 @@ def main(arguments: list[str]) -> int:
         run(application)
     except FlameStreamError as error:
         _leave_message(error)
-        return process_shell.ended_by(error)
+        return ended_by(error)
     return 0
 
 

@@ -13,7 +13,7 @@ import msgspec
 from flamestream.job.manifest import Job
 from flamestream.job.validation import checked_job
 from flamestream.model.errors import FlameStreamError
-from flamestream.node.settings_of import worker_config
+from flamestream.node.worker_config import worker_config
 from flamestream.spark.streaming.driver_config import DriverConfig, zookeeper_of
 from flamestream.spark.streaming.session import SparkDriver
 from flamestream.spark.streaming.streaming import run_workers

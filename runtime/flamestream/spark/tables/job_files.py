@@ -10,14 +10,15 @@ from typing import Any
 
 import msgspec
 
+from flamestream.connectors import sinks
 from flamestream.core.protocol.messages import Manifest
 from flamestream.job import py_files
 from flamestream.job.application import load
 from flamestream.job.located import parse
+from flamestream.job.status import JobStatus
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, ManifestError, UserError
 from flamestream.model.graph import Graph
-from flamestream.node.status_file import JobStatus
 from flamestream.store.places import store_from
 
 
@@ -48,9 +49,10 @@ class JobFiles:
         found = self.spec["sinks"].get(sink)
         if found is None:
             raise UserError(f"{self.file}: there is no sink {sink!r}; it has {', '.join(self.spec['sinks'])}")
-        if "files" not in found:
+        folder = sinks.log_folder(found)
+        if folder is None:
             raise UserError(f"{self.file}: sink {sink!r} is not a `files` sink: what others got is with whom they delivered to")
-        return self._path(found["files"]["path"])
+        return self._path(folder)
 
     def snapshot(self, epoch: int | None) -> Manifest:
         """Of `epoch`; else of the committed epoch, if the run folder says which; else the newest. Raises UserError if there is none."""

@@ -3,17 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.core.protocol.output_gaps import MOST, PAUSE, RECENT, Gaps
+from flamestream.core.protocol.output_gaps import MOST, PAUSE, RECENT, OutputGaps
 
 MS = 1000
 
 
-def since(gaps: Gaps, moment: int) -> int:
+def since(gaps: OutputGaps, moment: int) -> int:
     return next((length for end, length in gaps.all() if end > moment), 0)
 
 
 def test_a_gap_is_where_no_worker_gave_anything() -> None:
-    gaps = Gaps()
+    gaps = OutputGaps()
     gaps.gave(100 * MS, 200 * MS)
     gaps.gave(150 * MS, 260 * MS)
     gaps.gave(400 * MS, 500 * MS)
@@ -21,7 +21,7 @@ def test_a_gap_is_where_no_worker_gave_anything() -> None:
 
 
 def test_what_is_told_late_closes_the_gap_that_it_was_in() -> None:
-    gaps = Gaps()
+    gaps = OutputGaps()
     gaps.gave(100 * MS, 200 * MS)
     gaps.gave(800 * MS, 900 * MS)
     gaps.gave(150 * MS, 500 * MS)
@@ -31,7 +31,7 @@ def test_what_is_told_late_closes_the_gap_that_it_was_in() -> None:
 
 
 def test_a_pause_that_is_shorter_than_the_resolution_is_none() -> None:
-    gaps = Gaps()
+    gaps = OutputGaps()
     for moment in range(0, 10 * PAUSE, PAUSE):
         gaps.gave(moment, moment)
     assert gaps.recent() == [(0, 9 * PAUSE)]
@@ -47,7 +47,7 @@ def test_the_longest_since_any_moment_is_known_in_whatever_order_and_how_often_i
     """The oracle marks every moment in which somebody gave."""
     told = [(first, first + length) for first, length in stretches] * 2
     chance.shuffle(told)  # type: ignore[attr-defined]  # hypothesis says random.Random
-    gaps = Gaps()
+    gaps = OutputGaps()
     for first, last in told:
         gaps.gave(first, last)
     end, longest = sorted(told)[0][1], 0
@@ -60,7 +60,7 @@ def test_the_longest_since_any_moment_is_known_in_whatever_order_and_how_often_i
 
 @given(st.lists(st.integers(PAUSE + 1, RECENT), min_size=2, max_size=200), st.integers(0, 2 * RECENT))
 def test_long_ago_the_longest_is_known_and_the_size_is_bounded(pauses: list[int], before: int) -> None:
-    gaps, now, ends = Gaps(), 1, []
+    gaps, now, ends = OutputGaps(), 1, []
     gaps.gave(now, now)
     for pause in pauses:
         now += pause
@@ -73,11 +73,11 @@ def test_long_ago_the_longest_is_known_and_the_size_is_bounded(pauses: list[int]
 
 def test_whoever_hears_a_workers_recent_stretches_knows_a_gap_that_began_before_it_listened() -> None:
     """As the next coordinator does: the workers lived through it."""
-    workers = [Gaps(), Gaps()]
+    workers = [OutputGaps(), OutputGaps()]
     for worker, moments in zip(workers, [(0, 100, 900), (50, 700)], strict=True):
         for moment in moments:
             worker.gave(moment * MS, moment * MS + 20 * MS)
-    successor = Gaps()
+    successor = OutputGaps()
     for worker in workers:
         for first, last in worker.recent():
             successor.gave(first, last)

@@ -1,7 +1,7 @@
 """What a worker counts for people."""
 
 from flamestream.core.protocol.latency import BOUNDS
-from flamestream.core.worker.counters import Tally
+from flamestream.core.worker.counters import Counters
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
 
 
@@ -14,46 +14,46 @@ def clock(milliseconds: int) -> Timestamp:
 
 
 def test_a_run_is_timed_to_the_minimal_time_that_passes_it() -> None:
-    tally = Tally(frozenset({FrontId(0)}))
-    tally.entered(at(10), 3)
-    tally.entered(at(20), 1)
-    tally.released(at(15), 5, clock(14))
-    told = tally.report(0, 0)
+    counters = Counters(frozenset({FrontId(0)}))
+    counters.entered(at(10), 3)
+    counters.entered(at(20), 1)
+    counters.released(at(15), 5, clock(14))
+    told = counters.report(0, 0)
     assert (told["items_in"], told["items_out"], told["runs"], told["release_us"]) == (4, 5, 2, 4000)
     assert told["release"][BOUNDS.index(4)] == 1
 
 
 def test_a_run_that_is_replayed_although_it_was_released_is_not_timed_again() -> None:
-    tally = Tally(frozenset({FrontId(0)}))
-    tally.entered(at(10), 1)
-    tally.entered(at(20), 1)
-    tally.released(at(15), 0, clock(12))
-    tally.begin(7, 2)
-    tally.entered(at(10), 1)
-    tally.entered(at(20), 1)
-    tally.released(at(30), 0, clock(50))
-    told = tally.report(1, 0)
+    counters = Counters(frozenset({FrontId(0)}))
+    counters.entered(at(10), 1)
+    counters.entered(at(20), 1)
+    counters.released(at(15), 0, clock(12))
+    counters.begin(7, 2)
+    counters.entered(at(10), 1)
+    counters.entered(at(20), 1)
+    counters.released(at(30), 0, clock(50))
+    told = counters.report(1, 0)
     assert (sum(told["release"]), told["release_us"]) == (2, 32_000), "the second run waited through the recovery"
     assert (told["replayed"], told["invalidated"]) == (8, 2)
 
 
 def test_a_source_with_times_of_its_own_is_not_timed() -> None:
-    tally = Tally(frozenset())
-    tally.entered(at(10), 1)
-    tally.released(at(15), 1, clock(12))
-    tally.acknowledged(at(10), 1, clock(13))
-    told = tally.report(0, 0)
+    counters = Counters(frozenset())
+    counters.entered(at(10), 1)
+    counters.released(at(15), 1, clock(12))
+    counters.acknowledged(at(10), 1, clock(13))
+    told = counters.report(0, 0)
     assert (sum(told["release"]), sum(told["latency"])) == (0, 0)
 
 
 def test_when_something_was_given_is_said_once_to_each_coordinator() -> None:
-    tally = Tally(frozenset())
-    tally.acknowledged(at(1), 1, clock(5))
-    tally.acknowledged(at(2), 0, clock(50))
-    tally.acknowledged(at(3), 2, clock(107))
-    first, second = tally.report(0, 0), tally.report(0, 0)
+    counters = Counters(frozenset())
+    counters.acknowledged(at(1), 1, clock(5))
+    counters.acknowledged(at(2), 0, clock(50))
+    counters.acknowledged(at(3), 2, clock(107))
+    first, second = counters.report(0, 0), counters.report(0, 0)
     assert (first["given"], first["bundles"], second["given"]) == ([(5000, 5000), (107_000, 107_000)], 3, [])
-    tally.acknowledged(at(4), 1, clock(110))
-    assert tally.report(0, 0)["given"] == [(107_000, 110_000)]
-    tally.tell_anew()
-    assert tally.report(0, 0)["given"] == [(5000, 5000), (107_000, 110_000)]
+    counters.acknowledged(at(4), 1, clock(110))
+    assert counters.report(0, 0)["given"] == [(107_000, 110_000)]
+    counters.tell_anew()
+    assert counters.report(0, 0)["given"] == [(5000, 5000), (107_000, 110_000)]

@@ -46,7 +46,7 @@ def test_no_more_runs_enter_than_there_is_credit_for(seed: int, timed: list[int]
         cluster.feed(0, f"a{number}")
         cluster.run()
     owner = cluster.layout.fronts[0]
-    entered = cluster.workers[owner]._tally.items_in if timed else len(cluster.journals[F])
+    entered = cluster.workers[owner]._counters.items_in if timed else len(cluster.journals[F])
     assert entered == 3
     cluster.held.clear()
     cluster.end()

@@ -1,0 +1,198 @@
+//! What a graph's vertices are made of, as `core/dataflow/native.py` describes them.
+
+use crate::state::folded::Folded;
+use crate::state::grouping::Grouping;
+use crate::state::keyed::Table;
+use crate::state::ready::{self, Field};
+use crate::state::reduce::{Fold, Reduce};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+pub enum Kind {
+    Forward,
+    Map,
+    FlatMap,
+    Filter,
+    Loop {
+        limit: usize,
+        too_often: Py<PyAny>,
+    },
+    Grouping,
+    Reduce,
+    /// A reduce of ready-made functions.
+    Folded,
+    Sink,
+}
+
+pub struct Vertex {
+    pub kind: Kind,
+    pub outputs: Vec<usize>,
+    pub function: Option<Py<PyAny>>,
+    /// The most results, and the most bytes of all of them, that it may make of one item.
+    pub max_results: usize,
+    pub max_result_bytes: usize,
+    pub users: Option<Py<PyAny>>,
+    /// Its input is routed, by this place.
+    pub routed: bool,
+    pub key: Option<Py<PyAny>>,
+    pub users_key: Py<PyAny>,
+    pub balance: Option<Py<PyAny>>,
+    pub users_balance: Option<Py<PyAny>>,
+    /// How a row's key is found without decoding it, if it can be.
+    pub row_key: Option<RowKey>,
+    /// Called with a list of payloads or a `columns.Batch`, instead of `function` with each: `answers::Answer` reads what it gives.
+    pub batch: Option<Py<PyAny>>,
+    /// In which pass items are worked on here (outlook.rs).
+    pub pass: u8,
+}
+
+pub enum RowKey {
+    Whole,
+    Field(Field),
+}
+
+impl RowKey {
+    /// The encoding of the key of `row`; None if Python must find it.
+    pub fn of<'a>(&self, py: Python<'_>, row: &'a [u8]) -> Option<&'a [u8]> {
+        match self {
+            RowKey::Whole => Some(row),
+            RowKey::Field(field) => field.of(py, row),
+        }
+    }
+}
+
+impl Vertex {
+    /// Does it take an item as it came, encoded?
+    pub fn takes_rows(&self) -> bool {
+        self.row_key.is_some() && matches!(self.kind, Kind::Folded | Kind::Sink)
+    }
+}
+
+pub enum State {
+    Grouping(Grouping),
+    Reduce(Reduce),
+    Folded(Box<Folded>),
+}
+
+/// The same expression for the table of whatever state it is.
+#[macro_export]
+macro_rules! with_table {
+    ($state:expr, $table:ident => $what:expr) => {
+        match $state {
+            $crate::flow::describe::State::Grouping(state) => {
+                let $table = &mut state.table;
+                $what
+            }
+            $crate::flow::describe::State::Reduce(state) => {
+                let $table = &mut state.table;
+                $what
+            }
+            $crate::flow::describe::State::Folded(state) => {
+                let $table = &mut state.table;
+                $what
+            }
+        }
+    };
+}
+
+pub fn optional(dict: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<Py<PyAny>>> {
+    Ok(dict.get_item(name)?.filter(|value| !value.is_none()).map(Bound::unbind))
+}
+
+pub fn required(dict: &Bound<'_, PyDict>, name: &str) -> PyResult<Py<PyAny>> {
+    optional(dict, name)?.ok_or_else(|| PyValueError::new_err(format!("a vertex without {name}")))
+}
+
+pub fn vertex_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Vertex, Option<State>)> {
+    let py = described.py();
+    let name: String = required(described, "kind")?.extract(py)?;
+    let mut state = None;
+    let kind = match name.as_str() {
+        "source" | "merge" => Kind::Forward,
+        "map" => Kind::Map,
+        "flat_map" => Kind::FlatMap,
+        "filter" => Kind::Filter,
+        "loop" => Kind::Loop { limit: required(described, "limit")?.extract(py)?, too_often: required(described, "too_often")? },
+        "grouping" => {
+            let window = required(described, "window")?.extract(py)?;
+            state = Some(State::Grouping(Grouping { operation: number, table: Table::new(), window }));
+            Kind::Grouping
+        }
+        "reduce" => {
+            let reduce = reduce_of(number, described)?;
+            match optional(described, "ready_combine")? {
+                None => {
+                    state = Some(State::Reduce(reduce));
+                    Kind::Reduce
+                }
+                Some(combine) => {
+                    state = Some(State::Folded(Box::new(folded_of(described, combine.into_bound(py).cast_into()?, reduce)?)));
+                    Kind::Folded
+                }
+            }
+        }
+        "sink" => Kind::Sink,
+        other => return Err(PyValueError::new_err(format!("unknown kind {other}"))),
+    };
+    let vertex = Vertex {
+        kind,
+        outputs: required(described, "outputs")?.extract(py)?,
+        function: optional(described, "function")?,
+        max_results: required(described, "max_results")?.extract(py)?,
+        max_result_bytes: required(described, "max_result_bytes")?.extract(py)?,
+        users: optional(described, "users")?,
+        routed: required(described, "routed")?.extract(py)?,
+        key: optional(described, "key")?,
+        users_key: required(described, "users_key")?,
+        balance: optional(described, "balance")?,
+        users_balance: optional(described, "users_balance")?,
+        row_key: row_key_of(described)?,
+        batch: optional(described, "batch")?,
+        pass: 0,
+    };
+    Ok((vertex, state))
+}
+
+fn reduce_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<Reduce> {
+    let self_checked: Vec<Bound<'_, PyAny>> = required(described, "self_checked")?.extract(described.py())?;
+    Ok(Reduce {
+        operation: number,
+        table: Table::new(),
+        decoded: required(described, "decoded")?,
+        delta_state: required(described, "delta_state")?,
+        fold: Fold {
+            initial: required(described, "initial")?,
+            combine: required(described, "combine")?,
+            emit: optional(described, "emit")?,
+            users_initial: required(described, "users_initial")?,
+            users_combine: required(described, "users_combine")?,
+            users_emit: optional(described, "users_emit")?,
+            nothing: required(described, "nothing")?,
+            self_checked: self_checked.iter().map(|class| class.as_ptr() as usize).collect(),
+        },
+    })
+}
+
+fn folded_of(described: &Bound<'_, PyDict>, combine: Bound<'_, PyTuple>, reduce: Reduce) -> PyResult<Folded> {
+    let emit = optional(described, "ready_emit")?.map(|emit| emit.into_bound(described.py()).cast_into()).transpose()?;
+    Ok(Folded {
+        operation: reduce.operation,
+        table: Table::new(),
+        combine: ready::combine(&combine)?,
+        emit: ready::emit(emit)?,
+        fold: reduce.fold,
+        decoded: reduce.decoded,
+        delta_state: reduce.delta_state,
+        error_type: required(described, "error_type")?,
+    })
+}
+
+/// "itself", ("field", name), or nothing.
+fn row_key_of(described: &Bound<'_, PyDict>) -> PyResult<Option<RowKey>> {
+    let Some(key) = optional(described, "ready_key")? else { return Ok(None) };
+    match key.into_bound(described.py()).cast_into::<PyTuple>() {
+        Ok(key) => Ok(Some(RowKey::Field(ready::field(&key)?))),
+        Err(_) => Ok(Some(RowKey::Whole)),
+    }
+}

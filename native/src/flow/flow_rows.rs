@@ -1,0 +1,175 @@
+//! The dataflow's way for rows: as in `flow.rs`, without an object where none is needed. Whatever is not known here takes the other way.
+
+use crate::flow::describe::{Kind, State};
+use crate::flow::{decode_many, Flow, Key, Payload, Placed, Work};
+use crate::meta::{child, Meta};
+use crate::payload::row::{object_of, rows_of, Row};
+use crate::python::reference;
+use crate::state::folded::{Changes, Outcome};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+impl Flow {
+    /// A message's payloads: encoded as they are where they are taken so.
+    pub fn payloads(&self, py: Python<'_>, vertices: &[usize], data: &Bound<'_, PyBytes>) -> PyResult<Vec<Payload>> {
+        let takes_rows = |vertex: &usize| self.vertices[*vertex].takes_rows();
+        let decoded = || Ok(decode_many(py, data.as_bytes())?.into_iter().map(|payload| Payload::Object(payload.unbind())).collect());
+        if !vertices.iter().any(takes_rows) {
+            return decoded();
+        }
+        let Ok(rows) = rows_of(data) else { return decoded() };
+        let taken = |(place, row): (usize, Row)| match vertices.get(place) {
+            Some(vertex) if !takes_rows(vertex) => Ok(Payload::Object(row.object(py)?.unbind())),
+            _ => Ok(Payload::Row(row)),
+        };
+        rows.into_iter().enumerate().map(taken).collect()
+    }
+
+    // --- rows -------------------------------------------------------------------------------------------------------------------
+
+    /// Along all edges out of `vertex`. `owned`: the row that `bytes` are of, if there is one.
+    fn row_forward(
+        &mut self,
+        py: Python<'_>,
+        vertex: usize,
+        meta: Meta,
+        bytes: &[u8],
+        owned: Option<&Row>,
+        tombstone: bool,
+    ) -> PyResult<()> {
+        let count = self.vertices[vertex].outputs.len();
+        if count == 1 {
+            let output = self.vertices[vertex].outputs[0];
+            return self.row_enters(py, output, meta, bytes, owned, tombstone);
+        }
+        for edge in 0..count {
+            let output = self.vertices[vertex].outputs[edge];
+            self.row_enters(py, output, child(&meta, edge), bytes, owned, tombstone)?;
+        }
+        Ok(())
+    }
+
+    /// A row enters `vertex`, wherever its slot lives.
+    pub fn row_enters(
+        &mut self,
+        py: Python<'_>,
+        vertex: usize,
+        meta: Meta,
+        bytes: &[u8],
+        owned: Option<&Row>,
+        tombstone: bool,
+    ) -> PyResult<()> {
+        let this = &self.vertices[vertex];
+        if this.pass > self.pass {
+            self.put_off(vertex, meta, Payload::Row(owned.cloned().unwrap_or_else(|| Row::copied(bytes))), tombstone);
+            return Ok(());
+        }
+        if matches!(this.kind, Kind::Forward) && !this.routed {
+            return self.row_forward(py, vertex, meta, bytes, owned, tombstone);
+        }
+        if this.routed && self.rows.is_some() {
+            return self.row_at_door(py, vertex, meta, bytes);
+        }
+        if !this.takes_rows() {
+            return self.enter(vertex, meta, object_of(py, bytes)?, tombstone);
+        }
+        let (key, slot) = match self.row_place(py, vertex, bytes)? {
+            Ok(place) => place,
+            Err(error) => return self.failed_at_door(vertex, &meta, error, tombstone),
+        };
+        let owner = self.owners[slot as usize];
+        let owned = || owned.cloned().unwrap_or_else(|| Row::copied(bytes));
+        if owner != self.me {
+            self.send_encoded(owner, vertex, &meta, bytes, tombstone);
+        } else if self.others_first {
+            self.waiting.push(Work {
+                meta,
+                cause: self.cause,
+                vertex,
+                payload: Payload::Row(owned()),
+                tombstone,
+                place: Some((key, slot)),
+            });
+        } else if matches!(self.vertices[vertex].kind, Kind::Sink) {
+            return self.row_sinks(py, vertex, slot, meta, bytes, tombstone);
+        } else {
+            return self.row_folds(py, vertex, &key, slot, meta, owned(), tombstone);
+        }
+        Ok(())
+    }
+
+    /// A row that another worker has routed here: find its key and slot again.
+    pub fn row_arrives(&mut self, py: Python<'_>, vertex: usize, meta: Meta, row: Row, tombstone: bool) -> PyResult<()> {
+        if !self.vertices[vertex].takes_rows() {
+            return self.arrive(vertex, meta, row.object(py)?, tombstone);
+        }
+        match self.row_place(py, vertex, row.bytes())? {
+            Ok((key, slot)) => self.row_at_home(py, vertex, &key, slot, meta, row, tombstone),
+            Err(error) => self.failed_at_door(vertex, &meta, error, tombstone),
+        }
+    }
+
+    pub fn row_at_home(
+        &mut self,
+        py: Python<'_>,
+        vertex: usize,
+        key: &[u8],
+        slot: u16,
+        meta: Meta,
+        row: Row,
+        tombstone: bool,
+    ) -> PyResult<()> {
+        match self.vertices[vertex].kind {
+            Kind::Sink => self.row_sinks(py, vertex, slot, meta, row.bytes(), tombstone),
+            Kind::Folded => self.row_folds(py, vertex, key, slot, meta, row, tombstone),
+            _ => self.at_home(vertex, key, slot, meta, row.object(py)?, tombstone),
+        }
+    }
+
+    pub fn row_place<'py>(&self, py: Python<'py>, vertex: usize, bytes: &[u8]) -> PyResult<Placed<'py>> {
+        let found = self.vertices[vertex].row_key.as_ref().and_then(|key| key.of(py, bytes));
+        let Some(key) = found else { return self.place(vertex, &object_of(py, bytes)?) };
+        Ok(Ok((Key::from_slice(key), self.slot_of(key))))
+    }
+
+    fn row_sinks(&mut self, py: Python<'_>, vertex: usize, slot: u16, meta: Meta, bytes: &[u8], tombstone: bool) -> PyResult<()> {
+        let mut barrier = self.barriers.get(&vertex).expect("every sink has a barrier").bind(py).borrow_mut();
+        if tombstone {
+            return barrier.take_away_encoded(py, &meta, bytes);
+        }
+        barrier.keep_encoded(meta, slot, bytes.into());
+        Ok(())
+    }
+
+    fn row_folds(&mut self, py: Python<'_>, vertex: usize, key: &[u8], slot: u16, meta: Meta, row: Row, tombstone: bool) -> PyResult<()> {
+        let Some(State::Folded(state)) = self.states.get_mut(&vertex) else { unreachable!("a folded reduce has its state") };
+        let changes = if tombstone {
+            Some(state.remove(py, &self.tools, key, slot, &meta, row.bytes())?)
+        } else {
+            let mut result = std::mem::take(&mut self.scratch);
+            result.clear();
+            let changes = state.insert(py, &self.tools, &self.cuts, key, slot, &meta, row, &mut result)?;
+            let done = if changes.is_none() { self.row_forward(py, vertex, meta, &result, None, false) } else { Ok(()) };
+            self.scratch = result;
+            done?;
+            changes
+        };
+        self.row_changes(py, vertex, changes.unwrap_or_default())
+    }
+
+    fn row_changes(&mut self, py: Python<'_>, vertex: usize, changes: Changes) -> PyResult<()> {
+        for (meta, Outcome { encoded, error }, gone) in changes {
+            if error {
+                self.failed(vertex, &meta, object_of(py, &encoded)?, gone)?;
+            } else {
+                self.row_forward(py, vertex, meta, &encoded, None, gone)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An object enters a vertex that takes rows.
+    pub fn as_row(&self, payload: &Bound<'_, PyAny>) -> PyResult<Row> {
+        Ok(Row::copied(&reference::encoded(payload)?))
+    }
+}

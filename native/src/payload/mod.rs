@@ -1,0 +1,9 @@
+//! Payloads: their canonical encoding, as rows and as columns; the mirror of `model/payload_codec.py`.
+
+pub mod codec;
+pub mod columns;
+pub mod decoding;
+pub mod encoding;
+pub mod plans;
+pub mod row;
+pub mod vector;

@@ -1,0 +1,333 @@
+//! Keyed state: buckets by canonical key, and which of them changed since the committed cut. The mirror of `core/dataflow/keyed_state.py`.
+
+use crate::meta::{Floor, Meta};
+use hashbrown::{DefaultHashBuilder, HashTable};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::hash::BuildHasher;
+
+/// One key's state: what every kind of bucket has, and its content.
+pub struct Bucket<C> {
+    pub key: Box<[u8]>,
+    pub slot: u16,
+    pub dirty: bool,
+    /// Size of the newest full row, and of the deltas behind it.
+    pub full: usize,
+    pub chain: usize,
+    pub content: C,
+}
+
+/// What changed of a bucket between two cuts.
+pub struct Changed<'py> {
+    pub slot: u16,
+    pub key: Bound<'py, PyBytes>,
+    pub full: bool,
+    pub state: Bound<'py, PyBytes>,
+}
+
+/// What a bucket holds.
+pub trait Content: Default {
+    /// Forget what no live cut of `cuts` (ascending) needs; everything above the last stays.
+    fn trim(&mut self, cuts: &[Floor]);
+    /// Forget everything above `cut`. False if nothing is left.
+    fn roll_back(&mut self, cut: &Floor) -> bool;
+    /// Has it an item at or above `cut`?
+    fn reaches(&self, cut: &Floor) -> bool;
+    fn is_empty(&self) -> bool;
+}
+
+/// An item of a bucket with what stands after it.
+pub trait Dated {
+    fn meta(&self) -> &Meta;
+    /// Is the item itself still there?
+    fn is_whole(&self) -> bool;
+    /// Keep the accumulator alone.
+    fn forget(&mut self);
+}
+
+/// Below the last of `cuts` keep the newest item below each of them, and of it only the accumulator.
+pub fn forget_below<E: Dated>(items: &mut Vec<E>, cuts: &[Floor]) {
+    let below = |limit: &Floor| items.partition_point(|item| item.meta()[..] < limit[..]);
+    let mut kept: Vec<usize> = Vec::new();
+    for cut in cuts {
+        let count = below(cut);
+        if count > 0 && kept.last() != Some(&(count - 1)) {
+            kept.push(count - 1);
+        }
+    }
+    let first_live = below(cuts.last().expect("there is always a committed cut"));
+    if kept.len() >= first_live && !kept.last().is_some_and(|newest| items[*newest].is_whole()) {
+        return;
+    }
+    let mut place = 0;
+    items.retain_mut(|item| {
+        let stays = place >= first_live || kept.contains(&place);
+        if place < first_live {
+            item.forget();
+        }
+        place += 1;
+        stays
+    });
+}
+
+/// The buckets of one vertex on one worker.
+pub struct Table<C> {
+    buckets: Vec<Option<Box<Bucket<C>>>>,
+    free: Vec<u32>,
+    by_key: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    pub dirty: Vec<u32>,
+    /// Those that were so when the rows of a snapshot began, last one first.
+    pub encoding: Vec<u32>,
+    /// Buckets that the trimming behind a commit still has to visit.
+    visiting: Vec<u32>,
+}
+
+impl<C: Content> Table<C> {
+    pub fn new() -> Self {
+        Table {
+            buckets: Vec::new(),
+            free: Vec::new(),
+            by_key: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            dirty: Vec::new(),
+            encoding: Vec::new(),
+            visiting: Vec::new(),
+        }
+    }
+
+    pub fn find(&self, key: &[u8]) -> Option<u32> {
+        let buckets = &self.buckets;
+        self.by_key
+            .find(self.hasher.hash_one(key), |at| *buckets[*at as usize].as_ref().expect("indexed buckets exist").key == *key)
+            .copied()
+    }
+
+    /// Room for so many more buckets.
+    pub fn reserve(&mut self, more: usize) {
+        let (buckets, hasher) = (&self.buckets, &self.hasher);
+        self.by_key.reserve(more, |at| hasher.hash_one(&*buckets[*at as usize].as_ref().expect("indexed buckets exist").key));
+        self.buckets.reserve(more);
+    }
+
+    fn add(&mut self, key: &[u8], slot: u16) -> u32 {
+        let bucket = Box::new(Bucket { key: key.into(), slot, dirty: false, full: 0, chain: 0, content: C::default() });
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.buckets[at as usize] = Some(bucket);
+                at
+            }
+            None => {
+                self.buckets.push(Some(bucket));
+                (self.buckets.len() - 1) as u32
+            }
+        };
+        let (buckets, hasher) = (&self.buckets, &self.hasher);
+        let hash_of = |at: &u32| hasher.hash_one(&*buckets[*at as usize].as_ref().expect("indexed buckets exist").key);
+        self.by_key.insert_unique(hasher.hash_one(key), at, hash_of);
+        at
+    }
+
+    fn remove(&mut self, at: u32) {
+        let bucket = self.buckets[at as usize].take().expect("a bucket is removed once");
+        if let Ok(found) = self.by_key.find_entry(self.hasher.hash_one(&*bucket.key), |other| *other == at) {
+            found.remove();
+        }
+        self.free.push(at);
+    }
+
+    pub fn at(&mut self, at: u32) -> &mut Bucket<C> {
+        self.buckets[at as usize].as_mut().expect("the bucket exists")
+    }
+
+    pub fn exists(&self, at: u32) -> bool {
+        self.buckets[at as usize].is_some()
+    }
+
+    /// The bucket of `key`, marked as changed.
+    #[inline]
+    pub fn touched(&mut self, key: &[u8], slot: u16) -> u32 {
+        let at = self.find(key).unwrap_or_else(|| self.add(key, slot));
+        let bucket = self.at(at);
+        if !bucket.dirty {
+            bucket.dirty = true;
+            self.dirty.push(at);
+        }
+        at
+    }
+
+    /// A cut: the rows of a snapshot are of what has changed until now.
+    pub fn begin_rows(&mut self) {
+        self.encoding = self.dirty.iter().rev().copied().collect();
+    }
+
+    /// A commit: every bucket that changed must be visited. How many those are.
+    pub fn begin_trimming(&mut self) -> usize {
+        self.visiting = std::mem::take(&mut self.dirty);
+        self.visiting.reverse();
+        self.visiting.len()
+    }
+
+    /// Visit one bucket behind a commit at `limit`. False when there was none.
+    pub fn trim_next(&mut self, cuts: &[Floor], limit: &Floor) -> bool {
+        let Some(at) = self.visiting.pop() else { return false };
+        let bucket = self.at(at);
+        bucket.content.trim(cuts);
+        bucket.dirty = bucket.content.reaches(limit);
+        if bucket.dirty {
+            self.dirty.push(at);
+        } else if bucket.content.is_empty() {
+            self.remove(at);
+        }
+        true
+    }
+
+    /// Be as at the live cut `limit`.
+    pub fn go_back(&mut self, limit: &Floor) {
+        for at in std::mem::take(&mut self.dirty) {
+            let bucket = self.at(at);
+            bucket.dirty = false;
+            if !bucket.content.roll_back(limit) {
+                self.remove(at);
+            }
+        }
+    }
+
+    /// Forget every slot for which `keeps` is false.
+    pub fn keep(&mut self, keeps: impl Fn(u16) -> bool) {
+        for at in 0..self.buckets.len() as u32 {
+            if self.buckets[at as usize].as_ref().is_some_and(|bucket| !keeps(bucket.slot)) {
+                self.remove(at);
+            }
+        }
+        let buckets = &self.buckets;
+        self.dirty.retain(|at| buckets[*at as usize].is_some());
+    }
+
+    /// A bucket that is about to be restored: it must not exist yet.
+    pub fn made(&mut self, key: &[u8], slot: u16) -> &mut Bucket<C> {
+        if let Some(at) = self.find(key) {
+            self.remove(at);
+            self.dirty.retain(|other| *other != at);
+        }
+        let at = self.add(key, slot);
+        self.at(at)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Bucket<C>> {
+        self.buckets.iter().flatten().map(|bucket| &**bucket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// Items by time alone.
+    #[derive(Default)]
+    struct Times(Vec<Floor>);
+
+    impl Content for Times {
+        fn trim(&mut self, cuts: &[Floor]) {
+            self.0.retain(|time| time >= cuts.last().expect("one at least"));
+        }
+        fn roll_back(&mut self, cut: &Floor) -> bool {
+            self.0.retain(|time| time < cut);
+            !self.0.is_empty()
+        }
+        fn reaches(&self, cut: &Floor) -> bool {
+            self.0.iter().any(|time| time >= cut)
+        }
+        fn is_empty(&self) -> bool {
+            self.0.is_empty()
+        }
+    }
+
+    fn put(table: &mut Table<Times>, key: &[u8], time: u64) {
+        let at = table.touched(key, u16::from(key[0]));
+        table.at(at).content.0.push(time.to_be_bytes());
+    }
+
+    fn held(table: &Table<Times>) -> BTreeMap<Vec<u8>, usize> {
+        table.all().map(|bucket| (bucket.key.to_vec(), bucket.content.0.len())).collect()
+    }
+
+    fn commit(table: &mut Table<Times>, limit: u64) {
+        table.begin_trimming();
+        while table.trim_next(&[limit.to_be_bytes()], &limit.to_be_bytes()) {}
+    }
+
+    #[test]
+    fn a_key_has_one_bucket() {
+        let mut table = Table::new();
+        for time in 0..3 {
+            put(&mut table, b"a", time);
+            put(&mut table, b"b", time);
+        }
+        assert_eq!(held(&table), BTreeMap::from([(b"a".to_vec(), 3), (b"b".to_vec(), 3)]));
+        assert_eq!(table.dirty.len(), 2, "each is marked once");
+    }
+
+    #[test]
+    fn a_bucket_that_was_removed_is_not_found_and_its_place_serves_another_key() {
+        let mut table = Table::new();
+        put(&mut table, b"a", 1);
+        commit(&mut table, 2);
+        assert_eq!(table.find(b"a"), None);
+        put(&mut table, b"b", 3);
+        assert_eq!(table.find(b"b"), Some(0), "its place");
+        assert_eq!(table.find(b"a"), None);
+    }
+
+    #[test]
+    fn a_commit_keeps_what_is_above_it_as_changed() {
+        let mut table = Table::new();
+        put(&mut table, b"a", 1);
+        put(&mut table, b"b", 5);
+        commit(&mut table, 3);
+        assert_eq!(held(&table), BTreeMap::from([(b"b".to_vec(), 1)]));
+        assert_eq!(table.dirty.len(), 1);
+    }
+
+    #[test]
+    fn going_back_leaves_what_was_below_the_cut() {
+        let mut table = Table::new();
+        put(&mut table, b"a", 1);
+        put(&mut table, b"a", 5);
+        put(&mut table, b"b", 6);
+        table.go_back(&3u64.to_be_bytes());
+        assert_eq!(held(&table), BTreeMap::from([(b"a".to_vec(), 1)]));
+        assert!(table.dirty.is_empty());
+    }
+
+    #[test]
+    fn slots_that_are_given_away_are_forgotten() {
+        let mut table = Table::new();
+        put(&mut table, b"a", 1);
+        put(&mut table, b"b", 1);
+        table.keep(|slot| slot == u16::from(b'b'));
+        assert_eq!(held(&table), BTreeMap::from([(b"b".to_vec(), 1)]));
+        assert_eq!(table.dirty.len(), 1);
+    }
+
+    #[test]
+    fn a_bucket_that_is_restored_takes_the_place_of_what_was_there() {
+        let mut table = Table::new();
+        put(&mut table, b"a", 1);
+        table.made(b"a", 0).content.0.push(9u64.to_be_bytes());
+        assert_eq!(held(&table), BTreeMap::from([(b"a".to_vec(), 1)]));
+        assert!(table.dirty.is_empty(), "what a snapshot has is not new");
+    }
+
+    #[test]
+    fn many_keys_come_and_go() {
+        let mut table = Table::new();
+        for round in 0..3u64 {
+            (0..1000u32).for_each(|number| put(&mut table, &number.to_le_bytes(), round));
+            assert_eq!(held(&table).len(), 1000);
+            table.keep(|slot| slot % 2 == 0);
+            assert!(table.all().all(|bucket| table.find(&bucket.key).is_some()));
+        }
+    }
+}

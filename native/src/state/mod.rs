@@ -1,0 +1,7 @@
+//! Keyed state: buckets, what is grouped and folded in them, and ready-made functions over rows.
+
+pub mod folded;
+pub mod grouping;
+pub mod keyed;
+pub mod ready;
+pub mod reduce;

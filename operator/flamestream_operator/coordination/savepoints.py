@@ -1,0 +1,99 @@
+"""Savepoints: copies of a committed snapshot that no later commit and no end of the job removes.
+
+A savepoint is a manifest of its own and copies of the segments that it names, below `savepoints/JOB/NAME/` in the job's store. A restore
+copies them back into the new job's part of its store, under names that the job itself would never use, and writes the manifest as that
+job's: only then is there a job record. All calls block; for helper threads.
+
+Keeps: what is copied is compared with its checksum; a restore of one savepoint into one job twice writes the same bytes. Does not: hold
+up the job (its coordinator holds its deletions meanwhile), or decide when.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import PurePosixPath
+from typing import Final
+
+import msgspec
+
+from flamestream.core.coordinator.coordination import NO_EPOCH
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import SegmentRef
+from flamestream.model.errors import UserError
+from flamestream.model.ids import Attempt, LayoutVersion, WorkerId
+from flamestream.model.layout import Layout
+from flamestream.model.time import START
+from flamestream.ports import ObjectStore
+from flamestream.store.object_names import plain
+from flamestream.store.snapshot_index import read_manifest, write_manifest
+from flamestream.store.snapshots import put_and_compare, segment_bytes
+from flamestream_operator.coordination.hosting import Savepoint
+
+NOBODY: Final = WorkerId("savepoint")
+"""Owns every slot of a record that no worker has ever run under."""
+
+
+def take(store: ObjectStore, url: str, record: JobRecord, job: str, name: str) -> Savepoint:
+    """Copy the snapshot that `record` has committed. Raises UserError if there is none."""
+    if not record.manifest:
+        raise UserError(f"job {job!r} has not committed an epoch yet: take the savepoint when it has")
+    found = read_manifest(store, record.manifest, record.manifest_hash)
+    folder = f"savepoints/{job}/{name}"
+    copied = _copied(store, store, found.segments, lambda segment: f"{folder}/{PurePosixPath(segment.name).name}")
+    held = _copied(store, store, found.held, lambda segment: f"{folder}/{PurePosixPath(segment.name).name}")
+    manifest = msgspec.structs.replace(found, segments=copied, held=held)
+    digest = write_manifest(store, f"{folder}/manifest.json", manifest)
+    return Savepoint(
+        job=job, name=name, store=url, epoch=found.epoch, cut=found.cut, manifest=f"{folder}/manifest.json", manifest_hash=digest,
+        graph=found.graph, size=sum(segment.size for segment in copied + held), objects=len(copied + held) + 1,
+    )  # fmt: skip
+
+
+def restore(source: ObjectStore, savepoint: Savepoint, target: ObjectStore, job: str, fronts: int) -> JobRecord:
+    """The first record of `job`, which begins where `savepoint` was taken. Its objects are in `target` then."""
+    found = read_manifest(source, savepoint.manifest, savepoint.manifest_hash)
+    folder = f"{plain(job)}/restored/{savepoint.name}"
+    copied = _copied(source, target, found.segments, lambda segment: f"{folder}/{PurePosixPath(segment.name).name}")
+    outputs, held = (found.outputs, found.held) if job == savepoint.job else ((), ())  # another job's sinks have never had anything
+    held = _copied(source, target, held, lambda segment: f"{folder}/{PurePosixPath(segment.name).name}")
+    manifest = msgspec.structs.replace(found, job=job, segments=copied, outputs=outputs, held=held)
+    name = f"{folder}/manifest.json"
+    digest = write_manifest(target, name, manifest)
+    layout = _nobodys(LayoutVersion(0), found.slots, fronts)
+    return JobRecord(
+        attempt=Attempt(0), layout=layout, announced=found.epoch, committed=found.epoch, cut=found.cut, manifest=name, manifest_hash=digest,
+        job=job, writer=f"savepoint {savepoint.name}",
+    )  # fmt: skip
+
+
+def delete(store: ObjectStore, savepoint: Savepoint) -> None:
+    """Remove it; what is gone already is fine."""
+    store.delete(*store.names(f"savepoints/{savepoint.job}/{savepoint.name}/"))
+
+
+def delete_job(store: ObjectStore, job: str, record: JobRecord | None) -> None:
+    """Everything of a job that nobody runs any more, but for its savepoints: its part of the store, and the newest manifest."""
+    manifest = [record.manifest] if record is not None and record.manifest else []
+    store.delete(*store.names(f"{plain(job)}/"), *manifest)
+
+
+def emptied(record: JobRecord) -> JobRecord:
+    """The record of a job that begins anew under its name: nothing is committed, nobody has a slot; attempts and epochs go on."""
+    before = record.layout
+    layout = _nobodys(before.version, len(before.owners), len(before.fronts))
+    return msgspec.structs.replace(
+        record, layout=layout, committed=NO_EPOCH, cut=START, manifest="", manifest_hash="", outcome="", code="", writer="begins anew"
+    )
+
+
+def _nobodys(version: LayoutVersion, slots: int, fronts: int) -> Layout:
+    return Layout(version, (NOBODY,) * slots, (NOBODY,) * fronts, NOBODY)
+
+
+def _copied(
+    source: ObjectStore, target: ObjectStore, segments: Iterable[SegmentRef], name_of: Callable[[SegmentRef], str]
+) -> tuple[SegmentRef, ...]:
+    copied = []
+    for segment in segments:
+        name = name_of(segment)
+        put_and_compare(target, name, segment_bytes(source, segment))
+        copied.append(msgspec.structs.replace(segment, name=name))
+    return tuple(copied)

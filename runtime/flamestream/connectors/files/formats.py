@@ -1,0 +1,53 @@
+"""What a format is: how the bytes of a file become records. Where the bytes are is another choice (files.py).
+
+| format    | a record is        | its payload                                                         |
+|-----------|--------------------|---------------------------------------------------------------------|
+| documents | a file             | fs.Document                                                         |
+| text      | a line             | str                                                                 |
+| jsonl     | a line             | the value as a payload, or the user's class                         |
+| csv       | a row              | fs.Map of column to text, or the user's class                       |
+| parquet   | a row              | fs.Map of column to value, or the user's class                      |
+
+What cannot be read is a fact of the input: it becomes an ErrorValue at its place, the same at every read, and the job's `onError`
+decides. A file that is gone or changes is not: it raises.
+
+Keeps: the records depend on the file's name and bytes alone; memory is bounded by `MAX_RECORD` and a batch of rows, not by the file.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from flamestream.connectors.files.places import Files, Found
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record, the bytes of input it occupies, and whether its end was seen (a log's last line may still grow)."""
+
+    payload: object
+    size: int
+    complete: bool = True
+
+
+@dataclass(slots=True)
+class Mark:
+    """How far a file is known: record `offset` begins at byte `position`, which only formats of lines use."""
+
+    offset: int = 0
+    position: int = 0
+
+
+class Format(Protocol):
+    """Turns files into records."""
+
+    whole: bool
+    """A file is read as it is and never grows (a footer at its end, a packed file)."""
+
+    def records(self, files: Files, file: Found, mark: Mark, *, growing: bool = False) -> Iterator[Record]:
+        """The records from `mark` on, the last one of lines also if it has no newline yet. Raises FileNotFoundError or Corrupt."""
+        ...
+
+    def skip(self, files: Files, file: Found, mark: Mark, upto: int, *, growing: bool = False) -> None:
+        """Move `mark` to record `upto`, or as far as there are complete records."""
+        ...

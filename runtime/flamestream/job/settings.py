@@ -1,0 +1,76 @@
+"""From a checked manifest to what the cores of workers and coordinator must know: the one place that decides it.
+
+Keeps: fronts are numbered in the order of the graph's sources; those of one source are neighbours. Does not: say where a process finds
+what it needs (node/worker_config.py).
+"""
+
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from flamestream.connectors.sources import SourceTraits
+from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
+from flamestream.job.manifest import EXACT, DeadLetter, Spec
+from flamestream.job.validation import CheckedJob
+from flamestream.model.ids import SinkName, SourceName
+from flamestream.model.time import FrontId
+
+HEARTBEAT: Final = 100_000
+"""Microseconds; shorter where epochs are, because an epoch waits for word that minimal time has moved."""
+PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def fronts_of(checked: CheckedJob) -> tuple[FrontSettings, ...]:
+    """A front for each source, or as many as share it, in the graph's order."""
+    names = [vertex.name for vertex in checked.graph.sources for _ in range(checked.sources[vertex.name].fronts)]
+    return tuple(
+        FrontSettings(FrontId(number), SourceName(name), traits.timed, traits.run_length, traits.replayable)
+        for number, name in enumerate(names)
+        for traits in [checked.sources[name]]
+    )
+
+
+def worker_settings(checked: CheckedJob) -> WorkerSettings:
+    """The same for each worker."""
+    spec = checked.job.spec
+    interval = int(spec.checkpoint.interval * 1_000_000)
+    return WorkerSettings(
+        job=checked.job.name,
+        slots=spec.workers.slots,
+        fronts=fronts_of(checked),
+        python=PYTHON,
+        exactly_once=spec.guarantee in EXACT,
+        two_phase=spec.guarantee == "exactly-once-2pc",
+        durable=spec.guarantee != "none",
+        dead_letter=SinkName(spec.on_error.dead_letter) if isinstance(spec.on_error, DeadLetter) else None,
+        credit_runs=spec.limits.runs,
+        credit_bytes=spec.limits.bytes,
+        heartbeat=min(HEARTBEAT, interval),
+        debug=spec.debug,
+    )
+
+
+def local_coordinator(checked: CheckedJob, *, changed: bool = False) -> Settings:
+    """What the launcher's coordinator is told. `changed`: the application may be another than that of the last run."""
+    settings = coordinator_settings(checked.job.spec, checked.job.name, checked.sources.values())
+    return replace(settings, graph=checked.graph.identity, python=PYTHON, code=checked.code, code_changed=changed)
+
+
+def coordinator_settings(spec: Spec, job: str, sources: Iterable[SourceTraits]) -> Settings:
+    """For core.coordinator, on one machine and in a cluster. `job` is the job's identity.
+
+    Graph, Python and code are still to be said: a cluster's coordinator loads no application, and hears of them from the first worker.
+    """
+    return Settings(
+        job=job,
+        graph="",
+        python="",
+        workers=spec.workers.replicas,
+        fronts=sum(source.fronts for source in sources),
+        slots=spec.workers.slots,
+        interval_us=int(spec.checkpoint.interval * 1_000_000) if spec.guarantee != "none" else None,
+        exactly_once=spec.guarantee in EXACT,
+        two_phase=spec.guarantee == "exactly-once-2pc",
+    )

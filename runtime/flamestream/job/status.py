@@ -1,0 +1,118 @@
+"""A job's state, as its coordinator reports it: what `flamestream status` shows, and what the operator decides by.
+
+Does not: write a file (node/status_file.py).
+"""
+
+import msgspec
+
+
+class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One worker, as it said last."""
+
+    worker: str
+    connected: bool
+    items_in: int = 0
+    items_out: int = 0
+    minimal: int = 0
+    """Microseconds."""
+    settled: int = 0
+    problem: str = ""
+    runs: int = 0
+    bundles: int = 0
+    """Acknowledged by consumers."""
+    in_flight: int = 0
+    """Items whose results are not all acknowledged."""
+    memory: int = 0
+    """Bytes of its process."""
+    replayed: int = 0
+    """Items of journalled runs that entered once more in a recovery."""
+    invalidated: int = 0
+    """Results that were taken back before their release."""
+    latencies: list[int] = []
+    """Calls by how long it took from a record's entry to the acknowledgment, by core.latency.BOUNDS. All counts are since it began."""
+    latencies_us: int = 0
+    """The same, summed up."""
+    releases: list[int] = []
+    """Runs by how long it took to the release of their results."""
+    releases_us: int = 0
+
+
+class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
+    cause: str
+    duration_ms: float
+    """From its cause to the replay; 0 while it is under way."""
+    kind: str = ""
+    """Of its cause, in a word: start, lost, link, worker, stuck, drained or joined."""
+    attempt: int = 0
+    """That it began."""
+    replayed_from: int = 0
+    """The cut that its replay began at: a global time."""
+    steps_ms: dict[str, float] = {}
+    """What took how long: decide, record, open, seal."""
+
+
+class LatencyFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """From a run's stamp on, in milliseconds, of the last minute: to its release, or to its consumer's acknowledgment."""
+
+    p50_ms: float = 0
+    p99_ms: float = 0
+    calls: int = 0
+    """To consumers, so many in the last minute; of `release`: runs."""
+
+
+class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """All of the file."""
+
+    job: str
+    pid: int
+    """Of the coordinator."""
+    began: int = 0
+    """Microseconds since 1970: when this coordinator was made. What it counts it counts from then on."""
+    updated: int
+    """Microseconds since 1970."""
+    phase: str
+    graph: str = ""
+    """Identity of the graph."""
+    attempt: int = 0
+    layout: int = 0
+    epoch: int = 0
+    """The committed one."""
+    cut: int = 0
+    """Its global time."""
+    cut_time: int = 0
+    """The same in microseconds."""
+    unsaved_since: int = 0
+    """Microseconds since 1970: when something happened that no epoch has saved yet; 0: an idle stream, everything is saved."""
+    workers: list[WorkerFigures] = []
+    standbys: list[str] = []
+    items_in: int = 0
+    """Of all workers that this coordinator has heard of, also of those that are gone; what a recovery reads again counts once."""
+    items_out: int = 0
+    """The same of results; what is computed again counts again."""
+    recoveries: int = 0
+    last_recovery: LastRecovery | None = None
+    snapshot_size: int = 0
+    """Bytes of the committed snapshot."""
+    latency: LatencyFigures | None = None
+    """To acknowledgments, by calls. None: no journalled source has given a result yet."""
+    release: LatencyFigures | None = None
+    """To releases, by runs: without the consumer's share."""
+    snapshot_ms: float = 0
+    """From the announcement of the last committed epoch to its commit."""
+    snapshots: int = 0
+    """Epochs that this coordinator announced and committed."""
+    snapshots_ms: float = 0
+    """What they took, summed up."""
+    first_output: int = 0
+    last_output: int = 0
+    """Microseconds since 1970: when a consumer acknowledged something first and last, as far as it was reported to this coordinator."""
+    gaps: list[tuple[int, int]] = []
+    """(end, length) in microseconds of the longest stretches without an acknowledgment: the first that ended after a moment is the longest
+    since."""
+    problems: list[str] = []
+    dropped_connections: int = 0
+    """On the coordinator's port: that did not prove the job's token, or did not keep to the protocol."""
+    outcome: str = ""
+    """When finished: completed, drained, stopped, failed or fenced."""
+    category: str = ""
+    message: str = ""

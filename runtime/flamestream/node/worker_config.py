@@ -1,0 +1,33 @@
+"""From a checked manifest to what a worker's process is told.
+
+Does not: decide what the worker's core is told (job/settings.py).
+"""
+
+from dataclasses import replace
+
+from flamestream.job.journal_of import journal_of
+from flamestream.job.settings import worker_settings
+from flamestream.job.validation import CheckedJob
+from flamestream.model.ids import WorkerId
+from flamestream.node.worker_process import WorkerProcessConfig
+
+
+def worker_config(checked: CheckedJob, *, coordinator: str, token: str, job: str = "", zookeeper: str = "") -> WorkerProcessConfig:
+    """The same for all workers of a job, who add their names. `job`: its identity in a cluster, whose status others see as well."""
+    described, spec = checked.job, checked.job.spec
+    settings = worker_settings(checked)
+    return WorkerProcessConfig(
+        worker=WorkerId(""),
+        coordinator=coordinator,
+        token=token,
+        application=str(described.path(spec.application.file)),
+        graph=spec.application.graph,
+        py_files=checked.py_files,
+        settings=replace(settings, job=job or settings.job),
+        private=bool(job),
+        sources={name: described.source(name) for name in spec.sources},
+        sinks={name: described.sink(name) for name in spec.sinks},
+        store=described.store,
+        journal=journal_of(described, zookeeper),
+        beside=spec.workers.replicas,
+    )

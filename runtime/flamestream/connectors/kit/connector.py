@@ -4,8 +4,8 @@
 
 The class of its settings answers for it: fields are what a manifest may say (their docstrings are the CRD's), methods are what the engine
 asks. `flamestream.connectors.installed` has the connectors of this package; another package adds its own by an entry point of the group
-`flamestream.connectors` (docs/reference/connectors.md). `where` is the place of a source or sink in the manifest, like spec.sources.docs: an
-error begins with the wrong field's place below it.
+`flamestream.connectors` (docs/reference/connectors.md). `where` is the place of a source or sink in the manifest, like spec.sources.docs:
+an error begins with the wrong field's place below it.
 
 Keeps: what a kind does not say is what is safe: nothing is tried, removed, or read back. Does not: know any kind, but in the advice that
 people get. Import a client library: a kind does so when a producer or consumer is made.

@@ -3,7 +3,7 @@
 A sink of which nothing else is known (a topic, a table or a hash without `history`) is audited by its place alone.
 
 Keeps: places are looked at before deliveries and input are read, so whatever stands there is known by then. Does not: compare
-(connectors/places.py).
+(connectors/kit/standing.py).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

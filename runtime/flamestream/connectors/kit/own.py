@@ -4,8 +4,8 @@
 
 The class is found as the application is: its module lies beside the application's file, or is installed. A sink's class is a `Blocking`
 (connectors/kit/blocking.py) that is made with (settings, sink, writer, job) and says `fences`; a source's is a `Reader`
-(connectors/kit/producer.py) made with (settings, name) that says `timed` and `bounded`. docs/reference/connectors.md shows both, and how
-to run them through the conformance kits.
+(connectors/kit/producer.py) made with (settings, name) that says `timed` and `bounded`. docs/reference/connectors.md shows both, and how to
+run them through the conformance kits.
 
 Does not: check what the class does (the kits do), or make paths in its settings relative to the manifest.
 """

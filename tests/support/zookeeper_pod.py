@@ -1,5 +1,6 @@
 """The chart's ZooKeeper, as a process of this machine: the server that jobs share on a cluster, with the operator as its superuser."""
 
+import socket
 import subprocess
 from pathlib import Path
 from typing import Self
@@ -17,19 +18,26 @@ LOGIN = f"operator:{'p' * 32}"
 class SharedZooKeeper:
     """Its data stays in `folder`; `start` again with another login is what a Secret that was made anew does."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._port = folder, free_port()
+    def __init__(self, folder: Path, tls: Path | None = None) -> None:
+        self._folder, self._port, self._tls = folder, free_port(), tls
         self.hosts = f"127.0.0.1:{self._port}"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, login: str = LOGIN) -> Self:
         """Until it serves."""
         self.close()
-        words = command(self._folder / "data", self._folder, login, self._port)
+        words = command(self._folder / "data", self._folder, login, self._port, self._tls)
         with (self._folder / "out").open("ab") as out:
             self._process = subprocess.Popen(words, stdout=out, stderr=out)
-        eventually(lambda: is_ready(self.hosts), "ZooKeeper serves", within=60)
+        eventually(self._answers, "ZooKeeper serves", within=60)
         return self
+
+    def _answers(self) -> bool:
+        """A server with TLS says nothing to who comes without: that it listens must do."""
+        if self._tls is None:
+            return is_ready(self.hosts)
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self._port)) == 0
 
     def place(self, login: str = LOGIN, *, room: int = 0, alone: bool = True) -> ZooKeeper:
         """As the operator is told."""

@@ -8,13 +8,14 @@ answer is lost, its outcome is unknown (ClusterStateUnavailable), and only readi
 the holder's name. It goes when the session does and guarantees nothing: the fence in the job record does.
 
 An address is `host:port[,host:port]`, or `user:password@` before it: then every node is its maker's alone (digest), to read as well. Where
-several jobs share a server, zookeeper_rights.py says whose is what.
+several jobs share a server, zookeeper_rights.py says whose is what. With an `authority` the session is sealed (zookeeper_tls.py).
 
 Keeps: every call ends within its deadline, whatever ZooKeeper does. Does not: watch; the coordinator polls nothing here either.
 """
 
 import logging
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 import msgspec
@@ -29,6 +30,7 @@ from flamestream.core.protocol.job_record import JobRecord
 from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import ClusterStateUnavailable, Corrupt, FlameStreamError, UserError
+from flamestream.store.zookeeper_tls import TlsHandler
 
 T = TypeVar("T")
 
@@ -45,22 +47,29 @@ class ClusterState:
     """A session with ZooKeeper, shared by what is kept there. It reconnects by itself until it is closed."""
 
     def __init__(
-        self, address: str, *, session: float = SESSION, connect_within: float = CONNECT_WITHIN, refused: type[FlameStreamError] = UserError
-    ) -> None:
-        """Connect. Raises ClusterStateUnavailable that names the hosts if nobody answers in time. `refused`: what a call raises that the
-        login has no right to."""
+        self, address: str, authority: Path | None = None, *, session: float = SESSION, connect_within: float = CONNECT_WITHIN,
+        refused: type[FlameStreamError] = UserError,
+    ) -> None:  # fmt: skip
+        """Connect. Raises ClusterStateUnavailable that names the hosts if nobody answers in time. `authority`: a file with what the
+        server's certificate must be signed by; None speaks without TLS. `refused`: what a call raises that the login has no right to."""
         login, _, hosts = address.rpartition("@")
         self.hosts, self._refused = hosts, refused
         self.session = session
         forever = KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0)
-        self.client = KazooClient(hosts, timeout=session, connection_retry=forever, logger=_quiet(), **_as(login))
+        self._tls = TlsHandler(authority) if authority else None
+        sealed = {"handler": self._tls, "use_ssl": True} if authority else {}
+        self.client = KazooClient(hosts, timeout=session, connection_retry=forever, logger=_quiet(), **sealed, **_as(login))
         try:
             self.client.start(timeout=connect_within)
         except KazooTimeoutError as error:
             self.close()
-            raise ClusterStateUnavailable(
-                f"no ZooKeeper answers at {hosts} within {connect_within:g} s: is it running there, and reachable from here?"
-            ) from error
+            asked = self._problem or "is it running there, and reachable from here?"
+            raise ClusterStateUnavailable(f"no ZooKeeper answers at {hosts} within {connect_within:g} s: {asked}") from error
+
+    @property
+    def _problem(self) -> str:
+        """What TLS has against the server, or nothing."""
+        return self._tls.problem if self._tls else ""
 
     def ask(self, what: str, call: Callable[[], Any]) -> Any:
         """The result of an asynchronous call of kazoo, in bounded time. Errors that are answers (no node, bad version) pass through."""
@@ -76,6 +85,7 @@ class ClusterState:
         except (KazooException, KazooTimeoutError) as error:
             raise ClusterStateUnavailable(
                 f"ZooKeeper at {self.hosts}: {what} got no answer ({type(error).__name__}); a write may have taken effect: read again"
+                + (f" (no new connection: {self._problem})" if self._problem else "")
             ) from error
 
     def delete(self, job: str, *, record: bool = True) -> None:

@@ -6,13 +6,17 @@ and the streams run on. A production set-up names a ZooKeeper ensemble of its ow
 `ZOOKEEPER_LOGIN` is a file with the operator's login (user:password), who is the superuser here: so a login that was lost can be made anew,
 and what a job has locked can be removed. The server knows its digest only. Whose nodes are whose: zookeeper_rights.py.
 
-Keeps: acknowledged writes survive the pod; quotas hold; one address has a bounded number of connections. Does not: replicate, encrypt.
+`ZOOKEEPER_TLS` is a folder with tls.crt and tls.key (a Secret of type kubernetes.io/tls): then every client speaks TLS, and there is no
+port without it. Renewed files are read when the server starts again.
+
+Keeps: acknowledged writes survive the pod; quotas hold; one address has a bounded number of connections. Does not: replicate.
 """
 
 import os
 from pathlib import Path
 from typing import Final
 
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from kazoo.security import make_digest_acl_credential
 
 from flamestream.machine.java import QUICK, find_java
@@ -20,12 +24,12 @@ from flamestream.store.zookeeper_server import class_path
 
 VARIABLE: Final = "ZOOKEEPER_DATA"
 LOGIN: Final = "ZOOKEEPER_LOGIN"
+TLS: Final = "ZOOKEEPER_TLS"
 PORT: Final = 2181
 CONNECTIONS: Final = 128
 """Of one address: a pod of ours has one, but some networks show a whole node as one."""
 _CONFIG: Final = """tickTime=500
 dataDir={data}
-clientPort={port}
 minSessionTimeout=1000
 maxSessionTimeout=60000
 maxClientCnxns={connections}
@@ -35,6 +39,15 @@ admin.enableServer=false
 4lw.commands.whitelist=srvr,ruok
 autopurge.snapRetainCount=3
 autopurge.purgeInterval=1
+"""
+_PLAIN: Final = "clientPort={port}\n"
+_SEALED: Final = """secureClientPort={port}
+serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory
+ssl.keyStore.location={store}
+ssl.keyStore.type=PEM
+ssl.clientAuth=none
+ssl.protocol=TLS
+ssl.enabledProtocols=TLSv1.3,TLSv1.2
 """
 _LOGGING: Final = """rootLogger.level = warn
 rootLogger.appenderRef.console.ref = console
@@ -46,12 +59,13 @@ appender.console.layout.pattern = %d{ISO8601} %p %c{1}: %m%n
 """
 
 
-def command(data: Path, scratch: Path, login: str, port: int = PORT) -> list[str]:
-    """The server's command line; its two files of settings are written to `scratch`."""
+def command(data: Path, scratch: Path, login: str, port: int = PORT, tls: Path | None = None) -> list[str]:
+    """The server's command line; its files of settings are written to `scratch`. `tls`: the folder of its key; None serves without TLS."""
     config, logging = scratch / "zoo.cfg", scratch / "log4j2.properties"
     user, _, password = login.partition(":")
     digest = make_digest_acl_credential(user, password)
-    config.write_text(_CONFIG.format(data=data, port=port, connections=CONNECTIONS, digest=digest))
+    reached = _SEALED.format(port=port, store=_key_store(tls, scratch / "server.pem")) if tls else _PLAIN.format(port=port)
+    config.write_text(_CONFIG.format(data=data, connections=CONNECTIONS, digest=digest) + reached)
     logging.write_text(_LOGGING)
     options = [*QUICK, "-Xms16m", "-Xmx64m", "-XX:+ExitOnOutOfMemoryError", f"-Dlog4j2.configurationFile={logging}"]
     small_log = ["-Dzookeeper.preAllocSize=1024", "-Dzookeeper.snapCount=10000"]
@@ -59,9 +73,20 @@ def command(data: Path, scratch: Path, login: str, port: int = PORT) -> list[str
     return [str(find_java().launcher), *options, *small_log, "-cp", class_path(), main, str(config)]
 
 
+def _key_store(tls: Path, store: Path) -> Path:
+    """Key and certificates in one file. ZooKeeper reads keys as PKCS #8 only, and helm makes PKCS #1."""
+    key = load_pem_private_key((tls / "tls.key").read_bytes(), None)
+    store.unlink(missing_ok=True)
+    with os.fdopen(os.open(store, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as made:
+        made.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + (tls / "tls.crt").read_bytes())
+    return store
+
+
 def main() -> None:
     """Become the server."""
-    words = command(Path(os.environ[VARIABLE]), Path("/tmp"), Path(os.environ[LOGIN]).read_text().strip())
+    tls = os.environ.get(TLS)
+    login = Path(os.environ[LOGIN]).read_text().strip()
+    words = command(Path(os.environ[VARIABLE]), Path("/tmp"), login, tls=Path(tls) if tls else None)
     os.execv(words[0], words)
 
 

@@ -52,6 +52,8 @@ _NEEDED: Final = (
     "netty-handler-4",
     "netty-resolver-4",
     "netty-transport-4",
+    "netty-transport-classes-epoll",
+    "netty-transport-native-unix-common",
     "commons-io",
     "commons-cli",
 )

@@ -1,0 +1,71 @@
+"""How a session with ZooKeeper is sealed: TLS whose other end is named by one authority, and by nothing else.
+
+kazoo can speak TLS, but it trusts every authority of the machine beside the one that it is given, and keeps to itself why a handshake
+failed. So the connection is made here, and kazoo goes on with it.
+
+Keeps: no byte of a session, its login least of all, is sent before the server has proved the name that it was dialled by, with a
+certificate of `authority`. Does not: prove the client (its login does, inside the session).
+"""
+
+import socket
+import ssl
+from pathlib import Path
+from typing import Any
+
+from kazoo.handlers.threading import SequentialThreadingHandler
+
+
+def trusting(authority: Path) -> ssl.SSLContext:
+    """A client's settings: TLS 1.2 at least, this authority alone, and the name is looked at."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_verify_locations(authority)
+    return context
+
+
+class TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
+    """kazoo's way to the network, over TLS. `problem`: what the last connection failed by, or nothing."""
+
+    def __init__(self, authority: Path) -> None:
+        super().__init__()
+        self._authority = authority
+        self.problem = ""
+
+    def create_connection(self, address: tuple[str, int], hostname: str, timeout: float, **_: Any) -> ssl.SSLSocket:
+        """A connection whose server has proved `hostname`. The authority is read each time: its file may have been renewed."""
+        try:
+            plain = socket.create_connection(address, timeout)
+            try:
+                plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sealed = trusting(self._authority).wrap_socket(plain, server_hostname=hostname)
+            except BaseException:
+                plain.close()
+                raise
+        except OSError as error:
+            self.problem = _sentence(error, hostname, self._authority)
+            raise
+        self.problem = ""
+        return sealed
+
+    def select(self, readers: list[Any], writers: list[Any], odd: list[Any], timeout: float | None) -> tuple[list[Any], ...]:
+        """As select, but what TLS has unsealed and nobody has read counts as there: its socket has no byte left that would show it."""
+        unread = [one for one in readers if isinstance(one, ssl.SSLSocket) and one.pending()]
+        ready: tuple[list[Any], ...] = super().select(readers, writers, odd, 0 if unread else timeout)
+        return [*ready[0], *(one for one in unread if one not in ready[0])], *ready[1:]
+
+
+def _sentence(error: OSError, name: str, authority: Path) -> str:
+    """What a failed connection means for whoever set it up. Nothing for one that TLS has no part in."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return (
+            f"its certificate is refused ({error.verify_message}): the authority in {authority} must have signed it, for {name}, and it "
+            "must not have expired; give the authority that signed it, or the server a new certificate"
+        )
+    if isinstance(error, ssl.SSLError):
+        return (
+            f"it does not speak TLS there ({error.reason or error}): name its TLS port (secureClientPort), "
+            "or say that this ZooKeeper is reached without TLS"
+        )
+    if isinstance(error, FileNotFoundError):
+        return f"there is no file {authority} with the authority of its certificate"
+    return ""

@@ -16,7 +16,7 @@ _STYLES = {"good": "", "slow": "yellow", "missing": "red"}
 
 
 def command(
-    folder: Annotated[Path, typer.Argument(help="On the disk that a job would write to.")] = Path(),
+    folder: Annotated[Path, typer.Argument(help="On the disk that a job would write to.", exists=True, file_okay=False)] = Path(),
     json: Json = False,
 ) -> None:
     """Look for what jobs need (Java, Spark, a disk) and what makes them slow (no native kernel, few processors, slow syncs).

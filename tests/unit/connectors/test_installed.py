@@ -58,7 +58,7 @@ def test_a_package_whose_connector_cannot_be_had_is_named(path: Path, entry: str
 
 
 def test_the_table_of_the_manifest_has_every_kind_that_may_be_written() -> None:
-    page = (ROOT / "docs" / "manifest.md").read_text().partition("## Sources and sinks")[2].partition("\n## ")[0]
+    page = (ROOT / "docs" / "reference" / "manifest.md").read_text().partition("## Sources and sinks")[2].partition("\n## ")[0]
     cells = [line.split("|") for line in page.splitlines() if line.startswith("| `")]
     named = [{name for row in cells for name in re.findall(r"`(\w+)`", row[side])} for side in (1, 3)]
     assert named == [set(installed.source_kinds()) - {"parquet", "memory"}, set(installed.sink_kinds())]

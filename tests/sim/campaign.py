@@ -30,7 +30,7 @@ from flamestream.simulation.settings import promising
 from flamestream.testing import SimulationFailure, simulate
 
 ROOT = Path(__file__).parents[2]
-SIMULATED = ("model", "core", "testing", "store/prefetch.py", "store/segment.py", "store/snapshots.py")
+SIMULATED = ("model", "core", "simulation", "reference.py", "store/prefetch.py", "store/segment.py", "store/snapshots.py")
 CHUNK = 50
 """Seeds that a process takes at once."""
 TURNS = ("exactly-once",) * 6 + ("exactly-once-2pc",) * 2 + ("at-least-once", "none")

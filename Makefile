@@ -123,11 +123,8 @@ reference: setup
 	PYTHONPATH=operator $(BIN)/python -m flamestream_operator.crd.definitions crds
 	PYTHONPATH=operator $(BIN)/python scripts/reference_pages.py
 
-# An environment of its own: nothing of the product needs what renders its pages.
 docs: reference
-	@cmp -s requirements/docs.txt .venv-docs/pins || { PATH="$$PWD/.venv-tools/bin:$$PATH"; uv venv --quiet --clear .venv-docs \
-	  && uv pip sync --quiet --require-hashes --python .venv-docs/bin/python requirements/docs.txt && cp requirements/docs.txt .venv-docs/pins; }
-	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+	@$(BIN)/python scripts/docs.py
 
 # No registry's address gets into the files: whoever installs uses the one configured there.
 requirements: setup

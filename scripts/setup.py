@@ -136,7 +136,7 @@ def why_no_compiler() -> str:
 
 def why_no_kernel(python: str) -> str:
     """Why the kernel that was to be built is not there, in the compiler's own words; "" if it is there."""
-    looked = "import sys; from flamestream.model.kernel import WHY_NOT; sys.exit(WHY_NOT)"
+    looked = "import sys; from flamestream.model.kernel import WHY_NOT; sys.exit(WHY_NOT or 0)"
     imported = subprocess.run([python, "-c", looked], capture_output=True, text=True, check=False)
     if imported.returncode == 0:
         return ""

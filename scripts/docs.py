@@ -1,4 +1,7 @@
-"""The documentation as a site, in `site/`: every link checked. What renders it has an environment of its own: nothing of the product needs it."""
+"""The documentation as a site, in `site/`, with every link checked.
+
+What renders it has an environment of its own, made from pins: nothing of the product needs it.
+"""
 
 import os
 import sys

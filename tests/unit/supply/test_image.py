@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from flamestream.model.kernel import WHY_NOT
+
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 OTHER = (ROOT / "e2e" / "build-image").read_text()
@@ -40,14 +42,16 @@ def test_the_kernel_has_a_stage_of_its_own_that_nobody_may_fail() -> None:
     assert "||" not in STAGES["kernel"].partition("RUN image/build-kernel")[2]
 
 
-def test_the_last_step_refuses_an_image_without_it() -> None:
-    """As it stands there, for a Python that has none."""
+def test_the_last_step_refuses_an_image_without_it_and_no_other() -> None:
+    """As it stands there, for a Python that has none, and for this one."""
     (check,) = [line for line in FINISH.splitlines() if "native kernel: {WHY_NOT}" in line]
     check = check.replace("python3", sys.executable, 1)
     hidden = check.replace("import sys;", 'import sys; sys.modules["flamestream._kernel"] = None;')
     environment = {"PYTHONPATH": str(ROOT / "runtime")}
     refused = subprocess.run(["bash", "-c", hidden], env=environment, capture_output=True, text=True, check=False)
     assert refused.returncode and "the image has no native kernel: this installation was built without it" in refused.stderr
+    taken = subprocess.run(["bash", "-c", check], env=environment, capture_output=True, text=True, check=False)
+    assert bool(taken.returncode) == bool(WHY_NOT), taken.stderr
 
 
 def test_no_processor_is_named_but_as_what_old_builders_do_not_say() -> None:

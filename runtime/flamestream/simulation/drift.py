@@ -51,6 +51,10 @@ class DriftWatch:
         """It is in the job record: whatever it computes is computed from now on."""
         self._begun[attempt] = cut, self._drift.changes
 
+    def lost(self, key: tuple[SinkName, Slot]) -> None:
+        """A consumer has lost its last bundle: nobody can compare a replay with it."""
+        self._last.pop(key, None)
+
     def taken(self, key: tuple[SinkName, Slot], fence: Fence, items: Sequence[Item]) -> None:
         """A consumer took new results: the attempt that sent them has compared the last ones before."""
         before, last = self._last.get(key, (fence, ()))

@@ -83,6 +83,8 @@ class Invariants:
         self.lost.add((sink, slot))
         self._unseen.add((sink, slot))
         self._taken[sink, slot] -= sum(len(codec.decode_items(bundle.items)) for bundle in bundles)
+        if self.drift is not None:
+            self.drift.lost((sink, slot))
 
     def bundle_taken(self, sink: SinkName, fence: Fence, bundle: Bundle) -> None:
         """A consumer took a bundle that is new to it."""

@@ -59,8 +59,7 @@ def kind_of(spec: dict[str, Any]) -> type[SinkSettings] | None:
 
 def dialled(spec: dict[str, Any]) -> str:
     """The address that a worker with this sink will dial; "" if none is known before."""
-    known = kind_of(spec)
-    return connector.written(spec, known.dials) if known is not None else ""
+    return connector.dialled(sink_kinds(), spec)
 
 
 def placed(spec: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -234,6 +234,12 @@ def written(spec: Mapping[str, Any], setting: str) -> str:
     return found if isinstance(found, str) else ""
 
 
+def dialled(kinds: Mapping[str, type[Settings]], spec: Mapping[str, Any]) -> str:
+    """The address that a worker will dial for it; "" if none is known before."""
+    known = class_of(kinds, spec)
+    return written(spec, known.dials) if known is not None else ""
+
+
 def path_in(folder: Path, written: str) -> str:
     """A path of a manifest in `folder`, absolute."""
     return str(folder / Path(written).expanduser())

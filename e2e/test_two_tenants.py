@@ -167,8 +167,8 @@ def measured(stream: Stream, doing: Callable[[], Any]) -> Object:
     until("documents are due", lambda: stream.state()["sent"] >= first + SECONDS * PER_SECOND, SECONDS * 6, poll=0.5)
     last = stream.state()["sent"]
     span = f"/latency?first={first}&last={last}"
-    until("they are through", lambda: stream.ask(span)["documents"] == last - first, 60, poll=1)
-    return {**stream.ask(span), "gap": stream.ask(f"/gap?since={began}")}
+    through = until("they are through", lambda: found if (found := stream.ask(span))["documents"] == last - first else None, 60, poll=1)
+    return {**through, "gap": stream.ask(f"/gap?since={began}")}
 
 
 def unharmed(stream: Stream, report: Report, what: str, before: Object, during: Object) -> None:

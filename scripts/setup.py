@@ -109,6 +109,20 @@ def find_uv() -> str:
     return str(own)
 
 
+def pinned_environment(folder: Path, pins: Path) -> Path:
+    """The interpreter of an environment of its own, with what `pins` lists; made again when they or our own interpreter change."""
+    python, stamp = folder / "bin" / "python", folder / ".made-from"
+    wanted = hashlib.sha256(pins.read_bytes() + sys.version.encode()).hexdigest()
+    if not stamp.exists() or stamp.read_text() != wanted:
+        uv = find_uv()
+        print(f"setup: making the environment {folder} from {pins.name}", file=sys.stderr)
+        run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder))
+        hashed = ["--require-hashes", "--build-constraints", str(REQUIREMENTS / "build.txt")]
+        run(uv, "pip", "sync", "--quiet", "--python", str(python), *hashed, str(pins))
+        stamp.write_text(wanted)
+    return python
+
+
 def has_ensurepip() -> bool:
     """Debian's and Ubuntu's python3 comes without it: it is in the package python3-venv."""
     return subprocess.run([sys.executable, "-c", "import ensurepip, venv"], capture_output=True, check=False).returncode == 0
@@ -179,9 +193,9 @@ def install_venv_package() -> None:
     run_apt("install", "-y", "--no-install-recommends", package)
 
 
-def run(*command: str, environment: dict[str, str] | None = None) -> None:
+def run(*command: str, environment: dict[str, str] | None = None, cwd: Path | None = None) -> None:
     """Run a step; its output stays visible. A failure ends the set-up and names the step."""
-    result = subprocess.run(command, env=environment or installer_environment(), stdin=subprocess.DEVNULL, check=False)
+    result = subprocess.run(command, env=environment or installer_environment(), cwd=cwd, stdin=subprocess.DEVNULL, check=False)
     if result.returncode:
         raise SetupError(f"`{' '.join(command)}` failed with exit code {result.returncode}; what it printed is above.")
 

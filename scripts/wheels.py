@@ -20,14 +20,16 @@ import sys
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from setup import REQUIREMENTS, ROOT, SetupError, find_uv, pinned_environment, run
+
 TOOLS = ROOT / ".cache" / "wheels-env"
+"""maturin and zig, in an environment of their own."""
 TARGETS = ("x86_64", "aarch64")
 GLIBC = "manylinux2014"
 """glibc 2.17: every Linux since CentOS 7."""
 
 
-class WheelError(Exception):
+class WheelError(SetupError):
     """No wheel; the message says what to do."""
 
 
@@ -38,7 +40,7 @@ def main() -> int:
     given = parser.parse_args()
     try:
         built = build(given.targets, given.out.absolute())
-    except WheelError as error:
+    except SetupError as error:
         print(f"wheels: {error}", file=sys.stderr)
         return 1
     for file in built:
@@ -48,17 +50,16 @@ def main() -> int:
 
 def build(asked: list[str] | None, out: Path) -> list[Path]:
     """The files that were made."""
-    uv = shutil.which("uv") or str(ROOT / ".venv-tools" / "bin" / "uv")  # `make setup` sees to one
-    targets = chosen(asked)
-    install_tools(uv)
+    uv, targets = find_uv(), chosen(asked)
+    pinned_environment(TOOLS, REQUIREMENTS / "wheels.txt")
     out.mkdir(parents=True, exist_ok=True)
     source = copied(ROOT / ".cache" / "wheels-source")
-    constraints = ["--build-constraints", str(ROOT / "requirements" / "build.txt"), "--require-hashes"]
+    constraints = ["--build-constraints", str(REQUIREMENTS / "build.txt"), "--require-hashes"]
     before = {file: file.stat().st_mtime_ns for file in out.iterdir()}
     for target in targets:
         maturin(source, f"{target}-unknown-linux-gnu", out)
-    run(uv, "build", "--quiet", "--sdist", *constraints, "--out-dir", str(out), str(source))
-    run(uv, "build", "--quiet", "--wheel", *constraints, "--out-dir", str(out), str(source / "operator"))
+    run(uv, "build", "--quiet", "--sdist", *constraints, "--out-dir", str(out), str(source), cwd=ROOT)
+    run(uv, "build", "--quiet", "--wheel", *constraints, "--out-dir", str(out), str(source / "operator"), cwd=ROOT)
     shutil.rmtree(source)
     built = sorted(file for file in out.glob("flamestream*") if before.get(file) != file.stat().st_mtime_ns)
     for wheel in (file for file in built if file.name.startswith("flamestream-") and file.suffix == ".whl"):
@@ -83,14 +84,6 @@ def has_library(target: str) -> bool:
     """Whether rustc can link for `target`."""
     said = subprocess.run(["rustc", "--print", "target-libdir", "--target", target], capture_output=True, text=True, check=False)
     return said.returncode == 0 and any(Path(said.stdout.strip()).glob("libstd-*"))
-
-
-def install_tools(uv: str) -> None:
-    """maturin and zig, in an environment of their own."""
-    python, pins = TOOLS / "bin" / "python", ROOT / "requirements" / "wheels.txt"
-    if not python.exists():
-        run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(TOOLS))
-    run(uv, "pip", "sync", "--quiet", "--python", str(python), "--require-hashes", str(pins))
 
 
 def copied(folder: Path) -> Path:
@@ -118,13 +111,6 @@ def maturin(source: Path, target: str, out: Path) -> None:
     }
     options = ["--release", "--locked", "--zig", "--target", target, "--compatibility", GLIBC, "--out", str(out)]
     run(str(TOOLS / "bin" / "maturin"), "build", "--quiet", *options, cwd=source, environment=environment)
-
-
-def run(*command: str, cwd: Path = ROOT, environment: dict[str, str] | None = None) -> None:
-    """A step, whose output stays visible. Raises WheelError."""
-    done = subprocess.run(command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, check=False)
-    if done.returncode:
-        raise WheelError(f"`{' '.join(command)}` failed with exit code {done.returncode}; what it printed is above.")
 
 
 def look_into(wheel: Path) -> None:

@@ -163,4 +163,4 @@ def _journal_of(source: RecordedSource) -> list[Entry]:
             f"source {source.front.source!r} cannot be read again: in which order its records entered is only in the journal, which is "
             "trimmed at every epoch. Set spec.journal.keep: true before the run"
         )
-    return journals.everything(source.journal, source.job, source.front.front)
+    return [entry for entry in journals.everything(source.journal, source.job, source.front.front) if not entry.is_pledge]

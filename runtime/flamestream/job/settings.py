@@ -44,6 +44,7 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
         exactly_once=spec.guarantee in EXACT,
         two_phase=spec.guarantee == "exactly-once-2pc",
         durable=spec.guarantee != "none",
+        remembered=all(sink.fences for sink in checked.sinks.values()),
         dead_letter=SinkName(spec.on_error.dead_letter) if isinstance(spec.on_error, DeadLetter) else None,
         credit_runs=spec.limits.runs,
         credit_bytes=spec.limits.bytes,

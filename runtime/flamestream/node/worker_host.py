@@ -203,8 +203,8 @@ class _Durable:
         if action.fence != self._fence:
             self._fence = action.fence
             self._under_way.clear()
-        entry = action.entry
-        self._under_way.append((entry.time, entry.partition, entry.next))
+        if not (entry := action.entry).is_pledge:
+            self._under_way.append((entry.time, entry.partition, entry.next))
 
     def durable(self, event: events.JournalAppended) -> None:
         if event.fence != self._fence:

@@ -78,13 +78,15 @@ class Oracle:
     def durable(self, front: FrontId, entry: Entry) -> None:
         """A journal entry counts from now on."""
         world, key = self._world, (front, entry.partition)
-        world.require(entry.time >= self.reached, "1 minimal time", f"a run of front {front} enters at {entry.time}, below {self.reached}")
         world.require(entry.time > self._last.get(front, START), "1 minimal time", f"front {front} stamped {entry.time} out of order")
+        self._last[front] = entry.time
+        if entry.is_pledge:
+            return
+        world.require(entry.time >= self.reached, "1 minimal time", f"a run of front {front} enters at {entry.time}, below {self.reached}")
         expected = self._offsets.get(key, 0)
         world.require(entry.first == expected, "3 input", f"records {entry.first}.. of {key} entered, {expected} was next")
         have = len(self._sites[front].partitions[entry.partition])
         world.require(entry.first + entry.count <= have, "3 input", f"{entry} of front {front}: the producer has {have}")
-        self._last[front] = entry.time
         self._offsets[key] = entry.next
         heappush(self._waiting, (entry.time, front, entry.partition, entry.first, entry.count))
 

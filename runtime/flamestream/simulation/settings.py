@@ -91,7 +91,7 @@ def promising(guarantee: str, direct: Adjust | None = None) -> Adjust:
 
     def adjust(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
         plan, faults = (drawn, chosen) if direct is None else direct(rng, drawn, chosen)
-        worker = replace(plan.worker, exactly_once=exactly_once, two_phase=two_phase, durable=durable)
+        worker = replace(plan.worker, exactly_once=exactly_once, two_phase=two_phase, durable=durable, remembered=exactly_once)
         interval = plan.coordinator.interval_us if durable else None
         coordinator = replace(plan.coordinator, exactly_once=exactly_once, two_phase=two_phase, interval_us=interval)
         return replace(plan, guarantee=guarantee, worker=worker, coordinator=coordinator), faults

@@ -96,7 +96,8 @@ class WorkerNode(Process):
                 self._producers[action.front].pull(action)
             case a.Append():
                 entry = action.entry
-                self._appended.setdefault(action.front, []).append((entry.time, entry.partition, entry.next))
+                if not entry.is_pledge:
+                    self._appended.setdefault(action.front, []).append((entry.time, entry.partition, entry.next))
                 self._journal.append(action)
             case a.Wake():
                 self.post_later(1, Woken())

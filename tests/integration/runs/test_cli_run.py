@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from flamestream.connectors.recorded import RecordedSource
+from flamestream.core.protocol.events import Entry
+from flamestream.core.protocol.settings import FrontSettings
 from flamestream.job.exit_codes import ExitCode
+from flamestream.journal.folder import everything
+from flamestream.journal.places import JournalConfig
+from flamestream.model.ids import SourceName
+from flamestream.model.time import FrontId
 from flamestream.testing.consumer import ConsumerServer
 from support.eventually import eventually
 from support.processes import alive, kill, suspend
@@ -95,6 +102,46 @@ def test_a_drill_finds_that_the_guarantee_is_kept(site: Site, guarantee: str) ->
     assert guarantee == "at-least-once" or not found["doubled"]
     run.send_signal(signal.SIGTERM)
     assert ended(run)[0] == ExitCode.OK
+
+
+def test_a_source_that_waits_beside_a_timed_one_pledges_where_a_sink_forgets(site: Site) -> None:
+    """`discard` does not say what it was given, so what the idle source promised is in its journal. No audit takes it for records."""
+    site.write("{rate: 1000}", guarantee="at-least-once")
+    lines = site.path / "lines"
+    lines.mkdir()
+    manifest, application = site.path / "job.yaml", site.path / "sums.py"
+    manifest.write_text(
+        manifest.read_text()
+        .replace("{numbers: {", "{more: {files: {path: lines, follow: true}}, numbers: {")
+        .replace("sinks: {", "sinks: {nothing: {discard: {}}, ")
+        + "  journal: {folder: journal, keep: true}\n"
+    )
+    application.write_text(
+        application.read_text().replace('source("numbers")', 'source("numbers").merge(graph.source("more").map(int))')
+        + 'numbers.sink("nothing")\n'
+    )
+    run = site.start()
+    site.running()
+    _, answer = site.ask("drill", "job.yaml", "--no-audit", "--kill", "worker", "--after", "0.3")
+    assert answer["done"] == 1, answer
+    (lines / "one.txt").write_text("1\n2\n3\n")
+    eventually(lambda: any(entry.count for entry in _journalled(site)), "the lines have entered")
+    run.send_signal(signal.SIGTERM)
+    assert ended(run)[0] == ExitCode.OK
+    entries = _journalled(site)
+    front = FrontSettings(_front(site), SourceName("more"), timed=False)
+    recorded = RecordedSource("sums", front, {}, JournalConfig(folder=str(site.path / "journal"), keep=True)).entries()
+    assert any(entry.is_pledge for entry in entries) and recorded == [entry for entry in entries if entry.count]
+
+
+def _front(site: Site) -> FrontId:
+    (folder,) = (site.path / "journal").rglob("front-*")
+    return FrontId(int(folder.name.removeprefix("front-")))
+
+
+def _journalled(site: Site) -> list[Entry]:
+    (folder,) = (site.path / "journal").rglob("front-*")
+    return everything(folder.parent, _front(site))
 
 
 @pytest.mark.parametrize("role", ["worker", "standby", "coordinator"])

@@ -12,11 +12,13 @@ from flamestream.core.worker.front import JournalledFront, TimedFront
 from flamestream.core.worker.fronts import Fronts
 from flamestream.core.worker.worker import Worker
 from flamestream.model.graph import Graph
+from flamestream.model.ids import Partition
 from flamestream.model.meta import time_of_meta
 from flamestream.model.time import END, Instant, next_time
-from flamestream.simulation.faults import Fault
+from flamestream.simulation.faults import Fault, FaultPlan
 from flamestream.simulation.graphs import SimJob, raises_out_of_order, same, spread
-from sim.variants.variant import BrokenVariant, directed, patch, several_sources, together
+from flamestream.simulation.settings import Plan
+from sim.variants.variant import BrokenVariant, directed, patch, several_sources, spaced, together
 
 _step = Worker.step
 _acks = Outbox.acks
@@ -63,6 +65,13 @@ _asked = Fronts.asked
 def _promise_at_once(self: JournalledFront) -> Any:
     if self.replay:
         return self.replay[0].time
+    return END if self.ended else next_time(max(self.last, self._floor), self.id)
+
+
+def _promise_of_the_floor(self: JournalledFront) -> Any:
+    """What it was asked for is promised without a word in the journal."""
+    if self.replay or self._undurable:
+        return self.replay[0].time if self.replay else self._undurable[0]
     return END if self.ended else next_time(max(self.last, self._floor), self.id)
 
 
@@ -125,6 +134,18 @@ def broad(rng: Random) -> SimJob:
     return SimJob(graph, None, lambda r, number: ("k", str(number)), 1)
 
 
+def _idle_beside_a_timed_one(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
+    """Workers whose clocks stand where clocks begin die, and then the first records of the journalled fronts come."""
+    crashes = directed(Fault.CLOCK_UNSET, Fault.WORKER_CRASH, rate=0.6, spacing=2_000, coordinator={"interval_us": 400_000})
+    plan, faults = crashes(rng, drawn, chosen)
+    front, *others = plan.worker.fronts
+    first, *idle = plan.sites
+    timed = replace(first, timed=True, partitions={Partition(""): [record for part in first.partitions.values() for record in part]})
+    sites = [timed, *(spaced(replace(site, timed=False), plan.heal_at, 1_000, 1) for site in idle)]
+    fronts = (replace(front, timed=True), *(replace(other, timed=False, run_length=1) for other in others))
+    return replace(plan, sites=sites, worker=replace(plan.worker, fronts=fronts)), faults
+
+
 VARIANTS = [
     BrokenVariant("acks counted under the item's time instead of the cause", _own_time, STRAGGLERS, several_sources, seeds=400),
     BrokenVariant("message ids that cancel", patch(message_id, mix=lambda value: value), BROAD, broad),
@@ -134,6 +155,13 @@ VARIANTS = [
         "promise before the journal is durable",
         patch(JournalledFront, promise=_promise_at_once),
         directed(Fault.WORKER_CRASH, Fault.JOURNAL_SLOW, rate=0.8),
+    ),
+    BrokenVariant(
+        "a promise that nobody remembers",
+        patch(JournalledFront, pledge=lambda self, clock: None, promise=_promise_of_the_floor),
+        _idle_beside_a_timed_one,
+        several_sources,
+        guarantee="at-least-once",
     ),
     BrokenVariant("an asked front moves journalled runs", patch(JournalledFront, replayed=_replayed_later), REPLAYS),
     BrokenVariant("a promise past journalled runs", patch(JournalledFront, promise=_promise_past_replay), REPLAYS),

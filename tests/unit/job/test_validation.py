@@ -124,6 +124,12 @@ def test_the_settings_are_those_of_the_manifest(job: JobFolder) -> None:
     assert (coordinator.graph, coordinator.python) == (accepted.graph.identity, worker.python)
 
 
+@pytest.mark.parametrize(("sink", "remembered"), [("{files: {path: out}}", True), ("{discard: {}}", False)])
+def test_workers_know_whether_consumers_say_what_they_were_given(job: JobFolder, sink: str, remembered: bool) -> None:
+    accepted = checked(job.write(sinks=f"{{shouts: {sink}}}", guarantee="at-least-once"))
+    assert worker_settings(accepted).remembered is remembered
+
+
 # --- a journal in a topic -----------------------------------------------------------------------------------------------------------
 
 IN_KAFKA = "{lines: {kafka: {brokers: 'a:1', topic: t, settings: {ssl.ca.location: ca.pem}, secrets: {sasl.password: {env: P}}}}}"

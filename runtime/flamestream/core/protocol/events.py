@@ -33,6 +33,11 @@ class Entry:
         """The offset that the partition's next run begins at, or above if offsets have gaps."""
         return Offset(self.first + self.count) if self.end is None else self.end
 
+    @property
+    def is_pledge(self) -> bool:
+        """It brings no record and decides no offset: nothing new was stamped at or below `time`, and nothing will be."""
+        return not self.count and self.end is None
+
 
 @dataclass(frozen=True, slots=True)
 class LastBundle:

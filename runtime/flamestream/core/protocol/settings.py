@@ -39,6 +39,8 @@ class WorkerSettings:
     """`exactly-once-2pc`: output waits for the commit of its epoch, whose snapshot holds it."""
     durable: bool = True
     """False (`none`): no journal entries are waited for, nothing is restored."""
+    remembered: bool = True
+    """Every consumer says, when it is opened, what it was given. False: a recovery has only the journals to learn it from."""
     dead_letter: SinkName | None = None
     """Where error items go; None: `onError: fail`."""
     credit_runs: int = 1024

@@ -7,6 +7,10 @@ A journalled front stamps whatever has arrived as one run, above its clock, ever
 bound of the last recovery. Every run is in the journal before any promise above it counts (!); a run found in the journal keeps its
 time whatever was asked, and until all such runs are replayed the front promises only the next of them (!).
 
+A recovery learns how far results had gone from consumers and journals. The runs of timed fronts are in no journal: beside them, where
+a consumer does not remember what it was given, a journalled front pledges. What it was asked for is in its journal before it is
+promised (!), or the next attempt, on a machine whose clock is behind, would stamp below what was delivered.
+
 >>> front = JournalledFront(FrontId(0), START, {})
 >>> front.start(entries=[], bound=START)
 >>> run = front.stamp(Timestamp(7), Partition("p"), Offset(0), 2)
@@ -144,10 +148,11 @@ class TimedFront:
 class JournalledFront:
     """Stamps whatever arrives, from any number of partitions, and remembers through the journal."""
 
-    def __init__(self, front: FrontId, last: Time, offsets: Mapping[Partition, Offset]) -> None:
+    def __init__(self, front: FrontId, last: Time, offsets: Mapping[Partition, Offset], *, pledges: bool = False) -> None:
         self.id = front
         self.last = last
         self.ended = False
+        self._pledges = pledges
         self.positions = Positions(front, last, offsets)
         self.offsets = dict(offsets)
         self.replay: deque[Entry] = deque()
@@ -183,6 +188,15 @@ class JournalledFront:
         self.positions.add(entry)
         return entry
 
+    def pledge(self, clock: Timestamp) -> Entry | None:
+        """What must be durable before the front can promise what it was asked for, if that is not under way already. It goes as far as
+        the clock, so that questions for older times need no other."""
+        if not self._pledges or self.replay or self._undurable or self.ended or self.last >= self._floor:
+            return None
+        self.last = max(next_time(self._floor, self.id), time_of(clock, self.id))
+        self._undurable.append(self.last)
+        return Entry(self.last, Partition(""), Offset(0), 0)
+
     def durable(self, time: Time) -> None:
         """Every entry up to `time` is in the journal."""
         while self._undurable and self._undurable[0] <= time:
@@ -198,7 +212,9 @@ class JournalledFront:
             return self.replay[0].time
         if self._undurable:
             return self._undurable[0]
-        return END if self.ended else next_time(max(self.last, self._floor), self.id)
+        if self.ended:
+            return END
+        return next_time(self.last if self._pledges else max(self.last, self._floor), self.id)
 
 
 Front = TimedFront | JournalledFront

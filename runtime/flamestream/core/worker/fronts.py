@@ -47,7 +47,8 @@ class Fronts:
         self._durable = settings.durable
         self._enter = enter
         self._settings = {front.front: front for front in settings.fronts if front.front in set(mine)}
-        self._fronts = {number: _front(front, positions.get(number)) for number, front in self._settings.items()}
+        pledges = settings.durable and not settings.remembered and any(front.timed for front in settings.fronts)
+        self._fronts = {number: _front(front, positions.get(number), pledges) for number, front in self._settings.items()}
         self._credit = {front: Credit(settings.credit_runs, settings.credit_bytes) for front in self._fronts}
         self._pulled: dict[FrontId, tuple[int, int]] = {}
         self._to_read: dict[FrontId, list[Entry]] = {}
@@ -59,6 +60,8 @@ class Fronts:
         self._told: dict[FrontId, Promise] = {}
         self._unsealed = {front for front in self._fronts if self._journalled(front)}
         self._sealed: dict[FrontId, Sequence[Entry]] = {}
+        self.last = START
+        """The newest journalled run or pledge above the cut; START if there is none."""
         self._following: set[FrontId] = set()
         self.drained = False
         self._started = False
@@ -72,16 +75,12 @@ class Fronts:
     def sealed(self, front: FrontId, entries: Sequence[Entry]) -> None:
         """The answer: entries above the cut."""
         self._unsealed.discard(front)
-        self._sealed[front] = entries
+        self._sealed[front] = [entry for entry in entries if not entry.is_pledge]
+        self.last = max([self.last, *(entry.time for entry in entries)])
 
     @property
     def all_sealed(self) -> bool:
         return not self._unsealed
-
-    @property
-    def last(self) -> Time:
-        """The newest journalled run above the cut; START if there is none."""
-        return max((entries[-1].time for entries in self._sealed.values() if entries), default=START)
 
     def start(self, bound: Time) -> None:
         """Every worker is ready: replay, then go on."""
@@ -236,14 +235,20 @@ class Fronts:
         if isinstance(front, JournalledFront):
             front.asked(time)
 
-    def promises(self) -> list[Promise]:
+    def promises(self, now: Timestamp) -> list[Promise]:
         """Those that are new."""
         if not self._started:
             return []
-        now = [Promise(number, front.last, front.promise()) for number, front in self._fronts.items()]
-        news = [promise for promise in now if promise != self._told.get(promise.front)]
+        self._pledge(now)
+        promises = [Promise(number, front.last, front.promise()) for number, front in self._fronts.items()]
+        news = [promise for promise in promises if promise != self._told.get(promise.front)]
         self._told.update((promise.front, promise) for promise in news)
         return news
+
+    def _pledge(self, now: Timestamp) -> None:
+        for front in self._fronts.values():
+            if isinstance(front, JournalledFront) and (entry := front.pledge(now)) is not None:
+                self.actions.append(Append(self._fence, front.id, entry))
 
     def settled(self, time: Time) -> None:
         """All output below `time` is with its consumers."""
@@ -303,8 +308,8 @@ class Fronts:
         return self._durable and not self._settings[number].timed
 
 
-def _front(settings: FrontSettings, position: FrontPosition | None) -> Front:
+def _front(settings: FrontSettings, position: FrontPosition | None, pledges: bool) -> Front:
     position = position or FrontPosition(settings.front, START, {})
     if settings.timed:
         return TimedFront(settings.front, position.last, position.offsets, settings.run_length)
-    return JournalledFront(settings.front, position.last, position.offsets)
+    return JournalledFront(settings.front, position.last, position.offsets, pledges=pledges)

@@ -351,7 +351,7 @@ class Worker:
         """Acks first, then the promises that they allow, then what is settled."""
         if (acks := self._outbox.acks()) is not None:
             self._tell_acker(acks)
-        for promise in self._fronts.promises():
+        for promise in self._fronts.promises(self._now):
             self._tell_acker(promise)
         if (settled := self._settled) > self._settled_told:
             self._settled_told = settled

@@ -93,6 +93,30 @@ def test_an_asked_front_moves_past_the_question_at_once_if_idle() -> None:
     assert front.stamp(Timestamp(1), P, Offset(0), 1).time >= front.promise()
 
 
+def test_a_front_of_consumers_that_forget_promises_what_its_journal_has() -> None:
+    front = JournalledFront(F, START, {}, pledges=True)
+    front.start([], START)
+    front.asked(Time(99 << 12))
+    pledge = front.pledge(Timestamp(1))
+    assert pledge is not None and pledge.is_pledge and pledge.time > Time(99 << 12)
+    assert front.promise() == pledge.time
+    assert front.pledge(Timestamp(1)) is None, "one is under way"
+    front.asked(Time(200 << 12))
+    front.durable(pledge.time)
+    assert pledge.time < front.promise() < Time(200 << 12)
+    assert front.pledge(Timestamp(1)) is not None
+    assert front.stamp(Timestamp(1), P, Offset(0), 1).time > Time(200 << 12)
+
+
+def test_a_front_that_promised_by_a_run_pledges_nothing() -> None:
+    front = JournalledFront(F, START, {}, pledges=True)
+    front.start([], START)
+    front.asked(Time(9 << 12))
+    run = front.stamp(Timestamp(10), P, Offset(0), 1)
+    front.durable(run.time)
+    assert front.pledge(Timestamp(1)) is None and front.promise() == next_time(run.time, F)
+
+
 def test_a_question_leaves_a_run_that_is_not_durable_in_its_place() -> None:
     front = _journalled()
     run = front.stamp(Timestamp(10), P, Offset(0), 1)

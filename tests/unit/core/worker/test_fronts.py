@@ -245,33 +245,33 @@ def test_a_read_that_gives_too_few_records_is_a_bug() -> None:
 
 def test_a_promise_is_told_when_it_is_new() -> None:
     fronts, _ = _fronts()
-    assert [promise.front for promise in fronts.promises()] == [F]
-    assert fronts.promises() == []
+    assert [promise.front for promise in fronts.promises(Timestamp(0))] == [F]
+    assert fronts.promises(Timestamp(0)) == []
     fronts.records(_arrived(0, "a"))
     fronts.advance(Timestamp(5))
-    (promise,) = fronts.promises()
+    (promise,) = fronts.promises(Timestamp(0))
     assert promise == msg.Promise(F, Time(5 << 12), Time(5 << 12)), "it has entered, and is not durable"
-    assert fronts.promises() == []
+    assert fronts.promises(Timestamp(0)) == []
     fronts.records(_arrived(1, "b"))
     fronts.advance(Timestamp(6))
-    (promise,) = fronts.promises()
+    (promise,) = fronts.promises(Timestamp(0))
     assert promise == msg.Promise(F, Time(6 << 12), Time(5 << 12)), "others are asked past it, and it promises only the first"
-    assert fronts.promises() == []
+    assert fronts.promises(Timestamp(0)) == []
     fronts.durable(F, Time(6 << 12))
-    assert [promise.time > Time(6 << 12) for promise in fronts.promises()] == [True]
+    assert [promise.time > Time(6 << 12) for promise in fronts.promises(Timestamp(0))] == [True]
 
 
 def test_nothing_is_promised_before_replay() -> None:
     settings = WorkerSettings("j", 4, (FrontSettings(F, SourceName("s"), False),))
-    assert Fronts(FENCE, settings, [F], {}, lambda *_: None).promises() == []
+    assert Fronts(FENCE, settings, [F], {}, lambda *_: None).promises(Timestamp(0)) == []
 
 
 def test_a_question_moves_a_journalled_front_and_no_timed_one() -> None:
     for timed in (True, False):
         fronts, _ = _fronts(timed)
-        before = fronts.promises()[0].time
+        before = fronts.promises(Timestamp(0))[0].time
         fronts.asked(F, Time(99 << 12))
-        assert [promise.time > Time(99 << 12) > before for promise in fronts.promises()] == ([] if timed else [True])
+        assert [promise.time > Time(99 << 12) > before for promise in fronts.promises(Timestamp(0))] == ([] if timed else [True])
     fronts.asked(FrontId(7), Time(1))
 
 
@@ -300,7 +300,7 @@ def test_an_ended_front_promises_the_end_behind_its_last_run() -> None:
     fronts.advance(Timestamp(5))
     assert not fronts.all_ended
     fronts.durable(F, entered[0].time)
-    assert fronts.all_ended and fronts.promises()[-1].time == END
+    assert fronts.all_ended and fronts.promises(Timestamp(0))[-1].time == END
 
 
 def test_it_asks_for_a_pass_when_credit_has_come_back() -> None:
@@ -330,7 +330,7 @@ def test_a_source_that_has_ended_is_not_at_its_end_while_records_wait_for_credit
     fronts.ended(F)
     fronts.advance(Timestamp(5))
     fronts.durable(F, entered[0].time)
-    assert not fronts.all_ended and fronts.promises()[-1].time < END
+    assert not fronts.all_ended and fronts.promises(Timestamp(0))[-1].time < END
 
 
 def test_records_that_come_before_follow_do_not_enter_behind_it() -> None:

@@ -5,7 +5,7 @@
 | fields.md   | the CRDs' schemas, which are made from the structs that validate manifests       |
 | commands.md | both command lines, as `--help` shows them                                       |
 | api.md      | `__all__` of the public modules; the site puts each docstring in its place       |
-| decisions   | the first line of each decision                                                  |
+| decisions   | the first line of each decision, by the folders of their subjects                |
 
 Keeps: the pages in docs/ are what this makes (a test compares them). Does not: have a text of its own but headings and how to read a page.
 """
@@ -211,11 +211,17 @@ def _first(thing: object) -> str:
 
 
 def decisions() -> str:
-    """A line for each."""
-    told = "# Decisions\n\nWhat was decided, in which situation, and what it costs; what was tried and not kept.\n\n"
-    pages = sorted(page for page in (DOCS / "decisions").glob("[0-9]*.md"))
-    titles = [page.read_text().partition("\n")[0].removeprefix("# ") for page in pages]
-    return HEADER + told + "".join(f"- [{title}]({page.name})\n" for title, page in zip(titles, pages, strict=True))
+    """A line for each, by subject: the folders in the order of their first numbers."""
+    told = "# Decisions\n\nWhat was decided, in which situation, and what it costs; what was tried and not kept.\n"
+    pages = sorted((DOCS / "decisions").glob("*/[0-9]*.md"), key=lambda page: page.name)
+    for subject in dict.fromkeys(page.parent.name for page in pages):
+        told += f"\n## {subject.capitalize()}\n\n"
+        told += "".join(f"- [{_title(page)}]({subject}/{page.name})\n" for page in pages if page.parent.name == subject)
+    return HEADER + told
+
+
+def _title(page: Path) -> str:
+    return page.read_text().partition("\n")[0].removeprefix("# ")
 
 
 # --- all of them --------------------------------------------------------------------------------------------------------------------

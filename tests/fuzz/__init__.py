@@ -1,1 +1,1 @@
-"""Fuzzing: any bytes give a value or one of the named errors, in bounded memory and time (docs/decisions/050)."""
+"""Fuzzing: any bytes give a value or one of the named errors, in bounded memory and time (decision 050)."""

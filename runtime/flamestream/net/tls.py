@@ -16,7 +16,7 @@ True
 
 Keeps: nothing is handed over that was not sealed by a holder of the key, in this connection, in this order. Does not: know a socket, or
 tell the end of a connection from its being cut off (no end of a link says more than that it has ended).
-Source: RFC 8446, by OpenSSL; why certificates that both ends make: docs/decisions/049.
+Source: RFC 8446, by OpenSSL; why certificates that both ends make: decision 049.
 """
 
 import hashlib

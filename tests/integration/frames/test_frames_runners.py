@@ -137,7 +137,7 @@ def example_at(path: Path, example: str) -> Site:
     for vertex, name in zip(graph.sources, data, strict=False):
         shutil.copy(EXAMPLES / "data" / f"{name}.txt", path / f"{vertex.name}.txt")
     if not data:
-        shutil.copytree(EXAMPLES.parent / "docs" / "decisions", path / graph.sources[0].name)
+        shutil.copytree(EXAMPLES.parent / "docs" / "decisions" / "engine", path / graph.sources[0].name)
     return Site(path, graph, documents=not data)
 
 

@@ -28,7 +28,7 @@ class Block:
 
 def blocks() -> list[Block]:
     """All, in order."""
-    pages = [page for page in (REPOSITORY / "docs").rglob("*.md") if page.parent.name != "decisions"]
+    pages = [page for page in (REPOSITORY / "docs").rglob("*.md") if "decisions" not in page.parts]
     return [block for file in [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted(pages)] for block in _of(file)]
 
 

@@ -1,6 +1,7 @@
 """The pages hold together: what is made from the code is current, every link leads somewhere, and the site shows every page."""
 
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -55,7 +56,16 @@ def test_the_site_shows_every_page() -> None:
     assert menu == there
 
 
+DECISIONS = {page: page.name[:3] for page in (DOCS / "decisions").rglob("[0-9]*.md")}
+
+
 def test_no_two_decisions_have_one_number() -> None:
-    numbers = [page.name[:3] for page in (DOCS / "decisions").glob("[0-9]*.md")]
-    assert len(set(numbers)) == len(numbers)
-    assert all(page.read_text().startswith(f"# {page.name[:3]}: ") for page in (DOCS / "decisions").glob("[0-9]*.md"))
+    assert len(set(DECISIONS.values())) == len(DECISIONS)
+    assert all(page.read_text().startswith(f"# {number}: ") for page, number in DECISIONS.items())
+
+
+def test_a_decision_that_is_named_is_there() -> None:
+    listed = subprocess.run(["git", "grep", "-hoE", "[Dd]ecisions? [0-9]{3}"], cwd=ROOT, capture_output=True, text=True, check=True)
+    named = {mention[-3:] for mention in listed.stdout.splitlines()}
+    assert "006" in named
+    assert named <= set(DECISIONS.values())

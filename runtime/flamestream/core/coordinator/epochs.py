@@ -3,7 +3,7 @@
 One epoch is pending at a time, and goes through four stages:
 
     announcing  the number is being written into the record: whoever comes later uses a greater one
-    gathering   all workers were told; the acker's worker says where it cut (docs/decisions/003), each accepts when its part is durable
+    gathering   all workers were told; the acker's worker says where it cut (decision 003), each accepts when its part is durable
                 and every sink has acknowledged all output below the cut
     writing     the manifest, under a name that nobody else can use
     committing  the record names the manifest: this write, and nothing else, is the commit

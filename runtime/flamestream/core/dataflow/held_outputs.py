@@ -6,7 +6,7 @@
 What an epoch holds is durable before it is committed, so a crash behind the commit delivers the same bundles, byte for byte, from the
 snapshot; a crash before it forgets them, and nobody has seen them. Output and state therefore never disagree, whatever the user's
 functions do. The next epoch is accepted only when the bundles of the committed one are with their consumers (!): its snapshot no longer
-has them. Why the snapshot holds them instead of a replay computing them again: docs/decisions/009-held-output-is-in-the-snapshot.md.
+has them. Why the snapshot holds them instead of a replay computing them again: decision 009.
 
 Keeps: nothing leaves before its commit, nothing committed is lost; a bundle keeps its number and bytes. Does not: commit, or talk to
 consumers.

@@ -14,7 +14,7 @@ and received under it, so it is zero exactly when everything sent has been proce
 6
 
 Keeps: minimal time never goes back (invariant 1). Does not: decide who acks when (worker.py), or talk to anyone (shell).
-Source: EDBT 2018, section 3.3; one ack a message instead of two is ours (docs/decisions/004-one-ack-a-message.md).
+Source: EDBT 2018, section 3.3; one ack a message instead of two is ours (decision 004).
 """
 
 from collections.abc import Iterable

@@ -9,7 +9,7 @@ nothing at or below that time is in flight the error is real, for no tombstone c
 
 Keeps: told times never go back, and a promise counts only behind the acks of the run it covers (invariant 1).
 Does not: know what runs contain, or who is behind a front.
-Source: design, "Time and order" 3; the cut at minimal time is docs/decisions/003-cut-at-minimal-time.md.
+Source: design, "Time and order" 3; the cut at minimal time is decision 003.
 """
 
 from collections.abc import Iterable, Mapping

@@ -8,7 +8,7 @@ and appending to the newest puts the value behind it, touching no other; a versi
 (Vector(['a', 'b']), 'c', 2)
 
 Keeps: elements are payloads; the shape depends on the length alone; two versions share what is equal, by identity (for deltas, see
-state.py). Source: Bagwell and Rompf, RRB-trees (2011), without the relaxed part. Why not pyrsistent: docs/decisions/002.
+state.py). Source: Bagwell and Rompf, RRB-trees (2011), without the relaxed part. Why not pyrsistent: decision 002.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator

@@ -2,7 +2,7 @@
 
 Pushing down is asked for by the option `pushDown` and is for a DataFrame that one query uses. Spark 4.3 keeps what a source said to the
 first pushed filter for every other query over the same DataFrame: `d.filter(a).union(d.filter(b))` reads the slots of one of them twice,
-and an unfiltered query after a filtered one only its slots (docs/decisions/032). The option `slots` has no such memory.
+and an unfiltered query after a filtered one only its slots (decision 032). The option `slots` has no such memory.
 
 >>> sorted(slots_in("0-2,7"))
 [0, 1, 2, 7]

@@ -128,7 +128,7 @@ docs: reference
 
 # No registry's address gets into the files: whoever installs uses the one configured there.
 requirements: setup
-	@for name in tools build docs wheels go run test bench-report bench-spark bench-bytewax bench-pathway bench-quix bench-pyflink; do \
+	@for name in tools build docs wheels go run test bench/report bench/spark bench/bytewax bench/pathway bench/quix bench/pyflink; do \
 	  PATH="$$PWD/.venv-tools/bin:$$PATH" uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-header --upgrade requirements/$$name.in --output-file requirements/$$name.txt || exit 1; done
 	@PATH="$$PWD/.venv-tools/bin:$$PATH" uv pip compile --quiet --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \

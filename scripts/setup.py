@@ -52,7 +52,7 @@ def fingerprint() -> str:
     """A hash of all that the environment depends on: pins, this script, the project's metadata, its place, the interpreter."""
     digest = hashlib.sha256(f"{ROOT} {os.path.realpath(sys.executable)} {sys.version} {shutil.which('cargo')}".encode())
     native = [ROOT / "native" / "Cargo.toml", ROOT / "native" / "Cargo.lock", *sorted((ROOT / "native" / "src").rglob("*.rs"))]
-    others = ("bench-", "docs", "wheels")  # of environments of their own
+    others = ("docs", "wheels")  # of environments of their own
     pins = [file for file in sorted(REQUIREMENTS.glob("*.txt")) if not file.name.startswith(others)]
     for file in [*pins, ROOT / "pyproject.toml", Path(__file__), *native]:
         digest.update(file.name.encode() + b"\0" + file.read_bytes())

@@ -5,7 +5,7 @@
     python benchmarks report --docs                         # the tables of performance.md and threats.md, from benchmarks/results
 
 A percentile is taken of each run, and the median of the rounds is shown: a round on a busy machine does not move it. In brackets: the
-least and the most of the rounds. The figures are drawn by figures.py in an environment of its own (requirements/bench-report.in).
+least and the most of the rounds. The figures are drawn by figures.py in an environment of its own (requirements/bench/report.in).
 """
 
 import argparse

@@ -13,11 +13,11 @@ def python_of(name: str) -> str:
 
 
 def make(name: str) -> str:
-    """The environment `name` with what requirements/bench-NAME.txt pins; its interpreter."""
+    """The environment `name` with what requirements/bench/NAME.txt pins; its interpreter."""
     sys.path.append(str(ROOT / "scripts"))
     import setup  # of scripts/: makes environments as the project's own set-up does
 
-    return str(setup.pinned_environment(CACHE / name, ROOT / "requirements" / f"bench-{name}.txt"))
+    return str(setup.pinned_environment(CACHE / name, ROOT / "requirements" / "bench" / f"{name}.txt"))
 
 
 def packages_of(name: str) -> str:
@@ -28,7 +28,7 @@ def packages_of(name: str) -> str:
 
 def pinned(name: str, package: str) -> str:
     """The version of a package that the environment `name` gets."""
-    for line in (ROOT / "requirements" / f"bench-{name}.txt").read_text().splitlines():
+    for line in (ROOT / "requirements" / "bench" / f"{name}.txt").read_text().splitlines():
         if line.startswith(f"{package}=="):
             return line.partition("==")[2].split()[0]
     raise KeyError(package)

@@ -27,7 +27,7 @@ from flamestream.loop.reactor import EpollReactor
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 
 sys.path.insert(0, str(BENCHMARKS.parent / "tests"))
-from support.journal_worker import Worker
+from support.journals.worker import Worker
 
 
 def produce(brokers: str) -> Callable[[int], None]:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from attacks.attack import Attack, Strike
 from attacks.hands import Hands
 from attacks.honest import FOREIGN
-from support.raw_http import ELSEWHERE
+from support.http.raw import ELSEWHERE
 
 PRODUCER, FOLDER = "a producer (or a function that it can drive)", "who writes to a watched folder"
 APPLICATION = """

@@ -9,7 +9,7 @@ from typing import Final
 
 from attacks.site import Site, WithToken
 from flamestream.loop.reactor import EpollReactor
-from support.raw_http import ELSEWHERE
+from support.http.raw import ELSEWHERE
 
 HELD: Final = 300
 """Connections at once; the oldest is closed for the next."""

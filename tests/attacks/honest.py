@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from support.events import EventSource
+from support.http.events import EventSource
 
 EVERY = 0.02
 PATIENCE = 2.0

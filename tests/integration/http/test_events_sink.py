@@ -17,7 +17,7 @@ from flamestream.model.payload import encode_items
 from flamestream.ports import Consumer, Post, Reactor
 from flamestream.testing.consumer_contract import CONSUMER_CHECKS, SINK, Outside, Worker, bundle, fence
 from flamestream.testing.port_driver import PortDriver
-from support.events import EventSource
+from support.http.events import EventSource
 from support.ports import free_port
 
 

@@ -20,8 +20,8 @@ from flamestream.net.http_server import Exchange, HttpServer, Request
 from flamestream.testing.consumer_contract import SINK, Worker, bundle, fence
 from flamestream.testing.port_driver import PortDriver
 from flamestream.testing.producer_contract import FRONT, PLENTY, Front
+from support.http.raw import ELSEWHERE, HERE, RawClient
 from support.ports import free_port
-from support.raw_http import ELSEWHERE, HERE, RawClient
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,9 @@ from flamestream.job.application import load
 from flamestream.model.time import FrontId, Timestamp, time_of
 from flamestream.reference import interpret
 from support.documents import SocketServer, texts
-from support.events import EventSource
 from support.eventually import eventually
-from support.http_example import Example
+from support.http.events import EventSource
+from support.http.example import Example
 from support.ports import free_port
 from support.runs.cli_job import REPOSITORY, CliJob, explained
 from support.runs.kills import Killer, Role

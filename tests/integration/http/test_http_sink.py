@@ -21,7 +21,7 @@ from flamestream.ports import Consumer, Post, Reactor
 from flamestream.testing.consumer_contract import CONSUMER_CHECKS, SINK, Outside, Worker, bundle, fence
 from flamestream.testing.consumer_outages import CONSUMER_OUTAGE_CHECKS, StoppableOutside
 from flamestream.testing.port_driver import PortDriver
-from support.http_example import Example
+from support.http.example import Example
 from support.processes import suspend
 
 

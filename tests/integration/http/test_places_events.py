@@ -1,6 +1,6 @@
 """The audit of events: of what a real client was sent, and of what any client is given now.
 
-The client reads HTTP and server-sent events by itself (support/events.py); what it recorded is then damaged.
+The client reads HTTP and server-sent events by itself (support/http/events.py); what it recorded is then damaged.
 """
 
 import json
@@ -15,7 +15,7 @@ from flamestream.connectors.http.events_place import Event, parsed, received
 from flamestream.connectors.kit.standing import Findings
 from flamestream.fenced.tail import Cursor
 from flamestream.testing.port_driver import PortDriver
-from support.events import EventSource
+from support.http.events import EventSource
 from support.places.standing import Outside, differs, results
 from support.ports import free_port
 

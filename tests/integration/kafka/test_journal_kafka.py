@@ -15,10 +15,10 @@ from flamestream.model.payload import decode_many, encode_many
 from flamestream.net.kafka.clients import Secret
 from flamestream.net.kafka.own_topics import settings_of
 from support.eventually import eventually
-from support.journal_worker import FRONT
+from support.journals.kafka import JOB, JournalTopic, failures
+from support.journals.worker import FRONT
 from support.kafka_broker import Broker
 from support.kafka_broker.secure import PASSWORD, SecureBroker
-from support.kafka_journal import JOB, JournalTopic, failures
 from support.loops import reactor, turn_until
 
 QUICKLY_CLEANED: dict[str, str] = {

@@ -16,9 +16,9 @@ from flamestream.model.time import Time
 from flamestream.testing.consumer_contract import Worker, bundle, fence
 from flamestream.testing.port_driver import PortDriver
 from flamestream.testing.producer_contract import FRONT, Front
-from support.journal_worker import FRONT as JOURNALLED
+from support.journals.kafka import JournalTopic, failures
+from support.journals.worker import FRONT as JOURNALLED
 from support.kafka_broker.cluster import Cluster
-from support.kafka_journal import JournalTopic, failures
 from support.loops import reactor, turn_until
 from support.places.kafka_places import Following, ReadTopic, WrittenTopic
 

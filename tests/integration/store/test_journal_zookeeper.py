@@ -10,7 +10,7 @@ from flamestream.journal.places import JournalConfig, build
 from flamestream.journal.zookeeper import LARGEST
 from flamestream.loop.reactor import EpollReactor
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
-from support.journal_worker import Worker
+from support.journals.worker import Worker
 from support.loops import reactor
 from support.processes import kill
 

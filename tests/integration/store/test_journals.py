@@ -14,7 +14,7 @@ from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Corrupt
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 from support.eventually import eventually
-from support.journal_worker import FRONT, Worker, entry
+from support.journals.worker import FRONT, Worker, entry
 from support.kafka_broker import Broker
 from support.loops import reactor
 

@@ -18,7 +18,7 @@ from flamestream.model.time import Time
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream_operator.coordination.cluster_state import SharedClusterState
 from flamestream_operator.objects.logins import login_of
-from support.journal_worker import Worker
+from support.journals.worker import Worker
 from support.loops import reactor
 from support.zookeeper_pod import LOGIN, SharedZooKeeper
 

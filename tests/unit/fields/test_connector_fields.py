@@ -14,8 +14,8 @@ import flamestream as fs
 from flamestream.connectors import sinks, sources
 from flamestream.connectors.installed import sink_kinds, source_kinds
 from flamestream.model.errors import FlameStreamError
-from support import connector_views as see
 from support.fields import Leaf, Row, leaves, uncovered
+from support.views import connectors as see
 
 HERE = __name__
 

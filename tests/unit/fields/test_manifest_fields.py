@@ -9,7 +9,7 @@ import pytest
 from flamestream.job.manifest import GUARANTEES, MANIFEST
 from flamestream.model.errors import FlameStreamError
 from support.fields import Row, leaves, uncovered
-from support.manifest_views import CLUSTER, OneMachine, View
+from support.views.manifest import CLUSTER, OneMachine, View
 
 LOCAL: dict[str, Any] = {
     "apiVersion": "flamestream.dev/v1alpha1",

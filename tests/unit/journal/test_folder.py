@@ -22,7 +22,7 @@ from flamestream.model.errors import Bug, Corrupt, Fenced
 from flamestream.model.ids import Attempt
 from flamestream.model.time import START, Time
 from flamestream.store.folder import LocalStore
-from support.folder_journal import FRONT, Worker, entry, fence
+from support.journals.folder import FRONT, Worker, entry, fence
 from support.loops import reactor, turn_until
 
 

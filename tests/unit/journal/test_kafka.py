@@ -19,7 +19,7 @@ from flamestream.journal.kafka_partitions import weakness
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import Attempt
 from flamestream.model.time import START, Time
-from support.journal_worker import FRONT, entry
+from support.journals.worker import FRONT, entry
 
 JOB = "index"
 

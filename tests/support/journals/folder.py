@@ -4,10 +4,10 @@ from pathlib import Path
 
 from flamestream.journal.folder import FolderJournal
 from flamestream.loop.reactor import EpollReactor
-from support.journal_worker import FRONT as FRONT
-from support.journal_worker import Worker as AnyWorker
-from support.journal_worker import entry as entry
-from support.journal_worker import fence as fence
+from support.journals.worker import FRONT as FRONT
+from support.journals.worker import Worker as AnyWorker
+from support.journals.worker import entry as entry
+from support.journals.worker import fence as fence
 from support.loops import turn_until
 
 

@@ -7,7 +7,7 @@ from flamestream.core.protocol.events import Event, JournalFailed, SourceFailed
 from flamestream.journal import places as journals
 from flamestream.journal.places import JournalConfig, KafkaJournal
 from flamestream.loop.reactor import EpollReactor
-from support.journal_worker import FRONT, Worker
+from support.journals.worker import FRONT, Worker
 from support.kafka_broker.topics import Kafka
 
 JOB = "default.index"

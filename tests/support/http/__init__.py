@@ -1,0 +1,1 @@
+"""Clients and servers of HTTP for tests, down to single bytes."""

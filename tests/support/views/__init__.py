@@ -1,0 +1,1 @@
+"""What each field of a manifest changes, as tests can see it."""

@@ -176,7 +176,7 @@ def _manifest() -> dict[str, object]:
         "metadata": {"name": "demo"},
         "spec": {
             "application": {"file": "inverted_index.py", "graph": "graph"},
-            "sources": {"docs": {"files": {"path": "docs"}}},
+            "sources": {"docs": {"files": {"path": "docs", "followLinks": True}}},  # all of them are links
             "sinks": {"index": {"files": {"path": "index"}}, "unreadable": {"files": {"path": "unreadable"}}},
             "onError": {"deadLetter": "unreadable"},
             "guarantee": "exactly-once",

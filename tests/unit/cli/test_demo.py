@@ -1,0 +1,18 @@
+"""`make demo`: what it prepares is a job that reads what it says it reads. Its kill and its audit are in test_cli_spark.py."""
+
+from pathlib import Path
+
+from flamestream.cli import demo
+from flamestream.connectors.recorded import RecordedSource
+from flamestream.core.protocol.settings import FrontSettings
+from flamestream.job.validation import checked
+from flamestream.model.ids import SourceName
+from flamestream.model.time import END, FrontId
+
+
+def test_every_document_that_is_named_is_read(tmp_path: Path) -> None:
+    documents = demo._documents(20)
+    demo._prepare(tmp_path, documents)
+    job = checked(tmp_path / "job.yaml").job
+    source = RecordedSource("demo", FrontSettings(FrontId(1), SourceName("docs"), True, 8), job.source("docs"))
+    assert sum(len(records) for _, records in source.below(END)) == len(documents)

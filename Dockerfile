@@ -1,5 +1,5 @@
 # One image for the operator, the drivers, the executors and the development ZooKeeper. `make image` builds it with docker or buildah.
-# The base needs apt; or a Rust of 1.83 or newer with a C compiler, python3 3.11, pip, a Java 17 runtime and tini already in it.
+# The base needs apt; or a Rust of 1.83 or newer with a C compiler, python3 3.11, pip, a Java 17 runtime, tini and nft already in it.
 ARG BASE=docker.io/library/debian:bookworm-slim@sha256:7c7b2c966bc9ee8cedfeef67e0e279108992c77681fa595db4a9d65c06ccc587
 
 FROM ${BASE} AS kernel
@@ -20,8 +20,8 @@ COPY --from=kernel /kernel kernel
 RUN image/install-python /site kernel
 
 FROM ${BASE} AS image
-RUN command -v tini java python3 >/dev/null || { apt-get update \
-    && apt-get install -y --no-install-recommends python3 openjdk-17-jre-headless tini ca-certificates \
+RUN type tini java python3 nft >/dev/null 2>&1 || { apt-get update \
+    && apt-get install -y --no-install-recommends python3 openjdk-17-jre-headless tini nftables ca-certificates \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /usr/share/doc /usr/share/man; }
 # The processor, in Debian's words: builders say it, but docker's old one.
 ARG TARGETARCH

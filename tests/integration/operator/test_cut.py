@@ -1,4 +1,4 @@
-"""A cut drops everything at a pod's devices without a word, leaves the loopback alone, and is undone. Needs root, `unshare` and `ip`."""
+"""A cut drops all at a pod's devices without a word, leaves the loopback alone, and is undone. Needs root, `unshare`, `ip`, `nft`."""
 
 import os
 import shutil
@@ -7,9 +7,19 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not shutil.which("ip") or not shutil.which("unshare"), reason="needs root, ip and unshare"
-)
+from support.installing import install, one_at_a_time
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tools() -> None:
+    """As the image has them."""
+    with one_at_a_time():
+        if not shutil.which("nft"):
+            install("nftables")
+    if os.geteuid() != 0 or not all(shutil.which(tool) for tool in ("ip", "unshare", "nft")):
+        pytest.skip("needs root, ip, unshare and nft")
+
+
 INSIDE = """
 import os, socket, subprocess, sys
 from flamestream_operator.drills import cut

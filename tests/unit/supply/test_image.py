@@ -70,6 +70,13 @@ def test_both_ways_to_an_image_take_the_same_steps() -> None:
     assert names == set(re.findall(r'[\s"]([A-Z_]+)=', re.findall(r"^settings=\((.*?)^\)", OTHER, re.MULTILINE | re.DOTALL)[0]))
 
 
+def test_both_ways_to_an_image_take_the_same_of_debians_packages() -> None:
+    """`nft` among them, which a drill's cut calls in the image alone."""
+    (of_ours,) = re.findall(r"--no-install-recommends (.*) \\", STAGES["image"])
+    (of_the_other,) = re.findall(r"^included=(.*)$", OTHER, re.MULTILINE)
+    assert set(of_ours.split()) == set(of_the_other.split(",")) >= {"python3", "tini", "nftables"}
+
+
 def test_a_developers_own_kernel_does_not_get_in() -> None:
     assert "**/_kernel*.so" in (ROOT / ".dockerignore").read_text().split()
 

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,7 @@ def tools() -> None:
         pytest.skip("needs root, ip, unshare and nft")
 
 
+CUTTER = f"{sys.executable} -m flamestream_operator.drills.cut"
 INSIDE = """
 import os, socket, subprocess, sys
 from flamestream_operator.drills import cut
@@ -68,16 +70,29 @@ def test_a_cut_is_silent_and_is_undone() -> None:
     assert done.stdout.splitlines() == ["['eth0']", "refused", "nothing comes back refused", "refused"], done.stderr
 
 
+def in_a_network_of_its_own(script: str) -> subprocess.CompletedProcess[str]:
+    """With a device that leads nowhere."""
+    done = subprocess.run(
+        ["unshare", "--net", "sh", "-c", f"ip link add eth0 type veth peer name far0 && {script}"],
+        capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    if "unshare" in done.stderr and "Operation not permitted" in done.stderr:
+        pytest.skip("this machine lets nobody have a network of its own")
+    return done
+
+
 def test_a_cutter_says_that_it_has_cut_when_the_kernel_has_and_not_before() -> None:
     """A drill counts the fault from this word on."""
-    said = []
-    for rights in ("", "setpriv --bounding-set -net_admin --inh-caps -net_admin"):
-        words = f"ip link add eth0 type veth peer name far0 && exec {rights} {sys.executable} -m flamestream_operator.drills.cut 0.1"
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        done = subprocess.run(
-            ["unshare", "--net", "sh", "-c", words], capture_output=True, text=True, timeout=60, check=False, env=environment
-        )
-        if "unshare" in done.stderr and "Operation not permitted" in done.stderr:
-            pytest.skip("this machine lets nobody have a network of its own")
-        said.append((done.returncode, done.stdout))
-    assert said == [(0, "cut far0 eth0\n"), (1, "")]
+    done = in_a_network_of_its_own(f"exec {CUTTER} 0.1")
+    assert (done.returncode, done.stdout) == (0, "cut far0 eth0\n")
+    done = in_a_network_of_its_own(f"exec setpriv --bounding-set -net_admin --inh-caps -net_admin {CUTTER} 0.1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the kernel did not take" in done.stderr.splitlines()[-1], "a drill's status has the end of the log"
+
+
+def test_a_cutter_that_is_stopped_heals(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    os.mkfifo(log)
+    stopped = f"{{ {CUTTER} 60 >{log} & }} && read word <{log} && nft list tables && kill $! && wait $!"
+    done = in_a_network_of_its_own(f"{stopped}; nft list tables")
+    assert done.stdout == "table netdev flamestream_drill\n", "listed before it was stopped, and not behind that"

@@ -37,7 +37,8 @@ def place_of(spec: DrillSpec, namespace: str, own: str) -> str:
 
 
 def forbidden(spec: DrillSpec, namespace: str, own: str, allowed: Allowed) -> str:
-    """Why nobody is struck so, whatever rights the operator has; "": somebody may be. The CRD says it too, of what one object knows."""
+    """The reason why nobody is struck so, whatever rights the operator has; "": somebody may be. The CRD says it too, as far as one object
+    knows."""
     fault, place = spec.fault, place_of(spec, namespace, own)
     if fault.target in ELSEWHERE and not fault.target_selector:
         return f"a {fault.target} is one of the pods of spec.fault.targetSelector, which is empty: say which"
@@ -49,7 +50,7 @@ def forbidden(spec: DrillSpec, namespace: str, own: str, allowed: Allowed) -> st
 
 
 def cannot_audit(spec: Mapping[str, Any]) -> str:
-    """Why the output of a job with this spec cannot be read back, as far as the spec alone says; "": it may be."""
+    """The reason why the output of a job with this spec cannot be read back, as far as the spec alone says; "": it may be."""
     for name, sink in spec["sinks"].items():
         known = sinks.kind_of(sink)
         if known is not None and not known.reads_back:

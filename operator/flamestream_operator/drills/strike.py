@@ -52,7 +52,7 @@ def victims(role: str, proc: Path = PROC) -> list[int]:
 
 
 def state(pid: int, proc: Path = PROC) -> str:
-    """As the kernel has it, a letter; "": there is no such process."""
+    """The process's state, the kernel's letter for it; "": there is no such process."""
     try:
         return _stat(pid, proc)[0]
     except (FileNotFoundError, ProcessLookupError):

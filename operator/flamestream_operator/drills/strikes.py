@@ -1,4 +1,4 @@
-"""How drills strike: who can be struck, the blow itself, what is seen of it, and whether who was struck has a successor.
+"""The strikes of drills: who can be struck, the blow itself, what is seen of it, and whether who was struck has a successor.
 
 Keeps: only what the drill names is touched, and only the lives that were announced. What cannot be made says why; what was made counts
 when it is seen: a pod's uid gone, a process gone or standing still, the cutter's word that the kernel has cut.
@@ -47,7 +47,7 @@ class PodApi(Api, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Who can be struck, with their lives, or why nobody may look."""
+    """Pods that can be struck, with their lives, or why nobody may look."""
 
     victims: Mapping[str, tuple[str, ...]]
     out_of_reach: str = ""
@@ -184,7 +184,7 @@ class Strikes:
     # --- what is seen of it ---------------------------------------------------------------------------------------------------------
 
     async def look(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> Blow:
-        """What is seen of a fault that was announced and not seen yet, or of a cut that goes on."""
+        """The sight of a fault that was announced and not seen yet, or of a cut that goes on."""
         if spec.fault.action == "cut":
             return await self._cut(namespace, spec, status)
         if status.seen or spec.fault.action == "pause" or spec.fault.target in ("worker", "daemon"):
@@ -266,7 +266,7 @@ def _ended(container: Object) -> Object:
 
 
 def _failed(container: Object) -> str:
-    """Why it has not cut, or not to the end; "": it does, or its pod went while it did."""
+    """The reason why it has not cut, or not to the end; "": it does, or its pod went while it did."""
     ended, waits = _ended(container), (container.get("state") or {}).get("waiting") or {}
     if ended and ended.get("exitCode") not in (0, *_KILLED):
         return str(ended.get("message") or ended.get("reason") or f"exit code {ended['exitCode']}")

@@ -34,14 +34,14 @@ MAX_ANSWER: Final = 16 << 20
 
 
 class _Registered(msgspec.Struct, frozen=True):
-    """A registry's answer to a number."""
+    """A registry's answer to the id of a schema."""
 
     schema: str
-    references: list[Any] | None = None
+    references: list[object] | None = None
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """Its answer to a schema."""
+    """A registry's answer to a schema."""
 
     id: Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 
@@ -50,11 +50,11 @@ class Avro(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """`schema`: a file. `registry`: a URL like http://host:8081."""
 
     schema: str | None = None
-    """A file."""
+    """A file that holds one."""
     registry: str | None = None
-    """Of a schema registry, like http://host:8081: values are framed with the id of their schema."""
+    """URL of a schema registry, like http://host:8081: values are framed with the id of their schema."""
     subject: str | None = None
-    """Only for a sink with a registry: under which name its schema is registered."""
+    """The name under which a sink's schema is registered: only with a registry."""
     user: str | None = None
     """Name of the environment variable that holds USER:PASSWORD for the registry."""
 
@@ -66,7 +66,7 @@ class Avro(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class AvroDecoder:
-    """Bytes to payloads."""
+    """The way from bytes to payloads. `decode` raises ValueError for bytes that are none, BrokersAway, UserError."""
 
     def __init__(self, spec: Avro) -> None:
         self._plain = None if spec.registry is not None else _file(spec)
@@ -82,7 +82,7 @@ class AvroDecoder:
 
 
 class AvroEncoder:
-    """Payloads to bytes."""
+    """The way from payloads to bytes. `encode` raises ValueError for a payload that does not fit, BrokersAway, UserError."""
 
     def __init__(self, spec: Avro) -> None:
         if spec.schema is None:
@@ -126,7 +126,7 @@ class Registry:
         return found
 
     def id_of(self, spec: Avro) -> int:
-        """Of the schema in the sink's file."""
+        """The id under which the schema in the sink's file is registered. Raises BrokersAway, or UserError if it is not."""
         if spec.subject is None or spec.schema is None:
             raise UserError("avro: a sink with a registry needs `subject`, the name under which `schema` is registered")
         body = json.dumps({"schema": json.dumps(_read_file(spec.schema))}).encode()
@@ -164,7 +164,7 @@ def _file(spec: Avro) -> Schema:
     return _parsed(_read_file(spec.schema))
 
 
-def _read_file(name: str) -> Any:
+def _read_file(name: str) -> object:
     try:
         with open(name, "rb") as file:
             return _from_text(file.read(), name)
@@ -172,14 +172,14 @@ def _read_file(name: str) -> Any:
         raise UserError(f"avro: {name} cannot be read: {error.strerror}") from error
 
 
-def _from_text(text: str | bytes, name: str) -> Any:
+def _from_text(text: str | bytes, name: str) -> object:
     try:
         return from_json(text)
     except DecodeError as error:
         raise UserError(f"avro: {name} is not JSON: {error}") from error
 
 
-def _parsed(schema: Any) -> Schema:
+def _parsed(schema: object) -> Schema:
     from fastavro import parse_schema  # an extra
     from fastavro.schema import SchemaParseException, UnknownType
 

@@ -1,4 +1,4 @@
-"""What bytes of an Avro schema may stand for: a type that may hold itself, and lists whose elements take no bytes.
+"""The shape of an Avro schema: whether a type in it holds itself, and whether elements of a list may take no bytes.
 
 Ten bytes can say "a list of 2**60 nulls"; such a schema is refused. A megabyte can say "a list in a list in a list ...", of a type that
 holds itself; fastavro's native reader calls itself for each, and ends the process at some ten thousand. Such data is read by its Python
@@ -18,7 +18,7 @@ _EMPTY: Final = "null"
 
 
 class Schema(NamedTuple):
-    """As fastavro parsed it."""
+    """A schema as fastavro parsed it."""
 
     parsed: Any
     refers_to_itself: bool
@@ -32,19 +32,20 @@ class Schema(NamedTuple):
 
 
 def checked(parsed: Any) -> Schema:
-    """Raises UserError like `refers_to_itself`."""
+    """The schema, ready to read with. Raises UserError like `refers_to_itself`."""
     return Schema(parsed, refers_to_itself(parsed))
 
 
 def refers_to_itself(schema: Any) -> bool:
-    """Of a schema as fastavro parses it, with whole names. Raises UserError if elements of a list of it may take no bytes."""
+    """Whether a type in the schema holds itself; the schema is fastavro's, with whole names. Raises UserError if elements of a list in it
+    may take no bytes."""
     walk = _Walk()
     walk.takes_bytes(schema)
     return walk.refers_to_itself
 
 
 class _Walk:
-    """Each named type is defined before it is named."""
+    """A walk through a schema, in which each named type is defined before it is named."""
 
     def __init__(self) -> None:
         self.refers_to_itself = False

@@ -19,7 +19,7 @@ from obstore.exceptions import AlreadyExistsError
 from flamestream.model.errors import Corrupt
 from flamestream.store.object_names import check_name
 from flamestream.store.s3_answers import EXISTS, FIRST_SECONDS, MISSING, READ_SECONDS, TRIES, AnswerLost, Pause, Refused, tried
-from flamestream.store.s3_client import Bucket, answer_in, client_of, foreign_errors
+from flamestream.store.s3_client import Bucket, Keys, answer_in, client_of, foreign_errors
 
 __all__ = ["TRIES", "S3Store"]
 
@@ -35,7 +35,8 @@ class S3Store:
     ) -> None:  # fmt: skip
         """Keys that are not given come from the environment, or from where boto3 looks: now, which may take a moment. Raises UserError if
         there are none. `pause` is for tests."""
-        self._bucket = Bucket(bucket, endpoint, region, access_key, secret_key, read_seconds)
+        keys = None if access_key is None else Keys(access_key, secret_key or "")
+        self._bucket = Bucket(bucket, endpoint, region, keys, read_seconds)
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._where = f"s3://{bucket}/{self._prefix}" + (f" at {endpoint}" if endpoint else "")
         self._pause = pause
@@ -58,12 +59,12 @@ class S3Store:
         return created or (lost and self.get(name) == data)
 
     def get(self, name: str) -> bytes:
-        """Its bytes. Raises Corrupt naming it if there is none."""
+        """The object's bytes. Raises Corrupt naming it if there is none."""
         key = self._key(name)
         return self._tried("read", name, lambda bucket: self._get(bucket, key))
 
     def delete(self, *names: str) -> None:
-        """Remove them; absent ones are fine."""
+        """Remove these objects; absent ones are fine."""
         keys = [self._key(name) for name in names]
         if keys:
             what = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -1,4 +1,4 @@
-"""What an answer of S3 means, and bounded tries: for whatever client it came through.
+"""S3's answers: what each means, and bounded tries for it, whatever client it came through.
 
 A client's own retries are off, because they would hide that an earlier try was lost: after a time-out, a broken connection or a 5xx
 nobody knows whether the call took effect.
@@ -63,7 +63,7 @@ def judge(code: str, status: int, error: Exception) -> NoReturn:
 
 
 def tried(verb: str, name: str, where: str, call: Callable[[], T], pause: Pause = tenacity.nap.sleep) -> T:
-    """What `call` gives, which may raise AnswerLost a few times. Raises StoreUnavailable, or StoreRefused without another try."""
+    """The result of `call`, made again while it raises AnswerLost. Raises StoreUnavailable at last, or StoreRefused without another try."""
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception_type(AnswerLost),
         stop=tenacity.stop_after_attempt(TRIES) | tenacity.stop_after_delay(DEADLINE),

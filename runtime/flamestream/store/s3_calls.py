@@ -1,6 +1,6 @@
-"""Calls to one bucket through boto3, and the one place where botocore's errors become ours: for sources, which read versions and parts.
+"""Calls to one bucket through boto3, and the one place where botocore's errors become ours: for sources, whose keys are others' choice.
 
-A call costs 3 to 4 ms of the interpreter; what an epoch needs goes another way (store/s3.py).
+A call costs 3 to 4 ms of the interpreter; what an epoch needs goes another way (store/s3.py), which cannot name every key.
 
 Keeps: s3_answers.py's bounds; an error says what was called, where, and what to do. Does not: know what objects mean.
 """
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class S3Calls:
-    """One bucket; keys come from where boto3 looks (environment, profile, instance). Safe to use from several threads."""
+    """The calls to a bucket; keys come from where boto3 looks (environment, profile, instance). Safe to use from several threads."""
 
     def __init__(self, bucket: str, endpoint: str | None = None, region: str | None = None) -> None:
         self.bucket = bucket
@@ -24,7 +24,7 @@ class S3Calls:
         self.client = _client(self.where, endpoint, region)
 
     def call(self, operation: str, accept: frozenset[str] | set[str] = frozenset(), **arguments: Any) -> Any:
-        """The answer, or None if it is an error that the caller accepts."""
+        """The answer to boto3's `operation`, or None if it is an error that the caller accepts. Raises AnswerLost, Refused, UserError."""
         from botocore.exceptions import ClientError
 
         with foreign_errors():
@@ -36,7 +36,7 @@ class S3Calls:
                 raise
 
     def tried(self, verb: str, name: str, call: Callable[[], T]) -> T:
-        """`tried` at this bucket."""
+        """The result of `call`, tried as s3_answers.py says, with this bucket in its errors."""
         return tried(verb, name, self.where, call)
 
 

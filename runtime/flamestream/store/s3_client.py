@@ -11,12 +11,12 @@ a link of `SLOWEST` takes. Does not: try again (store/s3.py).
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from obstore.exceptions import BaseError
 from obstore.store import S3Store as Client
@@ -24,10 +24,13 @@ from obstore.store import S3Store as Client
 from flamestream.model.errors import UserError
 from flamestream.store.s3_answers import CONNECT_SECONDS, READ_SECONDS, AnswerLost, judge
 
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, S3Config, S3Credential, S3CredentialProvider
+
 SLOWEST: Final = 1 << 20
-"""Bytes a second."""
+"""The slowest link that an upload is waited for, in bytes a second."""
 LONGEST: Final = timedelta(hours=1)
-"""Of a call in all, however slowly its parts come."""
+"""The longest that a call may take in all, however slowly its parts come."""
 _KEYS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _ROOTS: Final = "AWS_CA_BUNDLE"
 _STATUS: Final = re.compile(r"status code: (\d{3})")
@@ -36,18 +39,29 @@ _CAUSE: Final = re.compile(r'InvalidCertificate\(([^}]*)|message: "([^"]+)"')
 """In what obstore says below its first line: why there was no connection."""
 
 
+class Keys(NamedTuple):
+    """What requests are signed with. A provider of credentials to obstore: it is called for them."""
+
+    access_key: str
+    secret_key: str
+    token: str | None = None
+    """The session's, if these keys are lent."""
+
+    def __call__(self) -> "S3Credential":
+        return {"access_key_id": self.access_key, "secret_access_key": self.secret_key, "token": self.token, "expires_at": None}
+
+
 class Bucket(NamedTuple):
-    """Which one, and who asks."""
+    """A bucket, and who asks for its objects with how much patience."""
 
     name: str
     endpoint: str | None = None
     region: str | None = None
-    access_key: str | None = None
-    secret_key: str | None = None
+    keys: Keys | None = None
     seconds: float = READ_SECONDS
-    """That each part of an answer may take."""
+    """The longest that each part of an answer may take."""
     bulk: bool = True
-    """Whether many objects can be removed by one request."""
+    """Whether one request may remove many objects."""
 
 
 class Answer(NamedTuple):
@@ -58,7 +72,7 @@ class Answer(NamedTuple):
 
 
 def answer_in(error: Exception) -> Answer | None:
-    """What the server said; None if it said nothing."""
+    """The answer that obstore's error tells of; None if the server said nothing."""
     status, code = _STATUS.search(str(error)), _CODE.search(str(error))
     return Answer(int(status[1]), code[1] if code else status[1]) if status else None
 
@@ -78,41 +92,32 @@ def foreign_errors() -> Iterator[None]:
 
 
 def client_of(bucket: Bucket, size: int = 0) -> Client:
-    """For an upload of `size` bytes. Raises UserError: no keys, or a place that cannot be."""
-    patient = _patient(bucket, size)
-    if bucket.access_key is None and not all(os.environ.get(key) for key in _KEYS):
-        return _with_found_keys(patient)
-    keys = tuple(os.environ.get(key) for key in (*_KEYS, "AWS_SESSION_TOKEN")) if bucket.access_key is None else ()
-    return _shared(patient, keys)
+    """The shared client for an upload of `size` bytes. Raises UserError: no keys, or a place that cannot be."""
+    return _shared(_patient(bucket, size), bucket.keys or _environments_keys())
 
 
 def _patient(bucket: Bucket, size: int) -> Bucket:
-    """Twice as much time again and again, so that there are few clients."""
+    """The same with time enough: doubled until it is, so that there are few clients."""
     seconds = bucket.seconds
     while seconds * SLOWEST < size:
         seconds *= 2
     return bucket._replace(seconds=seconds)
 
 
-@lru_cache(maxsize=128)
-def _shared(bucket: Bucket, keys: tuple[str | None, ...]) -> Client:
-    """`keys`: of the environment, which may change."""
-    if not keys:
-        return _made(bucket, credential_provider=_given(bucket))
-    access, secret, token = keys
-    given = {"access_key_id": access, "secret_access_key": secret} | ({"session_token": token} if token else {})
-    return _made(bucket, **given)
+def _environments_keys() -> Keys | None:
+    """The environment's, as they are now."""
+    access, secret = (os.environ.get(name) for name in _KEYS)
+    return Keys(access, secret, os.environ.get("AWS_SESSION_TOKEN") or None) if access and secret else None
 
 
-def _given(bucket: Bucket) -> Callable[[], dict[str, Any]]:
-    """A provider, because a client looks for what it is not told in the environment (!): this process's session token would go along."""
-    keys = {"access_key_id": bucket.access_key, "secret_access_key": bucket.secret_key, "expires_at": None}
-    return lambda: keys
+@lru_cache(maxsize=256)
+def _shared(bucket: Bucket, keys: Keys | None) -> Client:
+    # Keys go along as a provider and never as settings (!): then the environment's session token would be taken for theirs.
+    return _with_found_keys(bucket) if keys is None else _made(bucket, keys)
 
 
-@lru_cache(maxsize=128)
 def _with_found_keys(bucket: Bucket) -> Client:
-    """Where boto3 looks. They are asked for again before they run out."""
+    """With keys from where boto3 looks, which is asked again before they run out."""
     import boto3.session
     from botocore.exceptions import BotoCoreError
     from obstore.auth.boto3 import Boto3CredentialProvider
@@ -122,16 +127,17 @@ def _with_found_keys(bucket: Bucket) -> Client:
         provider = Boto3CredentialProvider(session, ttl=timedelta(minutes=5))
     except (BotoCoreError, ValueError) as error:
         raise UserError(f"no S3 credentials for s3://{bucket.name}: {error}; set {_KEYS[0]} and {_KEYS[1]}") from error
-    return _made(bucket._replace(region=bucket.region or session.region_name), credential_provider=provider)
+    return _made(bucket._replace(region=bucket.region or session.region_name), provider)
 
 
-def _made(bucket: Bucket, **keys: Any) -> Client:
+def _made(bucket: Bucket, keys: "S3CredentialProvider") -> Client:
     endpoint = bucket.endpoint or _variable("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-    where = {"endpoint": endpoint} if endpoint else {"virtual_hosted_style_request": "." not in bucket.name}
+    where: S3Config = {"endpoint": endpoint} if endpoint else {"virtual_hosted_style_request": "." not in bucket.name}
     region = bucket.region or _variable("AWS_REGION", "AWS_DEFAULT_REGION") or "us-east-1"
-    how = {"client_options": _options(bucket), "retry_config": {"max_retries": 0}, "disable_bulk_delete": not bucket.bulk}
+    config: S3Config = {**where, "region": region, "disable_bulk_delete": not bucket.bulk}
+    options = _options(bucket)
     try:
-        return Client(bucket.name, region=region, **how, **where, **keys)
+        return Client(bucket.name, config=config, client_options=options, retry_config={"max_retries": 0}, credential_provider=keys)
     except (BaseError, ValueError) as error:
         raise UserError(f"s3://{bucket.name} cannot be used: {_first_line(error)}; correct its URL in the manifest") from error
 
@@ -141,15 +147,16 @@ def _variable(*names: str) -> str | None:
     return next((found for name in names if (found := os.environ.get(name))), None)
 
 
-def _options(bucket: Bucket) -> Any:
-    roots = {"root_certificate": _root_certificates(file)} if (file := os.environ.get(_ROOTS)) else {}
-    return {
+def _options(bucket: Bucket) -> "ClientConfig":
+    options: ClientConfig = {
         "allow_http": True,
         "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
         "read_timeout": timedelta(seconds=bucket.seconds),
         "timeout": LONGEST,
-        **roots,
     }
+    if file := os.environ.get(_ROOTS):
+        options["root_certificate"] = _root_certificates(file)
+    return options
 
 
 def _root_certificates(file: str) -> bytes:

@@ -27,11 +27,11 @@ BUFFER: Final = 1 << 18
 
 
 class S3Place:
-    """One URL of the manifest: a prefix that is taken as a folder, or one object."""
+    """A URL of the manifest: a prefix that is taken as a folder, or one object."""
 
     def __init__(self, url: str, front: str, setting: str) -> None:
         self.front = front
-        """What goes in front of the names found below it."""
+        """The part that goes in front of the names found below it."""
         bucket, self.prefix, options = parsed_s3(url, setting)
         self._setting = setting
         self._bucket, self._options = bucket, options
@@ -47,7 +47,7 @@ class S3Place:
         return self._calls
 
     def asked(self, verb: str, name: str, call: Callable[[], T]) -> T:
-        """What `call` gives. A refusal is an error of the manifest or of the rights behind it."""
+        """The result of `call`, tried. A refusal is an error of the manifest or of the rights behind it: UserError."""
         try:
             return self.calls.tried(verb, name, call)
         except StoreRefused as error:
@@ -125,7 +125,7 @@ class S3Files:
 
 
 class _S3Object(io.RawIOBase):
-    """One version of one object."""
+    """The version of an object that was listed."""
 
     def __init__(self, place: S3Place, file: Found) -> None:
         self._place, self._file = place, file

@@ -69,7 +69,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "kafka.md: kafka: brokers: \"broker:9093\" topic: docs settings: security": (PART, "as a source"),
     "connector-promises.md: pytest tests/integration/kafka/test_kafka_source.py tests/in": (LINES, "needs a broker"),
     "kubernetes.md: make image IMAGE=registry.example/flamestream:0.1.0 # docker": (LINES, "needs a registry and a cluster"),
-    "kubernetes.md: make e2e # kind: makes a cluster, installs, runs, breaks, au": (LINES, "needs a cluster"),
+    "end-to-end.md: make e2e # kind: makes a cluster, installs, runs, breaks, au": (LINES, "needs a cluster"),
     "kubernetes.md: kubectl ──▶ API server ──▶ operator (2 pods, one leads by Le": (SHOWN, "a drawing"),
     "kubernetes.md: lifecycle: {preStop: {exec: {command: [sleep, \"4\"]}}} readin": (SHOWN, "part of a pod: test_pods.py has the whole"),
     "kubernetes.md: class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=T": (STUB, "operator/flamestream_operator"),

@@ -18,13 +18,13 @@ _MOST_DOUBLINGS: Final = 62
 
 @dataclass(frozen=True, slots=True)
 class Backoff(Generic[Span]):
-    """In the unit of its two numbers."""
+    """The first pause and the longest, and so every pause between, in one unit of the caller's choice."""
 
     first: Span
     longest: Span
 
     def after(self, failures: int) -> Span:
-        """The pause after so many failures on end; none after none."""
+        """The pause after `failures` failed tries in a row; zero after none."""
         if failures <= 0:
             return self.first * 0
         return min(self.first * (1 << min(failures - 1, _MOST_DOUBLINGS)), self.longest)

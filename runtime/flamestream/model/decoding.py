@@ -8,21 +8,23 @@ are (the caller does, as Corrupt or UserError), or decode payloads (payload_code
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import msgspec
 
 T = TypeVar("T")
-
+V = TypeVar("V")
+Packed: TypeAlias = bytes | bytearray | memoryview
+Data: TypeAlias = Packed | str
 DecodeError = msgspec.DecodeError
 MALFORMED = (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError)
-"""What msgspec raises about bytes."""
+"""Every error that msgspec raises because of the bytes it is given."""
 
 
-def guarded(decode: Callable[[Any], T]) -> Callable[[Any], T]:
-    """The same, which raises DecodeError whatever is wrong with the bytes."""
+def guarded(decode: Callable[[V], T]) -> Callable[[V], T]:
+    """`decode` with one error: it raises DecodeError whatever is wrong with the bytes."""
 
-    def guard(data: Any) -> T:
+    def guard(data: V) -> T:
         try:
             return decode(data)
         except msgspec.DecodeError:
@@ -34,36 +36,36 @@ def guarded(decode: Callable[[Any], T]) -> Callable[[Any], T]:
 
 
 @overload
-def json_decoder(kind: type[T]) -> Callable[[Any], T]: ...
+def json_decoder(kind: type[T]) -> Callable[[Data], T]: ...
 @overload
-def json_decoder(kind: Any = Any) -> Callable[[Any], Any]: ...
-def json_decoder(kind: Any = Any) -> Callable[[Any], Any]:
-    """Of JSON (bytes or text) that has to be a `kind`."""
+def json_decoder(kind: object = Any) -> Callable[[Data], Any]: ...
+def json_decoder(kind: Any = Any) -> Callable[[Data], Any]:
+    """A decoder of JSON (bytes or text) that has to be a `kind`; it raises DecodeError."""
     return guarded(msgspec.json.Decoder(kind).decode)
 
 
 @overload
-def msgpack_decoder(kind: type[T]) -> Callable[[Any], T]: ...
+def msgpack_decoder(kind: type[T]) -> Callable[[Packed], T]: ...
 @overload
-def msgpack_decoder(kind: Any = Any) -> Callable[[Any], Any]: ...
-def msgpack_decoder(kind: Any = Any) -> Callable[[Any], Any]:
-    """Of msgpack that has to be a `kind`."""
+def msgpack_decoder(kind: object = Any) -> Callable[[Packed], Any]: ...
+def msgpack_decoder(kind: Any = Any) -> Callable[[Packed], Any]:
+    """A decoder of msgpack that has to be a `kind`; it raises DecodeError."""
     return guarded(msgspec.msgpack.Decoder(kind).decode)
 
 
 @overload
-def from_json(data: Any, kind: type[T]) -> T: ...
+def from_json(data: Data, kind: type[T]) -> T: ...
 @overload
-def from_json(data: Any, kind: Any = Any) -> Any: ...
-def from_json(data: Any, kind: Any = Any) -> Any:
-    """The value. Raises DecodeError."""
+def from_json(data: Data, kind: object = Any) -> Any: ...
+def from_json(data: Data, kind: Any = Any) -> Any:
+    """The `kind` that JSON (bytes or text) holds. Raises DecodeError."""
     return json_decoder(kind)(data)
 
 
 @overload
-def from_msgpack(data: Any, kind: type[T]) -> T: ...
+def from_msgpack(data: Packed, kind: type[T]) -> T: ...
 @overload
-def from_msgpack(data: Any, kind: Any = Any) -> Any: ...
-def from_msgpack(data: Any, kind: Any = Any) -> Any:
-    """The value. Raises DecodeError."""
+def from_msgpack(data: Packed, kind: object = Any) -> Any: ...
+def from_msgpack(data: Packed, kind: Any = Any) -> Any:
+    """The `kind` that msgpack bytes hold. Raises DecodeError."""
     return msgpack_decoder(kind)(data)

@@ -73,13 +73,13 @@ class Bug(FlameStreamError):
 
 
 def too_many_results(most: int) -> ResultLimit:
-    """A flat_map's, of one item."""
+    """A flat_map makes more than `most` results of one item."""
     way_out = "does it end? If these are needed, allow them: fs.Graph(NAME, max_results=...)"
     return ResultLimit(f"it makes more than {most} results of one item: {way_out}")
 
 
 def too_big_results(most: int) -> ResultLimit:
-    """All that a map or flat_map makes of one item."""
+    """The results that a map or flat_map makes of one item have more than `most` bytes together."""
     way_out = "make less, or allow it: fs.Graph(NAME, max_result_bytes=...)"
     return ResultLimit(f"what it makes of one item takes more than {most} bytes: {way_out}")
 

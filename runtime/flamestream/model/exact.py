@@ -20,7 +20,7 @@ from flamestream.model.payload_registry import name_of_type
 
 
 def exact(payload: Any) -> Hashable:
-    """Of a payload."""
+    """The exact form of a payload: equal for equal payloads and for no others."""
     kind = name_of_type(type(payload))
     if payload is None or isinstance(payload, str | bytes | bool | int):
         return kind, payload

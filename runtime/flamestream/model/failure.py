@@ -23,21 +23,21 @@ from flamestream.model.payload_registry import PLANS
 from flamestream.model.quoted import quoted
 
 SHOWN: Final = 200
-"""Characters of a payload."""
+"""Characters of a payload that an error value quotes."""
 MESSAGE: Final = 2_000
-"""Characters of what an exception says: it may hold the whole payload."""
+"""Characters of an exception's text, which may hold the whole payload."""
 FRAMES: Final = 8
-"""The innermost calls of a traceback."""
+"""Calls of a traceback that are kept, the innermost."""
 WAY_OUT: Final = "Mend the function or the input; or set onError: {deadLetter: SINK}, and such items go to that sink"
 
 
 def failure(function: Function, error: BaseException, payload: Any) -> ErrorValue:
-    """What a failed call of `function` for `payload` becomes."""
+    """The error value that a failed call of `function` for `payload` becomes."""
     return ErrorValue(name_of(function), type(error).__name__, said(error), payload=shortened(payload), traceback=_frames(error))
 
 
 def said(error: BaseException) -> str:
-    """What an exception says, in at most about MESSAGE characters."""
+    """An exception's text, in at most about MESSAGE characters."""
     try:
         text = str(error)
     except Exception as problem:  # noqa: BLE001 (a user's __str__)
@@ -46,13 +46,13 @@ def said(error: BaseException) -> str:
 
 
 def located(error: ErrorValue, source: str, place: tuple[str, int] | None, operation: int = -1) -> ErrorValue:
-    """With where its item came from: `place` is partition and offset of its record, if that is known."""
+    """The error with where its item came from: `place` is partition and offset of its record, if that is known."""
     partition, offset = place or ("", -1)
     return replace(error, source=source, partition=partition, offset=offset, operation=operation)
 
 
 def told(error: ErrorValue, where: str, graph: Graph) -> str:
-    """For people, when it ends a job, with what is users' data marked. `where`: which record it was."""
+    """The message of an error that ends a job, with users' data marked in it. `where` names the record that led to it."""
     ours = error.error == UserError.__name__  # what we say of a function names it already
     said = quoted(error.message)
     text = f"{said} ({where})" if ours else f"{error.function} raised {error.error}: {said} ({where})"

@@ -29,7 +29,7 @@ MAX_VERTICES = 4096
 
 
 class Kind(enum.Enum):
-    """What a vertex does with an item."""
+    """The kinds of vertices, by what they do with an item."""
 
     SOURCE = "source"
     MAP = "map"
@@ -44,12 +44,12 @@ class Kind(enum.Enum):
 
 @dataclass(slots=True)
 class Vertex:
-    """One operation. Fields that its kind does not use are None (or 0)."""
+    """An operation. Fields that its kind does not use are None (or 0)."""
 
     id: int
     kind: Kind
     name: str
-    """Of the source or sink; else the user's function, for messages."""
+    """The source's or sink's name; for other kinds the user's function, for messages."""
     outputs: list[int] = field(default_factory=list)
     """Ids of the vertices that its results go to, in edge order."""
     function: Function | None = None
@@ -65,11 +65,11 @@ class Vertex:
     """REDUCE: (accumulator, payload) -> payload; None emits the accumulator."""
     max_iterations: int = 0
     max_results: int = MAX_RESULTS
-    """FLAT_MAP: of one item; what comes beyond makes it an error item."""
+    """FLAT_MAP: the most results of one item; one that would have more becomes an error item."""
     max_result_bytes: int = MAX_RESULT_BYTES
-    """MAP, FLAT_MAP: of all results of one item, as `payload.checked_size` counts them."""
+    """MAP, FLAT_MAP: the most bytes of all results of one item, as `payload.checked_size` counts them."""
     closed: bool = False
-    """LOOP: its back edge is there."""
+    """LOOP: `close` has added its back edge."""
     place: str = ""
     """`file.py:line` where it was added, for messages."""
 
@@ -80,7 +80,7 @@ class Vertex:
 
 
 def name_of(function: Function) -> str:
-    """How messages call a user's function: module.qualname. A partial is called like its function, a ready-made one as it is
+    """The name of a user's function in messages: module.qualname. A partial is called like its function, a ready-made one as it is
     written, any other callable like its class.
 
     It is part of error items, so it must be the same in every process: never a repr with an address in it.
@@ -126,7 +126,7 @@ class Stream:
         return (self,) * ways
 
     def group(self, window: int, key: Function) -> "Stream":
-        """For each item the tuple of the last `window` payloads with its key, itself the last; shorter at a key's beginning."""
+        """A tuple for each item: the last `window` payloads with its key, itself the last; shorter at a key's beginning."""
         if not 1 <= window <= MAX_WINDOW:
             raise GraphError(f"group(window={window}) in graph {self.graph.name!r}: a window holds 1 to {MAX_WINDOW} items")
         return self._then(Kind.GROUPING, name_of(key), key=key, window=window)
@@ -250,7 +250,7 @@ class Graph:
 
     @property
     def identity(self) -> str:
-        """What a snapshot must match: kinds, names of sources and sinks, windows and edges. Function bodies may change."""
+        """The identity that a snapshot must match: kinds, names of sources and sinks, windows, edges. Function bodies may change."""
         named = {Kind.SOURCE, Kind.SINK}
         shape = (f"{v.id}:{v.kind.value}:{v.name if v.kind in named else ''}:{v.window}:{v.outputs}" for v in self.vertices)
         return f"{self.name}|" + "|".join(shape)
@@ -275,7 +275,7 @@ class Graph:
 
 
 def _place() -> str:
-    """Where the user's code calls us."""
+    """`file.py:line` of the innermost caller outside of this package: the user's line that adds the vertex."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "flamestream":
         frame = frame.f_back
@@ -288,7 +288,7 @@ def _check_ends(graph: Graph) -> None:
         raise GraphError(f"graph {graph.name!r} has no source: begin with graph.source(name)")
     if not graph.sinks:
         raise GraphError(f"graph {graph.name!r} has no sink: end a stream with .sink(name, key=...)")
-    if len(graph.vertices) > MAX_VERTICES:
+    if len(graph.vertices) > MAX_VERTICES:  # a code generator's mistake; `reachable` walks the graph once a vertex
         raise GraphError(f"graph {graph.name!r} has {len(graph.vertices)} vertices, more than {MAX_VERTICES}")
     for vertex in graph.vertices:
         if vertex.kind is not Kind.SINK and not vertex.outputs:

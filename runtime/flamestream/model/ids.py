@@ -21,11 +21,11 @@ MessageId = NewType("MessageId", int)
 Partition = NewType("Partition", str)
 Offset = NewType("Offset", int)
 SequenceNumber = NewType("SequenceNumber", int)
-"""Of a bundle within its (sink, slot), from 1, never reset."""
+"""Number of a bundle within its (sink, slot), from 1, never reset."""
 
 
 class Fence(NamedTuple):
-    """What a message or write must carry; whoever has seen a greater one refuses it (invariant 6)."""
+    """Attempt and layout that a message or write carries; whoever has seen a greater fence refuses it (invariant 6)."""
 
     attempt: Annotated[Attempt, Meta(ge=0, le=MAX_ATTEMPT)]
     layout: Annotated[LayoutVersion, Meta(ge=0, le=MAX_ATTEMPT)]

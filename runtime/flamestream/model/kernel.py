@@ -12,12 +12,12 @@ from types import ModuleType
 from typing import Final
 
 API: Final = 1
-"""What Python and the kernel call each other by; the same number is in native/src/lib.rs. Both grow when such a call changes."""
+"""Version of the calls between Python and the kernel; native/src/lib.rs has the same number. Both grow when a call changes."""
 _MODULE: Final = "flamestream._kernel"
 
 
 def found() -> tuple[ModuleType | None, str]:
-    """The kernel; or None, and why."""
+    """The kernel, or None and why there is none."""
     try:
         module = import_module(_MODULE)
     except ModuleNotFoundError:
@@ -32,4 +32,4 @@ def found() -> tuple[ModuleType | None, str]:
 
 kernel, WHY_NOT = found()
 NAME = "Python" if kernel is None else "native"
-"""What `flamestream status` calls it."""
+"""The kind of kernel that `flamestream status` shows."""

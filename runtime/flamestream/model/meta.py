@@ -44,7 +44,7 @@ COMPONENTS: Final = tuple(_component(i) for i in range(4096))
 
 
 def component(index: int) -> bytes:
-    """One step of a trace."""
+    """The bytes of one step of a trace."""
     return COMPONENTS[index] if index < 4096 else _component(index)
 
 
@@ -77,7 +77,7 @@ def time_of_meta(meta: Meta) -> Time:
 
 
 def components(meta: Meta) -> int:
-    """How many steps a trace has."""
+    """The number of steps in a trace."""
     count, at = 0, 8
     while at < len(meta):
         first = meta[at]

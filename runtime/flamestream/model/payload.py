@@ -47,26 +47,26 @@ __all__ = [
 @payload_type
 @dataclass(frozen=True, slots=True)
 class ErrorValue:
-    """What a user function raised, or what a source could not read: an error is an item, it travels, and can be invalidated."""
+    """An error as an item: what a user function raised, or a source could not read. It travels, and can be invalidated."""
 
     ADDED_FIELDS: ClassVar[int] = 4
-    """Behind `offset`: error values of earlier releases have no more than that."""
+    """Fields behind `offset`, which error values stored by earlier releases lack."""
 
     function: str
-    """As messages call it: module.name, or what is in the graph, like fs.field("shop"); of a record that was not read, its source."""
+    """The failed function as messages call it: module.name, or fs.field("shop"); the source of a record that could not be read."""
     error: str
-    """The exception's type."""
+    """Name of the exception's type."""
     message: str
     source: str = ""
-    """Of the record that led to it."""
+    """Name of the source of the record that led to it."""
     offset: int = -1
-    """That record's; -1: not known, because the operation stands behind a grouping, a reduce or a `balance`, or the offsets have gaps."""
+    """The record's offset; -1: not known, for the operation stands behind a grouping, reduce or `balance`, or offsets have gaps."""
     partition: str = ""
-    """Of the source, where it has several."""
+    """The record's partition, if its source has several."""
     operation: int = -1
     """The vertex of the graph; -1: none, the record could not be read."""
     payload: str = ""
-    """What the function was given, shortened."""
+    """The function's input, shortened."""
     traceback: tuple[str, ...] = ()
     """`module.py:line in function` of the user's calls, the innermost last."""
 

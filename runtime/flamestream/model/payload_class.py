@@ -36,8 +36,8 @@ _WAY_OUT: Final = "a payload type is a frozen dataclass or a frozen msgspec.Stru
 def payload_type(cls: C) -> C:
     """Class decorator, the outermost one. Returns `cls` itself."""
     fields = _fields_of(cls)
-    tag, name = tag_of(name_of_type(cls)), name_of_type(cls)
-    members, added = _getter(fields), _added(cls)
+    name = name_of_type(cls)
+    tag, members, added = tag_of(name), _getter(fields), _added(cls)
     build = _struct_builder(cls, fields) if issubclass(cls, msgspec.Struct) else _dataclass_builder(cls, fields)
 
     def to_wire(value: Any, room: int) -> list[Wire]:
@@ -49,22 +49,20 @@ def payload_type(cls: C) -> C:
         missing = 1 + len(fields) - len(wire)
         if missing and not 0 < missing <= len(added):
             raise Corrupt(f"a {name} has {len(fields)} fields ({', '.join(fields)}), but {len(wire) - 1} are stored: another version of it")
-        return build([*take_values(wire, room), *added[len(added) - missing :]])
+        return build([*take_values(wire, room), *added[len(added) - missing :]])  # fields that the writer's version did not have
 
-    def height(value: Any, room: int) -> int:
-        return height_of_members(members(value), room)
-
-    register(Plan(cls, tag, name, to_wire, from_wire, height, members, fields, build))
+    register(Plan(cls, tag, name, to_wire, from_wire, lambda value, room: height_of_members(members(value), room), members, fields, build))
     return cls
 
 
 def _fields_of(cls: type) -> tuple[str, ...]:
-    """Names of the fields of a class that may be a payload type; the reason if it may not."""
+    """Names of a payload class's fields. Raises PayloadError with the reason if the class cannot be one."""
     if not isinstance(cls, type):
         raise PayloadError(f"@payload_type decorates a class, not a {type(cls).__name__}: {_WAY_OUT}")
     name = name_of_type(cls)
     if issubclass(cls, _ROOTS):
-        raise PayloadError(f"{name} cannot be a payload type, because it is a {_root_of(cls)} too: {_WAY_OUT} with no other base")
+        root = next(root.__name__ for root in _ROOTS if issubclass(cls, root))
+        raise PayloadError(f"{name} cannot be a payload type, because it is a {root} too: {_WAY_OUT} with no other base")
     if issubclass(cls, msgspec.Struct):
         if not cls.__struct_config__.frozen:
             raise PayloadError(f"{name} is not frozen, and payloads must not change: use class {cls.__name__}(msgspec.Struct, frozen=True)")
@@ -76,10 +74,6 @@ def _fields_of(cls: type) -> tuple[str, ...]:
     if not cls.__dict__["__dataclass_params__"].frozen:
         raise PayloadError(f"{name} is not frozen, and payloads must not change: use @dataclass(frozen=True)")
     return tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]  # it has __dataclass_params__
-
-
-def _root_of(cls: type) -> str:
-    return next(root.__name__ for root in _ROOTS if issubclass(cls, root))
 
 
 def _added(cls: type) -> list[Any]:
@@ -101,7 +95,7 @@ def _dataclass_builder(cls: type, fields: tuple[str, ...]) -> Build:
     setters = [_setter(cls, field) for field in fields]
 
     def build(values: Any) -> Any:
-        made: Any = object.__new__(cls)
+        made: Any = object.__new__(cls)  # no `__init__`: foreign bytes run no code of the user's
         for assign, value in zip(setters, values, strict=True):
             assign(made, value)
         return made
@@ -110,7 +104,7 @@ def _dataclass_builder(cls: type, fields: tuple[str, ...]) -> Build:
 
 
 def _setter(cls: type, field: str) -> Callable[[Any, Any], None]:
-    """Past the frozen `__setattr__`, as dataclasses do themselves; a slot's own descriptor is the short way."""
+    """Assigns a field past the frozen `__setattr__`, as dataclasses do themselves; a slot's own descriptor is the short way."""
     slot = inspect.getattr_static(cls, field, None)
     if isinstance(slot, types.MemberDescriptorType):
         return slot.__set__

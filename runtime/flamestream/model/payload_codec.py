@@ -42,7 +42,7 @@ _UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def wire_of(value: Any, room: int = MAX_DEPTH) -> Wire:
-    """The wire of any payload. Ranges of ints and surrogates in strings show only when it is encoded."""
+    """The wire of any payload. Ints out of range and lone surrogates show only when it is encoded."""
     return value if type(value) in PLAIN else TO_WIRE[type(value)](value, room)
 
 
@@ -70,7 +70,7 @@ def fill_wires(tagged: list[Any], room: int) -> list[Wire]:
 def take_values(tagged: list[Wire], room: int) -> list[Any]:
     """Turn a container's wire into its values, in place and without the tag. `room` is the container's own."""
     del tagged[0]
-    if not SCALARS.issuperset(map(type, tagged)):
+    if not SCALARS.issuperset(map(type, tagged)):  # most containers are flat: one pass in C, and nothing is left to do
         for place, wire in enumerate(tagged):
             if type(wire) not in SCALARS:
                 tagged[place] = value_of(wire, room - 1)
@@ -92,7 +92,7 @@ def height_of(value: Any, room: int = MAX_DEPTH) -> int:
 
 def height_of_members(members: Iterable[Any], room: int) -> int:
     """The height of a container with these members. `room` is its own."""
-    if room <= 0:
+    if room <= 0:  # (!) bounds the recursion of every walk, also over bytes from outside
         raise too_deep()
     highest = 0
     for value in members:
@@ -107,10 +107,6 @@ def height_of_members(members: Iterable[Any], room: int) -> int:
             height = height_of_members(value, room - 1) if kind is tuple else HEIGHTS[kind](value, room - 1)
             highest = max(highest, height)
     return highest + 1
-
-
-def _scalar_height(value: Any, room: int) -> int:
-    return 0
 
 
 def _check_str(value: str) -> int:
@@ -143,7 +139,7 @@ def encode_wire(wire: Wire) -> bytes:
 
 
 def encode_many(values: Sequence[Any]) -> bytes:
-    """Several payloads as one array."""
+    """Several payloads as one array. Raises PayloadError like `encode`."""
     try:
         return _dumps(fill_wires(list(values), MAX_DEPTH + 1))
     except _UNENCODABLE as error:
@@ -151,7 +147,7 @@ def encode_many(values: Sequence[Any]) -> bytes:
 
 
 def encode_item(meta: bytes, value: Any) -> bytes:
-    """One item, to be joined to others by `join_items`."""
+    """The bytes of an item, to be joined to others by `join_items`. Raises PayloadError like `encode`."""
     try:
         return _dumps((meta, value if type(value) in PLAIN else TO_WIRE[type(value)](value, MAX_DEPTH)))
     except _UNENCODABLE as error:
@@ -164,7 +160,7 @@ def join_items(items: Sequence[bytes]) -> bytes:
 
 
 def encode_items(items: Sequence[tuple[bytes, Any]]) -> bytes:
-    """Items, each its meta and its payload, as one array."""
+    """Items, each its meta and its payload, as one array. Raises PayloadError like `encode`."""
     try:
         return _dumps([(meta, value if type(value) in PLAIN else TO_WIRE[type(value)](value, MAX_DEPTH)) for meta, value in items])
     except _UNENCODABLE as error:
@@ -191,18 +187,18 @@ def decode(data: bytes) -> Any:
 
 
 def decode_many(data: bytes) -> list[Any]:
-    """The payloads of `encode_many`."""
+    """The payloads of `encode_many`. Raises Corrupt."""
     return [wire if type(wire) in SCALARS else value_of(wire) for wire in _loaded(_loads_list, data)]
 
 
 def decode_items(data: bytes) -> list[tuple[bytes, Any]]:
-    """The items of `encode_items`."""
+    """The items of `encode_items`. Raises Corrupt."""
     items = _loaded(_loads_items, data)
     return [(meta, wire if type(wire) in SCALARS else value_of(wire)) for meta, wire in items]
 
 
 def split_items(data: bytes) -> list[tuple[bytes, bytes]]:
-    """The items of `encode_items`, their payloads left encoded."""
+    """The items of `encode_items`, their payloads left encoded. Raises Corrupt."""
     items = _loaded(_loads_raw, data)
     return [(meta, bytes(payload)) for meta, payload in items]
 
@@ -219,16 +215,8 @@ def _loaded(loads: Callable[[bytes], Any], data: bytes) -> Any:
 
 def check(value: Any) -> None:
     """Raise PayloadError, naming the offending part and the way out, unless `value` is a payload."""
-    kind = type(value)
     try:
-        if kind is str:
-            if not value.isascii():
-                _check_str(value)
-        elif kind is int:
-            if not INT_MIN <= value <= INT_MAX:
-                _refuse_int(value)
-        else:
-            HEIGHTS[kind](value, MAX_DEPTH)
+        height_of(value)
     except PayloadError as error:
         raise _located(value, error) from None
 
@@ -316,7 +304,7 @@ def _tuple_from_wire(wire: list[Wire], room: int) -> tuple[Any, ...]:
 
 
 for _scalar in SCALARS:
-    HEIGHTS[_scalar] = _scalar_height
+    HEIGHTS[_scalar] = lambda value, room: 0
     TO_WIRE[_scalar] = lambda value, room: value
 HEIGHTS[int] = lambda value, room: 0 if INT_MIN <= value <= INT_MAX else _refuse_int(value)
 HEIGHTS[str] = lambda value, room: 0 if value.isascii() else _check_str(value)

@@ -28,20 +28,20 @@ FIRST_CLASS_TAG: Final = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How values of `cls` travel. `room` is how many levels of containers are still allowed, this one included."""
+    """The way in which values of `cls` travel. `room`: levels of containers that are still allowed, this one included."""
 
     cls: type
     tag: int
     name: str
     to_wire: Callable[[Any, int], list[Wire]]
     from_wire: Callable[[list[Wire], int], Any]
-    """Gets the wire with its tag still in place; may change the list."""
+    """A value of `cls` from its wire, the tag still in place; it may change the list."""
     height: Callable[[Any, int], int]
-    """How many levels of containers the value has, at least 1. Raises PayloadError unless all of it is a payload and fits `room`."""
+    """The levels of containers in a value, at least 1. Raises PayloadError unless all of it is a payload and fits `room`."""
     members: Callable[[Any], tuple[Any, ...]] | None = None
     """The parts of a fixed shape, for deltas and for messages; None for a collection."""
     labels: tuple[str, ...] | None = None
-    """What messages call the members; None: their index."""
+    """Names of the members in messages; None: their index."""
     build: Callable[[Any], Any] | None = None
     """A value of `cls` with these members."""
 
@@ -73,14 +73,14 @@ FROM_WIRE: Final = _FromWire()
 def register(plan: Plan) -> None:
     """Make `plan.cls` a payload type. A class that is defined anew (a reloaded module) takes the place of the one before."""
     for known in [p for p in PLANS.values() if p.tag == plan.tag]:
-        if known.name != plan.name:
+        if known.name != plan.name:  # 31 bits of a hash can meet: never two classes for one tag (!)
             raise PayloadError(f"payload types {known.name} and {plan.name} have the same tag {plan.tag}: rename one of them")
         del PLANS[known.cls], TO_WIRE[known.cls], HEIGHTS[known.cls]
     PLANS[plan.cls] = plan
     TO_WIRE[plan.cls] = plan.to_wire
     HEIGHTS[plan.cls] = plan.height
     FROM_WIRE[plan.tag] = plan.from_wire
-    if kernel is not None:
+    if kernel is not None:  # it makes instances itself where `object.__new__` would: users' classes without a `__new__`
         kernel.register(plan, plan.labels is not None and getattr(plan.cls, "__new__", None) is object.__new__)
 
 
@@ -125,7 +125,7 @@ _WAYS_OUT: Final = {
 
 
 def refusal(cls: type) -> str:
-    """Why values of `cls` are no payloads, and the way out."""
+    """The reason why values of `cls` are no payloads, and the way out."""
     full = f"{cls.__module__}.{cls.__qualname__}"
     name = cls.__qualname__ if cls.__module__ == "builtins" else full
     return f"a {name} is not a payload: {_WAYS_OUT.get(full) or _way_out(cls)}"

@@ -23,15 +23,15 @@ _MARKS: Final = {ord(BEGIN): None, ord(END): None}
 
 
 def quoted(text: str) -> str:
-    """Of users' data, as part of a message."""
+    """Users' data marked as such, as part of a message."""
     return f"{BEGIN}{text.translate(_MARKS)}{END}"
 
 
 def public(message: str) -> str:
-    """Without users' data."""
+    """The message without users' data."""
     return _QUOTED.sub(INSTEAD, message)
 
 
 def plain(message: str) -> str:
-    """With them, and without the marks."""
+    """The message with users' data, and without the marks."""
     return message.translate(_MARKS)

@@ -26,7 +26,7 @@ tests/sim/test_native.py hold it to that).
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from flamestream.model.collections import Vector
 from flamestream.model.errors import GraphError
@@ -50,7 +50,7 @@ class Field:
 
     @property
     def fast(self) -> Callable[[Any], Any]:
-        """The same, for whoever calls it often."""
+        """The same function by `operator.attrgetter`, for whoever calls it often."""
         return attrgetter(self.name)
 
 
@@ -63,7 +63,8 @@ class Append:
     @property
     def written(self) -> str:
         """As it stands in a graph, for messages."""
-        return f"fs.append({', '.join(map(_quoted, self.names))})"
+        names = ", ".join(f'"{name}"' for name in self.names)
+        return f"fs.append({names})"
 
     def initial(self) -> "Vector[Any]":
         return Vector()
@@ -75,12 +76,9 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """(count, payload) -> one more."""
+    """(count, payload) -> count + 1."""
 
-    @property
-    def written(self) -> str:
-        """As it stands in a graph, for messages."""
-        return "fs.count()"
+    written: ClassVar = "fs.count()"
 
     def initial(self) -> int:
         return 0
@@ -111,10 +109,7 @@ class Total:
 class Size:
     """(accumulator, payload) -> how many values the accumulator has."""
 
-    @property
-    def written(self) -> str:
-        """As it stands in a graph, for messages."""
-        return "fs.size"
+    written: ClassVar = "fs.size"
 
     def __call__(self, accumulator: Any, payload: Any) -> int:
         return len(accumulator)
@@ -124,19 +119,16 @@ class Size:
 class State:
     """(accumulator, payload) -> the accumulator."""
 
-    @property
-    def written(self) -> str:
-        """As it stands in a graph, for messages."""
-        return "fs.state"
+    written: ClassVar = "fs.state"
 
     def __call__(self, accumulator: Any, payload: Any) -> Any:
         return accumulator
 
 
 size = Size()
-"""How many values the accumulator has, an fs.Vector."""
+"""A part of a record: how many values the accumulator has, an fs.Vector."""
 state = State()
-"""The accumulator itself."""
+"""A part of a record: the accumulator itself."""
 Part = Field | Size | State
 
 
@@ -156,10 +148,6 @@ class Record:
         build = PLANS[self.cls].build
         assert build is not None, "`record` takes classes with fields"
         return build([getattr(payload, p.name) if type(p) is Field else p(accumulator, payload) for p in self.parts])  # type: ignore[call-arg]
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"'
 
 
 def field(name: str) -> Field:

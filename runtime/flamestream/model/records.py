@@ -14,7 +14,7 @@ from flamestream.model.payload import payload_type
 @payload_type
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One file of a files source: its path relative to the source's folder, parts separated by '/', and its text."""
+    """A file of a files source: its path relative to the source's folder, parts separated by '/', and its text."""
 
     name: str
     text: str
@@ -23,7 +23,7 @@ class Document:
 @payload_type
 @dataclass(frozen=True, slots=True)
 class KafkaRecord:
-    """One record of a Kafka source with `record: full`. `timestamp` is the broker's or the producer's, in milliseconds."""
+    """A record of a Kafka source with `record: full`. `timestamp` is the broker's or the producer's, in milliseconds."""
 
     topic: str
     partition: int

@@ -53,7 +53,7 @@ class VectorDelta(_Delta, frozen=True, tag=1):
 
 
 class MapDelta(_Delta, frozen=True, tag=2):
-    """Of a Map of `before` entries: new values for `keys`; `gone` are deleted."""
+    """A change of a Map of `before` entries: new values for `keys`; `gone` are deleted."""
 
     before: int
     size: int
@@ -63,7 +63,7 @@ class MapDelta(_Delta, frozen=True, tag=2):
 
 
 class SetDelta(_Delta, frozen=True, tag=3):
-    """Of a Set of `before` elements."""
+    """A change of a Set of `before` elements: those that come and those that go."""
 
     before: int
     size: int
@@ -72,7 +72,7 @@ class SetDelta(_Delta, frozen=True, tag=3):
 
 
 class MembersDelta(_Delta, frozen=True, tag=4):
-    """Of a tuple or an instance with `members` members: changes of some."""
+    """Changes of some of the `members` members of a tuple or an instance."""
 
     members: int
     places: list[int]
@@ -94,7 +94,7 @@ def decode_state(data: bytes) -> Any:
 
 
 def delta_state(old: Any, new: Any) -> bytes | None:
-    """What turns `old` into `new`; None if writing `new` in full is as cheap."""
+    """The bytes that turn `old` into `new`; None if writing `new` in full is as cheap."""
     delta = _delta(old, new, MAX_DEPTH)
     try:
         return None if delta is None else encode_wire(delta)

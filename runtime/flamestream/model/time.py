@@ -41,7 +41,7 @@ def time_of(timestamp: Timestamp, front: FrontId) -> Time:
 
 
 def timestamp_of(time: Time) -> Timestamp:
-    """Microseconds."""
+    """The timestamp of `time`, in microseconds."""
     return Timestamp(time >> FRONT_BITS)
 
 
@@ -57,5 +57,5 @@ def next_time(after: Time, front: FrontId) -> Time:
 
 
 def last_below(cut: Time, front: FrontId) -> Time:
-    """Where a front stands that goes on behind `cut`: its next stamp is at or above it."""
+    """The last stamp of a front that goes on behind `cut`: its next one is at or above that."""
     return time_of(Timestamp(timestamp_of(cut) - 1), front)

@@ -33,7 +33,7 @@ class Accumulated:
 @payload_type
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What combining one item gave; `failed` if it raised, and then the accumulator is the one before."""
+    """The outcome of combining an item; `failed` if that raised, and then the accumulator is the one before."""
 
     key: Any
     accumulator: Any

@@ -21,14 +21,14 @@ Link = tuple[Any, Any, int]
 
 
 def begun() -> Link:
-    """The first link of a version that nothing is known about. It holds a new object, so no two of them are ever the same tuple."""
+    """The first link of a version that nothing is known about. A new object in it makes every such tuple a different one."""
     return (None, object(), 0)
 
 
 def noted(link: Link, key: Key, size: int) -> Link:
     """The link of a version that differs from that of `link` in `key` at most. `size` is the collection's."""
     length = link[2]
-    if length >= LEAST_LIMIT and length >= size >> 1:
+    if length >= LEAST_LIMIT and length >= size >> 1:  # writing all of it costs no more than twice its changes
         return begun()
     return (link, key, length + 1)
 
@@ -39,4 +39,4 @@ def changed_keys(old: Link, new: Link) -> list[Key] | None:
     for _ in range(new[2] - old[2]):
         found[new[1]] = None
         new = new[0]
-    return list(found) if new is old else None
+    return list(found) if new is old else None  # by identity: equal links of other versions prove nothing

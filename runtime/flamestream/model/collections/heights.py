@@ -4,12 +4,12 @@ A collection remembers how many of its elements have height 1, 2, ...; scalars (
 empty tuple. So the height of a collection that changed is exact, and the same whether it was built, changed or restored.
 
 >>> counts = with_height((), 2)
->>> counts, height_of_counts(counts), without_height(counts, 2)
-((0, 1), 3, ())
+>>> counts, without_height(counts, 2)
+((0, 1), ())
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from flamestream.model.codec import height_of
 from flamestream.model.payload_codec import SCALARS
@@ -20,13 +20,14 @@ Counts = tuple[int, ...]
 FLAT: Final[Counts] = ()
 
 
-def height_of_counts(counts: Counts) -> int:
-    """The height of the collection itself."""
-    return len(counts) + 1
+class Collected(Protocol):
+    """A collection that counts the heights of its elements."""
+
+    _counts: Counts
 
 
 def with_height(counts: Counts, height: int) -> Counts:
-    """One element of `height` more."""
+    """The counts with another element of `height`."""
     if not height:
         return counts
     if height == len(counts) == 1:  # the usual one: all elements are flat instances or tuples
@@ -37,7 +38,7 @@ def with_height(counts: Counts, height: int) -> Counts:
 
 
 def without_height(counts: Counts, height: int) -> Counts:
-    """One element of `height` fewer."""
+    """The counts without an element of `height`, which was counted."""
     if not height:
         return counts
     left = [*counts[: height - 1], counts[height - 1] - 1, *counts[height:]]
@@ -52,7 +53,7 @@ def height_of_element(value: Any) -> int:
 
 
 def with_elements(counts: Counts, values: Iterable[Any]) -> Counts:
-    """All of `values` more; each is checked."""
+    """The counts with all of `values`. Raises PayloadError unless each is a payload that fits."""
     for value in values:
         if height := height_of_element(value):
             counts = with_height(counts, height)
@@ -60,12 +61,12 @@ def with_elements(counts: Counts, values: Iterable[Any]) -> Counts:
 
 
 def without_element(counts: Counts, value: Any) -> Counts:
-    """The element `value` fewer. It was checked when it was put in."""
+    """The counts without the element `value`, which was checked when it was put in."""
     return counts if not counts or type(value) in SCALARS else without_height(counts, height_of_element(value))
 
 
-def collection_height(counts: Counts, room: int) -> int:
-    """The height of a collection, for `Plan.height`."""
-    if len(counts) >= room:
+def collection_height(collection: Collected, room: int) -> int:
+    """The height of a collection, for `Plan.height`. Raises PayloadError if that is more than `room`."""
+    if len(collection._counts) >= room:
         raise too_deep()
-    return len(counts) + 1
+    return len(collection._counts) + 1

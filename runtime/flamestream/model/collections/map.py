@@ -59,7 +59,7 @@ class Map(Collection[K], Generic[K, V]):
         self._counts = counts
 
     def set(self, key: L, value: W) -> "Map[K | L, V | W]":
-        """With `value` for `key`; this one if it has that already."""
+        """The mapping with `value` for `key`: itself if it has that object there already."""
         place, entries = kept(key), self._entries
         before = entries.get(place, _ABSENT)
         if before is value:
@@ -71,7 +71,7 @@ class Map(Collection[K], Generic[K, V]):
         return made  # type: ignore[no-any-return]
 
     def delete(self, key: object) -> "Map[K, V]":
-        """Without `key`. Raises KeyError if it is not there."""
+        """The mapping without `key`. Raises KeyError if it is not there."""
         place, value = kept(key), self[key]
         made = _new(Map)
         made._counts = without_element(without_element(self._counts, value), key)
@@ -149,7 +149,7 @@ def _to_wire(value: Map[Any, Any], room: int) -> list[Wire]:
         raise too_deep()
     wire: list[Wire] = [MAP_TAG]
     entries = value._entries
-    places = {encoded(place): place for place in entries}
+    places = {encoded(place): place for place in entries}  # in the order of encodings, or equal maps would have unequal bytes (!)
     for code in sorted(places):
         place = places[code]
         element = entries[place]
@@ -173,8 +173,4 @@ def check_ascending(keys: list[Any], where: str) -> None:
         raise Corrupt(f"a stored {where} has its keys out of order or twice")
 
 
-def _height(value: Map[Any, Any], room: int) -> int:
-    return collection_height(value._counts, room)
-
-
-register(Plan(Map, MAP_TAG, "fs.Map", _to_wire, _from_wire, _height))
+register(Plan(Map, MAP_TAG, "fs.Map", _to_wire, _from_wire, collection_height))

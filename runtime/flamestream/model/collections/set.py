@@ -55,7 +55,7 @@ class Set(Collection[T_co]):
         self._counts = counts
 
     def add(self, element: U) -> "Set[T_co | U]":
-        """With `element`."""
+        """The set with `element`."""
         place = kept(element)
         height = height_of_element(element)
         if place in self._elements:
@@ -67,7 +67,7 @@ class Set(Collection[T_co]):
         return made  # type: ignore[no-any-return]
 
     def discard(self, element: object) -> "Set[T_co]":
-        """Without `element`, if it is there."""
+        """The set without `element`, if it is there."""
         place = kept(element)
         if place not in self._elements:
             return self
@@ -124,8 +124,4 @@ def _from_wire(wire: list[Wire], room: int) -> Set[Any]:
     return Set(elements)
 
 
-def _height(value: Set[Any], room: int) -> int:
-    return collection_height(value._counts, room)
-
-
-register(Plan(Set, SET_TAG, "fs.Set", _to_wire, _from_wire, _height))
+register(Plan(Set, SET_TAG, "fs.Set", _to_wire, _from_wire, collection_height))

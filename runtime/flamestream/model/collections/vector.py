@@ -61,9 +61,10 @@ class Vector(Collection[T_co]):
         self._size = len(elements)
 
     def append(self, value: U) -> "Vector[T_co | U]":
-        """With `value` at the end."""
+        """The vector with `value` at the end."""
         kind = type(value)
         counts = self._counts
+        # The usual elements are told here, without a call: an append is the hot path of a growing state.
         if (kind is not str or not value.isascii()) and (kind is not int or not INT_MIN <= value <= INT_MAX):  # type: ignore[attr-defined,operator]
             counts = with_height(counts, height_of_element(value))
         made = _new(Vector)
@@ -76,14 +77,14 @@ class Vector(Collection[T_co]):
             return made  # type: ignore[no-any-return]
         made._level = self._level
         made._root = self._root
-        if len(tail) > length:
+        if len(tail) > length:  # another version grew from this one: what is behind is not ours (!)
             tail = tail[:length]
         tail.append(value)
         made._tail = tail
         return made  # type: ignore[no-any-return]
 
     def extend(self, values: Iterable[U]) -> "Vector[T_co | U]":
-        """With `values` at the end."""
+        """The vector with `values` at the end."""
         added: trie.Trie = tuple(values)
         if not added:
             return self
@@ -98,7 +99,7 @@ class Vector(Collection[T_co]):
         return _made(size, level, root, list(open_end[full:]), counts)
 
     def set(self, index: int, value: U) -> "Vector[T_co | U]":
-        """With `value` at `index`. Raises IndexError outside."""
+        """The vector with `value` at `index`. Raises IndexError outside."""
         place = self._place(index)
         counts = with_height(without_element(self._counts, self[place]), height_of_element(value))
         tail = _tail_of(self)
@@ -108,7 +109,7 @@ class Vector(Collection[T_co]):
         return _made(self._size, self._level, trie.replaced(self._root, self._level, place, value), self._tail, counts)
 
     def pop(self) -> "Vector[T_co]":
-        """Without the last value (which is `vector[-1]`). Raises IndexError if there is none."""
+        """The vector without its last value (which is `vector[-1]`). Raises IndexError if it is empty."""
         if not self._size:
             raise IndexError("pop from an empty Vector")
         length = _in_tail(self._size)
@@ -188,7 +189,7 @@ class Vector(Collection[T_co]):
 
 
 def _in_tail(size: int) -> int:
-    """How many values of a Vector of this size are in its tail."""
+    """The number of values in the tail of a Vector of this size."""
     return (size - 1 & trie.MASK) + 1 if size else 0
 
 
@@ -236,12 +237,8 @@ def _from_wire(wire: list[Wire], room: int) -> Vector[Any]:
     return Vector(take_values(wire, room))
 
 
-def _height(value: Vector[Any], room: int) -> int:
-    return collection_height(value._counts, room)
-
-
 append_in_python: Final = Vector.append
 """The reference of the kernel's `append`."""
 if kernel is not None:
     kernel.install_vector(Vector, append_in_python, trie.pushed, with_height)
-register(Plan(Vector, VECTOR_TAG, "fs.Vector", _to_wire, _from_wire, _height))
+register(Plan(Vector, VECTOR_TAG, "fs.Vector", _to_wire, _from_wire, collection_height))

@@ -34,14 +34,14 @@ _LOOKS: Final = 10
 
 
 class Decisions(ABC, Generic[F, D]):
-    """Of one folder. All calls block."""
+    """The decisions of one folder. All calls block."""
 
     def decide(self, fence: F, counted: Callable[[tuple[F, D] | None], D]) -> D:
         """Refuse everything older than `fence` from now on; what counts of it. Raises Fenced if there is a newer one.
 
         `counted` gives that, of the newest decision below and its fence, if there is one; it is not asked where somebody was first.
         """
-        self._announce(fence)
+        self._announce(fence)  # (!) before anything is read: whoever decides for an older fence from here on finds itself refused
         self.check(fence)
         decision = self._decision(fence)
         if decision is None:
@@ -75,11 +75,11 @@ class Decisions(ABC, Generic[F, D]):
     @property
     @abstractmethod
     def _where(self) -> str:
-        """For messages."""
+        """The folder's name in messages."""
 
     @abstractmethod
     def _announce(self, fence: F) -> None:
-        """Durably."""
+        """Announce `fence`, durably."""
 
     @abstractmethod
     def _announced(self) -> Iterable[F]:
@@ -91,12 +91,12 @@ class Decisions(ABC, Generic[F, D]):
 
     @abstractmethod
     def _decision(self, fence: F) -> D | None:
-        """Read it."""
+        """The decision under `fence`; None if there is none."""
 
     @abstractmethod
     def _create(self, fence: F, decision: D) -> None:
-        """Write it, whole and durably, if there is none."""
+        """Write the decision under `fence`, whole and durably, unless there is one."""
 
     @abstractmethod
     def _replaced(self, newest: F, fence: F) -> str:
-        """What a writer under `fence` is told when there is a newer one."""
+        """The message to a writer under `fence` when `newest` has taken over."""

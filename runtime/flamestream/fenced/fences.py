@@ -36,23 +36,23 @@ _FENCE_NAME: Final = re.compile(r"(\d{10})-(\d{10})\.(announced|record)")
 
 
 class Pointer(msgspec.Struct, frozen=True, array_like=True):
-    """Where a slot's last bundle is: the record at byte `start` of `log`."""
+    """The place of a slot's last bundle: the record at byte `start` of `log`."""
 
     log: str
     start: int
 
 
 class FenceRecord(msgspec.Struct, frozen=True, array_like=True):
-    """What counts below a fence."""
+    """The decision under a fence: what counts of everything older."""
 
     fence: Fence
     lengths: dict[str, int]
-    """Of every older log that counts."""
+    """Bytes that count of every older log that does."""
     last: dict[Slot, Pointer]
 
 
 class Owner(msgspec.Struct, frozen=True, array_like=True):
-    """Whose folder it is."""
+    """The job and sink that a folder belongs to, and the format it is in."""
 
     version: int
     job: str
@@ -89,7 +89,7 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
             )
 
     def owner(self) -> Owner:
-        """Whose folder it is. Raises Corrupt if that cannot be read."""
+        """The job and sink that the folder belongs to. Raises Corrupt if that cannot be read."""
         body = _body_of(self.root / "sink.msgpack")
         try:
             return from_msgpack(body, Owner)
@@ -117,16 +117,16 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
     # --- looking --------------------------------------------------------------------------------------------------------------------
 
     def newest_announced(self) -> Fence:
-        """NO_FENCE if nobody has ever opened it."""
+        """The newest fence that somebody has opened the folder under; NO_FENCE if nobody ever has."""
         return max(self._announced(), default=NO_FENCE)
 
     def counted(self) -> Counted:
-        """What counts now, for a reader. What it gives counts for ever if `newest_announced` is still the same afterwards."""
+        """Everything that counts now, for a reader. It counts for ever if `newest_announced` is still the same afterwards."""
         record = self.newest_record()
         return Counted({}, {}) if record is None else self._with_logs_of(record)
 
     def newest_record(self) -> FenceRecord | None:
-        """What counts below the newest fence that is decided; None before the first."""
+        """The decision under the newest fence that has one; None before the first."""
         found = self.newest()
         return None if found is None else found[1]
 
@@ -176,7 +176,7 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         return FenceRecord(fence, counted.lengths, counted.last)
 
     def _with_logs_of(self, record: FenceRecord) -> Counted:
-        """What `record` says, and behind it what is whole in the logs of its own fence."""
+        """Everything that `record` counts, and behind it what is whole in the logs of its own fence."""
         counted = Counted(dict(record.lengths), dict(record.last))
         for name in self.logs_of(record.fence):
             with FileIO(self.root / name) as file:
@@ -237,7 +237,7 @@ def _sync_file(path: Path) -> None:
 
 
 def fence_of(log: str) -> Fence:
-    """Under which a log was written. Raises ValueError for what is no log's name."""
+    """The fence that a log was written under. Raises ValueError for what is no log's name."""
     found = _LOG_NAME.fullmatch(log)
     if found is None:
         raise ValueError(f"{log} is not the name of a log")
@@ -245,7 +245,7 @@ def fence_of(log: str) -> Fence:
 
 
 def ordered_logs(names: Iterable[str]) -> list[str]:
-    """Oldest fence first; within a fence a slot has one writer, whose logs are in the order of their numbers."""
+    """The logs, oldest fence first; within a fence a slot has one writer, whose logs are in the order of their numbers."""
 
     def order(name: str) -> tuple[Fence, str, int]:
         found = _LOG_NAME.fullmatch(name)

@@ -29,11 +29,11 @@ MAX_RECORD: Final = 1 << 30
 AtSlot = Annotated[Slot, Meta(ge=0, lt=MAX_SLOTS)]
 OfBundle = Annotated[SequenceNumber, Meta(ge=1, le=(1 << 63) - 1)]
 Delivered = tuple[AtSlot, OfBundle, bytes, bytes]
-"""slot, sequence, t_last, items."""
+"""A bundle in a record: slot, sequence, t_last, items."""
 
 
 class Delivery(msgspec.Struct, frozen=True, array_like=True):
-    """What one record holds."""
+    """The content of one record: the bundles that one call delivered under a fence."""
 
     fence: Fence
     number: int
@@ -60,7 +60,7 @@ def encode_record(fence: Fence, number: int, bundles: Sequence[Bundle]) -> bytes
 
 
 def framed(body: bytes) -> bytes:
-    """Length, checksum, body."""
+    """A record's bytes: length, checksum, body."""
     return len(body).to_bytes(4, "big") + crc32(body).to_bytes(4, "big") + body
 
 
@@ -97,7 +97,7 @@ def read_body(file: FileIO, start: int) -> bytes | None:
 
 
 def end_of(file: FileIO, start: int) -> int:
-    """Where the whole records from byte `start` on end, by their lengths alone: nothing is read but those."""
+    """The byte at which the whole records from `start` on end, by their lengths alone: nothing is read but those."""
     size = fstat(file.fileno()).st_size
     while start + HEADER <= size:
         length = int.from_bytes(pread(file.fileno(), 4, start), "big")

@@ -26,11 +26,11 @@ CACHED_RECORDS: Final = 1024
 _LOOKS: Final = 20
 
 Item = tuple[Meta, Slot, SequenceNumber, Any]
-"""meta, slot, sequence of its bundle, payload."""
+"""An item that was delivered: meta, slot, sequence of its bundle, payload."""
 
 
 def read_all(folder: Path) -> Iterator[Delivered]:
-    """(slot, sequence, t_last, items) of every bundle that counts, log by log. Raises Corrupt where one is missing."""
+    """Every bundle that counts, log by log. Raises Corrupt where one is missing."""
     for _, record in _records(folder):
         yield from record.delivery.bundles
 
@@ -93,7 +93,7 @@ def check_owner(place: str, of: tuple[str, str], found: tuple[str, str]) -> None
 
 
 def owner_of(folder: Path) -> tuple[str, str]:
-    """Of which job and sink the output is that a folder holds. Raises Corrupt if it is not the folder of a files sink."""
+    """The job and sink whose output a folder holds. Raises Corrupt if it is not the folder of a files sink."""
     try:
         found = FencedFolder(folder).owner()
     except FileNotFoundError:
@@ -102,7 +102,7 @@ def owner_of(folder: Path) -> tuple[str, str]:
 
 
 def counted_now(folder: FencedFolder) -> Counted:
-    """Stable unless recoveries come faster than it looks; then of the last look."""
+    """Everything that counts now: stable, unless recoveries come faster than it looks; then that of the last look."""
     try:
         folder.owner()
         for _ in range(_LOOKS):

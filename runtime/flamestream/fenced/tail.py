@@ -43,7 +43,7 @@ class Given:
 
 @dataclass(slots=True)
 class _Room:
-    """For what is given at once."""
+    """The number of items and bytes that may still be given in one call."""
 
     items: int
     size: int
@@ -60,21 +60,21 @@ class _Room:
 @dataclass(slots=True)
 class _Place:
     start: int = 0
-    """Of the record that is next."""
+    """The byte at which the next record starts."""
     items: int = 0
-    """Of it that were given."""
+    """The number of that record's items that were given."""
 
 
 @dataclass(slots=True)
 class Cursor:
-    """Which items were given."""
+    """The items that were given, as a fence and a place in each log from there on."""
 
     floor: Fence = NO_FENCE
     """Every log of an older fence was read to its end."""
     places: dict[str, _Place] = field(default_factory=dict)
 
     def copy(self) -> "Cursor":
-        """Another one at the same place."""
+        """Another cursor at the same place."""
         return Cursor(self.floor, {log: replace(place) for log, place in self.places.items()})
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ class Cursor:
 
     @classmethod
     def parse(cls, text: str) -> "Cursor":
-        """Raises UserError."""
+        """The cursor that a text stands for. Raises UserError if it stands for none."""
         found = _CURSOR.fullmatch(text)
         if found is None:
             raise UserError(f"{text!r:.100} is not a cursor")
@@ -106,7 +106,7 @@ class Cursor:
 
 
 class Tail:
-    """One reader. All calls block."""
+    """A reader that goes on from a cursor. All calls block."""
 
     def __init__(self, root: Path, cursor: Cursor) -> None:
         self._folder = FencedFolder(root)
@@ -116,7 +116,7 @@ class Tail:
 
     @property
     def cursor(self) -> str:
-        """Behind everything that was given."""
+        """The cursor behind everything that was given."""
         return str(self._cursor)
 
     def next(self, most: int, size: int = 1 << 30) -> list[Given]:
@@ -134,7 +134,7 @@ class Tail:
         return given if given else self._newest(record, room)
 
     def to_the_end(self) -> None:
-        """As if everything that is there now had been given. Reads no records, and of the logs what is new since the cursor.
+        """Move behind everything that is there now, ungiven. Reads no records, and of the logs what is new since the cursor.
 
         If a newer attempt is about to take over, what it does not count is given again from its own logs, which are behind this end.
         """
@@ -148,14 +148,14 @@ class Tail:
         self._cursor.floor, self._cursor.places = max(self._cursor.floor, record.fence), places
 
     def _record(self) -> FenceRecord | None:
-        """None: nobody has opened the sink yet."""
+        """The newest decision; None if nobody has opened the sink yet."""
         try:
             return self._folder.newest_record()
         except FileNotFoundError:
             return None
 
     def _older(self, record: FenceRecord, room: _Room) -> list[Given]:
-        """What counts of the fences from the floor to the newest, in their order."""
+        """The next items of the fences from the floor to the newest, in their order, as far as they count."""
         logs = [log for log in record.lengths if self._cursor.floor <= fence_of(log) < record.fence]
         for fence, group in groupby(ordered_logs(logs), key=fence_of):
             given: list[Given] = []
@@ -171,7 +171,7 @@ class Tail:
         return []
 
     def _pass(self, fence: Fence) -> None:
-        """Nothing of `fence` is left."""
+        """Move the floor above `fence`, of which nothing is left to give."""
         self._cursor.places = {log: place for log, place in self._cursor.places.items() if fence_of(log) > fence}
         self._cursor.floor = max(self._cursor.floor, Fence(fence.attempt, LayoutVersion(fence.layout + 1)))
 

@@ -15,7 +15,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from flamestream.loop.silence import Silence
 from flamestream.machine.processors import anywhere
@@ -30,7 +30,7 @@ MAX_BACKGROUND: Final = 4096
 """Calls that may wait for a thread."""
 AGAIN: Final = Backoff(0.05, 2.0)
 SLOW_SECONDS: Final = 3.0
-"""A call of a queue that takes longer is told."""
+"""A queue's call that takes longer shows as its `problem`."""
 
 
 class Threads:
@@ -49,7 +49,7 @@ class Threads:
         if self._pending >= MAX_BACKGROUND:
             raise Bug(f"{self._pending} calls wait for a helper thread: whoever submits them must wait for the earlier ones")
         self._pending += 1
-        if self._pending > self._started < self._limit:
+        if self._pending > self._started < self._limit:  # every thread may be busy: another one, while there may be more
             self._started += 1
             threading.Thread(target=self._serve, name=f"helper-{self._started}", daemon=True).start()
         self._work.put(lambda: self._run(work, done))
@@ -89,21 +89,21 @@ class Queue:
     def __init__(self, threads: Background, again: Reactor | None = None, slow_seconds: float = SLOW_SECONDS) -> None:
         """`again`: by whose clock a call that raised OSError is made again; without it that is its answer."""
         self._threads, self._again = threads, again
-        self._calls: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
+        self._calls: deque[tuple[Callable[[], object], Callable[[Any], None]]] = deque()
         self._busy = self._closed = False
         self._failures = 0
         self._failure = ""
         self._timer: Timer | None = None
         self._silence = Silence(slow_seconds)
-        """While the call at hand is in a thread."""
+        """Measures how long the call at hand has been in a thread."""
 
     @property
     def problem(self) -> str:
-        """Why the call at hand is being made again, or that it is not answered; "" if all is well."""
+        """The reason why the call at hand is made again, or that it is not answered; "" if all is well."""
         return self._failure or self._silence.problem
 
-    def run(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        """`done` gets what `work` returned or raised, in the loop."""
+    def run(self, work: Callable[[], object], done: Callable[[Any], None]) -> None:
+        """Call `work` behind what waits; `done` gets what it returned or raised, in the loop."""
         self._calls.append((work, done))
         self._next()
 
@@ -120,10 +120,11 @@ class Queue:
             self._call()
 
     def _call(self) -> None:
+        """Make the first call, for the first time or again: it stays in its place until it has an answer, so the order holds."""
         self._silence.begin()
         self._threads.background(self._calls[0][0], self._done)
 
-    def _done(self, result: Any) -> None:
+    def _done(self, result: object) -> None:
         self._silence.end()
         if self._closed:
             return
@@ -138,5 +139,5 @@ class Queue:
         self._next()
 
 
-def _raise(error: BaseException) -> None:
+def _raise(error: BaseException) -> NoReturn:
     raise error

@@ -18,26 +18,29 @@ import gc
 from typing import Final
 
 LIMIT: Final = 10_000
+"""Young objects at which a busy loop deals with them: about what a look may cost in a pass."""
 SURVIVORS: Final = 4_000
+"""Objects that outlived one look, before they are looked at once more."""
 SELDOM: Final = 8
 _WORTHWHILE: Final = 1_000
+"""Young objects below which an idle loop does not look."""
 
 
 class Collector:
-    """One per process."""
+    """The rule of one process, kept from the calls that its loop makes between passes."""
 
     def __init__(self) -> None:
         self._survivors = 0
         self._frozen = 0
 
     def start(self) -> None:
-        """From now on it runs when told to."""
+        """Take the collector over: what is alive is never looked at again, and from now on it runs in `turn` alone."""
         gc.disable()
         gc.collect()
         gc.freeze()
 
     def settle(self) -> None:
-        """What is alive now will stay (a restored state). Costs nothing, whatever its size."""
+        """Leave alone what is alive now, for it will stay (a restored state). Costs nothing, whatever its size."""
         self._survivors = 0
         gc.freeze()
 
@@ -47,15 +50,12 @@ class Collector:
         if young < (_WORTHWHILE if idle else LIMIT):
             return
         if not idle:
-            self._busy()
+            self._frozen += 1
+            if self._frozen % SELDOM == 0:
+                gc.collect(0)
+            self.settle()  # frozen without a look: `gc.freeze` moves a list, whatever its length
         elif self._survivors >= SURVIVORS:
             self._survivors = 0
-            gc.collect(1)
+            gc.collect(1)  # the young ones and those that survived once; what survives again is left alone
         else:
             self._survivors += max(0, young - gc.collect(0))
-
-    def _busy(self) -> None:
-        self._frozen += 1
-        if self._frozen % SELDOM == 0:
-            gc.collect(0)
-        self.settle()

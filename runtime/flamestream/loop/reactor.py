@@ -117,11 +117,11 @@ class EpollReactor:
 
     def turn(self) -> None:
         """Wait for what is next and call it: calls of `soon` first, then timers, then files that are ready."""
-        self._awake = False
+        self._awake = False  # (!) before the queue is looked at: a call that comes behind that look finds it cleared, and wakes us
         timeout = self._timeout()
         ready = self._epoll.poll(timeout)
         self._awake = True
-        for _ in range(len(self._calls)):
+        for _ in range(len(self._calls)):  # those that are there now: calls that make calls must not starve sockets
             self._calls.popleft()()
         if self._timers:
             self._run_due_timers()
@@ -131,7 +131,7 @@ class EpollReactor:
     def stop(self) -> None:
         """End `run` behind the pass of this turn. Safe from any thread and from signal handlers."""
         self._stopped = True
-        self.soon(_nothing)
+        self.soon(lambda: None)  # wakes the loop
 
     def close(self) -> None:
         """Let go of the kernel's objects. Helper threads end by themselves; they are daemons, so a hanging one holds up nobody."""
@@ -140,7 +140,7 @@ class EpollReactor:
         self._epoll.close()
 
     def __del__(self) -> None:
-        """Not in `close`: a helper that comes back late may be about to write to it, and the number could be another file's by then."""
+        """Closes the wake-up; `close` does not, for a helper that is late may write to it, and its number could be another file's then."""
         os.close(self._wakeup)
 
     def timer_cancelled(self) -> None:
@@ -158,7 +158,7 @@ class EpollReactor:
         return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else -1
 
     def _run_due_timers(self) -> None:
-        now = time.monotonic()
+        now = time.monotonic()  # one reading: timers that these set wait for the next turn
         while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)[2]
             call, timer.call = timer.call, None
@@ -178,7 +178,3 @@ class EpollReactor:
 
     def _woken(self) -> None:
         os.eventfd_read(self._wakeup)
-
-
-def _nothing() -> None:
-    """Only wakes the loop."""

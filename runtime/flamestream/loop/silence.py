@@ -12,10 +12,10 @@ import time
 
 
 class Silence:
-    """Of one who is asked one thing at a time."""
+    """The silence of a party that is asked one thing at a time."""
 
     def __init__(self, seconds: float) -> None:
-        """What lasts longer is told."""
+        """Silence of more than `seconds` is a problem."""
         self._seconds = seconds
         self._since: float | None = None
 
@@ -24,12 +24,12 @@ class Silence:
         self._since = time.monotonic()
 
     def end(self) -> None:
-        """It is answered, or given up."""
+        """The question is answered, or given up."""
         self._since = None
 
     @property
     def problem(self) -> str:
-        """That there is no answer; "" if there is one, or it is not late."""
-        since = self._since
+        """A sentence that there is no answer; "" if there is one, or it is not late."""
+        since = self._since  # read once: another thread may end it meanwhile
         waited = 0.0 if since is None else time.monotonic() - since
         return f"has not answered for {waited:.0f} s" if waited > self._seconds else ""

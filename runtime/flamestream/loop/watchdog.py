@@ -22,20 +22,20 @@ from typing import Final
 from flamestream.ports import Reactor, Timer
 
 SECONDS: Final = 12.0
-"""More than a drill pauses a worker for."""
+"""How long the loop may stand still: more than a drill pauses a worker for."""
 LOADING: Final = 600.0
-"""Nobody waits for this worker yet: long enough for a great model from a slow store."""
+"""How long the application's file may load, while nobody waits for this worker: enough for a great model from a slow store."""
 AGAIN: Final = 1.0
-"""Each costs a thread's start, some 50 us."""
+"""Seconds between renewals; each costs a thread's start, some 50 us."""
 STDERR: Final = 2
 MAX_READ: Final = 64 << 10
 SHOWN: Final = 3
-"""Of the innermost calls."""
+"""How many of the innermost calls are named."""
 _FRAME: Final = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
 
 
 class Watchdog:
-    """Of one process, and one loop in it."""
+    """The watchdog of one process, and of one loop in it."""
 
     def __init__(self, reactor: Reactor, words: str, seconds: float = SECONDS) -> None:
         """`words`: the file that its end is written to; "" or one that cannot be made: standard error."""
@@ -44,12 +44,12 @@ class Watchdog:
         self._timer: Timer | None = None
 
     def begin(self) -> None:
-        """From now on the loop has to turn."""
+        """The loop has turned, and has to turn again in time."""
         faulthandler.dump_traceback_later(self._seconds, exit=True, file=self._file)
         self._timer = self._reactor.later(min(AGAIN, self._seconds / 4), self.begin)
 
     def end(self) -> None:
-        """The loop has ended."""
+        """The loop has ended: nothing is watched any more."""
         faulthandler.cancel_dump_traceback_later()
         if self._timer is not None:
             self._timer.cancel()
@@ -58,7 +58,7 @@ class Watchdog:
 
 @contextmanager
 def limited(seconds: float, words: str) -> Iterator[None]:
-    """What is done has so many seconds, or the process ends as by its watchdog."""
+    """The body has `seconds`, or the process ends as by its watchdog."""
     file = _opened(words)
     faulthandler.dump_traceback_later(seconds, exit=True, file=file)
     try:
@@ -82,7 +82,7 @@ def _closed(file: int, words: str) -> None:
 
 
 def last_words(words: str) -> str:
-    """Why the life before ended, if its watchdog ended it; "" otherwise. They are read once."""
+    """The words that the life before left if its watchdog ended it, in a sentence; "" otherwise. They are read once."""
     try:
         with open(words, encoding="utf-8", errors="replace") as file:
             dump = file.read(MAX_READ)
@@ -93,7 +93,7 @@ def last_words(words: str) -> str:
 
 
 def explained(dump: str) -> str:
-    """What a fault handler's text says of the loop's thread, which it names last."""
+    """A fault handler's dump in a sentence: where the loop's thread stood, which is named last in it."""
     calls = [(Path(file), line, name) for file, line, name in _FRAME.findall(dump.rpartition("Thread 0x")[2])]
     if not calls:
         return ""

@@ -42,7 +42,7 @@ def spread(old: Sequence[WorkerId], members: Sequence[WorkerId], count: int) -> 
 
 
 def _room(old: Sequence[WorkerId], members: Sequence[WorkerId], count: int) -> dict[WorkerId, int]:
-    """How many things each member shall have: those that have most now may keep one more."""
+    """The number of things that each member shall have: those that have most now may keep one more."""
     have = Counter(old)
     ranked = sorted(members, key=lambda member: (-have[member], member))
     each, more = divmod(count, len(ranked))
@@ -50,8 +50,8 @@ def _room(old: Sequence[WorkerId], members: Sequence[WorkerId], count: int) -> d
 
 
 def _acker(old: Layout | None, members: Sequence[WorkerId], fronts: Sequence[WorkerId]) -> WorkerId:
-    """With the fewest fronts, and where it was if it can be: whoever reads a run hands others their share before it begins its own, so
-    they are the last to finish, and the one that finishes last should know without asking that all have."""
+    """The member with the fewest fronts, the one that has it already if that is one. Whoever reads a run hands others their share before
+    it begins its own, so they are the last to finish, and the one that finishes last should know without asking that all have."""
     have = Counter(fronts)
     fewest = min(have[member] for member in members)
     candidates = sorted(member for member in members if have[member] == fewest)

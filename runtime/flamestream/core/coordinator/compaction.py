@@ -13,18 +13,18 @@ from flamestream.model.ids import WorkerId
 
 MAX_PER_TIER = 8
 SMALLEST = 1 << 16
-"""Bytes. Below, size does not matter: opening a file costs more than reading it."""
+"""Bytes below which size does not matter: opening a file costs more than reading it."""
 MAX_MERGE = 1 << 28
 """Bytes that one worker merges at once."""
 
 
 def tier(size: int) -> int:
-    """Of a segment: 0 for the small ones, one more for every factor of eight."""
+    """The tier of a segment: 0 for the small ones, one more for every factor of eight."""
     return (max(size, SMALLEST) // SMALLEST).bit_length() // 3
 
 
 def to_compact(segments: Iterable[SegmentRef], workers: Sequence[WorkerId], turn: int) -> dict[WorkerId, list[SegmentRef]]:
-    """What each worker should merge; `turn` moves the work round. A worker merges one tier an epoch."""
+    """The segments that each worker should merge; `turn` moves the work round. A worker merges one tier an epoch."""
     tiers: dict[int, list[SegmentRef]] = {}
     for segment in segments:
         tiers.setdefault(tier(segment.size), []).append(segment)

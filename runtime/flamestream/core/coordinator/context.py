@@ -21,7 +21,7 @@ from flamestream.model.time import START, Time
 
 
 class Context:
-    """What all parts of one coordinator work on."""
+    """The common ground of all parts of one coordinator."""
 
     def __init__(self, settings: Settings, secret: str, nonce: str) -> None:
         self.settings, self.secret, self.nonce = settings, secret, nonce
@@ -31,9 +31,9 @@ class Context:
         self.members = Membership()
         self.committed = CommittedManifest(self.instructions, self.time, settings)
         self.running = False
-        """The workers of the record's layout run under its fence, as far as is known."""
+        """Whether the workers of the record's layout run under its fence, as far as is known."""
         self.idle = False
-        """Nothing was in flight at the newest report of this attempt's acker, which may be lost since."""
+        """Whether nothing was in flight at the newest report of this attempt's acker, which may be lost since."""
         self.finished = False
         self.minimal: Time = START
         """The greatest minimal time that any worker has reported."""
@@ -46,7 +46,7 @@ class Context:
 
     @property
     def workers(self) -> tuple[WorkerId, ...]:
-        """Of the layout; none before the first attempt."""
+        """The workers of the layout; none before the first attempt."""
         return self.keeper.record.layout.workers if self.keeper.record else ()
 
     @property

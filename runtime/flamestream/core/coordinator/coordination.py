@@ -22,14 +22,14 @@ from flamestream.model.slot import DEFAULT_SLOTS
 from flamestream.model.time import START, Instant, Time
 
 NO_EPOCH = Epoch(0)
-"""Before the first."""
+"""The number of the committed epoch before there is one."""
 
 # --- settings -----------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a job asks of its coordinator. Durations are microseconds."""
+    """A job's settings for its coordinator. Durations are microseconds."""
 
     job: str
     graph: str
@@ -41,17 +41,17 @@ class Settings:
     code_changed: bool = False
     """The application may be another than that of the attempt before: somebody has said that it is meant to be."""
     workers: int
-    """As many take part as soon as they are there; more are standbys."""
+    """Workers that take part as soon as they are there; more are standbys."""
     fronts: int
     slots: int = DEFAULT_SLOTS
     interval_us: int | None = 1_000_000
-    """Between announcements of epochs. None: no epochs at all, and every recovery starts empty (guarantee `none`)."""
+    """The time between announcements of epochs. None: no epochs at all, and every recovery starts empty (guarantee `none`)."""
     epoch_timeout_us: int = 60_000_000
     """An epoch that is not accepted by then aborts; a slow consumer may need all of it."""
     heartbeat_us: int = 3_000_000
     """A worker of the layout that is silent for so long is lost."""
     stuck_us: int = 5_000_000
-    """The same oldest cause in flight for so long means that something was lost."""
+    """An oldest cause that stays in flight for so long means that something was lost."""
     link_pause_us: int = 20_000
     """A broken link between two workers waits for so long: if one of them has died, word of that is on its way."""
     grace_us: int = 700_000
@@ -59,7 +59,7 @@ class Settings:
     discovery_us: int = 2_000_000
     """A new coordinator waits for so long for the workers of the layout that it finds."""
     settle_us: int = 1_000_000
-    """The same from the first worker on that came: all dial one address at one pace, so whoever lives comes soon after it."""
+    """A new coordinator waits no longer than this from the first worker on that came: whoever lives comes soon after it."""
     gather_us: int = 30_000_000
     """At a start, `workers` workers are awaited for so long; then those that are there begin."""
     rebalance: bool = True
@@ -71,7 +71,7 @@ class Settings:
     two_phase: bool = False
     """Output waits for the commit of its epoch (`exactly-once-2pc`): an end waits until none is held."""
     warm_us: int = 10_000_000
-    """That waits for so long until the newcomer has the committed snapshot at hand: reading it would hold up a stream that runs."""
+    """A rebalance waits for so long until the newcomer has the committed snapshot at hand: reading it would hold up the stream."""
     retry_us: int = 100_000
     """Pause before the record or a manifest is asked for again."""
     last_epoch_us: int = 3_000_000
@@ -79,7 +79,7 @@ class Settings:
     drain_us: int = 60_000_000
     """A drain that takes longer becomes a stop; the next start replays the rest."""
     failures: int = 5
-    """So many failures of one kind in a row without progress end the job."""
+    """Failures of one kind in a row without progress that end the job."""
     calm_us: int = 10_000_000
     """A run of so long with nothing in flight is progress too, though minimal time stands still."""
 
@@ -94,7 +94,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class RecordRead:
-    """Both None before the first attempt."""
+    """The job record and its version; both None before the first attempt."""
 
     record: JobRecord | None
     version: int | None
@@ -102,6 +102,8 @@ class RecordRead:
 
 @dataclass(frozen=True, slots=True)
 class RecordWritten:
+    """The write has taken effect, as `version`."""
+
     version: int
 
 
@@ -119,7 +121,7 @@ class RecordUnknown:
 
 @dataclass(frozen=True, slots=True)
 class ManifestWritten:
-    """It is durable. `hash` is the hex SHA-256 of its bytes, which ReadManifest will be asked with."""
+    """The manifest is durable. `hash` is the hex SHA-256 of its bytes, which ReadManifest will be asked with."""
 
     name: str
     hash: str
@@ -135,7 +137,7 @@ class ManifestFailed:
 
 @dataclass(frozen=True, slots=True)
 class ManifestLoaded:
-    """Its bytes have the hash asked for, and decode."""
+    """The manifest asked for: its bytes have the hash, and decode."""
 
     name: str
     manifest: Manifest
@@ -143,7 +145,7 @@ class ManifestLoaded:
 
 @dataclass(frozen=True, slots=True)
 class ManifestBroken:
-    """`category` is retryable (the store is away) or corrupt (missing, damaged, not a manifest)."""
+    """The manifest cannot be had. `category` is retryable (the store is away) or corrupt (missing, damaged, not a manifest)."""
 
     name: str
     category: str
@@ -152,17 +154,21 @@ class ManifestBroken:
 
 @dataclass(frozen=True, slots=True)
 class WorkerConnected:
+    """A worker has said Hello on a new connection."""
+
     hello: Hello
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerDisconnected:
+    """A worker's connection has ended, or another has taken its place."""
+
     worker: WorkerId
 
 
 @dataclass(frozen=True, slots=True)
 class FromWorker:
-    """Any message but Hello, which is WorkerConnected."""
+    """A message of a worker; any but Hello, which is WorkerConnected."""
 
     worker: WorkerId
     message: ToCoordinator
@@ -170,21 +176,21 @@ class FromWorker:
 
 @dataclass(frozen=True, slots=True)
 class WorkerGone:
-    """Spark's or Kubernetes' word that its process has ended."""
+    """Spark or Kubernetes says that a worker's process has ended."""
 
     worker: WorkerId
 
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """`drain` stops at an epoch with nothing left in flight, `stop` at once; a second start resumes in both cases."""
+    """The job is to end: `drain` at an epoch with nothing left in flight, `stop` at once; a second start resumes in both cases."""
 
     what: Literal["stop", "drain"]
 
 
 @dataclass(frozen=True, slots=True)
 class Woken:
-    """Time has passed."""
+    """Time has passed, or something may have changed."""
 
 
 Event = (
@@ -212,28 +218,28 @@ Phase = Literal["starting", "gathering", "recovering", "waiting", "running", "en
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """For `flamestream status`. Live figures (items, minimal time) are in the workers' Progress."""
+    """The coordinator's part of `flamestream status`. Live figures (items, minimal time) are in the workers' Progress."""
 
     phase: Phase
     attempt: Attempt = NO_FENCE.attempt
     epoch: Epoch = NO_EPOCH
-    """The committed one."""
+    """The committed epoch."""
     cut: Time = START
     workers: tuple[WorkerId, ...] = ()
-    """Of the layout and connected."""
+    """Workers of the layout that are connected."""
     standbys: tuple[WorkerId, ...] = ()
     recoveries: int = 0
-    """By this coordinator."""
+    """Recoveries that this coordinator has begun."""
     cause: str = ""
-    """Of the last recovery."""
+    """The reason why the last recovery began."""
     duration_us: int = 0
-    """Of the last recovery, from its cause to Replay; 0 while it is under way."""
+    """The time from the last recovery's cause to its Replay; 0 while it is under way."""
     replayed_from: Time = START
     """The cut that the last Replay began at; it stays while the next recovery is under way."""
     kind: str = ""
-    """Of its cause, in a word."""
+    """The kind of that cause, in a word."""
     steps: tuple[tuple[str, int], ...] = ()
-    """Microseconds of each of its steps so far."""
+    """Microseconds of each of that recovery's steps so far."""
     snapshot_size: int = 0
     """Bytes of the committed snapshot; 0 if it is not known here."""
     problems: tuple[str, ...] = ()
@@ -244,12 +250,12 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class ReadRecord:
-    """Answer: RecordRead or RecordUnknown."""
+    """Read the job record. Answer: RecordRead or RecordUnknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRecord:
-    """Compare-and-set (`version` None: create). Answer: RecordWritten, RecordConflict or RecordUnknown."""
+    """Write the job record by compare-and-set (`version` None: create). Answer: RecordWritten, RecordConflict or RecordUnknown."""
 
     record: JobRecord
     version: int | None
@@ -273,14 +279,14 @@ class ReadManifest:
 
 @dataclass(frozen=True, slots=True)
 class DeleteObjects:
-    """Nothing refers to them any more. Best effort, in the background; no answer."""
+    """Delete objects that nothing refers to any more. Best effort, in the background; no answer."""
 
     names: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """To a connected worker; dropped if its connection is gone."""
+    """Send a message to a connected worker; it is dropped if the connection is gone."""
 
     worker: WorkerId
     message: ToWorker
@@ -288,7 +294,7 @@ class Tell:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """Close its connection. A WorkerDisconnected may follow or not; the coordinator counts it as gone from now on."""
+    """Close a worker's connection. A WorkerDisconnected may follow or not; it counts as gone from now on."""
 
     worker: WorkerId
     reason: str

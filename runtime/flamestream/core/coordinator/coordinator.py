@@ -17,54 +17,16 @@ layout, changes nothing. Does not: any I/O (the launcher, the operator or the si
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from flamestream.core.coordinator import coordination as co
 from flamestream.core.coordinator.context import Context
-from flamestream.core.coordinator.coordination import (
-    Action,
-    Disconnect,
-    Event,
-    Finish,
-    FromWorker,
-    ManifestBroken,
-    ManifestFailed,
-    ManifestLoaded,
-    ManifestWritten,
-    Phase,
-    RecordConflict,
-    RecordRead,
-    RecordUnknown,
-    RecordWritten,
-    Report,
-    Requested,
-    Settings,
-    Status,
-    WakeAt,
-    Woken,
-    WorkerConnected,
-    WorkerDisconnected,
-    WorkerGone,
-)
 from flamestream.core.coordinator.endings import Endings
 from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.gathering import Gathering
 from flamestream.core.coordinator.healing import Healing
 from flamestream.core.coordinator.record_keeper import News, RecordEvent
 from flamestream.core.coordinator.stuck import Stuck
+from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.job_record import JobRecord, check_code
-from flamestream.core.protocol.messages import (
-    Abort,
-    Accepted,
-    Committed,
-    CutTaken,
-    Drain,
-    Failed,
-    Hello,
-    Opened,
-    PeerLost,
-    Progress,
-    Refused,
-    Sealed,
-    ToCoordinator,
-)
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import WorkerId
 from flamestream.model.time import END, Instant
@@ -81,7 +43,7 @@ class Coordinator:
     epochs_type: ClassVar[type[Epochs]] = Epochs
     healing_type: ClassVar[type[Healing]] = Healing
 
-    def __init__(self, settings: Settings, secret: str, nonce: str) -> None:
+    def __init__(self, settings: co.Settings, secret: str, nonce: str) -> None:
         """`secret` is the job's; `nonce` is this coordinator's, never used before."""
         self._context = Context(settings, secret, nonce)
         self._epochs = self.epochs_type(self._context)
@@ -90,10 +52,10 @@ class Coordinator:
         self._endings = Endings(self._context, self._epochs, self._healing)
         self._stuck = Stuck(self._context.time, settings.stuck_us)
         self._refused = ""
-        self._reported: Status | None = None
+        self._reported: co.Status | None = None
 
-    def step(self, now: Instant, events: Sequence[Event]) -> list[Action]:
-        """What happened since the last step; what to do now. After Finish there is nothing more. `now` is of a clock that nobody sets."""
+    def step(self, now: Instant, events: Sequence[co.Event]) -> list[co.Action]:
+        """Take what happened since the last step; what must be done now, after Finish nothing. `now` is of a clock that nobody sets."""
         context = self._context
         if context.finished:
             return []
@@ -112,31 +74,31 @@ class Coordinator:
 
     # --- what is heard ----------------------------------------------------------------------------------------------------------
 
-    def _hear(self, event: Event) -> None:
+    def _hear(self, event: co.Event) -> None:
         context = self._context
         match event:
-            case FromWorker(worker, message):
+            case co.FromWorker(worker, message):
                 self._hear_worker(worker, message)
-            case WorkerConnected(hello):
+            case co.WorkerConnected(hello):
                 self._connected(hello)
-            case WorkerDisconnected(worker):
+            case co.WorkerDisconnected(worker):
                 context.members.leave(worker, context.time.now)
-            case WorkerGone(worker):
+            case co.WorkerGone(worker):
                 context.members.gone(worker, context.time.now)
-            case RecordRead() | RecordWritten() | RecordConflict() | RecordUnknown():
+            case co.RecordRead() | co.RecordWritten() | co.RecordConflict() | co.RecordUnknown():
                 self._hear_record(event)
-            case ManifestWritten():
+            case co.ManifestWritten():
                 self._epochs.manifest_written(event)
-            case ManifestFailed():
+            case co.ManifestFailed():
                 self._epochs.manifest_failed(event)
-            case ManifestLoaded() | ManifestBroken():
+            case co.ManifestLoaded() | co.ManifestBroken():
                 self._hear_manifest(event)
-            case Requested(what):
+            case co.Requested(what):
                 self._requested(what)
-            case Woken():
+            case co.Woken():
                 pass
 
-    def _connected(self, hello: Hello) -> None:
+    def _connected(self, hello: msg.Hello) -> None:
         settings = self._context.settings
         for what, theirs, ours in (("Python", hello.python, settings.python), ("graph", hello.graph, settings.graph)):
             if theirs != ours:
@@ -156,54 +118,55 @@ class Coordinator:
         elif record:
             self._context.warm([hello.worker])
 
-    def _refuse(self, hello: Hello, reason: str) -> None:
+    def _refuse(self, hello: msg.Hello, reason: str) -> None:
         self._refused = f"worker {hello.worker} was refused: {reason}"
-        self._context.instructions.add(Disconnect(hello.worker, self._refused))
+        self._context.instructions.add(co.Disconnect(hello.worker, self._refused))
 
-    def _member_is_back(self, hello: Hello, record: JobRecord) -> None:
-        """What was said meanwhile is lost. A worker that runs on can be told again; a recovery can't be resumed half-way."""
+    def _member_is_back(self, hello: msg.Hello, record: JobRecord) -> None:
+        """A worker of the layout has a new connection: what was said meanwhile is lost. One that runs on is told again; a recovery begins
+        anew, for it can't be resumed half-way."""
         if self._context.running and hello.fence == record.fence and hello.ready:
             self._epochs.interrupted(f"the connection of {hello.worker} broke")
             self._tell_where_we_are([hello.worker])
         else:
             self._healing.complain("link", f"{hello.worker} lost its connection to the coordinator and is not ready")
 
-    def _hear_worker(self, worker: WorkerId, message: ToCoordinator) -> None:
+    def _hear_worker(self, worker: WorkerId, message: msg.ToCoordinator) -> None:
         context = self._context
         if self._endings.verdict:
             return
-        context.members.heard(worker, context.time.now, message if isinstance(message, Progress) else None)
-        current = context.keeper.record is not None and not isinstance(message, Hello) and message.fence == context.record.fence
+        context.members.heard(worker, context.time.now, message if isinstance(message, msg.Progress) else None)
+        current = context.keeper.record is not None and not isinstance(message, msg.Hello) and message.fence == context.record.fence
         if not current or worker not in context.members or worker not in context.workers:
             return
         match message:
-            case Progress() | CutTaken() | Accepted() | Refused():
+            case msg.Progress() | msg.CutTaken() | msg.Accepted() | msg.Refused():
                 if context.running:
                     self._hear_running(worker, message)
-            case Opened() | Sealed():
+            case msg.Opened() | msg.Sealed():
                 if self._healing.hear(worker, message):
                     self._begin_running()
-            case PeerLost(_, peer, reason):
+            case msg.PeerLost(_, peer, reason):
                 self._healing.complain("link", f"{worker} lost its link to {peer}: {reason}", context.settings.link_pause_us)
-            case Failed(category="fenced"):
+            case msg.Failed(category="fenced"):
                 context.keeper.read()  # if another coordinator has recovered the job, the record says so
-            case Failed(category="retryable"):
+            case msg.Failed(category="retryable"):
                 self._healing.complain("worker", f"{worker}: {message.message}")
-            case Failed():
+            case msg.Failed():
                 self._endings.fail(message.category, message.message)
 
-    def _hear_running(self, worker: WorkerId, message: Progress | CutTaken | Accepted | Refused) -> None:
+    def _hear_running(self, worker: WorkerId, message: msg.Progress | msg.CutTaken | msg.Accepted | msg.Refused) -> None:
         match message:
-            case Progress():
+            case msg.Progress():
                 self._progress(worker, message)
-            case CutTaken():
+            case msg.CutTaken():
                 self._epochs.cut_taken(worker, message)
-            case Accepted():
+            case msg.Accepted():
                 self._epochs.accepted(worker, message)
-            case Refused():
+            case msg.Refused():
                 self._epochs.refused(worker, message.epoch, message.reason)
 
-    def _progress(self, worker: WorkerId, progress: Progress) -> None:
+    def _progress(self, worker: WorkerId, progress: msg.Progress) -> None:
         context = self._context
         context.members[worker].progress = progress
         context.minimal = max(context.minimal, progress.minimal)
@@ -216,8 +179,8 @@ class Coordinator:
             context.idle = progress.oldest == END
         self._stuck.hear(worker, progress, acker=acker)
 
-    def _hear_manifest(self, event: ManifestLoaded | ManifestBroken) -> None:
-        if self._context.committed.hear(event) and isinstance(event, ManifestBroken) and self._context.running:
+    def _hear_manifest(self, event: co.ManifestLoaded | co.ManifestBroken) -> None:
+        if self._context.committed.hear(event) and isinstance(event, co.ManifestBroken) and self._context.running:
             self._context.keeper.read()  # perhaps somebody else has committed since, and deleted it
 
     def _hear_record(self, event: RecordEvent) -> None:
@@ -237,7 +200,7 @@ class Coordinator:
         record = context.keeper.record
         recovered = record is None or before is None or record.attempt != before.attempt
         if context.keeper.has_written or (overtaken and recovered):
-            context.finish(Finish("fenced", "fenced", "another coordinator has written the job record: it acts, this one steps back"))
+            context.finish(co.Finish("fenced", "fenced", "another coordinator has written the job record: it acts, this one steps back"))
         else:
             self._healing.given_up()
             self._endings.verdict = None
@@ -247,16 +210,16 @@ class Coordinator:
         record = self._context.keeper.record
         if record and record.outcome:
             completed = record.outcome == "completed"
-            finish = Finish("completed") if completed else Finish("failed", "user", f"the job has ended before: {record.outcome}")
+            finish = co.Finish("completed") if completed else co.Finish("failed", "user", f"the job has ended before: {record.outcome}")
             self._context.stop_all(record.outcome, finish)
         elif record and (other := _other_slots(record, self._context.settings)):
-            self._context.finish(Finish("failed", "user", other))  # the stream runs on: a coordinator with its slots can adopt it
+            self._context.finish(co.Finish("failed", "user", other))  # the stream runs on: a coordinator with its slots can adopt it
         elif record:
             check_code(record, self._context.settings.code, changed=self._context.settings.code_changed)
 
     def _requested(self, what: str) -> None:
         if what == "stop" or not (self._context.running or self._healing.recovery):
-            self._context.stop_all("requested", Finish("stopped"))
+            self._context.stop_all("requested", co.Finish("stopped"))
         else:
             self._endings.request_drain()
 
@@ -305,7 +268,7 @@ class Coordinator:
         for worker in silent + context.members.silent_spares(context.workers, since):
             silence = context.time.now - context.members[worker].heard
             context.members.leave(worker, context.time.now)
-            context.instructions.add(Disconnect(worker, f"nothing was heard of it for {silence / 1e6:.3g} s"))
+            context.instructions.add(co.Disconnect(worker, f"nothing was heard of it for {silence / 1e6:.3g} s"))
 
     def _begin_running(self) -> None:
         context = self._context
@@ -318,28 +281,28 @@ class Coordinator:
         context.warm(context.members.spares(context.workers))
 
     def _tell_where_we_are(self, workers: Sequence[WorkerId]) -> None:
-        """To workers that run on, and may have missed it."""
+        """Tell workers that run on what they may have missed."""
         instructions, record = self._context.instructions, self._context.record
         if record.committed:
-            instructions.tell(workers, Committed(record.fence, record.committed, record.cut))
+            instructions.tell(workers, msg.Committed(record.fence, record.committed, record.cut))
         if record.announced > record.committed and self._epochs.pending is None:
-            instructions.tell(workers, Abort(record.fence, record.announced))
+            instructions.tell(workers, msg.Abort(record.fence, record.announced))
         if self._endings.drain and self._endings.drain.told:
-            instructions.tell(workers, Drain(record.fence))
+            instructions.tell(workers, msg.Drain(record.fence))
 
     # --- what is shown ----------------------------------------------------------------------------------------------------------
 
-    def _with_report(self, actions: list[Action]) -> list[Action]:
-        """Finish stays the last action."""
+    def _with_report(self, actions: list[co.Action]) -> list[co.Action]:
+        """The actions with a report of a changed status and the next alarm; Finish stays the last one."""
         last = [actions.pop()] if self._context.finished else []
         status = self._status()
         if status != self._reported:
             self._reported = status
-            actions.append(Report(status))
+            actions.append(co.Report(status))
         alarm = None if self._context.finished else self._context.time.alarm()
-        return [*actions, *([WakeAt(alarm)] if alarm is not None else []), *last]
+        return [*actions, *([co.WakeAt(alarm)] if alarm is not None else []), *last]
 
-    def _phase(self) -> Phase:
+    def _phase(self) -> co.Phase:
         context = self._context
         if context.finished:
             return "finished"
@@ -353,12 +316,12 @@ class Coordinator:
             return "waiting"
         return "running" if context.running else "recovering"
 
-    def _status(self) -> Status:
+    def _status(self) -> co.Status:
         context, healing, phase = self._context, self._healing, self._phase()
         if context.keeper.record is None:
-            return Status(phase=phase, standbys=tuple(context.members.connected), problems=self._problems())
+            return co.Status(phase=phase, standbys=tuple(context.members.connected), problems=self._problems())
         record = context.record
-        return Status(
+        return co.Status(
             phase=phase, attempt=record.attempt, epoch=record.committed, cut=record.cut, problems=self._problems(),
             workers=tuple(worker for worker in context.workers if worker in context.members),
             standbys=tuple(sorted(context.members.spares(context.workers))),
@@ -377,8 +340,8 @@ class Coordinator:
         return tuple(problem for problem in [*own, *of_workers] if problem)
 
 
-def _other_slots(record: JobRecord, settings: Settings) -> str:
-    """Why the job cannot go on; "" if it has the slots that it began with. They are known before the first manifest says so (!): output
+def _other_slots(record: JobRecord, settings: co.Settings) -> str:
+    """The reason why the job cannot go on; "" if it has the slots that it began with. They are known before the first manifest (!): output
     may have left, and an adopted stream would get a manifest of what it is not."""
     began = len(record.layout.owners)
     if not settings.durable or began == settings.slots:

@@ -33,7 +33,7 @@ class Deadlines:
         self._set: Instant | None = None
         """The alarm that the shell has, in lived time."""
         self._shown: Instant | None = None
-        """The same on the shell's clock."""
+        """The alarm that the shell has, on the shell's clock."""
         self._overslept = False
 
     def advance(self, reading: Instant) -> None:
@@ -47,7 +47,7 @@ class Deadlines:
             self._set = self._shown = None
 
     def _lived(self, elapsed: int) -> int:
-        """How much of what the shell's clock says has passed counts."""
+        """The part that counts of what has passed on the shell's clock."""
         if self._set is None or elapsed <= self._set - self.now + self._tolerance:
             self._overslept = False
             return elapsed
@@ -69,7 +69,7 @@ class Deadlines:
         return self.due(Instant(since + duration_us))
 
     def alarm(self) -> Instant | None:
-        """When the shell must call again, on its clock; None if it knows already."""
+        """The moment at which the shell must call again, on its clock; None if it knows already."""
         if self._next is None or self._read is None:
             return None
         alarm = Instant(self._read + self._next - self.now)

@@ -31,14 +31,14 @@ from flamestream.model.time import END, Instant
 
 @dataclass(slots=True)
 class Drain:
-    """It was asked to stop at an epoch."""
+    """The job was asked to stop at an epoch."""
 
     deadline: Instant
     told: bool = False
     epoch: Epoch | None = None
     """The newest number when all was quiet: a later one saves everything."""
     _items: dict[WorkerId, tuple[int, bool]] = field(default_factory=dict)
-    """Items read, and whether the report before had as many."""
+    """Items that each worker has read, and whether its report before had as many."""
 
     def tell(self) -> None:
         """All workers are told (again, after a recovery)."""
@@ -48,6 +48,7 @@ class Drain:
     def hear(self, worker: WorkerId, progress: Progress) -> None:
         """A report of a worker that was told."""
         before = self._items.get(worker)
+        # Two reports with as many items: the first may have been on its way before the worker was told to drain.
         self._items[worker] = (progress.items_in, before is not None and before[0] == progress.items_in)
 
     def stopped(self, workers: Iterable[WorkerId]) -> bool:
@@ -71,19 +72,19 @@ class Failure:
 
 
 class Endings:
-    """How the job is about to end, if it is."""
+    """The end that the job is coming to, if it is."""
 
     def __init__(self, context: Context, epochs: Epochs, healing: Healing) -> None:
         self.drain: Drain | None = None
         self.failure: Failure | None = None
         self.verdict: Finish | None = None
-        """How the job has failed, if it is still this coordinator's."""
+        """The way in which the job has failed, if it is still this coordinator's."""
         self.wants_epoch = False
         self._completing = False
         self._context, self._epochs, self._healing = context, epochs, healing
 
     def request_drain(self) -> None:
-        """Begin one, unless the job is ending anyway."""
+        """Begin a drain, unless the job is ending anyway."""
         if not self.drain and not self.failure:
             self.drain = Drain(Instant(self._context.time.now + self._context.settings.drain_us))
 
@@ -103,7 +104,7 @@ class Endings:
             self._pronounce()
 
     def _pronounce(self) -> None:
-        """Write the record as it is: that takes effect only if nobody else has written it."""
+        """Write the record as it is (!): that takes effect only if nobody else has written it."""
         context = self._context
         if context.keeper.record is None:
             self._failed()

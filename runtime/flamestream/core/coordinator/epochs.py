@@ -35,6 +35,8 @@ AGAIN_US = Backoff(100_000, 5_000_000)
 
 
 class Stage(enum.Enum):
+    """The stage that a pending epoch has come to."""
+
     ANNOUNCING = enum.auto()
     GATHERING = enum.auto()
     WRITING = enum.auto()
@@ -50,11 +52,11 @@ class PendingEpoch:
         self.cut: Time | None = None
         self.accepted: dict[WorkerId, Accepted] = {}
         self.name = ""
-        """Of the manifest."""
+        """Name of its manifest."""
         self.manifest: Manifest | None = None
 
     def complete(self) -> bool:
-        """Every worker has accepted it at the cut."""
+        """Whether every worker has accepted it at the cut."""
         return self.cut is not None and self._all_accepted() and self._same_cut()
 
     def _all_accepted(self) -> bool:
@@ -71,7 +73,7 @@ def next_manifest(previous: Manifest | None, epoch: PendingEpoch, settings: Sett
     """The previous snapshot with what the workers have added and replaced; of fronts and outputs the newest counts."""
     assert epoch.cut is not None, "a manifest of an epoch that is not cut"
     answers = [epoch.accepted[worker] for worker in sorted(epoch.accepted)]
-    replaced = {name for answer in answers for name in answer.replaced}
+    replaced = {name for answer in answers for name in answer.replaced}  # merged: their rows are in `segments` of the same answers
     old = [segment for segment in (previous.segments if previous else ()) if segment.name not in replaced]
     fronts = {position.front: position for position in (previous.fronts if previous else ())}
     fronts.update((position.front, position) for answer in answers for position in answer.fronts)
@@ -86,7 +88,7 @@ def next_manifest(previous: Manifest | None, epoch: PendingEpoch, settings: Sett
 
 
 def spans_of(previous: Manifest | None, code: str) -> tuple[CodeSpan, ...]:
-    """Which application made what, when the one with digest `code` has gone on from the snapshot before."""
+    """The applications that made what, when the one with digest `code` has gone on from the snapshot before."""
     spans = previous.code if previous else ()
     if not code or (spans and spans[-1].digest == code):
         return spans
@@ -109,7 +111,7 @@ class Epochs:
     def __init__(self, context: Context) -> None:
         self.pending: PendingEpoch | None = None
         self.since = Instant(0)
-        """When the last one was announced, or the stream began to run."""
+        """The moment at which the last epoch was announced, or the stream began to run."""
         self.problem = ""
         self._refusals = 0
         """Epochs in a row that could not be saved."""
@@ -121,15 +123,15 @@ class Epochs:
     def consider(self, *, urgent: bool) -> None:
         """Announce the next epoch if it is time and something has happened since the last. `urgent` waits for neither."""
         interval = self._settings.interval_us
-        if interval is None or self.pending or not self._keeper.idle or not self._committed.known(self._record()):
+        if interval is None or self.pending or not self._keeper.idle or not self._committed.known(self._context.record):
             return
-        moved = self._context.minimal > self._record().cut
+        moved = self._context.minimal > self._context.record.cut
         if (moved or urgent) and self._deadlines.due_in(self.since, max(AGAIN_US.after(self._refusals), 0 if urgent else interval)):
             self._announce()
 
     def _announce(self) -> None:
-        """Its number goes into the record before anybody hears of it."""
-        record = self._record()
+        """Begin an epoch: its number goes into the record before anybody hears of it (!), so none is used twice."""
+        record = self._context.record
         number = self._next_epoch_number(record)
         self.since = self._deadlines.now
         self.pending = self.pending_type(number, record.fence, record.layout.workers, self.since)
@@ -138,9 +140,10 @@ class Epochs:
     def cut_taken(self, worker: WorkerId, message: CutTaken) -> None:
         """The acker's worker has cut."""
         epoch = self._gathering(message.epoch)
-        if epoch and worker == self._record().layout.acker:
-            if message.time < self._record().cut:
-                raise Bug(f"epoch {epoch.number} was cut at {message.time}, below the committed cut {self._record().cut}")
+        record = self._context.record
+        if epoch and worker == record.layout.acker:
+            if message.time < record.cut:
+                raise Bug(f"epoch {epoch.number} was cut at {message.time}, below the committed cut {record.cut}")
             epoch.cut = message.time
             self._write_if_complete(epoch)
 
@@ -151,20 +154,21 @@ class Epochs:
             self._write_if_complete(epoch)
 
     def refused(self, worker: WorkerId, number: Epoch, reason: str) -> None:
-        """A worker cannot."""
+        """A worker cannot accept the epoch `number`."""
         if self._gathering(number):
             self._not_saved(f"{worker}: {reason}")
 
     def manifest_written(self, event: ManifestWritten) -> None:
-        """It is durable: commit."""
+        """The manifest is durable: commit."""
         epoch = self.pending
         if epoch and epoch.stage is Stage.WRITING and epoch.name == event.name and epoch.cut is not None:
             if not self._keeper.idle:  # the record is being read because somebody else may have written it: do not commit into that
                 self.abort("the job record is in doubt")
                 return
-            epoch.stage = Stage.COMMITTING
+            epoch.stage = Stage.COMMITTING  # from here on only the record says what became of it (!)
+            before, number, name = self._context.record, epoch.number, epoch.name
             record = msgspec.structs.replace(
-                self._record(), committed=epoch.number, cut=epoch.cut, manifest=epoch.name, manifest_hash=event.hash, writer=self._nonce
+                before, committed=number, cut=epoch.cut, manifest=name, manifest_hash=event.hash, writer=self._nonce
             )
             self._keeper.write(record, self._on_stage(self._commit))
 
@@ -188,7 +192,7 @@ class Epochs:
             self.abort(reason)
 
     def go_on(self) -> None:
-        """Nobody waits for ever."""
+        """Abort an epoch that takes too long."""
         epoch = self.pending
         if epoch and epoch.stage is not Stage.COMMITTING and self._deadlines.due_in(epoch.since, self._settings.epoch_timeout_us):
             missing = [worker for worker in epoch.workers if worker not in epoch.accepted]
@@ -206,7 +210,7 @@ class Epochs:
         epoch = self.pending
 
         def written() -> None:
-            if epoch is not None and epoch is self.pending:
+            if epoch is not None and epoch is self.pending:  # it may have been aborted while the write was under way
                 then(epoch)
 
         return written
@@ -223,11 +227,11 @@ class Epochs:
         if epoch.complete():
             epoch.stage = Stage.WRITING
             epoch.manifest = next_manifest(self._committed.manifest, epoch, self._settings)
-            epoch.name = f"manifests/{epoch.number:012d}-{epoch.fence.attempt}-{self._nonce}"
+            epoch.name = f"manifests/{epoch.number:012d}-{epoch.fence.attempt}-{self._nonce}"  # nobody else can mean this object (!)
             self._instructions.add(WriteManifest(epoch.name, epoch.manifest))
 
     def _commit(self, epoch: PendingEpoch) -> None:
-        """The record says so: it is committed."""
+        """The record names the manifest, so the epoch is committed: tell everybody, and only then let objects go (!)."""
         assert epoch.manifest is not None, "a commit without a manifest"
         previous, previous_name = self._committed.manifest, self._committed.name
         self.pending, self.problem, self._refusals = None, "", 0
@@ -243,6 +247,3 @@ class Epochs:
     def _gathering(self, number: Epoch) -> PendingEpoch | None:
         epoch = self.pending
         return epoch if epoch and epoch.stage is Stage.GATHERING and epoch.number == number else None
-
-    def _record(self) -> JobRecord:
-        return self._context.record

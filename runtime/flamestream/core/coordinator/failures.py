@@ -19,7 +19,7 @@ BY_THE_INPUT = ("lost", "worker")
 
 
 class Failures:
-    """The current streak."""
+    """The failures of one kind in a row."""
 
     def __init__(self, deadlines: Deadlines, limit: int, calm_us: int) -> None:
         self._deadlines, self._limit, self._calm = deadlines, limit, calm_us
@@ -27,7 +27,7 @@ class Failures:
         self._count = 0
         self._at = START
         self._died_of = ""
-        """What a worker that was lost in this streak has left to say."""
+        """The reason that a worker which was lost in this streak has left behind."""
         self._unfinished = 0
         """Recoveries in a row that did not reach Replay."""
         self._began = Instant(0)
@@ -54,7 +54,7 @@ class Failures:
     def count(self, kind: str, message: str, minimal: Time, *, idle: bool) -> None:
         """A running stream has failed. Raise if that was once too often. `idle`: nothing was in flight."""
         calm = idle and self._running_since is not None and self._deadlines.now - self._running_since >= self._calm
-        again = kind == self._kind and minimal <= self._at and not calm
+        again = kind == self._kind and minimal <= self._at and not calm  # any of the three differing is progress
         if not again:
             self._died_of = ""
         self._kind, self._count, self._at = kind, self._count + 1 if again else 1, max(minimal, self._at)

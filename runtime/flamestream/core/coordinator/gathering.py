@@ -22,7 +22,7 @@ class Gathering:
     def __init__(self, context: Context, healing: Healing) -> None:
         self.since = Instant(0)
         self._first: Instant | None = None
-        """When the first worker was there."""
+        """The moment at which the first worker was there."""
         self._context, self._healing = context, healing
         self.adopted = False
 
@@ -35,6 +35,7 @@ class Gathering:
             return
         survivors = [worker for worker in context.workers if worker in context.members]
         if record and self._all_running(record):
+            # (!) the predecessor's last write may still be on its way: behind this one it is a conflict
             context.keeper.write(msgspec.structs.replace(record, writer=context.nonce), self._adopt)
         elif not self._awaits_members():
             waited = bool(survivors) or context.time.due_in(self.since, context.settings.gather_us)
@@ -60,5 +61,5 @@ class Gathering:
         return not settled and not context.time.due_in(self.since, context.settings.discovery_us)
 
     def _adopt(self) -> None:
-        """Unless a worker has greeted again while the record was written, and runs no more; one that is lost is healed as ever."""
+        """Adopt, unless a worker has greeted again while the record was written, and runs no more; a lost one is healed as ever."""
         self.adopted = self._runs_what_is_there(self._context.record)

@@ -32,7 +32,7 @@ from flamestream.model.time import START, Instant
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """Why the attempt cannot go on though its workers are connected."""
+    """The reason why an attempt cannot go on though its workers are connected."""
 
     kind: str
     message: str
@@ -51,10 +51,10 @@ class Healing:
         self.recoveries = 0
         self.cause = ""
         self.kind = ""
-        """Of the cause, in a word: start, lost, link, worker, stuck, drained or joined."""
+        """The kind of cause in a word: start, lost, link, worker, stuck, drained or joined."""
         self.duration_us = 0
         self.replayed_from = START
-        """The cut of the last one that came to its Replay."""
+        """The cut of the last recovery that came to its Replay."""
         self.steps: dict[str, int] = {}
         """Microseconds of the last recovery's steps: until it was decided on, in the record, opened and sealed."""
         self._step_began = Instant(0)
@@ -108,9 +108,9 @@ class Healing:
             self.recover(self.successors(waited=True), "a worker has joined", context.time.now, "joined")
 
     def recover(self, chosen: Sequence[WorkerId], cause: str, since: Instant, kind: str) -> None:
-        """The record first: whoever acts for an older attempt can commit nothing from here on."""
+        """Begin an attempt of `chosen`. The record comes first (!): whoever acts for an older attempt can commit nothing from here on."""
         context = self._context
-        self._epochs.abort(f"a recovery begins: {cause}")
+        self._epochs.abort(f"a recovery begins: {cause}")  # what its workers accepted is of an attempt that ends here
         context.running = context.idle = False
         self.complaint = None
         self.recovery = self.recovery_type(cause, since)
@@ -121,7 +121,7 @@ class Healing:
         context.keeper.write(self._next_record(chosen), self._fenced)
 
     def go_on(self) -> None:
-        """All of the layout are connected: tell them, once the manifest is known."""
+        """Tell the workers of the layout, all of which are connected, to recover, once the manifest is known."""
         context, recovery = self._context, self.recovery
         if recovery is None or recovery.told or not context.keeper.idle:
             return
@@ -139,7 +139,7 @@ class Healing:
     def hear(self, worker: WorkerId, message: Opened | Sealed) -> bool:
         """An answer under the current fence. Whether it was the last one: all were told to replay."""
         context, recovery = self._context, self.recovery
-        if recovery is None or not recovery.told or self.wrong:
+        if recovery is None or not recovery.told or self.wrong:  # somebody is lost again: the next recovery asks anew
             return False
         if isinstance(message, Opened):
             if seal := recovery.opened(worker, message):
@@ -155,12 +155,12 @@ class Healing:
         return False
 
     def runs(self) -> None:
-        """After Replay, or an adoption."""
+        """The stream runs: Replay was sent, or the workers were adopted."""
         self.recovery, self.ended_at = None, self._context.time.now
         self._failures.running()
 
     def explain(self, died_of: str) -> None:
-        """Why a worker was lost, as its next life tells."""
+        """A worker's next life tells why it was lost."""
         self._failures.explain(died_of)
 
     def given_up(self) -> None:
@@ -192,11 +192,11 @@ class Healing:
         self.steps[name], self._step_began = now - self._step_began, now
 
     def _fenced(self) -> None:
-        """The attempt is mine."""
+        """The attempt is in the record, and so this coordinator's."""
         context = self._context
         context.members.expect(context.workers, context.time.now)
         context.members.forget_all_but(context.workers)
-        context.committed.corrupt = False
+        context.committed.corrupt = False  # a new attempt asks again: the object may have been restored
 
     def _next_record(self, chosen: Sequence[WorkerId]) -> JobRecord:
         settings, old = self._context.settings, self._context.keeper.record
@@ -216,5 +216,5 @@ class Healing:
         return min(self._context.settings.workers, self._context.settings.slots)
 
     def _key(self, attempt: Attempt) -> str:
-        context = self._context
+        context = self._context  # derived, not drawn: the next coordinator makes the same, and a zombie's key opens no link
         return hmac.new(context.secret.encode(), f"{context.settings.job}/{attempt}".encode(), hashlib.sha256).hexdigest()

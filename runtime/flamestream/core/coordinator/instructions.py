@@ -14,14 +14,14 @@ class Instructions:
         self._actions: list[Action] = []
 
     def add(self, action: Action) -> None:
-        """Behind what is there."""
+        """Put an action behind those that are there."""
         self._actions.append(action)
 
     def tell(self, workers: Iterable[WorkerId], message: ToWorker) -> None:
-        """The same to each of `workers`."""
+        """Tell each of `workers` the same."""
         self._actions.extend(Tell(worker, message) for worker in workers)
 
     def take(self) -> list[Action]:
-        """All of them; nothing is left."""
+        """All actions so far; none is left."""
         actions, self._actions = self._actions, []
         return actions

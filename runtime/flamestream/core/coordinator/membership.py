@@ -27,13 +27,13 @@ class Member:
     hello: Hello
     heard: Instant
     since: Instant
-    """When it connected."""
+    """The moment at which it connected."""
     progress: Progress | None = None
-    """Its newest of the current fence."""
+    """Its newest report under the current fence."""
     reports: bool = False
-    """It has sent a heartbeat on this connection: from then on silence means something, also a standby's."""
+    """Whether it has sent a heartbeat on this connection: from then on silence means something, also a standby's."""
     warm: bool = False
-    """Its newest heartbeat says that it has a committed snapshot at hand."""
+    """Whether it has a committed snapshot at hand, by its newest heartbeat."""
 
 
 class Membership:
@@ -61,12 +61,12 @@ class Membership:
         self._gone.discard(hello.worker)
 
     def leave(self, worker: WorkerId, now: Instant) -> None:
-        """Its connection has ended."""
+        """A worker's connection has ended."""
         if self._members.pop(worker, None):
             self._left[worker] = now
 
     def gone(self, worker: WorkerId, now: Instant) -> None:
-        """Its process has ended: waiting for it is vain."""
+        """A worker's process has ended: waiting for it is vain."""
         self.leave(worker, now)
         self._gone.add(worker)
 
@@ -78,17 +78,17 @@ class Membership:
                 member.reports, member.warm = True, report.warm
 
     def expect(self, workers: Iterable[WorkerId], now: Instant) -> None:
-        """They are part of a new attempt: silence counts from now, and progress starts anew."""
+        """Workers are part of a new attempt: their silence counts from now, and their progress starts anew."""
         for worker in workers:
             if member := self._members.get(worker):
                 member.heard, member.progress = now, None
 
     def lost(self, workers: Iterable[WorkerId]) -> list[WorkerId]:
-        """Those that are not connected."""
+        """The workers that are not connected."""
         return [worker for worker in workers if worker not in self._members]
 
     def lost_since(self, workers: Iterable[WorkerId], now: Instant) -> Instant:
-        """When the first of those that are not connected left."""
+        """The moment at which the first of those that are not connected left; `now` if none has."""
         return min((self._left.get(worker, now) for worker in self.lost(workers)), default=now)
 
     def all_gone(self, workers: Iterable[WorkerId]) -> bool:
@@ -112,10 +112,10 @@ class Membership:
         return [worker for worker in self.spares(layout) if self._members[worker].reports and self._members[worker].heard <= before]
 
     def progress(self, workers: Iterable[WorkerId]) -> list[Progress | None]:
-        """The newest of each, None where there is none yet."""
+        """The newest report of each worker, None where there is none yet."""
         return [self._members[worker].progress if worker in self._members else None for worker in workers]
 
     def forget_all_but(self, layout: Collection[WorkerId]) -> None:
-        """Of workers that left, only those of `layout` matter."""
+        """Forget workers that left, unless they are of `layout`."""
         self._left = {worker: left for worker, left in self._left.items() if worker in layout}
-        self._gone &= set(layout)
+        self._gone &= set(layout)  # or names of workers that are never used again would pile up

@@ -22,7 +22,7 @@ RecordEvent = RecordRead | RecordWritten | RecordConflict | RecordUnknown
 
 
 class News(enum.Enum):
-    """What an answer means."""
+    """The meaning of an answer."""
 
     NOTHING = enum.auto()
     READ = enum.auto()
@@ -32,7 +32,7 @@ class News(enum.Enum):
     CHANGED = enum.auto()
     """Somebody else has written since it was read."""
     OVERTAKEN = enum.auto()
-    """The same, and my write did not take effect."""
+    """Somebody else has written, and my write did not take effect."""
 
 
 class RecordKeeper:
@@ -54,17 +54,17 @@ class RecordKeeper:
 
     @property
     def idle(self) -> bool:
-        """Known, and nothing under way."""
+        """Whether the record is known, and no request is under way."""
         return self.known and not self._asked and self._writing is None and self._read_at is None
 
     def read(self) -> None:
-        """See whether it has changed. Nothing if an answer is under way anyway."""
+        """Ask whether the record has changed, unless an answer is under way anyway."""
         if not self._asked:
             self._asked, self._read_at = True, None
             self._instructions.add(ReadRecord())
 
     def write(self, record: JobRecord, then: Callable[[], None]) -> None:
-        """Compare-and-set. `then` is called once it has taken effect, never if not."""
+        """Write by compare-and-set. `then` is called once that has taken effect, never if not."""
         assert self.idle, "a write while another request is under way"
         self._writing, self._then = record, then
         self._send()
@@ -95,7 +95,8 @@ class RecordKeeper:
                 return self._seen(record, version)
 
     def _seen(self, record: JobRecord | None, version: int | None) -> News:
-        if self._writing is not None and record == self._writing and version != self.version:  # it may be written as it was
+        # `writer` tells it from anybody else's (!); the version moves also where the record is written as it was.
+        if self._writing is not None and record == self._writing and version != self.version:
             assert version is not None, "a record without a version"
             return self._took_effect(version)
         if self.known and version == self.version:
@@ -113,7 +114,7 @@ class RecordKeeper:
         if self._writing is not None and self._conflict:
             self._read_later()
         elif self._writing is not None:
-            self._send()
+            self._send()  # the same record again: if the first lands late after all, it is that same record (!)
         self._conflict = False
         return News.NOTHING
 

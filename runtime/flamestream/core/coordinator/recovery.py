@@ -21,12 +21,12 @@ from flamestream.model.time import START, Instant, Time
 
 
 class Recovery:
-    """One attempt's way from the job record to Replay."""
+    """The way of one attempt from the job record to Replay."""
 
     def __init__(self, cause: str, since: Instant) -> None:
         self.cause, self.since = cause, since
         self.told = False
-        """Recover has been sent: an answer or a reconnection is of this attempt."""
+        """Whether Recover has been sent: an answer or a reconnection is of this attempt."""
         self.fence: Fence = NO_FENCE
         self._workers: tuple[WorkerId, ...] = ()
         self._manifest: Manifest | None = None
@@ -34,26 +34,26 @@ class Recovery:
         self._sealed: dict[WorkerId, Sealed] = {}
 
     def begin(self, record: JobRecord, manifest: Manifest | None, addresses: Mapping[WorkerId, str], key: str) -> Recover:
-        """What all workers are told first."""
+        """Begin: the message that all workers get first."""
         self.told, self.fence, self._workers, self._manifest = True, record.fence, record.layout.workers, manifest
         cut, epoch = (manifest.cut, manifest.epoch) if manifest else (START, Epoch(0))
         return Recover(Assignment(record.fence, record.layout), dict(addresses), key, cut, epoch, manifest)
 
     @property
     def cut(self) -> Time:
-        """Where its replay begins."""
+        """The cut at which its replay begins."""
         return self._manifest.cut if self._manifest else START
 
     def opened(self, worker: WorkerId, answer: Opened) -> Seal | None:
-        """What all workers are told when the last one has answered."""
+        """Take an answer to Recover; the last one gives what all workers are told next."""
         self._opened[worker] = answer
-        if not self._all_opened():
+        if not self._all_opened():  # (!) somebody may still release under an older fence: what consumers returned is not final
             return None
         self._check_outputs()
         return Seal(self.fence)
 
     def sealed(self, worker: WorkerId, answer: Sealed) -> Replay | None:
-        """What all workers are told when the last one has answered."""
+        """Take an answer to Seal; the last one gives what all workers are told next."""
         assert self._all_opened(), f"{worker} has sealed before every worker had opened its sinks"
         self._sealed[worker] = answer
         return Replay(self.fence, self._bound()) if self._all_sealed() else None
@@ -70,7 +70,7 @@ class Recovery:
         return max([self.cut, *released, *(answer.last for answer in self._sealed.values())])
 
     def _check_outputs(self) -> None:
-        """What the manifest says was delivered, the consumers must still have."""
+        """Raises Corrupt if a consumer has lost what the manifest says it had."""
         returned: dict[tuple[SinkName, Slot], SlotOutput] = {
             (output.sink, output.slot): output for answer in self._opened.values() for output in answer.outputs
         }

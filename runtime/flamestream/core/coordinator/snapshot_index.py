@@ -17,15 +17,15 @@ from flamestream.model.time import Instant
 
 
 class CommittedManifest:
-    """The one manifest that counts."""
+    """The committed manifest, and the way to have it again."""
 
     def __init__(self, instructions: Instructions, deadlines: Deadlines, settings: Settings) -> None:
         self.manifest: Manifest | None = None
         self.size = 0
-        """Bytes of its segments."""
+        """Bytes of the manifest's segments."""
         self.problem = ""
         self.corrupt = False
-        """An answer to this attempt was that it is missing or damaged; a new attempt asks again."""
+        """Whether this attempt was told that the manifest is missing or damaged; a new attempt asks again."""
         self._instructions, self._deadlines, self._settings = instructions, deadlines, settings
         self.name = ""
         self._asked = ""
@@ -36,13 +36,13 @@ class CommittedManifest:
         if not record.manifest or not self._settings.durable:
             self.manifest, self.name = None, ""
             return True
-        if record.manifest == self.name:
+        if record.manifest == self.name:  # by name: a manifest never changes
             return True
         self._ask(record)
         return False
 
     def learn(self, name: str, manifest: Manifest) -> None:
-        """It was just committed."""
+        """The manifest `name` was read, or has just been committed."""
         if not self._settings.exactly_once:
             manifest = msgspec.structs.replace(manifest, outputs=())  # no consumer has to remember anything
         self.manifest, self.name = manifest, name
@@ -50,7 +50,7 @@ class CommittedManifest:
         self.problem = ""
 
     def hear(self, event: ManifestLoaded | ManifestBroken) -> bool:
-        """An answer; False if it is to an older question."""
+        """Take the answer to ReadManifest; False if it is to an older question."""
         if event.name != self._asked:
             return False
         self._asked = ""
@@ -62,12 +62,12 @@ class CommittedManifest:
         return True
 
     def raise_if_corrupt(self) -> None:
-        """A recovery cannot go on without it."""
+        """Raises Corrupt if the manifest is lost, without which no recovery can go on."""
         if self.corrupt:
             raise Corrupt(f"{self.problem}: the last snapshot of job {self._settings.job!r} is lost; restore the object and start again")
 
     def check(self, record: JobRecord) -> None:
-        """Raise if the known manifest is not one that this job can start from."""
+        """Raises Corrupt or UserError if the known manifest is not one that this job can start from."""
         if self.manifest is not None:
             _check_manifest(self.manifest, record, self._settings)
 
@@ -102,7 +102,7 @@ def _check_manifest(manifest: Manifest, record: JobRecord, settings: Settings) -
 
 
 def holds_output(name: str) -> str:
-    """Why another guarantee cannot go on from this manifest."""
+    """The reason why another guarantee cannot go on from this manifest."""
     return (
         f"manifest {name} holds output that exactly-once-2pc has not delivered yet: start the job with that guarantee once more, stop it "
         "with a drain (which delivers everything), and change the guarantee then"

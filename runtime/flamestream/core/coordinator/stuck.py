@@ -15,33 +15,33 @@ from flamestream.model.time import END, START, Instant, Time, front_of
 
 
 class Stuck:
-    """What the workers of one attempt report, and since when it is the same."""
+    """The reports of one attempt's workers, and since when they are the same."""
 
     def __init__(self, deadlines: Deadlines, limit_us: int) -> None:
         self._deadlines, self._limit = deadlines, limit_us
         self.restart()
 
     def restart(self) -> None:
-        """A new attempt, or workers that were adopted."""
+        """Begin anew: an attempt begins, or its workers were adopted."""
         self._oldest: tuple[Time, Instant] = (END, self._deadlines.now)
         self._acker = START
         self._behind: dict[WorkerId, tuple[Time, Instant]] = {}
         """Workers behind the acker: their minimal time, and since when it is that."""
 
     def hear(self, worker: WorkerId, report: Progress, *, acker: bool) -> None:
-        """A report; of the acker's worker only, what is in flight counts."""
+        """Take a report. What is in flight counts of the acker's worker only, minimal time of the others."""
         now = self._deadlines.now
         if acker:
             self._acker = report.minimal
             if report.oldest != self._oldest[0]:
                 self._oldest = (report.oldest, now)
-        elif report.minimal >= self._acker:
+        elif report.minimal >= self._acker:  # it hears the acker
             self._behind.pop(worker, None)
         elif self._behind.get(worker, (None, now))[0] != report.minimal:
             self._behind[worker] = (report.minimal, now)
 
     def sign(self, workers: Iterable[WorkerId]) -> str:
-        """What does not go on; "" if all is well."""
+        """The sign that something does not go on; "" if all is well."""
         oldest, since = self._oldest
         if oldest != END and self._deadlines.due_in(since, self._limit):
             return f"the run at {oldest} (front {front_of(oldest)}) is in flight for {self._limit / 1e6:g} s"

@@ -3,7 +3,7 @@
 Does not: choose (native.py, and whoever makes a worker). The simulator runs both, and both must give the same trace.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,21 +11,61 @@ from flamestream.core.dataflow.barrier import Barrier
 from flamestream.core.dataflow.dataflow import Dataflow, Output, Work
 from flamestream.core.dataflow.delivery import Delivery
 from flamestream.core.dataflow.live_cuts import LiveCuts
-from flamestream.core.protocol.messages import Data
+from flamestream.core.protocol.actions import Bundle
+from flamestream.core.protocol.chain import Chain, Row
+from flamestream.core.protocol.events import LastBundle
+from flamestream.core.protocol.messages import Data, SlotOutput
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.model.graph import Graph
-from flamestream.model.ids import SinkName, WorkerId
+from flamestream.model.ids import Epoch, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import Time
 
 
-class Flow(Protocol):
-    """The graph on one worker: what dataflow.py says."""
+class States(Protocol):
+    """The keyed state of one vertex: see keyed_state.py."""
 
-    states: dict[int, Any]
+    def rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]: ...
+    def committed(self, cut: Time) -> Iterator[None]: ...
+    def go_back(self, cut: Time) -> None: ...
+    def keep(self, slots: Iterable[Slot]) -> None: ...
+    def load(self, chains: Sequence[Chain]) -> None: ...
+
+
+class Holding(Protocol):
+    """The results of one sink until minimal time passes them: see barrier.py."""
+
+    @property
+    def dropped(self) -> int: ...
+    def release(self, minimal: Time, /) -> Sized: ...
+
+
+class Delivering(Protocol):
+    """The results of one sink on their way to its consumer: see delivery.py."""
+
+    sink: SinkName
+    number: int
+
+    @property
+    def settled(self) -> Time: ...
+    def opened(self, last: Mapping[Slot, LastBundle], compare: bool) -> None: ...
+    def outputs(self) -> list[SlotOutput]: ...
+    def put(self, released: Any, /) -> None:
+        """Take what a barrier of the same parts has released, in whatever form that is."""
+
+    def next_call(self) -> tuple[Bundle, ...] | None: ...
+    def acknowledged(self, number: int) -> None: ...
+    def waiting_times(self) -> set[Time]: ...
+
+
+class Flow(Protocol):
+    """The graph on one worker: see dataflow.py."""
+
     errors: int
 
+    @property
+    def states(self) -> Mapping[int, States]: ...
     @property
     def has_work(self) -> bool: ...
     @property
@@ -42,8 +82,8 @@ class Parts:
     """How to make each. A barrier's releases go to a delivery of the same parts."""
 
     dataflow: Callable[[Graph, WorkerSettings, WorkerId, LiveCuts, Output], Flow]
-    barrier: Callable[[], Any]
-    delivery: Callable[[SinkName, Time, int], Any]
+    barrier: Callable[[], Holding]
+    delivery: Callable[[SinkName, Time, int], Delivering]
 
 
 REFERENCE = Parts(Dataflow, Barrier, Delivery)

@@ -17,11 +17,15 @@ from flamestream.model.time import FrontId, Time
 
 @dataclass(frozen=True, slots=True)
 class ToldCoordinator:
+    """Send `message` to the coordinator, now or when there is one again."""
+
     message: ToCoordinator
 
 
 @dataclass(frozen=True, slots=True)
 class ToPeer:
+    """Send `frame` to another worker of the same attempt, behind all frames before."""
+
     peer: WorkerId
     frame: Frame
 
@@ -100,14 +104,14 @@ class OpenSink:
 
 
 class Bundle(NamedTuple):
-    """What one slot delivers at once; a tuple, because a document makes some seventy of them."""
+    """Items that one slot delivers at once; a tuple, because a document makes some seventy of them."""
 
     slot: Slot
     sequence: SequenceNumber
     t_last: bytes
     """The meta of the last item."""
     items: bytes
-    """`payload.encode_items`."""
+    """The items themselves, as `payload.encode_items` gives them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,7 @@ class Upload:
     rows: Sequence[Row]
     compact: Sequence[SegmentRef]
     held: Sequence[Row] = ()
-    """These become segments of their own."""
+    """Rows of held output, which become segments of their own."""
 
 
 @dataclass(frozen=True, slots=True)

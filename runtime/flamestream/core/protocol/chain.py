@@ -19,7 +19,7 @@ from flamestream.model.ids import Epoch, Slot
 
 
 class Row(NamedTuple):
-    """One change of one key in a snapshot; a tuple, because an epoch makes thousands."""
+    """A change of one key in a snapshot; a tuple, because an epoch makes thousands."""
 
     operation: int
     slot: Slot
@@ -30,26 +30,26 @@ class Row(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """What some rows of one key come to."""
+    """The rows of one key that count, joined."""
 
     operation: int
     slot: Slot
     key: bytes
     epoch: Epoch
-    """Of its newest row."""
+    """The epoch of its newest row."""
     full: bool
-    """Its first state is a whole one. False: what it changes is in older rows."""
+    """Whether its first state is a whole one. False: what it changes is in older rows."""
     states: tuple[bytes, ...]
 
     def behind(self, older: "Chain | None") -> "Chain":
-        """Joined with the chain of all rows of older epochs."""
+        """The chain joined with that of all rows of older epochs."""
         if self.full or older is None:
             return self
         return Chain(self.operation, self.slot, self.key, self.epoch, older.full, older.states + self.states)
 
 
 def chains_of(rows: Iterable[Row]) -> list[Chain]:
-    """One a key, of rows in any order."""
+    """A chain for each key, of rows in any order."""
     chains: dict[tuple[int, bytes], Chain] = {}
     for operation, slot, key, epoch, full, state in sorted(rows, key=attrgetter("epoch")):
         of = operation, key
@@ -58,5 +58,5 @@ def chains_of(rows: Iterable[Row]) -> list[Chain]:
 
 
 def incomplete(chain: Chain) -> Corrupt:
-    """A whole snapshot has a change without what it changes."""
+    """The error of a snapshot that has a change without what it changes."""
     return Corrupt(f"the snapshot has changes of key {chain.key!r} of operation {chain.operation}, but not what they change")

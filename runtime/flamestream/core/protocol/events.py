@@ -26,7 +26,7 @@ class Entry:
     count: int
     payloads: bytes = b""
     end: Offset | None = None
-    """Where the partition goes on, of a source whose offsets have gaps; None: right behind, at `first + count`."""
+    """The offset at which the partition goes on, of a source whose offsets have gaps; None: right behind, at `first + count`."""
 
     @property
     def next(self) -> Offset:
@@ -41,7 +41,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class LastBundle:
-    """What a consumer remembers of a slot: enough to filter a replay and to check its first items."""
+    """A consumer's memory of a slot: enough to filter a replay and to check its first items."""
 
     sequence: SequenceNumber
     t_last: bytes
@@ -51,17 +51,23 @@ class LastBundle:
 
 @dataclass(frozen=True, slots=True)
 class FromCoordinator:
+    """A message of the coordinator, under whatever fence."""
+
     message: ToWorker
 
 
 @dataclass(frozen=True, slots=True)
 class FromPeer:
+    """A frame of another worker, behind all of its frames before."""
+
     peer: WorkerId
     frame: Frame
 
 
 @dataclass(frozen=True, slots=True)
 class LinkBroken:
+    """The link to `peer` has ended for good: frames may be lost."""
+
     fence: Fence
     peer: WorkerId
     reason: str
@@ -80,7 +86,7 @@ class RecordsArrived:
     """Bytes of input, for credit."""
     hint: Timestamp = Timestamp(0)
     end: Offset | None = None
-    """As of an `Entry`. Without payloads it only says where the partition goes on: a decision (where to begin) that the journal keeps."""
+    """The `end` of the `Entry` that it becomes. Without payloads it says only where the partition begins: a decision that is journalled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +146,8 @@ class JournalSealed:
 
 @dataclass(frozen=True, slots=True)
 class SinkOpened:
+    """The consumer refuses older fences from now on; `last` is its memory of the slots asked for."""
+
     fence: Fence
     sink: SinkName
     last: Mapping[Slot, LastBundle]
@@ -176,6 +184,8 @@ class BundlesAcknowledged:
 
 @dataclass(frozen=True, slots=True)
 class Uploaded:
+    """The rows of an Upload are durable in `segments` and `held`; `segments` make those `replaced` superfluous."""
+
     fence: Fence
     epoch: Epoch
     segments: Sequence[SegmentRef]
@@ -185,6 +195,8 @@ class Uploaded:
 
 @dataclass(frozen=True, slots=True)
 class UploadFailed:
+    """The store did not take an Upload: its epoch cannot be accepted."""
+
     fence: Fence
     epoch: Epoch
     message: str
@@ -197,7 +209,7 @@ class Loaded:
     fence: Fence
     chains: Sequence[Chain]
     held: Sequence[Chain] = ()
-    """Of the held output asked for, whatever their slots."""
+    """Chains of the held output asked for, whatever their slots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,24 +226,21 @@ class Woken:
     """Nothing happened; asked for by the action Wake, or a heartbeat."""
 
 
-Event = (
-    FromCoordinator
-    | FromPeer
-    | LinkBroken
+RecoveryAnswer = SinkOpened | JournalSealed | Loaded | LoadFailed
+Answer = (
+    LinkBroken
     | RecordsArrived
     | RunRead
     | SourceEnded
     | SourceFailed
     | JournalAppended
     | JournalFailed
-    | JournalSealed
-    | SinkOpened
     | SinkFenced
     | SinkFailed
     | BundlesAcknowledged
     | Uploaded
     | UploadFailed
-    | Loaded
-    | LoadFailed
-    | Woken
+    | RecoveryAnswer
 )
+"""Events of one fence, which change nothing under another."""
+Event = FromCoordinator | FromPeer | Woken | Answer

@@ -26,7 +26,7 @@ class MessageIds:
     """The ids of one sender in one attempt."""
 
     def __init__(self, attempt: int, sender: int) -> None:
-        self._base = (attempt & 0xFFFF) << 48 | (sender & 0xFFF) << 36
+        self._base = (attempt & 0xFFFF) << 48 | (sender & 0xFFF) << 36  # and 36 bits of counter: 6e10 messages an attempt
         self._count = 0
 
     def next(self) -> MessageId:

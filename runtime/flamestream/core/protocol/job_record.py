@@ -18,7 +18,7 @@ from flamestream.model.time import END, START, Time
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a new coordinator must know, and all that it may rely on."""
+    """Everything that a new coordinator must know, and all that it may rely on."""
 
     attempt: Annotated[Attempt, Meta(ge=0, lt=MAX_ATTEMPT)]
     """Below the greatest that there is, so that a recovery has a next one; `announced` the same."""
@@ -39,7 +39,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Nonce of the coordinator that wrote it last."""
 
     def __post_init__(self) -> None:
-        """What a coordinator goes on from fits together, and all of it fits the messages."""
+        """Raises ValueError unless the fields fit together, and each fits the messages."""
         if not START <= self.cut <= END:
             raise ValueError(f"its cut is {self.cut}: times are of 64 bits")
         if self.committed > self.announced:
@@ -47,7 +47,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fence(self) -> Fence:
-        """What every message and write of this attempt carries."""
+        """The fence that every message and write of this attempt carries."""
         return Fence(self.attempt, self.layout.version)
 
 

@@ -18,11 +18,11 @@ from flamestream.model.layout import Assignment
 from flamestream.model.time import MAX_FRONTS, FrontId, Time
 
 MOST_TEXT: Final = 16_384
-"""Characters of what people are told by a report."""
+"""Characters of a text for people in a report."""
 MOST_CLASSES: Final = len(BOUNDS) + 1
 MOST_STRETCHES: Final = 1024
 Count = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
-"""Exact as a float, and so are the sums of a thousand workers in 64 bits."""
+"""A count that is exact as a float, as are the sums of a thousand workers in 64 bits."""
 Text = Annotated[str, Meta(max_length=MOST_TEXT)]
 Name = Annotated[WorkerId, Meta(min_length=1, max_length=256)]
 AtTime = Annotated[Time, Meta(ge=0)]
@@ -64,7 +64,7 @@ class Promise(_Message, frozen=True):
 
 
 class Question(_Message, frozen=True):
-    """From the acker to an idle journalled front: move past `time` if you can."""
+    """The acker asks an idle journalled front to move past `time` if it can."""
 
     front: FrontId
     time: Time
@@ -79,13 +79,13 @@ class Hold(_Message, frozen=True):
 
 
 class MinimalTime(_Message, frozen=True):
-    """From the acker to all: nothing below `time` is in flight or will enter."""
+    """The acker tells all: nothing below `time` is in flight or will enter."""
 
     time: Time
 
 
 class Cut(_Message, frozen=True):
-    """From the acker to all, behind the minimal time that equals it: epoch `epoch` is cut at `time`."""
+    """The acker tells all, behind the minimal time that equals it: epoch `epoch` is cut at `time`."""
 
     epoch: Epoch
     time: Time
@@ -101,7 +101,7 @@ PeerMessage = Data | Acks | Promise | Question | Hold | MinimalTime | Cut | Sett
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True):
-    """One pass's messages to one peer. `sequence` counts from 1 per (fence, sender, receiver).
+    """The messages of one pass to one peer. `sequence` counts from 1 per (fence, sender, receiver).
 
     A repeated one is dropped, a gap is a loss.
     """
@@ -126,7 +126,7 @@ class SegmentRef(msgspec.Struct, frozen=True):
 
 
 class FrontPosition(msgspec.Struct, frozen=True):
-    """Where a front stands at a cut: its last stamp below, and the first offset at or above of each partition."""
+    """A front's place at a cut: its last stamp below, and the first offset at or above of each partition."""
 
     front: Annotated[FrontId, Meta(ge=0, lt=MAX_FRONTS)]
     last: AtTime
@@ -134,7 +134,7 @@ class FrontPosition(msgspec.Struct, frozen=True):
 
 
 class SlotOutput(msgspec.Struct, frozen=True):
-    """What a slot of a sink has delivered below a cut, or as a consumer remembers it."""
+    """How far a slot of a sink has delivered below a cut, or as a consumer remembers it."""
 
     sink: SinkName
     slot: Slot
@@ -143,7 +143,7 @@ class SlotOutput(msgspec.Struct, frozen=True):
 
 
 class CodeSpan(msgspec.Struct, frozen=True):
-    """From the cut `since` on, until the next span's, items went through the application with this digest."""
+    """The application with this digest made what items led to, from the cut `since` on until the next span's."""
 
     since: Time
     digest: str
@@ -185,7 +185,7 @@ class Hello(_Message, frozen=True):
     code: str = ""
     """Digest of the application's files that I have loaded; "" if nobody said."""
     died_of: str = ""
-    """Why the life of this worker before mine ended, if it could be known."""
+    """The reason why the life of this worker before mine ended, if it could be known."""
 
 
 class Opened(_Message, frozen=True):
@@ -204,7 +204,7 @@ class Sealed(_Message, frozen=True):
 
 
 class CutTaken(_Message, frozen=True):
-    """From the acker's worker: epoch `epoch` is cut at `time`."""
+    """The acker's worker reports: epoch `epoch` is cut at `time`."""
 
     fence: Fence
     epoch: AtEpoch
@@ -253,15 +253,15 @@ class Progress(_Message, frozen=True):
     problem: Text = ""
     """A lasting trouble that does not stop the worker (journal full, consumer unreachable): shown in `status`."""
     ended: bool = False
-    """All fronts of mine have ended and minimal time is END: with every worker's, the job is complete once settled."""
+    """Whether my fronts have ended and minimal time is END: once that is so of all workers and settled, the job is complete."""
     latency: Annotated[list[Count], Meta(max_length=MOST_CLASSES)] = []
     """Calls to consumers since I began, by how long their oldest result took (latency.py)."""
     latency_us: Count = 0
     """The sum of them."""
     runs: Count = 0
-    """That have entered at my fronts since I began."""
+    """Runs that have entered at my fronts since I began."""
     bundles: Count = 0
-    """That consumers have acknowledged to me since I began."""
+    """Bundles that consumers have acknowledged to me since I began."""
     in_flight: Count = 0
     """Items that have entered at my fronts and whose results are not all acknowledged."""
     memory: Count = 0
@@ -278,12 +278,12 @@ class Progress(_Message, frozen=True):
     """Stretches (first, last), in microseconds, in which consumers have acknowledged something to me since my last report to this
     coordinator; in the first one to it: lately."""
     warm: bool = False
-    """A committed snapshot is at hand, so that a takeover need not read it; told by my host."""
+    """Whether a committed snapshot is at hand, so that a takeover need not read it; told by my host."""
     drained: bool = False
-    """I was told to drain and read nothing more, whoever said so."""
+    """Whether I was told to drain and read nothing more, whoever said so."""
 
     def __post_init__(self) -> None:
-        """Both counts have all classes, or none yet: they are added up with those of others."""
+        """Raises ValueError unless both counts have all classes, or none yet: they are added up with those of others."""
         if len(self.latency) != len(self.release) or len(self.latency) not in (0, MOST_CLASSES):
             raise ValueError(f"latencies of {len(self.latency)} and {len(self.release)} classes: there are {MOST_CLASSES}")
 
@@ -300,7 +300,7 @@ ToCoordinator = Hello | Opened | Sealed | CutTaken | Accepted | Refused | PeerLo
 
 
 def shortened(message: ToCoordinator) -> ToCoordinator:
-    """The same with texts that a coordinator takes: of what is longer, the beginning."""
+    """The message with texts that a coordinator takes: of longer ones the beginning."""
     texts = [(field, text) for field in message.__struct_fields__ if isinstance(text := getattr(message, field), str)]
     long = {field: text[: MOST_TEXT - 4] + " ..." for field, text in texts if len(text) > MOST_TEXT}
     return msgspec.structs.replace(message, **long) if long else message

@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import Final
 
 PAUSE: Final = 10_000
-"""Microseconds: a shorter one is none."""
+"""Microseconds: a shorter gap is none."""
 RECENT: Final = 120 * 1_000_000
 """Microseconds in which somebody may still tell of it."""
 MEMORY: Final = 3600 * 1_000_000
@@ -36,7 +36,7 @@ class OutputGaps:
 
     def __init__(self) -> None:
         self.first = self.last = 0
-        """When a consumer acknowledged something first, and last, as far as it was said here."""
+        """The first and the last moment at which a consumer acknowledged something, as far as it was said here."""
         self._recent: list[tuple[int, int]] = []
         """Stretches, in order, with more than PAUSE between them."""
         self._longest: deque[tuple[int, int]] = deque()
@@ -84,7 +84,7 @@ class OutputGaps:
 
 
 def _least(stretches: list[tuple[int, int]]) -> int:
-    """Before which stretch the pause is that matters least: the shortest with one behind it that is as long, else the shortest."""
+    """The stretch behind the pause that matters least: the shortest with one behind it that is as long, else the shortest."""
     lengths = [after[0] - before[1] for before, after in pairwise(stretches)]
     longest, covered = 0, []
     for index in range(len(lengths) - 1, -1, -1):
@@ -94,7 +94,7 @@ def _least(stretches: list[tuple[int, int]]) -> int:
 
 
 def _joined(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """In order, those that touch as one."""
+    """The stretches in order, those that touch as one."""
     found: list[tuple[int, int]] = []
     for first, last in sorted(stretches):
         if found and first <= found[-1][1] + PAUSE:

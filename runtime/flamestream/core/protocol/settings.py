@@ -12,7 +12,7 @@ ERRORS: Final = SinkName("errors")
 
 @dataclass(frozen=True, slots=True)
 class FrontSettings:
-    """How the front `front` of source `source` stamps."""
+    """The way in which the front `front` of source `source` stamps."""
 
     front: FrontId
     source: SourceName
@@ -25,7 +25,7 @@ class FrontSettings:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """One job's settings, the same for each of its workers."""
+    """The settings of a job that its workers need, the same for each of them."""
 
     job: str
     slots: int
@@ -42,10 +42,10 @@ class WorkerSettings:
     remembered: bool = True
     """Every consumer says, when it is opened, what it was given. False: a recovery has only the journals to learn it from."""
     dead_letter: SinkName | None = None
-    """Where error items go; None: `onError: fail`."""
+    """The sink of error items; None: `onError: fail`."""
     credit_runs: int = 1024
     credit_bytes: int = 8 << 20
-    """Per front: input stamped and not settled yet."""
+    """Bytes of input of one front that may be stamped and not settled yet."""
     delivery_items: int = 8192
     """The most items in one delivery to a sink."""
     heartbeat: int = 100_000
@@ -55,8 +55,8 @@ class WorkerSettings:
     slice_size: int = 128
     """Buckets that a chore (snapshot, trimming) visits in one pass."""
     slice_bytes: int = 64 << 10
-    """Of rows that are encoded in one pass, about; the last one may be greater."""
+    """Bytes of rows, about, that are encoded in one pass; the last row may be greater."""
     upload_bytes: int = 16 << 20
-    """Of rows in one upload, about. While one is under way no more than the next one is encoded: this bounds what a snapshot takes."""
+    """Bytes of rows, about, in one upload. While one is under way only the next is encoded: this bounds what a snapshot takes."""
     debug: bool = False
     """Run every user function twice and compare, and check that it leaves its input alone."""

@@ -27,7 +27,7 @@ __all__ = ["END", "START", "AckTable", "FrontId", "MessageId", "Time"]
 
 
 class AckTable:
-    """What is in flight, by cause, and how far each front has promised. Nothing is known to be in flight below `start`."""
+    """The messages in flight, by cause, and how far each front has promised. Nothing is in flight below `start`."""
 
     def __init__(self, fronts: Iterable[FrontId], start: Time) -> None:
         self._in_flight: dict[Time, int] = {}
@@ -53,7 +53,7 @@ class AckTable:
     def ack(self, cause: Time, ids: MessageId) -> None:
         """Fold in what a front sent, or what a worker received and sent on."""
         before = self._in_flight.pop(cause, None)
-        left = ids if before is None else before ^ ids
+        left = ids if before is None else before ^ ids  # zero: all that was sent under it has been processed, and it is gone
         if left:
             self._in_flight[cause] = left
             if before is None:

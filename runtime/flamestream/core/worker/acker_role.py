@@ -42,7 +42,7 @@ class Acker:
                 for cause, ids in zip(message.causes, message.ids, strict=True):
                     self.table.ack(Time(cause), MessageId(ids))
             case Promise():
-                self._entered = max(self._entered, message.entered)
+                self._entered = max(self._entered, message.entered)  # the acks of that run came before it, on the same link (!)
                 self.table.promise(message.front, message.time)
             case Hold():
                 self._hold(message)
@@ -57,18 +57,18 @@ class Acker:
 
     @property
     def minimal_time(self) -> Time:
-        """What may be told: minimal time, but not past a held one."""
+        """The time that may be told: minimal time, but not past a held one."""
         minimal = self.table.minimal_time
         return min(minimal, *self._holds) if self._holds else minimal
 
     @property
     def error(self) -> str | None:
         """The first error that no tombstone can invalidate any more."""
-        first = min(self._holds, default=None)
+        first = min(self._holds, default=None)  # while anything at or below is in flight, a tombstone may still take it away (!)
         return self._holds[first][0] if first is not None and self.table.minimal_time > first else None
 
     def told(self) -> list[PeerMessage]:
-        """What all workers must hear: a new minimal time, cuts behind it, a new settled time."""
+        """Messages that all workers must hear: a new minimal time, cuts behind it, a new settled time."""
         messages: list[PeerMessage] = []
         if (time := self.minimal_time) > self._told:
             self._told = time

@@ -8,11 +8,27 @@ Does not: decide anything; count what a timed source's stamps say of time (they 
 
 from collections import deque
 from collections.abc import Set
-from typing import Any
+from typing import TypedDict
 
 from flamestream.core.protocol.latency import Latency
 from flamestream.core.protocol.output_gaps import OutputGaps
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_of, timestamp_of
+
+
+class Counted(TypedDict):
+    """The fields of a Progress that are counted."""
+
+    items_in: int
+    items_out: int
+    runs: int
+    bundles: int
+    latency: list[int]
+    latency_us: int
+    release: list[int]
+    release_us: int
+    replayed: int
+    invalidated: int
+    given: list[tuple[int, int]]
 
 
 class Counters:
@@ -20,7 +36,7 @@ class Counters:
 
     def __init__(self, clocked: Set[FrontId]) -> None:
         self.replayed = self.invalidated = 0
-        """Of attempts that are over; whoever reports adds those of the present one."""
+        """Counts of attempts that are over; whoever reports adds those of the present one."""
         self._clocked = clocked
         self.items_in = self.items_out = self.runs = self.bundles = 0
         self._waiting: deque[Time] = deque()
@@ -31,20 +47,20 @@ class Counters:
         """Microseconds up to which the coordinator knows when something was given."""
 
     def begin(self, replayed: int, invalidated: int) -> None:
-        """An attempt is over, with so many."""
+        """An attempt is over: it replayed and invalidated so many items."""
         self.replayed += replayed
         self.invalidated += invalidated
         self._waiting.clear()
 
     def entered(self, time: Time, items: int) -> None:
-        """A run of a front of this worker."""
+        """A run of a front of this worker has entered."""
         self.items_in += items
         self.runs += 1
-        if front_of(time) in self._clocked and time >= self._released_to:
+        if front_of(time) in self._clocked and time >= self._released_to:  # a replayed run was timed when it first entered
             self._waiting.append(time)
 
     def released(self, minimal: Time, results: int, now: Timestamp) -> None:
-        """Minimal time is there; so many results of this worker are final by it."""
+        """Minimal time has come to `minimal`, which makes so many results of this worker final."""
         self.items_out += results
         self._released_to = max(self._released_to, minimal)
         waiting = self._waiting
@@ -52,7 +68,7 @@ class Counters:
             self._release.observe(now - timestamp_of(waiting.popleft()))
 
     def acknowledged(self, stamped: Time, bundles: int, now: Timestamp) -> None:
-        """A call of so many bundles, with results of that time and later."""
+        """A call of so many bundles is durable at its consumer; its oldest result is of the run at `stamped`."""
         self.bundles += bundles
         if bundles:
             self._gave.gave(now, now)
@@ -63,8 +79,8 @@ class Counters:
         """The next report goes to a coordinator that may know nothing of this worker."""
         self._told_to = 0
 
-    def report(self, replayed: int, invalidated: int) -> dict[str, Any]:
-        """Fields of a Progress. When something was given is said once to each coordinator."""
+    def report(self, replayed: int, invalidated: int) -> Counted:
+        """The counts so far, with those of the present attempt. When something was given is said once to each coordinator."""
         known, self._told_to = self._told_to, self._gave.last
         given = [(max(first, known), last) for first, last in self._gave.recent() if last > known]
         return {

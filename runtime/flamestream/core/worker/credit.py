@@ -19,7 +19,7 @@ from flamestream.model.time import Time
 
 
 class Credit:
-    """One front's."""
+    """The credit of one front."""
 
     def __init__(self, runs: int, size: int) -> None:
         self._runs = runs
@@ -27,7 +27,7 @@ class Credit:
         self._taken: deque[tuple[Time, int, int]] = deque()
         self._taken_size = 0
         self.items = 0
-        """In flight: of the runs that took credit and have not given it back."""
+        """Items in flight: those of runs that took credit and have not given it back."""
 
     @property
     def left(self) -> tuple[int, int]:
@@ -36,7 +36,7 @@ class Credit:
         return (runs, size) if runs > 0 and size > 0 else (0, 0)
 
     def take(self, time: Time, size: int, items: int = 0) -> None:
-        """The run at `time` enters."""
+        """The run at `time` enters, with so many bytes and items."""
         self._taken.append((time, size, items))
         self._taken_size += size
         self.items += items

@@ -12,11 +12,10 @@ contain.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from flamestream.core.dataflow.keyed_state import KeyedState
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.outputs import Outputs
+from flamestream.core.dataflow.parts import States
 from flamestream.core.protocol.actions import Action, ToldCoordinator, Wake
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Uploaded, UploadFailed
@@ -28,9 +27,9 @@ from flamestream.model.time import Time
 
 
 class EpochWork:
-    """One worker's, in one attempt. `actions` gathers what must be done."""
+    """The epochs of one worker in one attempt. `actions` gathers what must be done."""
 
-    def __init__(self, fence: Fence, cuts: LiveCuts, states: Mapping[int, KeyedState[Any]], settings: WorkerSettings) -> None:
+    def __init__(self, fence: Fence, cuts: LiveCuts, states: Mapping[int, States], settings: WorkerSettings) -> None:
         self.actions: list[Action] = []
         self._fence = fence
         self._cuts = cuts
@@ -43,13 +42,13 @@ class EpochWork:
     # --- what the coordinator and the acker say -------------------------------------------------------------------------------------
 
     def announced(self, epoch: Epoch, compact: list[SegmentRef]) -> None:
-        """`epoch` will be cut: all before it are decided, and the word on a committed one would have come first."""
+        """`epoch` will be cut. All before it are decided: the word on a committed one would have come first."""
         self._decided(Epoch(epoch - 1))
         self._compact = {epoch: compact}
 
     def cut(self, epoch: Epoch, cut: Time, fronts: list[FrontPosition], outputs: Outputs) -> None:
-        """Minimal time is `cut`: what is below is final, and at hand."""
-        if self._cuts.announced is not None:
+        """Minimal time is `cut`: everything below is final, and at hand. Begin the snapshot, or refuse the epoch."""
+        if self._cuts.announced is not None:  # (!) changes since an unknown cut would be deltas that fit no state
             reason = f"what became of epoch {self._cuts.announced[0]} has not been heard yet"
             self.actions.append(ToldCoordinator(Refused(self._fence, epoch, reason)))
             return
@@ -59,7 +58,7 @@ class EpochWork:
         self._pending = PendingSnapshot(self._fence, epoch, cut, rows, fronts, delivered, outputs.needed(cut), outputs.prepare(epoch))
 
     def committed(self, epoch: Epoch, cut: Time) -> bool:
-        """False if that is not news."""
+        """`epoch` is committed at `cut`: begin to let go of what only older cuts needed. False if that is not news."""
         self.aborted(epoch)
         if cut <= self._cuts.committed:
             return False
@@ -85,7 +84,7 @@ class EpochWork:
     # --- the work -------------------------------------------------------------------------------------------------------------------
 
     def go_on(self, settled: Time) -> None:
-        """One slice. All output below `settled` is with its consumers."""
+        """Do a slice of what is left to do. All output below `settled` is with its consumers."""
         if self._chores:
             self._trim()
         elif self._pending is not None:
@@ -101,7 +100,7 @@ class EpochWork:
         self._chores = []
 
     def uploaded(self, event: Uploaded | UploadFailed) -> None:
-        """The answer to Upload."""
+        """The answer to an Upload; one to an epoch that is not pending any more is dropped."""
         if self._pending is None or self._pending.epoch != event.epoch:
             return
         if isinstance(event, UploadFailed):
@@ -113,7 +112,7 @@ class EpochWork:
     def _trim(self) -> None:
         chore = self._chores[0]
         for _ in range(self._settings.slice_size):
-            if next(chore, self) is self:
+            if next(chore, self) is self:  # the default is an object that no chore yields
                 del self._chores[0]
                 break
 

@@ -35,7 +35,7 @@ from flamestream.model.time import END, START, FrontId, Time, Timestamp, next_ti
 
 
 def offset_in(first: Offset, count: int, end: Offset, index: int) -> int:
-    """Of the `index`-th of `count` records from `first` to before `end`; -1 if offsets were skipped and it may be any."""
+    """The offset of the `index`-th of `count` records from `first` to before `end`; -1 if offsets were skipped and it may be any."""
     if end - first == count:
         return first + index
     return end - 1 if index == count - 1 else -1
@@ -55,7 +55,7 @@ class RunRecords(list[Any]):
 
 
 class Positions:
-    """Where a front stood after each of its runs, so that a cut anywhere above the committed one can be answered."""
+    """The places of a front after each of its runs, so that a cut anywhere above the committed one can be answered."""
 
     def __init__(self, front: FrontId, last: Time, offsets: Mapping[Partition, Offset]) -> None:
         self._front = front
@@ -64,7 +64,7 @@ class Positions:
         self._runs: deque[tuple[Time, Partition, Offset, int, Offset]] = deque()
 
     def add(self, run: Entry) -> None:
-        """It has entered."""
+        """The run `run` has entered."""
         self._runs.append((run.time, run.partition, run.first, run.count, run.next))
 
     def record(self, time: Time, index: int) -> tuple[Partition, int] | None:
@@ -108,7 +108,7 @@ class TimedFront:
         """Records that wait to be stamped. Those that were there already are dropped; a gap is a bug of the producer."""
         have = self._next + len(self._waiting)
         assert first <= have, f"front {self.id} got offset {first} and waits for {have}"
-        self._waiting.extend(payloads[have - first :])
+        self._waiting.extend(payloads[have - first :])  # a reader that began anew repeats what is there
 
     def end(self) -> None:
         """There are no more records than those taken."""
@@ -122,7 +122,7 @@ class TimedFront:
     def stamp(self) -> tuple[Entry, Sequence[object]]:
         """The next complete run."""
         assert self.ready, f"front {self.id} has no complete run"
-        length = min(self._run_length - self._next % self._run_length, len(self._waiting))
+        length = min(self._run_length - self._next % self._run_length, len(self._waiting))  # to the next multiple: a replay cuts alike
         payloads, self._waiting = self._waiting[:length], self._waiting[length:]
         first, self._next = self._next, Offset(self._next + length)
         self.last = next_time(self.last, self.id)
@@ -136,7 +136,7 @@ class TimedFront:
         return self._no_more and not self._waiting
 
     def promise(self) -> Time:
-        """It will stamp nothing below."""
+        """The time below which it will stamp nothing."""
         return END if self.ended else next_time(self.last, self.id)
 
     @property
@@ -181,6 +181,7 @@ class JournalledFront:
         have = self.offsets.get(partition, 0)
         follows = first == have if end is None else have <= first <= first + count <= end
         assert follows, f"front {self.id} got offsets {first} to {end} of {partition!r}, waits for {self.offsets}"
+        # Above all that was stamped, promised or asked for; the clock only moves it further, so a clock set back does no harm (!).
         self.last = max(next_time(max(self.last, self._floor), self.id), time_of(clock, self.id))
         entry = Entry(self.last, partition, first, count, end=end)
         self.offsets[partition] = entry.next
@@ -207,11 +208,11 @@ class JournalledFront:
         self._floor = max(self._floor, time)
 
     def promise(self) -> Time:
-        """It will stamp nothing below, and everything below that it stamped is in the journal."""
+        """The time below which it will stamp nothing, and has stamped nothing that is not in the journal."""
         if self.replay:
-            return self.replay[0].time
+            return self.replay[0].time  # journalled times are fixed: whatever was asked, they come first (!)
         if self._undurable:
-            return self._undurable[0]
+            return self._undurable[0]  # a promise above it would let results leave that a replay could not repeat (!)
         if self.ended:
             return END
         return next_time(self.last if self._pledges else max(self.last, self._floor), self.id)

@@ -27,7 +27,7 @@ from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_o
 Enter = Callable[[SourceName, Entry, Sequence[object]], None]
 READ_AHEAD = 4
 PASS_BYTES = 32_768
-"""Of input that may enter in one pass (more only if a single run is bigger): passes stay short, whatever backlog there is."""
+"""Bytes of input that may enter in one pass (more only if a single run is bigger): passes stay short, whatever backlog there is."""
 RECORDS_A_RUN = 4096
 """The most records of one journalled run."""
 
@@ -73,7 +73,7 @@ class Fronts:
         self.actions.extend(SealJournal(self._fence, front, cut) for front in sorted(self._unsealed))
 
     def sealed(self, front: FrontId, entries: Sequence[Entry]) -> None:
-        """The answer: entries above the cut."""
+        """The answer to SealJournal: the entries of `front` above the cut."""
         self._unsealed.discard(front)
         self._sealed[front] = [entry for entry in entries if not entry.is_pledge]
         self.last = max([self.last, *(entry.time for entry in entries)])
@@ -150,7 +150,7 @@ class Fronts:
             self.actions.append(Append(self._fence, front.id, stored))
         else:
             front.durable(entry.time)
-        self._entered(front, entry, payloads, size)
+        self._entered(front, entry, payloads, size)  # at once, beside the write: only the promise waits for that
 
     def _entered(self, front: Front, entry: Entry, payloads: Sequence[object], size: int) -> None:
         self._room -= size
@@ -170,7 +170,7 @@ class Fronts:
 
     @property
     def waits_for_a_pass(self) -> bool:
-        """Something could enter in the next pass."""
+        """Whether something could enter in the next pass."""
         return any(self._could_enter(number, front) for number, front in self._fronts.items())
 
     def _could_enter(self, number: FrontId, front: Front) -> bool:
@@ -200,7 +200,7 @@ class Fronts:
                 continue
             have = front.offsets.get(event.partition, Offset(0))
             assert event.first <= have, f"front {front.id} got offset {event.first} of {event.partition!r} and waits for {have}"
-            if payloads := event.payloads[have - event.first :]:
+            if payloads := event.payloads[have - event.first :]:  # a reader that began anew repeats what has entered
                 self._journal(front, front.stamp(now, event.partition, have, len(payloads)), payloads, event.size)
         front.ended = front.id in self._ending and not held
 
@@ -236,10 +236,11 @@ class Fronts:
             front.asked(time)
 
     def promises(self, now: Timestamp) -> list[Promise]:
-        """Those that are new."""
+        """The promises of fronts that have moved since the last call."""
         if not self._started:
             return []
         self._pledge(now)
+        # Asked behind the pass, whose acks leave first: a promise that overtook them would hide what is in flight (!).
         promises = [Promise(number, front.last, front.promise()) for number, front in self._fronts.items()]
         news = [promise for promise in promises if promise != self._told.get(promise.front)]
         self._told.update((promise.front, promise) for promise in news)
@@ -265,7 +266,7 @@ class Fronts:
         for number in self._following:
             front, (runs, size) = self._fronts[number], self._credit[number].left
             records = runs * self._settings[number].run_length if isinstance(front, TimedFront) else RECORDS_A_RUN
-            full = front.ready if isinstance(front, TimedFront) else bool(self._held[number])
+            full = front.ready if isinstance(front, TimedFront) else bool(self._held[number])  # what is here enters first
             grant = (0, 0) if full or self.drained or not runs else (records, min(size, PASS_BYTES))
             if self._pulled.get(number) != grant:
                 self._pulled[number] = grant
@@ -282,11 +283,11 @@ class Fronts:
     # --- cuts -----------------------------------------------------------------------------------------------------------------------
 
     def positions(self, cut: Time) -> list[FrontPosition]:
-        """Where each front stands at `cut`."""
+        """The place of each front at `cut`."""
         return [front.positions.at(cut) for front in self._fronts.values()]
 
     def place_of(self, time: Time, index: int) -> str:
-        """Where the `index`-th record of the run at `time` is, for people: its offset if the front is here, else its place in the run."""
+        """The `index`-th record of the run at `time`, for people: by its offset if the front is here, else by its place in the run."""
         found = self.record(time, index)
         if found is None or found[1] < 0:
             return f"record {index} of the run at time {time}" + (f" of partition {found[0]!r}" if found and found[0] else "")

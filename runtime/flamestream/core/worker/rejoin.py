@@ -25,10 +25,9 @@ Does not: touch journals or consumers (fronts.py, delivery.py).
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any
 
-from flamestream.core.dataflow.keyed_state import KeyedState
 from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.parts import States
 from flamestream.core.protocol.actions import Action, LinkPeers, Load, OpenSink
 from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.events import LastBundle
@@ -40,7 +39,7 @@ from flamestream.model.time import Time
 
 
 class Phase(IntEnum):
-    """How far a recovery is."""
+    """The step that a recovery has come to."""
 
     IDLE = 0
     OPENING = 1
@@ -51,9 +50,9 @@ class Phase(IntEnum):
 
 
 class Rejoin:
-    """One worker's recoveries, one after another; the newest counts."""
+    """The recoveries of one worker, one after another; the newest counts."""
 
-    def __init__(self, me: WorkerId, settings: WorkerSettings, cuts: LiveCuts, states: Mapping[int, KeyedState[Any]]) -> None:
+    def __init__(self, me: WorkerId, settings: WorkerSettings, cuts: LiveCuts, states: Mapping[int, States]) -> None:
         self._me = me
         self._cuts = cuts
         self._states = states
@@ -89,7 +88,7 @@ class Rejoin:
         self._roll_back(message.cut, mine)
         others = {worker: address for worker, address in message.addresses.items() if worker != self._me}
         actions: list[Action] = [LinkPeers(fence, message.key, others)]
-        self._loading = set(mine) - self._have if message.manifest is not None else set()
+        self._loading = set(mine) - self._have if message.manifest is not None else set()  # a survivor's slots are at hand
         self._have |= set(mine) - self._loading
         actions += self._loads(message, mine)
         self._unopened = set(sinks)
@@ -107,7 +106,7 @@ class Rejoin:
         return [Load(message.assignment.fence, segments, sorted(self._loading), held)]
 
     def _roll_back(self, cut: Time, mine: Sequence[Slot]) -> None:
-        self._have = self._have.intersection(mine) if self._cuts.holds(cut) else set()
+        self._have = self._have.intersection(mine) if self._cuts.holds(cut) else set()  # no state above the cut may survive (!)
         for state in self._states.values():
             state.keep(self._have)
             state.go_back(cut)
@@ -116,7 +115,7 @@ class Rejoin:
     def opened(self, sink: SinkName, last: Mapping[Slot, LastBundle], newest: bytes) -> None:
         """A sink refuses older fences from now on."""
         self._unopened.discard(sink)
-        self._t_last = max([self._t_last, newest, *(bundle.t_last for bundle in last.values())])
+        self._t_last = max([self._t_last, newest, *(bundle.t_last for bundle in last.values())])  # for the bound of new stamps (!)
 
     def loaded(self, chains: Sequence[Chain], held: Sequence[Chain] = ()) -> None:
         """The state of the slots that were not at hand. Raises Corrupt if rows are missing."""
@@ -130,7 +129,7 @@ class Rejoin:
         self._held = [chain for chain in held if chain.slot in self._mine]
 
     def take_held(self) -> list[Chain]:
-        """Output that the snapshot holds for slots of this worker; once, for it may be great."""
+        """Output that the snapshot holds for slots of this worker. It is given once, for it may be great."""
         held, self._held = self._held, []
         return held
 
@@ -147,7 +146,7 @@ class Rejoin:
         return True
 
     def progress(self, outputs: list[SlotOutput], all_sealed: bool, last: Time) -> list[ToCoordinator]:
-        """What can be told now."""
+        """Messages to the coordinator that have become true: each step is told once."""
         assert self._fence is not None
         told: list[ToCoordinator] = []
         if self._phase is Phase.OPENING and not self._unopened:

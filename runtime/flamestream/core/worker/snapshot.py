@@ -35,7 +35,7 @@ class EncodedRows:
         return self._left is not None and self._size < self._limit
 
     def encode(self, buckets: int, size: int) -> None:
-        """A slice: so many buckets, or about `size` bytes of rows."""
+        """Encode a slice: so many buckets, or about `size` bytes of rows."""
         assert self._left is not None
         enough = min(self._size + size, self._limit)
         for _ in range(buckets):
@@ -51,13 +51,13 @@ class EncodedRows:
                 self._size += len(row.key) + len(row.state)
 
     def take(self) -> tuple[list[Row], bool]:
-        """What is gathered, and whether that is all."""
+        """The rows that are gathered, and whether those are the last."""
         rows, self._rows, self._size = self._rows, [], 0
         return rows, self._left is None
 
 
 class PendingSnapshot:
-    """One epoch on one worker."""
+    """The snapshot of one epoch on one worker."""
 
     def __init__(
         self, fence: Fence, epoch: Epoch, cut: Time, rows: EncodedRows, fronts: list[FrontPosition], outputs: list[SlotOutput],
@@ -79,10 +79,10 @@ class PendingSnapshot:
         self._held: list[SegmentRef] = []
 
     def upload(self, compact: Sequence[SegmentRef]) -> Upload | None:
-        """What is to be uploaded now; the last upload also merges `compact`."""
+        """The next upload, if it can begin now; the last one also merges `compact`."""
         if self.rows.encoding or self._under_way or self._all_sent:
             return None
-        self._under_way = True
+        self._under_way = True  # one at a time: the rows of at most two uploads are in memory
         rows, self._all_sent = self.rows.take()
         if not self._all_sent:
             return Upload(self.fence, self.epoch, rows, ())
@@ -98,7 +98,7 @@ class PendingSnapshot:
         self._held += held
 
     def accepted(self, settled: Time) -> Accepted | None:
-        """The acceptance, as soon as it is true."""
+        """The acceptance, as soon as all rows are durable and all output below the cut is acknowledged (!)."""
         if not self._all_durable() or not self._all_acknowledged(settled):
             return None
         return Accepted(self.fence, self.epoch, self.cut, self._segments, self._replaced, self._fronts, self._outputs, self._held)

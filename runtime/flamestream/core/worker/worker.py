@@ -8,13 +8,12 @@ order of metas; then acks, promises, questions and times leave, one frame a peer
 Whatever belongs to another fence than the current one changes nothing (invariant 6). User errors end the attempt with `Failed`; an
 assertion ends the process, for a worker whose invariant is broken must not go on.
 
-Does not: any I/O, and it reads no clock: readings of two come with the pass. Its parts: dataflow.py, fronts.py, outbox.py,
-acker_role.py, outputs.py, epoch_work.py, rejoin.py.
+Does not: any I/O, and it reads no clock: readings of two come with the pass.
 Source: design, "Where things run" and "Processing".
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import assert_never
 
 from flamestream.core.dataflow.dataflow import Work
 from flamestream.core.dataflow.held_outputs import HeldOutputs
@@ -25,7 +24,7 @@ from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.actions import Action, Exit, Prefetch, ToldCoordinator, Wake
-from flamestream.core.protocol.settings import ERRORS, WorkerSettings
+from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.acker_role import Acker
 from flamestream.core.worker.counters import Counters
 from flamestream.core.worker.epoch_work import EpochWork
@@ -39,15 +38,14 @@ from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, Sour
 from flamestream.model.layout import Layout
 from flamestream.model.meta import Meta, first_component, meta_of, time_of_meta
 from flamestream.model.payload import ErrorValue
-from flamestream.model.time import END, START, Instant, Time, Timestamp, front_of
+from flamestream.model.time import END, START, FrontId, Instant, Time, Timestamp, front_of
 
 
 class Worker:
-    """One life of one worker."""
+    """A worker, for one life of its process."""
 
     def __init__(self, me: WorkerId, graph: Graph, settings: WorkerSettings, parts: Parts = REFERENCE) -> None:
-        self.me = me
-        self._parts = parts
+        self.me, self._parts = me, parts
         self.fence: Fence = NO_FENCE
         self.cuts = LiveCuts(START)
         self._graph = graph
@@ -65,13 +63,13 @@ class Worker:
         self._now = Timestamp(0)
         self._runs: list[Work] = []
         self._told_all: list[msg.PeerMessage] = []
-        """By the acker here; not heard here yet."""
+        """Told by the acker on this worker to all others, and not yet applied here."""
         self._halted = True
         self._failure: msg.Failed | None = None
         self._begin(Layout(LayoutVersion(0), (me,) * settings.slots, (), me), START, {})
 
     def hello(self, address: str) -> msg.Hello:
-        """What to say first on a connection to the coordinator, which may be a new one."""
+        """The first message on a connection to the coordinator, which may be a new one."""
         self._counters.tell_anew()
         ready = self._rejoin.running and not (self._halted or self._fronts.drained or self._broken)
         return msg.Hello(self.me, address, self.fence, ready, self._settings.python, self._graph.identity, self._settings.code)
@@ -79,7 +77,7 @@ class Worker:
     # --- one pass -------------------------------------------------------------------------------------------------------------------
 
     def step(self, now: Timestamp, instant: Instant, events: Sequence[ev.Event]) -> list[Action]:
-        """Take one pass of events; what must be done, in order. `now` stamps runs, and may jump; `instant` says what is due."""
+        """Take a pass of events; what must be done, in order. `now` stamps runs, and may jump; `instant` says what is due."""
         self._now, self._instant = now, instant
         if self._told_all and not self._halted:
             self._try(self._hear_own)
@@ -104,7 +102,7 @@ class Worker:
             self._frame(event)
         elif isinstance(event, ev.Woken):
             return
-        elif event.fence == self.fence and not self._halted:
+        elif event.fence == self.fence and not self._halted:  # answers to an older attempt change nothing (!)
             self._answer(event)
 
     def _process(self) -> None:
@@ -125,13 +123,13 @@ class Worker:
         if self.flow.waits:
             self._let_others_begin()
             return
-        self._to_acker()
-        while self._acker is not None and self._hear():
+        self._to_acker()  # acks of all that this pass has processed, and no earlier (!)
+        while self._acker is not None and self._rejoin.running and self._hear(self._acker):
             if not self._peers:
                 self._hear_own()
             self._to_acker()
         calls = self._outputs.calls()
-        self._epochs.go_on(self._settled)
+        self._epochs.go_on(self._outputs.settled(self._minimal))
         if self._instant - self._probed >= self._settings.probe and self._rejoin.running:
             self._probed = self._instant
             self._outbox.probe(self._peers)
@@ -145,7 +143,7 @@ class Worker:
             self._actions.append(Wake())
 
     def _let_others_begin(self) -> None:
-        """New runs: what belongs to other workers leaves now, and this worker does its own share in the next pass, at the same time.
+        """Send what of new runs belongs to other workers; this worker does its own share in the next pass, at the same time as they.
 
         Nothing is acked or promised before that share is done (!), so two passes are one for everybody else.
         """
@@ -204,10 +202,9 @@ class Worker:
         self._counters.begin(self._fronts.replayed, self._outputs.invalidated)
         self._begin(message.assignment.layout, message.cut, positions)
 
-    def _begin(self, layout: Layout, cut: Time, positions: dict[Any, msg.FrontPosition]) -> None:
-        """Everything that lives for one attempt."""
-        settings, me = self._settings, self.me
-        self._layout = layout
+    def _begin(self, layout: Layout, cut: Time, positions: Mapping[FrontId, msg.FrontPosition]) -> None:
+        """Make anew everything that lives for one attempt."""
+        settings, me, self._layout = self._settings, self.me, layout
         self._peers = [worker for worker in layout.workers if worker != me]
         self._outbox, self._inbox = Outbox(self.fence, me, layout), Inbox()
         self._fronts = Fronts(self.fence, settings, layout.fronts_of(me), positions, self._enter)
@@ -216,16 +213,12 @@ class Worker:
         outputs = HeldOutputs if settings.two_phase else Outputs
         self._outputs = outputs(self.fence, self._sinks, cut, settings.delivery_items, self._parts)
         self._broken: dict[WorkerId, str] = {}
-        self._failure = None
-        self._runs.clear()
-        self._told_all.clear()
+        self._failure, self._runs, self._told_all = None, [], []
         self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings)
         self._minimal = self._settled_told = cut
         self.flow.reset(layout.owners, self._outputs.barriers)
 
-    # --- answers of the shell -------------------------------------------------------------------------------------------------------
-
-    def _answer(self, event: Any) -> None:
+    def _answer(self, event: ev.Answer) -> None:
         match event:
             case ev.RecordsArrived():
                 self._fronts.records(event)
@@ -251,7 +244,7 @@ class Worker:
             case _:
                 self._recovering(event)
 
-    def _recovering(self, event: Any) -> None:
+    def _recovering(self, event: ev.RecoveryAnswer) -> None:
         match event:
             case ev.SinkOpened():
                 self._outputs.opened(event, compare=self._settings.exactly_once)
@@ -263,7 +256,7 @@ class Worker:
             case ev.LoadFailed():
                 self._halt(event.category, event.message)
             case _:
-                raise AssertionError(f"unknown event {event}")
+                assert_never(event)
         self._advance()
 
     def _advance(self) -> None:
@@ -274,7 +267,7 @@ class Worker:
         self._actions += [ToldCoordinator(message) for message in told]
 
     def _lost(self, peer: WorkerId, reason: str) -> None:
-        """The link to a peer is broken."""
+        """The link to `peer` is broken, or has lost a frame: the coordinator is told, once."""
         if peer not in self._broken:
             self._broken[peer] = reason
             self._actions.append(ToldCoordinator(msg.PeerLost(self.fence, peer, reason)))
@@ -294,7 +287,7 @@ class Worker:
                 self._runs.append((meta, entry.time, number, payload, False))
 
     def _frame(self, event: ev.FromPeer) -> None:
-        if event.frame.fence != self.fence or self._halted or not self._rejoin.ready:
+        if event.frame.fence != self.fence or self._halted or not self._rejoin.ready:  # before that, state is not all here (!)
             return
         if self._inbox.admits(event.peer, event.frame.sequence):
             for message in event.frame.messages:
@@ -326,7 +319,7 @@ class Worker:
         self._outbox.send_gathered(owner, cause, items)
 
     def located(self, vertex: int, meta: Meta, error: ErrorValue, at_door: bool) -> ErrorValue:
-        """With where the item came from (dataflow.Output). A record's place is told only where every run of the job would know it."""
+        """The error with where its item came from (dataflow.Output): a record's place only where every run of the job would know it."""
         time = time_of_meta(meta)
         known = vertex in self._near and (at_door or not self._graph.vertices[vertex].routed)
         place = self._fronts.record(time, first_component(meta)) if known else None
@@ -337,44 +330,37 @@ class Worker:
         time = time_of_meta(meta)
         source = self._settings.fronts[front_of(time)].source
         where = f"{self._fronts.place_of(time, first_component(meta))} of source {source!r}"
-        self._tell_acker(msg.Hold(time, -1 if tombstone else 1, told(error, where, self._graph)))
+        self._tell(self._layout.acker, msg.Hold(time, -1 if tombstone else 1, told(error, where, self._graph)))
 
     # --- time -----------------------------------------------------------------------------------------------------------------------
 
-    def _tell_acker(self, message: msg.PeerMessage) -> None:
-        if self._acker is not None:
-            self._acker.take(self.me, message)
+    def _tell(self, worker: WorkerId, message: msg.PeerMessage) -> None:
+        if worker == self.me:
+            self._peer(worker, message)
         else:
-            self._outbox.tell(self._layout.acker, message)
+            self._outbox.tell(worker, message)
 
     def _to_acker(self) -> None:
-        """Acks first, then the promises that they allow, then what is settled."""
+        """Tell the acker of acks, then of the promises that they allow (!), then of what is settled."""
+        acker = self._layout.acker
         if (acks := self._outbox.acks()) is not None:
-            self._tell_acker(acks)
+            self._tell(acker, acks)
         for promise in self._fronts.promises(self._now):
-            self._tell_acker(promise)
-        if (settled := self._settled) > self._settled_told:
+            self._tell(acker, promise)
+        if (settled := self._outputs.settled(self._minimal)) > self._settled_told:
             self._settled_told = settled
-            self._tell_acker(msg.Settled(settled))
+            self._tell(acker, msg.Settled(settled))
 
-    def _hear(self) -> bool:
-        """As the acker: tell all what is new. True if something was. This worker hears it as the others do, behind this pass: what it does
-        then must not hold up what they wait for."""
-        assert self._acker is not None
-        if not self._rejoin.running:
-            return False
-        told = self._acker.told()
+    def _hear(self, acker: Acker) -> bool:
+        """Tell all what is new to the acker here. True if something was. This worker hears it as the others do, behind this
+        pass: what it does then must not hold up what they wait for."""
+        told, questions = acker.told(), acker.questions()
         for message in told:
             for peer in self._peers:
                 self._outbox.tell(peer, message)
         self._told_all += told
-        questions = self._acker.questions()
         for question in questions:
-            owner = self._layout.fronts[question.front]
-            if owner == self.me:
-                self._fronts.asked(question.front, question.time)
-            else:
-                self._outbox.tell(owner, question)
+            self._tell(self._layout.fronts[question.front], question)
         return bool(told or questions)
 
     def _hear_own(self) -> None:
@@ -395,33 +381,20 @@ class Worker:
                 if self._acker is not None:
                     self._actions.append(ToldCoordinator(msg.CutTaken(self.fence, message.epoch, message.time)))
 
-    @property
-    def _settled(self) -> Time:
-        """All output of this worker below it is acknowledged."""
-        return self._outputs.settled(self._minimal)
-
-    # --- reports --------------------------------------------------------------------------------------------------------------------
-
     def _report(self) -> None:
         if self._instant - self._reported < self._settings.heartbeat:
             return  # a standby reports too: else nobody could tell that its machine is gone before it is given slots
         self._reported = self._instant
-        oldest, problem = END, "; ".join(self._fronts.stalled.values())
-        if self._acker is not None:
-            oldest = self._acker.table.oldest
-            if self._acker.error is not None:  # minimal time stays at it; said with each report, for the coordinator may be a new one
-                self._actions.append(ToldCoordinator(msg.Failed(self.fence, "user", self._acker.error)))
-        ended = self._fronts.all_ended and self._minimal == END
-        counted = self._counters.report(self._fronts.replayed, self._outputs.invalidated)
+        acker, fronts = self._acker, self._fronts
+        if acker is not None and acker.error is not None:  # minimal time stays at it; said each time, for the coordinator may be a new one
+            self._actions.append(ToldCoordinator(msg.Failed(self.fence, "user", acker.error)))
         progress = msg.Progress(
-            self.fence, self._minimal, self._settled, oldest, problem=problem, ended=ended, in_flight=self._fronts.in_flight,
-            drained=self._fronts.drained, **counted,
+            self.fence, self._minimal, self._outputs.settled(self._minimal), END if acker is None else acker.table.oldest,
+            problem="; ".join(fronts.stalled.values()), ended=fronts.all_ended and self._minimal == END,
+            in_flight=fronts.in_flight, drained=fronts.drained, **self._counters.report(fronts.replayed, self._outputs.invalidated),
         )  # fmt: skip
         self._actions.append(ToldCoordinator(progress))
         # What makes this attempt unfit is said with each report, for the coordinator may be one that was greeted before it was so (!).
         if self._failure is not None:
             self._actions.append(ToldCoordinator(self._failure))
         self._actions += [ToldCoordinator(msg.PeerLost(self.fence, peer, reason)) for peer, reason in self._broken.items()]
-
-
-__all__ = ["ERRORS", "Worker"]

@@ -17,39 +17,39 @@ class Batch:
     """Payloads of one shape, in an array that `conformed` gave, or in one without an offset that was made of it."""
 
     shape: Shape
-    values: Any
+    values: pa.Array
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def given_to(self, takes: Shape) -> Any:
-        """As an array of what a function takes."""
+    def given_to(self, takes: Shape) -> pa.Array:
+        """The payloads as an array of the shape that a function takes."""
         if alike(self.shape, takes) and _settled(self.shape, self.values):
             return self.values
         return array(takes, self.payloads())
 
     def payloads(self) -> list[Any]:
-        """As Python has them."""
+        """The payloads as Python has them."""
         return payloads(self.shape, self.values)
 
     def part(self, first: int, count: int) -> "Batch":
-        """Some of them."""
+        """`count` of the payloads, from `first` on."""
         return Batch(self.shape, cut(self.values, first, count))
 
     def joined(self, behind: "Batch") -> "Batch":
-        """These and others that the same function made."""
+        """The payloads with others behind them that the same function made."""
         return Batch(self.shape, pa.concat_arrays([self.values, behind.values]))
 
-    def staying(self, stays: Any) -> "Batch":
-        """Those where a BooleanArray says so."""
+    def staying(self, stays: pa.BooleanArray) -> "Batch":
+        """The payloads at whose places `stays` is true."""
         return Batch(self.shape, self.values.filter(stays))
 
-    def described(self) -> tuple[Any, ...]:
-        """For the kernel."""
+    def described(self) -> tuple[object, ...]:
+        """The batch as the kernel reads it."""
         return described(self.shape, self.values)
 
 
-def described(shape: Shape, values: Any) -> tuple[Any, ...]:
+def described(shape: Shape, values: pa.Array) -> tuple[object, ...]:
     """An array that `conformed` gave, as native/src/payload/columns.rs reads it."""
     buffers = values.buffers()
     valid = buffers[0] if values.null_count else None
@@ -66,12 +66,12 @@ def described(shape: Shape, values: Any) -> tuple[Any, ...]:
 
 
 def alike(one: Shape, other: Shape) -> bool:
-    """Do arrays of both look the same? Whether there may be nulls is not asked: those that are there are looked at."""
+    """Whether arrays of both shapes look the same, nulls apart: those that are there are looked at."""
     return one.arrow == other.arrow and one.plan is other.plan and all(map(alike, one.parts, other.parts))
 
 
-def _settled(shape: Shape, values: Any) -> bool:
-    """Is nothing in it that no payload shows: behind the null of an instance or a tuple, or before and behind the elements of tuples?"""
+def _settled(shape: Shape, values: pa.Array) -> bool:
+    """Whether an array has nothing that no payload shows: behind a null instance or tuple, or before and behind the elements of tuples."""
     if not shape.parts:
         return True
     if values.null_count:
@@ -82,6 +82,6 @@ def _settled(shape: Shape, values: Any) -> bool:
     return all(_settled(part, values.field(number)) for number, part in enumerate(shape.parts))
 
 
-def cut(values: Any, first: int, count: int) -> Any:
-    """Some of an array, and nothing of the others."""
+def cut(values: pa.Array, first: int, count: int) -> pa.Array:
+    """`count` values of an array from `first` on, in buffers that hold no others."""
     return values if count == len(values) else pa.concat_arrays([values.slice(first, count)])

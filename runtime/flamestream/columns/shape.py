@@ -23,7 +23,7 @@ from flamestream.model.errors import GraphError
 from flamestream.model.payload_codec import WORD
 from flamestream.model.payload_registry import PLANS, Plan
 
-SCALARS: dict[type, tuple[str, Any]] = {
+SCALARS: dict[type, tuple[str, pa.DataType]] = {
     str: ("text", pa.string()),
     int: ("int", pa.int64()),
     float: ("float", pa.float64()),
@@ -34,14 +34,14 @@ SCALARS: dict[type, tuple[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How payloads of one type stand in an array."""
+    """The form that payloads of one type have in an array."""
 
     kind: str
-    """As native/src/payload/columns.rs calls it."""
-    arrow: Any
+    """The kind, by the name that native/src/payload/columns.rs has for it."""
+    arrow: pa.DataType
     nullable: bool = False
     parts: tuple["Shape", ...] = ()
-    """Of a tuple its element; of an instance its fields."""
+    """The shapes inside: a tuple's element, an instance's fields."""
     plan: Plan | None = None
 
     @property
@@ -75,8 +75,8 @@ def shape_of(kind: Any, where: str) -> Shape:
     )
 
 
-def array(shape: Shape, payloads: Sequence[Any]) -> Any:
-    """These payloads as an Arrow array. Raises pyarrow's errors, or AttributeError, for what is not of the shape."""
+def array(shape: Shape, payloads: Sequence[Any]) -> pa.Array:
+    """The payloads as an Arrow array. Raises pyarrow's errors, or AttributeError, for what is not of the shape."""
     if shape.kind == "tuple":
         ends = list(accumulate((len(payload or ()) for payload in payloads), initial=0))
         elements = array(shape.parts[0], [element for payload in payloads for element in payload or ()])
@@ -88,8 +88,8 @@ def array(shape: Shape, payloads: Sequence[Any]) -> Any:
     return pa.StructArray.from_arrays(columns, fields=list(shape.arrow), mask=_missing(payloads))
 
 
-def most_bytes(shape: Shape, values: Any) -> int:
-    """No payload of an array that `conformed` gave has a greater `payload.checked_size`."""
+def most_bytes(shape: Shape, values: pa.Array) -> int:
+    """A bound that the `payload.checked_size` of no payload of an array that `conformed` gave exceeds."""
     match shape.kind:
         case "instance":
             return WORD + sum(most_bytes(part, values.field(number)) for number, part in enumerate(shape.parts))
@@ -100,13 +100,13 @@ def most_bytes(shape: Shape, values: Any) -> int:
     return WORD
 
 
-def _missing(payloads: Sequence[Any]) -> Any:
-    """Also where the type has no None: in what is itself missing there is nothing."""
+def _missing(payloads: Sequence[Any]) -> pa.BooleanArray | None:
+    """The places of None; None if there is none. Asked also where the type has no None: in what is itself missing there is nothing."""
     missing = [payload is None for payload in payloads]
     return pa.array(missing, pa.bool_()) if any(missing) else None
 
 
-def payloads(shape: Shape, values: Any) -> list[Any]:
+def payloads(shape: Shape, values: pa.Array) -> list[Any]:
     """The payloads of an array that `conformed` gave."""
     if shape.kind == "instance":
         assert shape.plan is not None and shape.plan.build is not None, "an instance has a plan that builds"
@@ -123,7 +123,7 @@ def payloads(shape: Shape, values: Any) -> list[Any]:
     )
 
 
-def conformed(shape: Shape, values: Any, where: str, within: Any = None) -> Any:
+def conformed(shape: Shape, values: Any, where: str, within: pa.Array | None = None) -> pa.Array:
     """An array of exactly the shape's types, without an offset. Raises TypeError or ValueError that says where it differs.
 
     `within`: the instances whose field it is; in one that is missing nothing is looked for."""
@@ -131,7 +131,7 @@ def conformed(shape: Shape, values: Any, where: str, within: Any = None) -> Any:
         raise TypeError(f"{where} is a {type(values).__name__}: an Arrow array of {shape.arrow} must be returned")
     if not shape.nullable and (nulls := _nulls(values, within)):
         raise ValueError(f"{where} has {nulls} nulls, but its type has no None: fill them, or say `| None`")
-    values = pa.concat_arrays([values]) if values.offset else values
+    values = pa.concat_arrays([values]) if values.offset else values  # the kernel reads buffers from their beginning (!)
     if shape.kind == "instance":
         return _conformed_instance(shape, values, where)
     if shape.kind == "tuple":
@@ -144,13 +144,13 @@ def conformed(shape: Shape, values: Any, where: str, within: Any = None) -> Any:
         raise TypeError(f"{where} is {values.type}, which is not {shape.arrow}: {error}") from error
 
 
-def _nulls(values: Any, within: Any) -> int:
+def _nulls(values: pa.Array, within: pa.Array | None) -> int:
     if not values.null_count or within is None or not within.null_count:
         return int(values.null_count)
     return int(pc.sum(pc.and_(values.is_null(), within.is_valid())).as_py())
 
 
-def _conformed_instance(shape: Shape, values: Any, where: str) -> Any:
+def _conformed_instance(shape: Shape, values: pa.Array, where: str) -> pa.Array:
     names = [one.name for one in values.type] if pa.types.is_struct(values.type) else []
     if sorted(names) != sorted(shape.labels):
         raise TypeError(f"{where} is {values.type}; it must be a struct with the fields {', '.join(shape.labels)}")
@@ -160,7 +160,7 @@ def _conformed_instance(shape: Shape, values: Any, where: str) -> Any:
     return pa.StructArray.from_arrays(columns, fields=list(shape.arrow), mask=missing)
 
 
-def _conformed_list(shape: Shape, values: Any, where: str) -> Any:
+def _conformed_list(shape: Shape, values: pa.Array, where: str) -> pa.Array:
     if pa.types.is_large_list(values.type) or pa.types.is_fixed_size_list(values.type):
         values = values.cast(pa.list_(values.type.value_type))
     if not pa.types.is_list(values.type):

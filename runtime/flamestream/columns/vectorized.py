@@ -19,17 +19,17 @@ from flamestream.model.errors import GraphError, UserError, too_big_results, too
 from flamestream.model.graph import MAX_RESULT_BYTES, MAX_RESULTS, Kind, name_of
 from flamestream.model.payload import checked_size, encode
 
-OverArrays = Callable[[Any], Any]
+OverArrays = Callable[[pa.Array], pa.Array]
 
 
 class DependsOnBatch(UserError):
     """Results that each alone would not have: nobody knows which of them are right."""
 
     of_all = True
-    """For the kernel: no item alone is at fault."""
+    """Tells the kernel that no item alone is at fault."""
 
 
-def vectorized(*, takes: Any, makes: Any) -> Callable[[OverArrays], "Vectorized"]:
+def vectorized(*, takes: object, makes: object) -> Callable[[OverArrays], "Vectorized"]:
     """A decorator. `takes` and `makes` are the types of payloads before and behind the function: str, int, float, bool, bytes,
     tuple[T, ...], T | None, or a class with @fs.payload_type whose fields are annotated with these.
 
@@ -51,11 +51,11 @@ class Vectorized:
         functools.update_wrapper(self, function)
         self._function, self._takes, self._makes = function, takes, makes
 
-    def __call__(self, values: Any) -> Any:
+    def __call__(self, values: pa.Array) -> pa.Array:
         return self._function(values)
 
     def for_kind(self, kind: Kind, max_results: int = MAX_RESULTS, max_result_bytes: int = MAX_RESULT_BYTES) -> "ForVertex":
-        """What a vertex of `kind` calls, in a graph with these limits."""
+        """The function that a vertex of `kind` calls, in a graph with these limits."""
         if kind is Kind.FILTER and self._makes.kind != "bool":
             raise GraphError(f"filter({self._function.__qualname__}): say makes=bool, since it answers whether an item stays")
         return ForVertex(self._function, self._takes, self._makes, kind, (max_results, max_result_bytes))
@@ -63,11 +63,11 @@ class Vectorized:
 
 @dataclass(frozen=True)
 class _Results:
-    """What a function made of some payloads, of the types that were said."""
+    """The results of a function for some payloads, of the types that were said."""
 
-    ends: Any
-    """flat_map: where the results of each payload end."""
-    values: Any
+    ends: pa.Int32Array | None
+    """flat_map: where the results of each payload end; None: each has one."""
+    values: pa.Array
 
 
 class ForVertex:
@@ -78,24 +78,24 @@ class ForVertex:
         self._function, self._takes, self._makes, self._kind = function, takes, makes, kind
         self._max_results, self._max_result_bytes = limits
         self.makes_class: type | None = None if makes.plan is None or kind is Kind.FILTER else makes.plan.cls
-        """Of its results, where they are instances of one."""
+        """The class of its results, where they are instances of one."""
         array(takes, [])  # pyarrow imports what it needs now, not in the middle of the first record
 
     def __call__(self, payload: Any) -> Any:
         return self.together([payload])[0]
 
     def together(self, items: Sequence[Any] | Batch) -> list[Any]:
-        """What one call makes of several payloads: for each what `self(payload)` gives."""
+        """The results of one call for several payloads: for each what `self(payload)` gives."""
         return self._each(self._results(items))
 
-    def batch(self, items: Sequence[Any] | Batch) -> tuple[Any, Batch | None]:
-        """For the kernel: (where the results of each item end, or None if each has one; the results).
+    def batch(self, items: Sequence[Any] | Batch) -> tuple[pa.Buffer | None, Batch | None]:
+        """The kernel's call: (where the results of each item end, or None if each has one; the results).
 
-        Of a filter the results are those items that stay; None if they are given as payloads, which the kernel has."""
+        A filter's results are the items that stay; None if they are given as payloads, which the kernel has."""
         return self._answer(items, self._results(items))
 
-    def checked_batch(self, items: Sequence[Any] | Batch) -> tuple[Any, Batch | None]:
-        """As `batch`, for debug mode: it asks about each payload alone too, and compares."""
+    def checked_batch(self, items: Sequence[Any] | Batch) -> tuple[pa.Buffer | None, Batch | None]:
+        """The kernel's call in debug mode: `batch`, which asks about each payload alone too, and compares."""
         results = self._results(items)
         given = items.payloads() if isinstance(items, Batch) else items
         for alone, together in zip(map(self, given), self._each(results), strict=True):
@@ -110,7 +110,7 @@ class ForVertex:
             return made
         return [made[start:end] for start, end in pairwise(results.ends.to_pylist())]
 
-    def _answer(self, items: Sequence[Any] | Batch, results: _Results) -> tuple[Any, Batch | None]:
+    def _answer(self, items: Sequence[Any] | Batch, results: _Results) -> tuple[pa.Buffer | None, Batch | None]:
         if self._kind is Kind.FILTER:
             stays = results.values.fill_null(False)
             ends = pc.cumulative_sum(pa.concat_arrays([_NONE, stays.cast(pa.int32())]))
@@ -139,12 +139,12 @@ class ForVertex:
         return self._within_limits(_Results(lists.offsets, lists.values))
 
     def _within_limits(self, results: _Results) -> _Results:
-        """They, unless one item has too many or too big ones. Each alone is looked at only where all together might be too big."""
+        """The results. Raises ResultLimit if one item has too many or too big ones; each alone is looked at only where that may be."""
         ends = results.ends
         most = 1 if ends is None else pc.max(pc.subtract(ends[1:], ends[:-1])).as_py() or 0
         if most > self._max_results:
             raise too_many_results(self._max_results)
-        if most * most_bytes(self._makes, results.values) > self._max_result_bytes:
+        if most * most_bytes(self._makes, results.values) > self._max_result_bytes:  # a bound first: looking at each costs an object
             for made in self._each(results):
                 if sum(map(checked_size, [made] if ends is None else made)) > self._max_result_bytes:
                     raise too_big_results(self._max_result_bytes)
@@ -155,10 +155,10 @@ _NONE = pa.array([0], pa.int32())
 
 
 def _one(made: Any) -> Any:
-    """What can be encoded."""
+    """The result of one item in a form that can be encoded."""
     return tuple(made) if isinstance(made, list) else made
 
 
-def _validated(values: Any) -> Any:
+def _validated(values: pa.Array) -> pa.Array:
     values.validate(full=True)  # the kernel reads its buffers: lengths, ends and UTF-8 must be right
     return values

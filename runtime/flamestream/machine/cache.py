@@ -13,7 +13,7 @@ VARIABLE = "FLAMESTREAM_CACHE"
 
 
 def cache_folder(kind: str, key: str) -> Path:
-    """The folder for what is made from `key`; it need not exist."""
+    """The folder of what is made from `key`; it need not exist."""
     digest = hashlib.sha256(key.encode()).hexdigest()[:16]
     return _root() / kind / digest
 

@@ -18,12 +18,12 @@ Done = Callable[[OSError | None], None]
 
 
 class Disk:
-    """One thread's writes, for as long as the loop lives."""
+    """The writes of one thread, for as long as the loop lives."""
 
     def __init__(self, reactor: Reactor) -> None:
-        """Only where `here`."""
+        """Start the thread. Only where `here`."""
         assert kernel is not None
-        with freely():
+        with freely():  # its thread must not share the loop's processor
             self._native = kernel.Disk()
         self._waiting: deque[Done] = deque()
         reactor.watch(self._native.fd, readable=self._answered)
@@ -34,7 +34,7 @@ class Disk:
         return kernel is not None
 
     def write(self, fd: int, data: bytes, done: Done) -> None:
-        """All of `data`, then fdatasync; `done` is told in a later turn what went wrong. `fd` stays open until then."""
+        """Write all of `data`, then fdatasync; `done` is told in a later turn what went wrong. `fd` stays open until then."""
         self._waiting.append(done)
         self._native.write(fd, data)
 

@@ -29,15 +29,15 @@ SLOW_SYNC: Final = 10.0
 """Milliseconds: results of a journalled source wait for one sync."""
 _SYNCS: Final = 20
 FEW_FILES: Final = 4096
-"""A worker has a descriptor a peer, a segment that it reads, a client of its sources."""
+"""Descriptors that a worker may need: one a peer, a segment that it reads, a client of its sources."""
 LITTLE_MEMORY: Final = 2 << 30
-"""Spark's JVM and two workers."""
+"""Bytes that Spark's JVM and two workers need."""
 
 State = Literal["good", "slow", "missing"]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that was looked at."""
+    """A finding: what was looked at, what was found, and what to do about it."""
 
     what: str
     found: str
@@ -46,7 +46,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def examined(folder: Path, root: Path = Path("/")) -> list[Finding]:
-    """Everything; `folder` is on the disk that a job would write to, `root` is where the system's own files are."""
+    """All findings; `folder` is on the disk that a job would write to, `root` is where the system's own files are."""
     return [
         _python(),
         _kernel(Path(flamestream.__file__).parent),
@@ -89,7 +89,7 @@ def _java() -> Finding:
 
 
 def processors(root: Path) -> Iterator[Finding]:
-    """How many this process may use, by affinity and by its group's quota."""
+    """The processors that this process may use, by affinity and by its group's quota."""
     count: float = len(os.sched_getaffinity(0))
     quota, _, period = (_said(_group(root) / "cpu.max") or "max").partition(" ")
     if quota.isdigit() and period.isdigit():
@@ -102,7 +102,7 @@ def processors(root: Path) -> Iterator[Finding]:
 
 
 def memory(root: Path) -> Iterator[Finding]:
-    """What this process may use: the machine's, or its group's limit."""
+    """The memory that this process may use: the machine's, or its group's limit."""
     said = dict(line.split(":", 1) for line in (_said(root / "proc/meminfo") or "").splitlines() if ":" in line)
     total = [int(said["MemTotal"].split()[0]) << 10] if "MemTotal" in said else []
     limit = _said(_group(root) / "memory.max") or "max"
@@ -135,7 +135,7 @@ def _limit(value: int) -> str:
 
 
 def disk(folder: Path) -> Finding:
-    """How long a small durable write takes there."""
+    """The time that a small durable write takes in `folder`."""
     try:
         took = _synced(folder)
     except OSError as error:
@@ -148,7 +148,7 @@ def disk(folder: Path) -> Finding:
 
 
 def _synced(folder: Path) -> float:
-    """Milliseconds, the median of some."""
+    """Milliseconds of a small durable write, the median of some."""
     times = []
     with tempfile.TemporaryFile(dir=folder) as file:
         for _ in range(_SYNCS):

@@ -29,7 +29,7 @@ from flamestream.model.errors import UserError
 
 OLDEST: Final = 17
 QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto")
-"""What makes a small JVM start fast: no parallel collector, no second compiler, no file of counters."""
+"""Options that make a small JVM start fast: no parallel collector, no second compiler, no file of counters."""
 CLASS_PATH_VARIABLE: Final = "FLAMESTREAM_CLASS_PATH"
 
 _LAUNCHER: Final = """#!/bin/sh
@@ -51,7 +51,7 @@ class Java:
     """A runtime that is new enough."""
 
     home: Path
-    """What `JAVA_HOME` must be: `home/bin/java` is the launcher."""
+    """The folder that `JAVA_HOME` must name: `home/bin/java` is the launcher."""
     version: int
     real: Path
     """The program that the launcher starts."""
@@ -98,7 +98,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _version(java: Path) -> int | None:
-    """Its major version, or None if it is no runtime. The file `release` answers without starting it."""
+    """The major version of a runtime, or None if it is none. The file `release` answers without starting it."""
     release = java.parent.parent / "release"
     if java.exists() and release.exists():
         found = re.search(r'^JAVA_VERSION="(\d+)', release.read_text(), re.MULTILINE)
@@ -123,5 +123,5 @@ def _launcher_home(java: Path) -> Path:
         with os.fdopen(handle, "w") as file:
             file.write(text)
         os.chmod(made, 0o755)
-        os.replace(made, launcher)
+        os.replace(made, launcher)  # whole or not at all: another process may be about to run it
     return home

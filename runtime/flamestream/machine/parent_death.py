@@ -24,11 +24,11 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
 def die_with_parent(parent: int, sign: signal.Signals = signal.SIGKILL) -> None:
-    """From now on this process gets `sign` when `parent`, which must be its parent, ends; at once if it has ended already."""
+    """Have this process get `sign` when `parent`, which must be its parent, ends; at once if it has ended already."""
     if _prctl(_PR_SET_PDEATHSIG, sign, 0, 0, 0) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"prctl(PR_SET_PDEATHSIG): {os.strerror(code)}")
-    if os.getppid() != parent:
+    if os.getppid() != parent:  # it ended before the choice was made, so no signal would come
         os.kill(os.getpid(), sign)
 
 

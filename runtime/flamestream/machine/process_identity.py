@@ -16,7 +16,7 @@ _PAGE: Final = os.sysconf("SC_PAGESIZE")
 
 
 class ProcessIdentity(msgspec.Struct, frozen=True):
-    """One life of one process. `host` and `started` are for people, `place` and `ticks` for comparing."""
+    """A process, from its start to its end. `host` and `started` are for people, `place` and `ticks` for comparing."""
 
     host: str
     pid: int
@@ -47,9 +47,9 @@ def _place() -> str:
 
 
 def start_ticks(pid: int) -> int:
-    """When the process started, in clock ticks since boot; 0 if there is none, or only its remains that nobody waited for."""
+    """The start of a process, in clock ticks since boot; 0 if there is none, or only its remains that nobody waited for."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()  # behind the name, which may hold anything
     except (FileNotFoundError, ProcessLookupError):
         return 0
     return 0 if fields[0] in "ZX" else int(fields[19])

@@ -48,17 +48,17 @@ def read_config(kind: type[C], file: str) -> C:
 
 
 def last_lines(error: BaseException, count: int = 6) -> str:
-    """Enough of a traceback to find the place."""
+    """The last lines of a traceback, enough to find the place."""
     return " | ".join(line.strip() for line in "".join(traceback.format_exception(error)).strip().splitlines()[-count:])
 
 
 def place_of(error: BaseException) -> str:
-    """What it is and where it was raised, without its words, which may have users' data."""
+    """An error's type and where it was raised, without its words, which may have users' data."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} in {frame.name} ({Path(frame.filename).name}:{frame.lineno})"
 
 
 def uncaught(kind: type[BaseException], error: BaseException, _: object) -> None:
-    """For sys.excepthook: a bug is a log line too, with its whole traceback."""
+    """Log an uncaught error with its whole traceback: the hook of sys.excepthook."""
     log.critical("uncaught exception", exc_info=(kind, error, error.__traceback__))
     sys.stderr.flush()

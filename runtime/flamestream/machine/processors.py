@@ -24,13 +24,13 @@ log = logging.getLogger(__name__)
 def share(index: int, *, of: int, available: Collection[int] = _ALL) -> frozenset[int]:
     """The processors of worker `index` of `of`; none if there are fewer than workers, or the worker is a standby (yet)."""
     ordered, count = sorted(available), len(available)
-    if not 2 <= of <= count or index >= of:
+    if not 2 <= of <= count or index >= of:  # one worker alone has all; more workers than processors are the kernel's to place
         return frozenset()
     return frozenset(ordered[index * count // of : (index + 1) * count // of])
 
 
 def keep_to(processors: Collection[int]) -> None:
-    """The calling thread runs on no others. Where that is not allowed it runs where it did: only time is lost."""
+    """Keep the calling thread to some processors. Where that is not allowed it runs where it did: only time is lost."""
     try:
         os.sched_setaffinity(0, processors)
     except OSError as error:
@@ -38,13 +38,13 @@ def keep_to(processors: Collection[int]) -> None:
 
 
 def anywhere() -> None:
-    """The calling thread, started by one that was kept to some processors, is not."""
+    """Let the calling thread run anywhere, though one started it that is kept to some processors."""
     keep_to(_ALL)
 
 
 @contextmanager
 def freely() -> Iterator[None]:
-    """For the calling thread to start others in: they are where they like from the first, also those that are not Python's."""
+    """A context to start threads in that run anywhere from the first, also those that are not Python's."""
     mine = os.sched_getaffinity(0)
     anywhere()
     try:

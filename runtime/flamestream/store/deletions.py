@@ -16,15 +16,15 @@ from flamestream.ports import ObjectStore, Reactor, Timer
 from flamestream.store.snapshot_index import delete_objects
 
 MAX_WAITING: Final = 4096
-"""Objects."""
+"""Objects that may wait to be removed."""
 GATHER: Final = 1.0
-"""Seconds."""
+"""Seconds for which objects are gathered."""
 
 log = logging.getLogger(__name__)
 
 
 class Deletions:
-    """Of one store, by way of one queue. `failed` is told of an error that is not the store's."""
+    """The deletions of one store, by way of one queue. `failed` is told of an error that is not the store's."""
 
     def __init__(self, store: ObjectStore, reactor: Reactor, queue: Queue, failed: Callable[[Exception], None]) -> None:
         self._store, self._reactor, self._queue, self._failed = store, reactor, queue, failed
@@ -33,7 +33,7 @@ class Deletions:
         self._alarm: Timer | None = None
 
     def add(self, names: Sequence[str]) -> None:
-        """Remove these soon."""
+        """Remove objects soon."""
         room = MAX_WAITING - len(self._waiting)
         if len(names) > room:
             log.warning("objects are left behind", extra={"names": list(names[room:])})
@@ -41,7 +41,7 @@ class Deletions:
         self._later()
 
     def hold(self, held: bool) -> None:
-        """While held, all wait."""
+        """Have all deletions wait while they are held."""
         self._held = held
         self._later()
 

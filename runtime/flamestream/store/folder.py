@@ -21,7 +21,7 @@ from flamestream.store.object_names import check_name
 
 TEMPORARY: Final = ".tmp"
 _TRIES: Final = 3
-"""A cleaner may take a temporary file in the instant before its writer has locked it; more than once is not chance."""
+"""Tries of a write: a cleaner may take its temporary file in the instant before it is locked; more than once is not chance."""
 _ABSENT: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _ADVICE: Final = {
     errno.ENOSPC: "free some space",
@@ -66,7 +66,7 @@ class LocalStore:
             unavailable("write", path, error)
 
     def get(self, name: str) -> bytes:
-        """Its bytes. Raises Corrupt naming it if there is none."""
+        """The bytes of an object. Raises Corrupt naming it if there is none."""
         path = self.root / check_name(name)
         try:
             return path.read_bytes()
@@ -77,7 +77,7 @@ class LocalStore:
             unavailable("read", path, error)
 
     def delete(self, *names: str) -> None:
-        """Remove them; absent ones are fine. Not forced to disk: an object that comes back after a crash is an orphan, and harmless."""
+        """Remove objects; absent ones are fine. Not forced to disk: one that comes back after a crash is an orphan, and harmless."""
         for path in [self.root / check_name(name) for name in names]:
             try:
                 path.unlink()
@@ -104,7 +104,7 @@ class LocalStore:
             write_all(fd, data)
             if self._durable:
                 os.fsync(fd)
-            created = _link(temporary, path)
+            created = _link(temporary, path)  # (!) atomic, and fails if the name exists: `rename` would overwrite
             if self._durable:
                 sync_folder(path.parent)  # also if it exists: its creator may have died before this
             return created
@@ -113,20 +113,20 @@ class LocalStore:
             os.close(fd)
 
     def _make_parents(self, folder: Path) -> None:
-        """Folders below the root only."""
+        """Make folders, but only below the root."""
         (self.root / TEMPORARY).mkdir(exist_ok=True)  # not with parents: fails if the root is missing
         if not folder.is_dir():
             _make_folders(folder, self._durable)
 
     def _check_open(self) -> None:
-        """Tells a missing object from a missing store."""
+        """Raises StoreUnavailable if the store itself is missing, and not an object in it alone."""
         try:
             os.stat(self.root)
         except OSError as error:
             unavailable("reach the store", self.root, error)
 
     def _remove_leftovers(self) -> None:
-        """Those of dead writers: nobody holds their lock."""
+        """Remove the temporary files of dead writers: nobody holds their lock."""
         folder = self.root / TEMPORARY
         if folder.is_dir() and os.access(folder, os.W_OK):
             for name in os.listdir(folder):
@@ -134,14 +134,14 @@ class LocalStore:
 
 
 def unavailable(verb: str, path: Path, error: OSError) -> NoReturn:
-    """Raise what a disk's error means, for 3 a.m."""
+    """Raise StoreUnavailable that says what a disk's error means, and what to do."""
     code = errno.errorcode.get(error.errno or 0, "unknown")
     advice = _ADVICE.get(error.errno or 0, "check the disk and the folder")
     raise StoreUnavailable(f"cannot {verb} {path}: {error.strerror} ({code}); {advice}") from error
 
 
 def write_all(fd: int, data: bytes | memoryview) -> None:
-    """A write may take less than it was given."""
+    """Write all of `data`: one call may take less than it was given."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]

@@ -34,7 +34,7 @@ class LazyStore:
         return self._opened().names(prefix)
 
     def warm(self) -> str:
-        """Open it now. Why that failed, or ""."""
+        """Open the store now. The reason why that failed, or ""."""
         try:
             self._opened()
         except FlameStreamError as error:

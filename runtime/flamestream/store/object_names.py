@@ -22,7 +22,7 @@ _NOT_PLAIN: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def check_name(name: str) -> str:
-    """Itself. Raises Bug if it cannot name an object: names are made by the engine, never taken from users unchecked."""
+    """The name itself. Raises Bug if it cannot name an object: names are made by the engine, never taken from users unchecked."""
     if len(name) > MAX_NAME:
         raise Bug(f"object name of {len(name)} characters, more than {MAX_NAME}: {name[:80]!r}...")
     if not all(_PART.fullmatch(part) for part in name.split("/")):

@@ -26,7 +26,7 @@ Keys = tuple[str, str]
 """Access key and secret key of an S3 store, where they are not in the environment."""
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][-A-Za-z0-9._]{0,254}")
 _REGION: Final = re.compile(r"[-A-Za-z0-9]{1,63}")
-"""Both become parts of a host's name."""
+"""Bucket and region become parts of a host's name."""
 
 
 def store_from(url: str, *, create: bool = False, setting: str = "checkpoint.store", keys: Keys | None = None) -> ObjectStore:

@@ -30,29 +30,29 @@ class Prefetched:
         self._wanted: Sequence[SegmentRef] = ()
         self._reading = False
         self._lock = threading.Lock()
-        """Of what follows: the snapshot at hand."""
+        """Guards what follows: the snapshot at hand."""
         self._names: frozenset[str] = frozenset()
         self._newest = -1
-        """The newest epoch that a row at hand is of."""
+        """The newest epoch of the rows at hand."""
         self._chains: dict[Slot, dict[tuple[int, bytes], Chain]] = {}
 
     def want(self, segments: Sequence[SegmentRef]) -> None:
-        """These are the committed ones now; none: forget everything."""
+        """Have these segments at hand, which are the committed ones now; none: forget everything."""
         self._wanted = segments
         self._go_on()
 
     @property
     def at_rest(self) -> bool:
-        """Nothing is being read."""
+        """Whether nothing is being read."""
         return not self._reading
 
     @property
     def warm(self) -> bool:
-        """A committed snapshot is at hand. (Read without the lock: whoever reads the next one holds it for long.)"""
+        """Whether a committed snapshot is at hand. (Read without the lock: whoever reads the next one holds it for long.)"""
         return bool(self._names)
 
     def chains(self, segments: Sequence[SegmentRef], slots: Sequence[Slot]) -> list[Chain] | None:
-        """Of these slots in the snapshot of these segments; None if nothing is at hand. Raises what reading raises."""
+        """The chains of `slots` in the snapshot of `segments`; None if nothing is at hand. Raises what reading raises."""
         with self._lock:
             if not self._names:
                 return None
@@ -72,12 +72,12 @@ class Prefetched:
                 self._names, self._newest, self._chains = frozenset(), -1, {}
 
     def _advance(self, segments: Sequence[SegmentRef]) -> None:
-        """From the snapshot at hand to a newer one. Reads first, so that a failure changes nothing."""
+        """Go on from the snapshot at hand to a newer one. Reads first, so that a failure changes nothing."""
         fresh = [ref for ref in segments if ref.name not in self._names]
         for chain in self._read(fresh, self._newest) if fresh else ():
             of_slot = self._chains.setdefault(chain.slot, {})
             key = chain.operation, chain.key
-            of_slot[key] = chain.behind(of_slot.get(key))
+            of_slot[key] = chain.behind(of_slot.get(key))  # only newer epochs were read, so what is at hand stands before
             self._newest = max(self._newest, chain.epoch)
         self._names = frozenset(ref.name for ref in segments)
 

@@ -16,19 +16,24 @@ Format: docs/reference/formats.md.
 import time
 from array import array
 from collections.abc import Callable, Collection, Iterator, Sequence
+from importlib import import_module
 from itertools import accumulate, pairwise
-from typing import Any, Final, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Slot
 
+if TYPE_CHECKING:  # a worker's start does not wait for Arrow
+    from pyarrow import Array, BooleanArray, DataType, Int64Array, Schema, Table
+
 SLICE: Final = 512
 """Rows encoded, or chains decoded, between two offers of the interpreter to other threads: 0.2 and 0.5 ms."""
 PAGE_BYTES: Final = 128 << 10
-"""Small enough that its memory is used again by the next page; greater ones are new to the process, and slow, each time."""
+"""Bytes of a page: so few that its memory is used again by the next one; greater ones are new to the process, and slow, each time."""
 PAGE_ROWS: Final = 64
-"""After so many it is looked whether a page is full."""
+"""Rows after which it is looked whether a page is full."""
 COLUMNS: Final = ("operation", "slot", "key", "epoch", "full", "state")
 STATE: Final = COLUMNS.index("state")
 ORDER: Final = [(name, "ascending") for name in ("operation", "slot", "key", "epoch")]
@@ -39,7 +44,7 @@ def pause() -> None:
     time.sleep(0)
 
 
-def table_of(rows: Sequence[Row], between: Callable[[], None] = pause) -> Any:
+def table_of(rows: Sequence[Row], between: Callable[[], None] = pause) -> "Table":
     """The Arrow table of a segment with these rows. `between` is called between slices; it may raise to give up."""
     pa = _arrow()
     schema = _schema(pa)
@@ -52,9 +57,9 @@ def table_of(rows: Sequence[Row], between: Callable[[], None] = pause) -> Any:
     return _sorted(pa.Table.from_batches(batches, schema))
 
 
-def read_segment(data: bytes, name: str = "segment", *, verified: bool = False) -> Any:
-    """Its rows as an Arrow table, as they were written: sorted. Raises Corrupt that names `name`. `verified`: somebody has compared the
-    checksum of the whole file, so those of its pages say nothing new."""
+def read_segment(data: bytes, name: str = "segment", *, verified: bool = False) -> "Table":
+    """The rows of a segment as an Arrow table, sorted, as they were written. Raises Corrupt that names `name`. `verified`: somebody has
+    compared the checksum of the whole file, so those of its pages say nothing new."""
     from pyarrow import parquet
 
     pa = _arrow()
@@ -71,15 +76,15 @@ def read_segment(data: bytes, name: str = "segment", *, verified: bool = False) 
 
 
 class Part(NamedTuple):
-    """What is wanted of one segment."""
+    """The rows of one segment that are wanted."""
 
-    rows: Any
+    rows: "Table"
     """An Arrow table of all columns but the states."""
     states: list[bytes]
 
 
-def part_of(table: Any, slots: Collection[Slot] | None = None, after: int = -1, between: Callable[[], None] = pause) -> Part:
-    """Of a segment (`read_segment`) the rows of `slots` only, if given, and of epochs above `after`.
+def part_of(table: "Table", slots: Collection[Slot] | None = None, after: int = -1, between: Callable[[], None] = pause) -> Part:
+    """The rows of a segment (`read_segment`) that are of `slots`, if given, and of epochs above `after`.
 
     Whoever opens many lets each table go before the next: most of what a great load costs is memory that is new to the process."""
     table = _chosen(_compute(), table, slots, after)
@@ -91,12 +96,12 @@ def part_of(table: Any, slots: Collection[Slot] | None = None, after: int = -1, 
 
 
 def chains_in(parts: Sequence[Part], between: Callable[[], None] = pause) -> list[Chain]:
-    """What `chain.chains_of` says of all rows of some segments."""
+    """The chains of all rows of some segments: those that `chain.chains_of` gives."""
     pa, compute = _arrow(), _compute()
     rows = pa.concat_tables([pa.Table.from_batches([], _schema(pa).remove(STATE)), *(part.rows for part in parts)]).combine_chunks()
     if rows.num_rows == 0:
         return []
-    states = [state for part in parts for state in part.states]
+    states = [state for part in parts for state in part.states]  # Python's bytes: sorting moves rows of numbers, never states
     order = compute.sort_indices(rows, sort_keys=ORDER)
     rows = rows.take(order).combine_chunks()
     stays = compute.invert(_superseded(pa, compute, rows))
@@ -109,7 +114,7 @@ def chains_in(parts: Sequence[Part], between: Callable[[], None] = pause) -> lis
     return chains
 
 
-def _chosen(compute: Any, table: Any, slots: Collection[Slot] | None, after: int) -> Any:
+def _chosen(compute: ModuleType, table: "Table", slots: Collection[Slot] | None, after: int) -> "Table":
     if after >= 0:
         table = _filtered(compute, table, compute.greater(table["epoch"], _column([after], table.schema.field("epoch").type)[0]))
     if slots is not None:
@@ -118,13 +123,13 @@ def _chosen(compute: Any, table: Any, slots: Collection[Slot] | None, after: int
     return table
 
 
-def _filtered(compute: Any, table: Any, mask: Any) -> Any:
+def _filtered(compute: ModuleType, table: "Table", mask: "BooleanArray") -> "Table":
     """The table itself if all its rows stay, as they mostly do: a filter copies all states, which cost more than all the rest here."""
     return table if compute.all(mask, min_count=0).as_py() else table.filter(mask)
 
 
-def _chains(rows: Any, order: Any, states: Sequence[bytes], bounds: Sequence[int]) -> Iterator[Chain]:
-    """Of sorted rows, those of one key from each bound to the next; `order` says where the state of each is."""
+def _chains(rows: "Table", order: "Int64Array", states: Sequence[bytes], bounds: Sequence[int]) -> Iterator[Chain]:
+    """The chains of sorted rows, a key's from each bound to the next; `order` says where the state of each row is."""
     base, count = bounds[0], bounds[-1] - bounds[0]
     operation, slot, key, epoch, full = (column.to_pylist() for column in rows.slice(base, count).columns)
     its = [states[place] for place in order.slice(base, count).to_pylist()]
@@ -132,8 +137,8 @@ def _chains(rows: Any, order: Any, states: Sequence[bytes], bounds: Sequence[int
         yield Chain(operation[start], slot[start], key[start], epoch[end - 1], full[start], tuple(its[start:end]))
 
 
-def merged(tables: Sequence[Any]) -> Any:
-    """One table with the rows of all, without those that a newer full row of the same key supersedes. States are not looked at."""
+def merged(tables: Sequence["Table"]) -> "Table":
+    """A table with the rows of all, without those that a newer full row of the same key supersedes. States are not looked at."""
     pa, compute = _arrow(), _compute()
     table = _sorted(pa.concat_tables([pa.Table.from_batches([], _schema(pa)), *tables]))
     if table.num_rows == 0:
@@ -141,17 +146,17 @@ def merged(tables: Sequence[Any]) -> Any:
     return table.filter(compute.invert(_superseded(pa, compute, table)))
 
 
-def _sorted(table: Any) -> Any:
+def _sorted(table: "Table") -> "Table":
     whole = table.combine_chunks()
     return whole.take(_compute().sort_indices(whole, sort_keys=ORDER))
 
 
-def slots_in(table: Any) -> tuple[Slot, ...]:
-    """Those of its rows, sorted."""
+def slots_in(table: "Table") -> tuple[Slot, ...]:
+    """The slots of a segment's rows, sorted."""
     return tuple(sorted(Slot(slot) for slot in table["slot"].unique().to_pylist()))
 
 
-def _superseded(pa: Any, compute: Any, table: Any) -> Any:
+def _superseded(pa: ModuleType, compute: ModuleType, table: "Table") -> "BooleanArray":
     """Whether each row of a sorted table stands before a newer full row of its key."""
     slot, epoch, full = (table[c].chunk(0) for c in ("slot", "epoch", "full"))
     first = _firsts(pa, compute, table)
@@ -165,14 +170,14 @@ def _superseded(pa: Any, compute: Any, table: Any) -> Any:
     return compute.and_(compute.equal(number.take(candidate), number), compute.greater(epoch.take(candidate), epoch))
 
 
-def _firsts(pa: Any, compute: Any, table: Any) -> Any:
+def _firsts(pa: ModuleType, compute: ModuleType, table: "Table") -> "BooleanArray":
     """Whether each row of a sorted table is the first one of its key."""
     columns = [table[name].chunk(0) for name in ("operation", "slot", "key")]
     operation, slot, key = (compute.not_equal(c.slice(1), c.slice(0, table.num_rows - 1)) for c in columns)
     return pa.concat_arrays([_column([True], pa.bool_()), compute.or_(compute.or_(operation, slot), key)])
 
 
-def written(table: Any) -> memoryview:
+def written(table: "Table") -> memoryview:
     """The Parquet file. Plain encoding: dictionaries and statistics cost more than they save on unique keys."""
     from pyarrow import parquet  # lazily: a worker's start does not wait for it
 
@@ -193,13 +198,13 @@ def written(table: Any) -> memoryview:
     return memoryview(sink.getvalue()).cast("B")
 
 
-def _schema(pa: Any) -> Any:
+def _schema(pa: ModuleType) -> "Schema":
     types = (pa.int32(), pa.int32(), pa.binary(), pa.int64(), pa.bool_(), pa.binary())
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in zip(COLUMNS, types, strict=True)])
 
 
-def _column(values: Sequence[Any], kind: Any) -> Any:
-    """An Arrow array of `values`, without nulls. By hand, since `pyarrow.array` imports pandas where that is installed: a second, once,
+def _column(values: Sequence[Any], kind: "DataType") -> "Array":
+    """An Arrow array of `values`, without nulls. Made by hand, for `pyarrow.array` imports pandas where that is installed: a second, once,
     in the middle of a takeover."""
     pa = _arrow()
     if kind == pa.binary():
@@ -211,13 +216,9 @@ def _column(values: Sequence[Any], kind: Any) -> Any:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(array(code, values))])
 
 
-def _arrow() -> Any:
-    import pyarrow
-
-    return pyarrow
+def _arrow() -> ModuleType:
+    return import_module("pyarrow")
 
 
-def _compute() -> Any:
-    import pyarrow.compute
-
-    return pyarrow.compute
+def _compute() -> ModuleType:
+    return import_module("pyarrow.compute")

@@ -6,7 +6,10 @@ Keeps: at most `bound` bytes, the newest. Does not: promise anything; what is no
 """
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # a worker's start does not wait for Arrow
+    from pyarrow import Table
 
 
 class SegmentCache:
@@ -15,11 +18,11 @@ class SegmentCache:
     def __init__(self, bound: int) -> None:
         self._bound = bound
         self._bytes = 0
-        self._tables: dict[str, Any] = {}
+        self._tables: dict[str, Table] = {}
         self._lock = threading.Lock()
 
-    def add(self, name: str, table: Any) -> None:
-        """Keep it, and let the oldest go for it; one that is greater than the bound is not kept."""
+    def add(self, name: str, table: "Table") -> None:
+        """Keep a table, and let the oldest go for it; one that is greater than the bound is not kept."""
         with self._lock:
             self._remove(name)
             if table.nbytes > self._bound:
@@ -29,13 +32,13 @@ class SegmentCache:
             while self._bytes > self._bound:
                 self._remove(next(iter(self._tables)))
 
-    def get(self, name: str) -> Any:
-        """None: not kept, or not any more."""
+    def get(self, name: str) -> "Table | None":
+        """The table; None: not kept, or not any more."""
         with self._lock:
             return self._tables.get(name)
 
     def remove(self, name: str) -> None:
-        """Nobody will ask for it again."""
+        """Let a table go: nobody will ask for it again."""
         with self._lock:
             self._remove(name)
 

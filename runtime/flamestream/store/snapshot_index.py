@@ -19,12 +19,12 @@ from flamestream.store.snapshots import checksum_of, put_and_compare
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Equal manifests have equal bytes."""
+    """The bytes of a manifest: equal manifests have equal ones."""
     return msgspec.json.format(msgspec.json.encode(manifest, order="deterministic"), indent=1)
 
 
 def write_manifest(store: ObjectStore, name: str, manifest: Manifest) -> str:
-    """Create it, durably, and return its hash. Writing the same again is fine; other bytes under the name are Corrupt."""
+    """Create a manifest, durably, and return its hash. Writing the same again is fine; other bytes under the name are Corrupt."""
     data = encode_manifest(manifest)
     put_and_compare(store, name, data)
     return checksum_of(data)
@@ -45,7 +45,7 @@ def read_manifest(store: ObjectStore, name: str, expected_hash: str) -> Manifest
 
 
 def delete_objects(store: ObjectStore, names: Sequence[str]) -> Sequence[str]:
-    """Remove them; absent ones are fine. Names that the store may not have removed: orphans, harmless but for their room."""
+    """Remove objects; absent ones are fine. The names that may be left: orphans, harmless but for their room."""
     try:
         store.delete(*names)
     except StoreUnavailable:

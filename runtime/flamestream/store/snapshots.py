@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from flamestream.core.protocol.actions import Load, Prefetch, Upload
 from flamestream.core.protocol.chain import Row
@@ -31,8 +31,11 @@ from flamestream.store.prefetch import Prefetched
 from flamestream.store.segment import Part, chains_in, merged, part_of, pause, read_segment, slots_in, table_of, written
 from flamestream.store.segment_cache import SegmentCache
 
+if TYPE_CHECKING:  # a worker's start does not wait for Arrow
+    from pyarrow import Table
+
 SEGMENT_BYTES: Final = 64 << 20
-"""Keys and states in one segment before encoding; a greater upload is cut."""
+"""Bytes of keys and states in one segment, before encoding; a greater upload is cut."""
 MAX_MERGE: Final = 512 << 20
 """Encoded bytes that are merged at once; greater segments are left as they are."""
 AT_ONCE: Final = 4
@@ -60,11 +63,11 @@ class StoreSnapshots:
         self.prefetched = Prefetched(reactor, lambda segments, after: chains_in(self._parts(segments, after=after)))
 
     def upload(self, action: Upload) -> None:
-        """Answer: Uploaded or UploadFailed."""
+        """Write rows as segments. Answer: Uploaded or UploadFailed."""
         self._take(action)
 
     def load(self, action: Load) -> None:
-        """Answer: Loaded or LoadFailed."""
+        """Read the chains of slots. Answer: Loaded or LoadFailed."""
         self._take(action)
 
     def prefetch(self, action: Prefetch) -> None:
@@ -74,7 +77,7 @@ class StoreSnapshots:
     def _take(self, action: Upload | Load) -> None:
         if action.fence < self._newest:
             return
-        if action.fence > self._newest:
+        if action.fence > self._newest:  # what is under way for an older one gives up at its next slice
             self._newest = action.fence
             self._waiting.clear()
             self._under_way = False
@@ -111,7 +114,7 @@ class StoreSnapshots:
     def _upload(self, action: Upload) -> Event:
         merge = list(action.compact) if sum(ref.size for ref in action.compact) <= MAX_MERGE else []
         between = partial(self._between, action.fence)
-        tables: Iterable[Any] = (table_of(rows, between) for rows in _cut(action.rows))  # without a merge, one at a time is in memory
+        tables: Iterable[Table] = (table_of(rows, between) for rows in _cut(action.rows))  # without a merge, one at a time is in memory
         if merge:
             tables = [merged([*map(self._table, merge), *tables])]
         segments = [self._put(action, table) for table in tables]
@@ -120,14 +123,14 @@ class StoreSnapshots:
         held = [self._put(action, table_of(rows, between)) for rows in _cut(action.held)]
         return Uploaded(action.fence, action.epoch, segments, [ref.name for ref in merge], held)
 
-    def _put(self, action: Upload, table: Any) -> SegmentRef:
+    def _put(self, action: Upload, table: "Table") -> SegmentRef:
         self._between(action.fence)
         name = segment_name(self._prefix, action.epoch, action.fence, self._writer, self._nonce())
         ref = put_segment(self._store, name, table)
         self._cache.add(name, table)
         return ref
 
-    def _table(self, ref: SegmentRef) -> Any:
+    def _table(self, ref: SegmentRef) -> "Table":
         cached = self._cache.get(ref.name)
         return segment_table(self._store, ref) if cached is None else cached
 
@@ -142,7 +145,7 @@ class StoreSnapshots:
     def _parts(
         self, refs: Sequence[SegmentRef], slots: Collection[Slot] | None = None, after: int = -1, between: Callable[[], None] = pause
     ) -> list[Part]:
-        """Several at a time: waiting for the store, checksums and decoding all let the interpreter go; states are taken out meanwhile."""
+        """The wanted rows of some segments, several read at a time: waiting, checksums and decoding all let the interpreter go."""
 
         def part(ref: SegmentRef) -> Part:
             between()
@@ -161,29 +164,29 @@ class StoreSnapshots:
 
 
 def segment_name(prefix: str, epoch: Epoch, fence: Fence, writer: str, nonce: str) -> str:
-    """Epoch, attempt, writer and a nonce: no two writers ever mean the same object."""
+    """A segment's name, of epoch, attempt, writer and a nonce: no two writers ever mean the same object."""
     return f"{prefix}/{epoch:012d}-{fence.attempt}-{writer}-{nonce}.parquet"
 
 
 def checksum_of(data: bytes | memoryview) -> str:
-    """Hex SHA-256."""
+    """The hex SHA-256 of `data`."""
     return hashlib.sha256(data).hexdigest()
 
 
-def put_segment(store: ObjectStore, name: str, table: Any) -> SegmentRef:
-    """Have `name` hold it, durably (`put_and_compare`)."""
+def put_segment(store: ObjectStore, name: str, table: "Table") -> SegmentRef:
+    """Have the object `name` hold the table, durably (`put_and_compare`)."""
     data = written(table)
     put_and_compare(store, name, data)
     return SegmentRef(name, len(data), checksum_of(data), table.num_rows, slots_in(table))
 
 
-def segment_table(store: ObjectStore, ref: SegmentRef) -> Any:
-    """Its rows as an Arrow table (segment.py). Raises Corrupt as `segment_bytes` does."""
+def segment_table(store: ObjectStore, ref: SegmentRef) -> "Table":
+    """The rows of a segment as an Arrow table (segment.py). Raises Corrupt as `segment_bytes` does."""
     return read_segment(segment_bytes(store, ref), ref.name, verified=True)
 
 
 def segment_bytes(store: ObjectStore, ref: SegmentRef) -> bytes:
-    """The object itself. Raises Corrupt if they are not what the manifest says."""
+    """The bytes of a segment in the store. Raises Corrupt if they are not what the manifest says."""
     return checked(store.get(ref.name), ref)
 
 
@@ -203,7 +206,7 @@ def put_and_compare(store: ObjectStore, name: str, data: bytes | memoryview) -> 
         if store.put_new(name, data):
             return
     except StoreUnavailable as lost:
-        if _holds(store, name, data):
+        if _holds(store, name, data):  # only the answer was lost
             return
         raise lost
     if store.get(name) != data:
@@ -218,7 +221,7 @@ def _holds(store: ObjectStore, name: str, data: bytes | memoryview) -> bool:
 
 
 def _cut(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """Parts of about `SEGMENT_BYTES`; nothing for no rows."""
+    """The rows in parts of about `SEGMENT_BYTES`; nothing for no rows."""
     start = size = 0
     for end, row in enumerate(rows):
         size += len(row.key) + len(row.state)

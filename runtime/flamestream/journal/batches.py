@@ -24,9 +24,9 @@ from flamestream.model.time import FrontId, Time
 from flamestream.ports import Background, Post, Reactor, Timer
 
 PATIENCE: Final = 2.0
-"""Seconds without an answer after which the trouble is told."""
+"""Seconds without an answer before the trouble is told."""
 AROUND_AN_ENTRY: Final = 64
-"""Bytes, at most, beside its payloads and the name of its partition."""
+"""Bytes of an entry, at most, beside its payloads and the name of its partition."""
 Done = Callable[[Exception | None], None]
 
 
@@ -67,23 +67,23 @@ class Batch:
     """Entries that are written at once."""
 
     number: int
-    """From 1 on, of this fence; the same when it is sent again."""
+    """Its number under this fence, from 1 on; the same when it is sent again."""
     after: Time
-    """The front's last entry before it."""
+    """Time of the front's last entry before it."""
     last: Time
     data: bytes
 
 
 class Writer(Protocol):
-    """One front's batches under one fence. Called in the loop."""
+    """Writes the batches of one front under one fence. Called in the loop."""
 
     largest: int
-    """Bytes of a batch."""
+    """Bytes that a batch may have."""
     way_out: str
-    """What to do about an entry that is larger."""
+    """Advice for whoever has an entry that is larger."""
 
     def send(self, batch: Batch, done: Done) -> None:
-        """`done`, in the loop: None if it is durable and every later seal gives it back; one of AWAY if it should be sent again."""
+        """Write the batch. `done`, in the loop: None if it is durable and every later seal gives it back; one of AWAY to send it again."""
         ...
 
     def trim(self, before: Time) -> None:
@@ -96,18 +96,18 @@ class Sealed:
     """The answer of a seal."""
 
     entries: list[Entry]
-    """From the cut on, by time."""
+    """The entries that count, from the cut on, by time."""
     last: Time
     """Time of the newest entry that counts, at whatever time."""
     writer: Writer
 
 
 class Place(Protocol):
-    """Where a job's batches are."""
+    """The place where a job's batches are."""
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """The place in messages."""
         ...
 
     def seal(self, front: FrontId, attempt: Attempt, cut: Time) -> Sealed:
@@ -124,7 +124,7 @@ class BatchJournal(SealedFronts["_Log", Sealed]):
         self._dirty: dict[FrontId, _Log] = {}
 
     def append(self, action: Append) -> None:
-        """Answer: JournalAppended, from a later turn."""
+        """Make an entry durable. Answer: JournalAppended, from a later turn."""
         log = self._log_of(action)
         if log is not None:
             if not self._dirty:
@@ -133,7 +133,7 @@ class BatchJournal(SealedFronts["_Log", Sealed]):
             log.waiting.append(action.entry)
 
     def trim(self, action: TrimJournal) -> None:
-        """Unless everything is kept."""
+        """Let old batches go, unless everything is kept."""
         log = self._logs.get(action.front)
         if log is not None and log.fence == action.fence and not self._keep:
             log.writer.trim(action.before)
@@ -163,7 +163,7 @@ class BatchJournal(SealedFronts["_Log", Sealed]):
 
 
 class _Log:
-    """What one attempt writes for one front. Only in the loop's thread."""
+    """The writing of one attempt for one front. Only in the loop's thread."""
 
     def __init__(self, fence: Fence, sealed: Sealed, reactor: Reactor, told: "Callable[[_Log, Time | Exception], None]") -> None:
         self.fence, self.writer = fence, sealed.writer
@@ -190,7 +190,7 @@ class _Log:
             self._send()
 
     def _take(self) -> list[Entry]:
-        """As many as a batch may hold; none if the first one is too large already, which is told."""
+        """Take as many entries as a batch may hold; none if the first one is too large already, which is told."""
         size, most = 0, self.writer.largest
         for place, entry in enumerate(self.waiting):
             size += len(entry.payloads) + len(entry.partition.encode()) + AROUND_AN_ENTRY

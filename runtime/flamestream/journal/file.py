@@ -34,7 +34,7 @@ _HEAD_CHECK: Final = Struct("<I")
 _HEAD_SIZE: Final = _HEAD.size + _HEAD_CHECK.size
 _END: Final = b"\xff"
 FIRST: Final = _FILE_HEAD.size
-"""Where the first record begins."""
+"""The byte at which the first record begins."""
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -52,14 +52,14 @@ _decode: Final = msgpack_decoder(_Body)
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a file holds: entries at or above the cut, and of all its whole records the end and the last time."""
+    """A file's content: entries at or above the cut, and of all its whole records the end and the last time."""
 
     entries: list[Entry]
     length: int
-    """0: not even the file's head is whole."""
+    """Bytes of the whole records; 0: not even the file's head is whole."""
     after: Time
     last: Time
-    """START: it has no entry."""
+    """Time of the last entry; START: there is none."""
 
 
 def head(after: Time) -> bytes:
@@ -103,7 +103,7 @@ def _file_head(data: bytes, name: str, sealed: bool) -> tuple[int, Time, Time]:
 
 
 def _record_end(data: bytes, position: int) -> int | None:
-    """Where the record at `position` ends; None if there is no whole one."""
+    """The byte at which the record at `position` ends; None if there is no whole one."""
     body = position + _HEAD_SIZE
     if body > len(data):
         return None
@@ -116,12 +116,13 @@ def _record_end(data: bytes, position: int) -> int | None:
 
 
 def _is_torn(data: bytes, position: int) -> bool:
-    """Nothing follows but part of one record, maybe with zeros where a crash lost it."""
+    """Whether nothing follows but part of one record, maybe with zeros where a crash lost it."""
     rest = data[position:].rstrip(b"\0")
     if len(rest) < _HEAD_SIZE:
         return True
     length, _, _ = _HEAD.unpack_from(rest)
     (head_check,) = _HEAD_CHECK.unpack_from(rest, _HEAD.size)
+    # (!) a length is believed only if the head's own checksum is right: a damaged one must not pass for the end of a torn record
     return crc32(rest[: _HEAD.size]) == int(head_check) and len(rest) < _HEAD_SIZE + int(length) + 1
 
 

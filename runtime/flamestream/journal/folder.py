@@ -64,11 +64,12 @@ class FolderJournal(SealedFronts["_Log", Counted]):
     # --- append ---------------------------------------------------------------------------------------------------------------------
 
     def append(self, action: Append) -> None:
-        """Answer: JournalAppended, from a later turn."""
+        """Make an entry durable. Answer: JournalAppended, from a later turn."""
         log = self._log_of(action)
         if log is None:
             return
         if not self._dirty:
+            # Without fsync the write is in the loop: a turn later, so that other workers have what this pass sends before it.
             self._reactor.soon(self._flush if self._fsync else partial(self._reactor.soon, self._flush))
         self._dirty[action.front] = log
         log.add(action.entry)
@@ -79,7 +80,7 @@ class FolderJournal(SealedFronts["_Log", Counted]):
             self._begin(front, log)
 
     def _begin(self, front: FrontId, log: "_Log") -> None:
-        """One batch of a front is under way at a time."""
+        """Write the next batch of a front, unless one is under way."""
         if not log.begin():
             return
         if not self._fsync:
@@ -126,7 +127,7 @@ class FolderJournal(SealedFronts["_Log", Counted]):
 
 
 class _Log:
-    """What one attempt writes for one front. `write` may run in a helper thread, everything else in the loop's; never both at once."""
+    """The writing of one attempt for one front. `write` may run in a helper thread, everything else in the loop's; never both at once."""
 
     def __init__(self, folder: FrontFolder, fence: Fence, counted: Counted, *, fsync: bool, rotate: int) -> None:
         self.folder = folder
@@ -147,12 +148,12 @@ class _Log:
         self.fd = -1
         self._name = ""
         self._size = 0
-        """Of what is durable."""
+        """Bytes of the file that are durable."""
 
     # --- in the loop ----------------------------------------------------------------------------------------------------------------
 
     def add(self, entry: Entry) -> None:
-        """One more entry for the next batch."""
+        """Add an entry to the next batch. Raises Bug unless it follows those before."""
         if entry.time <= self._newest:
             raise Bug(f"journal {self.path}: an entry at {entry.time} follows one at {self._newest}")
         self._newest = entry.time
@@ -189,7 +190,7 @@ class _Log:
         return [name for name, last in self._older.items() if last < before]
 
     def forget(self, names: list[str]) -> None:
-        """They are gone."""
+        """The files `names` are gone."""
         for name in names:
             self._older.pop(name, None)
 
@@ -213,20 +214,20 @@ class _Log:
 
     @property
     def needs_file(self) -> bool:
-        """Whether the batch has to begin a new one."""
+        """Whether the batch has to begin a new file."""
         return self.fd < 0 or self._size >= self._rotate or os.fstat(self.fd).st_nlink == 0 or self._spoiled
 
     @property
     def _spoiled(self) -> bool:
-        """The file has bytes of a batch that failed. It stays as it is: a sealer may have counted some of them already."""
+        """Whether the file has bytes of a batch that failed. It stays as it is: a sealer may have counted some of them already."""
         return os.fstat(self.fd).st_size != self._size
 
     def bytes_of_batch(self) -> bytes:
-        """What is to be written to `fd`."""
+        """The bytes to write to `fd`: a new file begins with its head."""
         return self._batch if self._size else head(self._last) + self._batch
 
     def confirm(self) -> Time:
-        """The batch is written: only an attempt that nobody has fenced since may say so."""
+        """The batch is written: only an attempt that nobody has fenced since may say so (!). The time up to which all is durable."""
         self.folder.check(self.fence.attempt)
         self._size = os.fstat(self.fd).st_size
         self._last = self._batch_last

@@ -19,12 +19,12 @@ from flamestream.model.time import FrontId
 from flamestream.ports import Background, Post, Reactor
 
 AWAY: Final = (OSError, Retryable)
-"""The outside does not answer now; the same may work later."""
+"""Errors of an outside that does not answer now; the same call may work later."""
 AGAIN: Final = Backoff(0.05, 2.0)
 
 
 class FrontLog(Protocol):
-    """What one attempt writes for one front."""
+    """The writing of one attempt for one front."""
 
     @property
     def fence(self) -> Fence: ...
@@ -48,7 +48,7 @@ class SealedFronts(Generic[L, R]):
         self._logs: dict[FrontId, L] = {}
 
     def seal(self, action: SealJournal) -> None:
-        """Answer: JournalSealed. What older fences still wanted to write is dropped: it was never reported as durable."""
+        """Fix what counts. Answer: JournalSealed. What older fences still wanted to write is dropped: it was never reported as durable."""
         if self._sealing.get(action.front, action.fence) > action.fence:
             return
         self._sealing[action.front] = action.fence
@@ -75,7 +75,7 @@ class SealedFronts(Generic[L, R]):
             self._post(JournalSealed(action.fence, action.front, entries))
 
     def _refused(self, fence: Fence, front: FrontId, error: Exception) -> None:
-        """Nothing more is written under this fence."""
+        """Tell why nothing more is written under this fence; a bug is raised."""
         if isinstance(error, Fenced):
             self._post(JournalFailed(fence, front, str(error)))
         elif isinstance(error, FlameStreamError) and not isinstance(error, Bug):
@@ -84,7 +84,7 @@ class SealedFronts(Generic[L, R]):
             raise error
 
     def _log_of(self, action: Append) -> L | None:
-        """What takes this entry; None if a newer fence has come."""
+        """The log that takes this entry; None if a newer fence has come. Raises Bug before the front is sealed."""
         log = self._logs.get(action.front)
         if log is not None and log.fence == action.fence:
             return log
@@ -95,13 +95,13 @@ class SealedFronts(Generic[L, R]):
     # --- of each kind ---------------------------------------------------------------------------------------------------------------
 
     def _name(self, front: FrontId) -> str:
-        """For messages."""
+        """The journal of `front` in messages."""
         raise NotImplementedError
 
     def _sealer(self, action: SealJournal) -> Callable[[], R]:
-        """What seals, to be called in a helper thread."""
+        """The call that seals, for a helper thread."""
         raise NotImplementedError
 
     def _opened(self, action: SealJournal, sealed: R) -> tuple[L, list[Entry]]:
-        """What is appended to from now on, and the entries that count, from the cut on."""
+        """The log that is appended to from now on, and the entries that count, from the cut on."""
         raise NotImplementedError

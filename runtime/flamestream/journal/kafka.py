@@ -60,23 +60,23 @@ class Partitions(Protocol):
 
     name: str
     largest: int
-    """Bytes of a record's value. Known when `ensure` has returned."""
+    """Bytes that a record's value may have. Known when `ensure` has returned."""
 
     def ensure(self) -> None:
-        """The topic is there, and loses nothing. Blocks."""
+        """See that the topic is there, and loses nothing. Blocks."""
         ...
 
     def write(self, partition: int, key: bytes, value: bytes | None, told: Told) -> None:
-        """Append; any thread. `told`, in some thread, gets the offset (-1: not known) when it is durable, or an error: it may be there."""
+        """Append; any thread. In some thread `told` gets the offset (-1: not known) when it is durable, or an error: it may be there."""
         ...
 
     def read(self, partition: int, start: int | None, beyond: int) -> tuple[list[Row], int]:
-        """Blocks. Records from `start` (None: the first) to the end that the partition has when this returns; that end, above `beyond`."""
+        """Records from `start` (None: the first) to the end that the partition has when this returns; that end, above `beyond`. Blocks."""
         ...
 
 
 class _Value(msgspec.Struct, frozen=True, array_like=True):
-    """Of a batch."""
+    """The value of a batch's record."""
 
     version: int
     after: int
@@ -89,7 +89,7 @@ _decode: Final = msgpack_decoder(_Value)
 
 
 class _Keys:
-    """Keys of one attempt for one front, each given once."""
+    """The keys of one attempt for one front, each given once (!)."""
 
     def __init__(self, job: str, front: FrontId, attempt: Attempt) -> None:
         self.job, self.front, self.attempt = job, front, attempt
@@ -102,21 +102,21 @@ class _Keys:
 
 @dataclass(slots=True)
 class Found:
-    """What a partition says."""
+    """The content of a partition: what counts in it, and what is there besides."""
 
     newest: int = 0
     """The newest attempt that has sealed."""
     entries: list[Entry] = field(default_factory=list)
-    """Those that count, from the cut on."""
+    """The entries that count, from the cut on."""
     last: Time = START
-    """The newest one that counts, at whatever time."""
+    """Time of the newest entry that counts, at whatever time."""
     batches: dict[bytes, Time] = field(default_factory=dict)
-    """All that are there, and the last time of each; START: it does not count."""
+    """The keys of all batches that are there, and the last time of each; START: it does not count."""
     seals: list[bytes] = field(default_factory=list)
 
 
 def judged(rows: Iterable[Row], job: str, front: FrontId, topic: str, cut: Time) -> Found:
-    """What counts in `rows`, which are a partition from its beginning. Raises Corrupt if something is missing that must be there."""
+    """Judge `rows`, which are a partition from its beginning. Raises Corrupt if something is missing that must be there."""
     found = Found()
     values: dict[bytes, bytes] = {}
     for row in rows:
@@ -157,7 +157,7 @@ def _count(found: Found, key: bytes, data: bytes, where: str, cut: Time) -> None
 
 
 def _parsed(row: Row, job: str, front: FrontId, topic: str) -> tuple[str, int]:
-    """Kind and attempt."""
+    """Kind and attempt of a record. Raises UserError if it is not of this job and front."""
     try:
         of, number, kind, attempt, _ = row.key.decode().rsplit("/", 4)
         if of == job and number == str(front) and kind in ("seal", "batch"):
@@ -191,7 +191,7 @@ class TopicPlace:
         return Sealed(found.entries, found.last, TopicWriter(partitions, keys, end - 1, found, self._reactor, self._threads))
 
     def _written(self, front: FrontId, key: bytes) -> int:
-        """Its offset. Whether it is there if this raises is not known: the next try has another key."""
+        """Write a seal; its offset. Whether it is there if this raises is not known: the next try has another key (!)."""
         answers: list[int | Exception] = []
         answered = Event()
 
@@ -218,13 +218,13 @@ class TopicWriter:
         self._partitions, self._keys, self._reactor, self._threads = partitions, keys, reactor, threads
         self._where = f"journal {partitions.name}/{keys.front}"
         self._position = position
-        """No newer attempt has sealed from the own seal up to this offset."""
+        """The offset up to which, from the own seal on, no newer attempt has sealed."""
         self._batches = found.batches
         self._newest = found.last
         self._strays = {key for key, last in found.batches.items() if last == START}
-        """They do not count because of an older seal, and are not yet gone for certain."""
+        """Keys of batches that do not count because of an older seal, and are not yet gone for certain."""
         self._seals = found.seals
-        """Older ones."""
+        """Keys of older seals."""
 
     def send(self, batch: Batch, done: Done) -> None:
         key = self._keys.next("batch")
@@ -245,7 +245,7 @@ class TopicWriter:
         self._partitions.write(self._keys.front, key, value, lambda answer: self._reactor.soon(partial(told, answer)))
 
     def _gone(self, answer: int | Exception) -> None:
-        """A seal is. If not, who seals next meets it again."""
+        """A seal is gone. If it is not, who seals next meets it again."""
         self._follows(answer)
 
     def _trimmed(self, key: bytes, last: Time, answer: int | Exception) -> None:
@@ -258,7 +258,7 @@ class TopicWriter:
     # --- does it count? -------------------------------------------------------------------------------------------------------------
 
     def _follows(self, answer: int | Exception) -> bool:
-        """Whether nobody has written between this record and the last one."""
+        """Whether nobody has written between this record and the last one (!): offsets have no gaps when they are written."""
         if answer != self._position + 1:
             return False
         self._position += 1
@@ -273,7 +273,7 @@ class TopicWriter:
             self._threads.background(partial(self._look, self._position + 1, key, answer), partial(self._looked, last, done))
 
     def _look(self, start: int, key: bytes, at: int) -> int:
-        """Blocks. The partition's end, if this record counts; raises Fenced if a newer attempt has sealed."""
+        """The partition's end, if this record counts. Blocks. Raises Fenced if a newer attempt has sealed."""
         if 0 <= at < start:
             raise Corrupt(f"{self._where}: a record got offset {at} behind one at {start - 1}: the brokers have lost acknowledged records")
         keys, topic = self._keys, self._partitions.name

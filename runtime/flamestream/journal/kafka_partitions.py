@@ -11,9 +11,9 @@ Keeps: a topic that would lose records is refused before it is written to. Does 
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from flamestream.journal.kafka import Row, Told
 from flamestream.model.errors import Corrupt, UserError
@@ -27,18 +27,20 @@ if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka import Consumer, KafkaError, Message, Producer
     from confluent_kafka.admin import AdminClient
 
+    Delivered = Callable[[KafkaError | None, Message], None]
+
 DELIVERY_SECONDS: Final = 10.0
 CHECKED_SECONDS: Final = 5.0
-"""So that the partitions of one recovery ask once what the topic is like."""
+"""Seconds for which a topic's settings count as known, so that the partitions of one recovery ask once."""
 LOOK_SECONDS: Final = 0.05
-"""Between two looks for a topic that was made."""
+"""Seconds between two looks for a topic that was made."""
 READS: Final = 20
-"""How often a read begins anew before it gives up for now."""
+"""Times that a read begins anew before it gives up for now."""
 ENVELOPE: Final = 4096
 """Bytes of a record beside its value, at most: keys, and what the batch around it costs."""
 REPLICAS: Final = 3
 SETTINGS: Final = {**COMPACTED, "unclean.leader.election.enable": "false"}
-"""Of a topic that is created here, beside the replicas."""
+"""Settings of a topic that is created here, beside the replicas."""
 
 
 class KafkaPartitions:
@@ -71,14 +73,14 @@ class KafkaPartitions:
         self.largest, self._checked = int(settings["max.message.bytes"]) - ENVELOPE, time.monotonic()
 
     def _replicas(self, admin: "AdminClient") -> list[int]:
-        """Of each partition; none if there is no such topic."""
+        """The number of replicas of each partition; none if there is no such topic."""
         try:
             return described(self._clients, admin, ask(admin, self.name), self._where).replicas
         except NoSuchTopic:
             return []
 
     def _created(self, admin: "AdminClient") -> list[int]:
-        """As `_replicas`. The brokers of a cluster learn of it one after the other."""
+        """Create the topic; its replicas, once it is known. The brokers of a cluster learn of it one after the other."""
         self._create(admin)
         deadline = time.monotonic() + ANSWER_SECONDS
         while not (found := self._replicas(admin)):
@@ -97,7 +99,7 @@ class KafkaPartitions:
     # --- writing --------------------------------------------------------------------------------------------------------------------
 
     def write(self, partition: int, key: bytes, value: bytes | None, told: Told) -> None:
-        """Append; `told` is called by the thread that hears of deliveries."""
+        """Append a record; `told` is called by the thread that hears of deliveries."""
         from confluent_kafka import KafkaException  # an extra
 
         try:
@@ -128,7 +130,7 @@ class KafkaPartitions:
     # --- reading --------------------------------------------------------------------------------------------------------------------
 
     def read(self, partition: int, start: int | None, beyond: int) -> tuple[list[Row], int]:
-        """One call at a time. Raises BrokersAway to be called again."""
+        """Records from `start` to the end, and that end. One call at a time. Raises BrokersAway to be called again."""
         if self._reader is None:
             self._reader = self._clients.reader("read_uncommitted", **{"check.crcs": True})
         low, high = self._bounds(partition)
@@ -162,12 +164,12 @@ class _Sender:
 
     def __init__(self, producer: "Producer") -> None:
         self.failed = False
-        """Something was not delivered."""
+        """Whether something was not delivered."""
         self._producer = producer
         self._retired = False
         threading.Thread(target=self._listen, name="kafka deliveries", daemon=True).start()
 
-    def send(self, topic: str, partition: int, key: bytes, value: bytes | None, told: Any) -> None:
+    def send(self, topic: str, partition: int, key: bytes, value: bytes | None, told: "Delivered") -> None:
         def delivered(error: "KafkaError | None", message: "Message") -> None:
             self.failed = self.failed or error is not None
             told(error, message)
@@ -184,7 +186,7 @@ class _Sender:
 
 
 def weakness(replicas: list[int], settings: Mapping[str, str], partitions: int, brokers: int) -> str:
-    """Why a topic may not hold a journal; "": it may. `replicas` of each of its partitions."""
+    """The reason why a topic may not hold a journal; "": it may. `replicas` are those of each of its partitions."""
     if len(replicas) < partitions:
         return f"it has {len(replicas)} partitions, and the job's sources have {partitions} readers, each of which needs one"
     if (policy := settings.get("cleanup.policy", "unknown")) != "compact":

@@ -34,7 +34,7 @@ class JournalConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Where the order decisions of journalled fronts are kept."""
 
     folder: str = ""
-    """Or zookeeper://[user:password@]host:port[,host:port]"""
+    """The folder, or zookeeper://[user:password@]host:port[,host:port]"""
     kafka: KafkaJournal | None = None
     """Instead of a folder."""
     fsync: bool = True
@@ -42,7 +42,7 @@ class JournalConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build(config: JournalConfig, job: str, fronts: int, reactor: Reactor, post: Post) -> Journal:
-    """For all fronts of a worker."""
+    """The journal of all fronts of a worker."""
     if config.kafka is not None:
         from flamestream.journal.batches import BatchJournal
         from flamestream.journal.kafka import TopicPlace

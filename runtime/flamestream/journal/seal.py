@@ -36,7 +36,7 @@ _SEAL: Final = re.compile(r"seal-(\d{8})")
 
 
 class SealedFile(msgspec.Struct, frozen=True, array_like=True):
-    """Of this file the first `length` bytes count; the last entry in them is at `last`."""
+    """A file of which the first `length` bytes count; the last entry in them is at `last`."""
 
     name: str
     length: int
@@ -94,7 +94,7 @@ class FrontFolder(Decisions[Attempt, Files]):
     # --- lengths --------------------------------------------------------------------------------------------------------------------
 
     def _lengths(self, before: tuple[Attempt, Files] | None, cut: Time, scans: dict[str, Scan]) -> Files:
-        """What the seal before fixed, and the files of its attempt as they are now. Trimmed files are left out, but for the newest."""
+        """Lengths that the seal before fixed, and those of its attempt's files now. Trimmed files are left out, but for the newest."""
         if before is None:
             return ()
         attempt, fixed = before
@@ -118,8 +118,8 @@ class FrontFolder(Decisions[Attempt, Files]):
         return entries
 
     def _check_chain(self, name: str, after: Time, before: Time, cut: Time) -> None:
-        """`after` is the last entry that was durable when the file was begun; a failed batch may have left more."""
-        if after >= cut and after > before:
+        """Raises Corrupt if a file before `name` is missing. `after`: the last entry that was durable when it was begun."""
+        if after >= cut and after > before:  # a batch that failed may have left more before it than `after`, never less
             raise Corrupt(
                 f"journal {self.path}: a file before {name} is missing, with entries after {before} up to {after}; restore it "
                 "from a backup (if it was trimmed, the reader asked for more than is kept: set journal.keep)"

@@ -33,7 +33,7 @@ from flamestream.ports import Post, Reactor
 from flamestream.store.zookeeper import ClusterState
 
 LARGEST: Final = 900_000
-"""Bytes of a batch: ZooKeeper refuses a request of a megabyte (jute.maxbuffer)."""
+"""Bytes that a batch may have: ZooKeeper refuses a request of a megabyte (jute.maxbuffer)."""
 
 
 def zookeeper_journal(connect: Callable[[], ClusterState], job: str, reactor: Reactor, post: Post, *, keep: bool = False) -> BatchJournal:
@@ -90,7 +90,7 @@ class _Writer:
         transaction.commit_async().rawlink(lambda answer: self._reactor.soon(lambda: answered(answer)))
 
     def trim(self, before: Time) -> None:
-        """The answers are not waited for: a node that stays is met again."""
+        """Delete batches below `before`. The answers are not waited for: a node that stays is met again."""
         for name in [name for name, last in self._batches.items() if last < before]:
             del self._batches[name]
             self._state.client.delete_async(f"{self._folder}/entries/{name}")
@@ -121,7 +121,7 @@ def everything(state: ClusterState, job: str, front: FrontId) -> list[Entry]:
 
 
 def _acl_of(state: ClusterState, root: str) -> list[ACL] | None:
-    """None: nobody has made it, so it will be as everything that this session makes."""
+    """The rights of `root`. None: nobody has made it, so it will be as everything that this session makes."""
     try:
         return list(state.ask(f"reading the rights of {root}", lambda: state.client.get_acls_async(root))[0])
     except NoNodeError:
@@ -149,7 +149,7 @@ def _fence(state: ClusterState, folder: str, attempt: int, acl: list[ACL] | None
 
 
 def _create(state: ClusterState, path: str, data: bytes, acl: list[ACL] | None) -> None:
-    """Unless it is there."""
+    """Create a node, unless it is there."""
     try:
         state.ask(f"creating {path}", lambda: state.client.create_async(path, data, acl, makepath=True))
     except NodeExistsError:

@@ -123,8 +123,8 @@ def cluster_state_of(folder: RunFolder) -> Iterator[str]:
 def committed_here(folder: RunFolder, zookeeper: str, job: str, store: str) -> LastCommit:
     """Of a job of this machine. `zookeeper`: as `cluster_state_of` gives it; `store`: the checkpoint store's
     URL. Raises Corrupt if the record is not there, or older than what was told of it."""
-    told = folder.status() or {}  # before the record, which can then only be newer
-    outcome, epoch = str(told.get("outcome", "")), int(told.get("epoch", 0))
+    told = folder.status()  # before the record, which can then only be newer
+    outcome, epoch = (told.outcome, told.epoch) if told else ("", 0)
     last = LastCommit(None, outcome=outcome)
     if zookeeper:
         with ClusterState(zookeeper) as state:

@@ -22,17 +22,14 @@ from typing import Final, Literal
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.settings import local_coordinator
-from flamestream.job.status import JobStatus
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
-from flamestream.local.had_completed import unread
-from flamestream.local.starting import may_start
+from flamestream.local.starting import may_start, unread
 from flamestream.local.workers import PlainWorkers, SparkWorkers, Workers, watch_process
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.parent_death import start_child
 from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.backoff import Backoff
-from flamestream.model.decoding import from_json
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, StoreUnavailable, UserError
 from flamestream.net.acceptor import address_of, listen
 from flamestream.node.coordinator_process import CoordinatorProcessConfig
@@ -46,7 +43,7 @@ LOOK: Final = 0.25
 """Seconds between two looks at what nobody reports: ZooKeeper's process, progress."""
 AGAIN: Final = Backoff(0.05, 2.0)
 CALM: Final = 10.0
-"""A coordinator that has lived so long makes earlier deaths forgotten."""
+"""Seconds after which a coordinator that lives makes earlier deaths forgotten."""
 WORKERS_END_WITHIN: Final = 10.0
 LOGS_KEPT: Final = 10
 
@@ -55,7 +52,7 @@ Request = Literal["stop", "drain"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a job ended: completed, drained, stopped or failed; or "killed", if it was asked twice to stop."""
+    """The end of a job: completed, drained, stopped or failed; or "killed", if it was asked twice to stop."""
 
     outcome: str
     category: str = ""
@@ -63,7 +60,7 @@ class Outcome:
 
 
 class Launcher:
-    """One run of a job. `look` is called every LOOK seconds, for progress; `say` gets what people should know. Only in the main thread.
+    """A run of a job. `look` is called every LOOK seconds, for progress; `say` gets what people should know. Only in the main thread.
 
     `changed`: the application may be another than that of the last run.
     """
@@ -84,10 +81,10 @@ class Launcher:
         self._coordinator: subprocess.Popen[bytes] | None = None
         self._starts = self._deaths = 0
         self._told = (0, 0)
-        """What run.json has of pids that change without our doing: ZooKeeper's and Spark's."""
+        """The pids in run.json that change without our doing: ZooKeeper's and Spark's."""
 
     def run(self) -> Outcome:
-        """Until the job ends. Raises AlreadyRunning, UserError if it may not start, ClusterStateUnavailable without ZooKeeper."""
+        """Run until the job ends. Raises AlreadyRunning, UserError if it may not start, ClusterStateUnavailable without ZooKeeper."""
         with EmbeddedZooKeeper(self._folder.zookeeper) as zookeeper, ClusterState(zookeeper.address) as state:
             claim = _claimed(state, self._checked.job.name)
             self._zookeeper = zookeeper
@@ -140,7 +137,7 @@ class Launcher:
         self._reactor.close()
 
     def _regularly(self) -> None:
-        """What nobody reports."""
+        """Look at what nobody reports: ZooKeeper's process, Spark's pid, progress."""
         if self._zookeeper.ensure_running():
             self._say("ZooKeeper had ended and was started again")
         if self._workers is not None and (self._zookeeper.pid, self._workers.driver) != self._told:
@@ -161,6 +158,7 @@ class Launcher:
         file, fd = self._folder.write("coordinator.json", config), self._listener.fileno()
         command: list[str | Path] = [sys.executable, "-m", "flamestream.node.coordinator_process", file, "--fd", str(fd)]
         output = self._folder.logs / f"coordinator-{self._starts % LOGS_KEPT}.log"
+        # The socket is ours and outlives it: its successor listens at the same address, and nobody has to be told.
         self._coordinator = process = start_child(command, output, os.environ, pass_fds=(fd,))
         self._starts += 1
         watch_process(self._reactor, process, lambda code: self._coordinator_ended(process.pid, code))
@@ -175,20 +173,13 @@ class Launcher:
             self._deaths = 0
 
     def _coordinator_ended(self, pid: int, code: int) -> None:
-        status = self.status()
+        status = self._folder.status()
         if status is not None and status.pid == pid and status.outcome not in ("", "fenced"):
             self._finish(Outcome(status.outcome, status.category, status.message), anyone_told=bool(status.workers or status.standbys))
             return
         self._say(f"the coordinator (pid {pid}) ended with code {code} and is started again; the stream goes on meanwhile")
         self._deaths += 1
         self._reactor.later(AGAIN.after(self._deaths), self._start_coordinator)
-
-    def status(self) -> JobStatus | None:
-        """What the coordinator wrote last."""
-        try:
-            return from_json(self._folder.status_file.read_bytes(), JobStatus)
-        except FileNotFoundError:
-            return None
 
     def _requested(self, what: Request) -> None:
         if self._request is None:
@@ -199,10 +190,10 @@ class Launcher:
             self._reactor.stop()
 
     def _pass_request_on(self) -> None:
-        """To the coordinator, once it has shown that it listens; one that dies meanwhile has a successor that is told again."""
+        """Pass a request on to the coordinator, once it has shown that it listens; the successor of one that dies is told again."""
         if self._request is None or self._outcome is not None or self._coordinator is None or self._coordinator.poll() is not None:
             return
-        status, pid = self.status(), self._coordinator.pid
+        status, pid = self._folder.status(), self._coordinator.pid
         if status is not None and status.pid == pid:
             os.kill(pid, signal.SIGTERM if self._request == "stop" else signal.SIGUSR1)
         else:
@@ -241,7 +232,7 @@ class Launcher:
         self._told = (info.zookeeper, info.driver)
 
     def _create_store(self, url: str) -> None:
-        """A folder that is missing is made; a store that belongs to another run folder is refused.
+        """Claim the store. A folder that is missing is made; a store that belongs to another run folder is refused.
 
         A store that is away now may come back: the stream goes on without epochs until then.
         """
@@ -251,7 +242,7 @@ class Launcher:
             self._say(f"no epochs for now: {error}")
 
     def _let_go_of_the_store(self, records: ZooKeeperJobRecords) -> None:
-        """A first run that failed before it had saved anything leaves no claim behind: its author may choose another name or store."""
+        """Give up the claim of a first run that failed before it had saved anything: its author may choose another name or store."""
         assert self._outcome is not None, "asked at the end"
         if self._claimed_store and self._outcome.outcome == "failed":
             with suppress(StoreUnavailable, ClusterStateUnavailable):

@@ -23,13 +23,13 @@ NAME: Final = "lineage.json"
 
 
 class Lineage(msgspec.Struct, frozen=True):
-    """Of a run folder."""
+    """The identity of a run folder."""
 
     id: str
     run_folder: str
-    """Where it was, for messages."""
+    """The path that it had, for messages."""
     job: str = ""
-    """Whose it is; "" in those of earlier releases."""
+    """The job that it is of; "" in those of earlier releases."""
 
 
 def look(store: ObjectStore, folder: RunFolder, job: str, url: str) -> None:
@@ -41,14 +41,14 @@ def look(store: ObjectStore, folder: RunFolder, job: str, url: str) -> None:
 
 def claim(store: ObjectStore, folder: RunFolder, job: str, url: str) -> bool:
     """Make the store this run folder's, or see that it is; whether it was nobody's. Raises as `look` does."""
-    if store.put_new(NAME, msgspec.json.encode(_made(folder, job))):
+    if store.put_new(NAME, msgspec.json.encode(_made(folder, job))):  # create-if-absent: of two starts one has it
         return True
     look(store, folder, job, url)
     return False
 
 
 def of_store(store: ObjectStore, url: str) -> Lineage | None:
-    """Whose it is; None: nobody's."""
+    """The lineage that a store belongs to; None: nobody's. Raises Corrupt if it is damaged."""
     if NAME not in store.names(NAME):
         return None
     try:
@@ -58,7 +58,7 @@ def of_store(store: ObjectStore, url: str) -> Lineage | None:
 
 
 def of_folder(folder: RunFolder) -> str:
-    """Its identity; "" if it has none yet."""
+    """The identity of a run folder; "" if it has none yet."""
     file = folder.path / NAME
     return _read(file).id if file.exists() else ""
 

@@ -14,6 +14,7 @@ from typing import Final, Self
 from flamestream.core.protocol.output_gaps import OutputGaps
 
 LOOK: Final = 0.004
+"""Seconds between two looks: the error of a gap."""
 
 
 class OutputWatch:
@@ -22,7 +23,7 @@ class OutputWatch:
     def __init__(self, folders: Iterable[Path]) -> None:
         self._folders = list(folders)
         self.gaps = OutputGaps()
-        """By the clock of this machine, in microseconds."""
+        """Gaps by the clock of this machine, in microseconds."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="output-watch", daemon=True)
 

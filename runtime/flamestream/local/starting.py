@@ -1,20 +1,27 @@
 """What a start looks at before it changes anything outside its run folder: the job record of the runs before, and whose the places are.
 
-Keeps: a start that is refused here has claimed neither store nor sinks. Does not: ask servers whose a table or a topic is (their sinks do).
+Where the job had completed: what its sources have got since, which nobody will read.
+
+Keeps: a start that is refused here has claimed neither store nor sinks. Does not: ask servers whose a table or a topic is (their sinks
+do), or what it holds: only the sources of this machine are read.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 
 from flamestream.audit.begun import settle
-from flamestream.connectors import sinks
+from flamestream.audit.recorded import recorded_sources
+from flamestream.connectors import sinks, sources
 from flamestream.core.protocol.job_record import JobRecord, check_code
+from flamestream.core.protocol.messages import FrontPosition
 from flamestream.job.manifest import Job
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
-from flamestream.model.errors import StoreUnavailable
+from flamestream.model.errors import FlameStreamError, StoreUnavailable
 from flamestream.node.run_folder import RunFolder
 from flamestream.ports import JobRecords
 from flamestream.store.places import store_from
+from flamestream.store.snapshot_index import read_manifest
 
 
 def may_start(checked: CheckedJob, folder: RunFolder, records: JobRecords, *, changed: bool) -> JobRecord | None:
@@ -41,3 +48,29 @@ def _look_at_places(job: Job, folder: RunFolder) -> None:
                 f"{there.place} holds the output of job {there.job!r}, sink {there.sink!r}: give it a place of its own, or "
                 "remove that output with its job (`flamestream reset`)",
             )
+
+
+def unread(checked: CheckedJob, record: JobRecord) -> str:
+    """The message for the user of a job whose record says that it has completed; "" if its input is as it was."""
+    grown = [f"{count:,} new records of source {name!r}" for name, count in _grown(checked, record)]
+    if not grown:
+        return ""
+    return (
+        f"it had completed; {', '.join(grown)} not read. Set `follow: true` on a source that goes on, in a new run: `flamestream reset` "
+        "makes this a job that never ran"
+    )
+
+
+def _grown(checked: CheckedJob, record: JobRecord) -> Iterator[tuple[str, int]]:
+    try:
+        positions = read_manifest(store_from(checked.job.store), record.manifest, record.manifest_hash).fronts if record.manifest else ()
+    except FlameStreamError:
+        return  # the store is away, or was removed: nobody knows how far was read
+    known: dict[int, FrontPosition] = {position.front: position for position in positions}
+    for source in recorded_sources(checked):
+        position = known.get(source.front.front)
+        kind = sources.kind_of(source.spec)
+        if position is None or kind is None or not kind.grows or not source.front.timed:
+            continue
+        if count := source.beyond(position.offsets):
+            yield str(source.front.source), count

@@ -30,7 +30,7 @@ Ended = Callable[[FlameStreamError | None], None]
 
 
 class Workers(Protocol):
-    """What the launcher needs of either kind."""
+    """The workers of a job, of either kind, as the launcher needs them."""
 
     @property
     def driver(self) -> int:
@@ -48,7 +48,7 @@ class SparkWorkers:
     def __init__(
         self, reactor: EpollReactor, asked: Asked, count: int, config: bytes, folder: Path, python_path: tuple[Path, ...], ended: Ended
     ) -> None:
-        """Only in the main thread."""
+        """Start Spark and its tasks. Only in the main thread."""
         from flamestream.spark.streaming.session import SparkSettings  # lazily: PySpark takes a while to import
 
         self._reactor, self._count, self._ended = reactor, count, ended
@@ -111,7 +111,7 @@ class PlainWorkers:
     driver = 0
 
     def __init__(self, reactor: EpollReactor, count: int, config: Path, folder: Path, ended: Ended) -> None:
-        """Only in the main thread."""
+        """Start the processes. Only in the main thread."""
         self._reactor, self._config, self._folder, self._ended = reactor, config, folder, ended
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._lives = dict.fromkeys(range(count), 0)
@@ -143,7 +143,7 @@ class PlainWorkers:
 
 
 def watch_process(reactor: EpollReactor, process: subprocess.Popen[bytes], ended: Callable[[int], None]) -> None:
-    """Call `ended` with its exit code, in the loop, as soon as it has ended."""
+    """Call `ended` with a process's exit code, in the loop, as soon as it has ended."""
     fd = os.pidfd_open(process.pid)
 
     def over() -> None:

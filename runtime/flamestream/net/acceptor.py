@@ -21,7 +21,7 @@ _BACKLOG: Final = 512
 _ACCEPTS_A_TURN: Final = 16
 _PAUSE_SECONDS: Final = 0.2
 _LOGGED_EVERY: Final = 1.0
-"""Seconds."""
+"""Seconds between two lines in the log about drops."""
 
 log = logging.getLogger(__name__)
 
@@ -38,14 +38,14 @@ class Drops:
         self.last = ""
 
     def add(self, reason: str, error: Exception | None = None) -> None:
-        """One more. `error` is what it made our own code raise: logged with its trace."""
+        """Count a connection that was ended. `error` is what it made our own code raise: logged with its trace."""
         self.count += 1
         self.last, self._error = reason, error
         if not self._resting:
             self._log()
 
     def _log(self) -> None:
-        """What is new since the last line; then not for a second."""
+        """Log what is new since the last line; then nothing for a second."""
         self._resting = self.count > self._logged
         if self._resting:
             self._logged = self.count
@@ -89,7 +89,7 @@ class Door:
 
 
 class Acceptor:
-    """One listening socket, which it owns from now on."""
+    """A listening socket, which it owns from now on, and the handshakes of those who come."""
 
     def __init__(self, reactor: Reactor, listener: socket.socket, greeted: Callable[[Accepted], None], limits: Limits) -> None:
         self._reactor, self._greeted, self._limits = reactor, greeted, limits
@@ -98,26 +98,16 @@ class Acceptor:
         self._door = Door(reactor, listener, self._begin, self.drops)
 
     @property
-    def dropped(self) -> int:
-        """How many."""
-        return self.drops.count
-
-    @property
-    def last_drop(self) -> str:
-        """Why the last one was."""
-        return self.drops.last
-
-    @property
     def unproved(self) -> list[Accepted]:
-        """Those in the middle of their handshake, oldest first."""
+        """The connections in the middle of their handshake, oldest first."""
         return list(self._unproved)
 
     def proved(self, handshake: Accepted) -> None:
-        """It is the owner's now."""
+        """The connection of `handshake` is the owner's now."""
         self._unproved.leave(handshake)
 
     def close(self) -> None:
-        """Listen no more, and drop who has not proved anything."""
+        """Listen no more, and drop whoever has not proved anything."""
         self._door.close()
         for handshake in self.unproved:
             handshake.refuse("this process ends")

@@ -44,23 +44,23 @@ class Admission(Generic[G]):
         return len(self._guests) >= self._most
 
     def enter(self, guest: G, peer: str) -> None:
-        """It is inside. `peer` is what `peer_of` says of its address."""
+        """Let `guest` in. `peer` is what `peer_of` says of its address."""
         self._guests[guest] = peer
 
     def leave(self, guest: G) -> None:
-        """It is gone. Unknown ones are ignored."""
+        """Forget `guest`, who is gone. Unknown ones are ignored."""
         self._guests.pop(guest, None)
 
     def peer(self, guest: G) -> str:
-        """As it entered."""
+        """The peer that `guest` entered as."""
         return self._guests[guest]
 
     def renew(self, guest: G) -> None:
-        """It has done what guests come for, and counts as the newest."""
+        """Count `guest` as the newest: it has done what guests come for."""
         self._guests[guest] = self._guests.pop(guest)
 
     def gives_way(self, peer: str, idle: Callable[[G], bool]) -> G | None:
-        """Who must go for somebody from `peer`; None: the newcomer."""
+        """The guest that must go for somebody from `peer`; None: the newcomer must."""
         many = Counter(self._guests.values())
         found = [guest for guest, theirs in self._guests.items() if many[theirs] >= many[peer] and idle(guest)]
         found = found or [guest for guest, theirs in self._guests.items() if many[theirs] > many[peer] + 1]
@@ -68,7 +68,7 @@ class Admission(Generic[G]):
 
 
 def peer_of(address: object) -> str:
-    """What counts as one address: of IPv6 the first half, since a host has as many of the second as it likes."""
+    """The part of an address that counts as one peer: of IPv6 the first half, since a host has as many of the second as it likes."""
     host = str(address[0]) if isinstance(address, tuple) and address else ""
     try:
         known = ipaddress.ip_address(host.partition("%")[0])

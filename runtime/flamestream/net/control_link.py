@@ -40,13 +40,13 @@ PROTOCOL: Final = "flamestream-control/2"
 LIMITS: Final = Limits(max_frame=64 << 20, max_unsent=256 << 20)
 MAX_WAITING: Final = 1024
 MAX_HELLO: Final = 128 << 10
-"""Bytes: room for a text."""
+"""Bytes of a Hello: room for a text."""
 HELLO_SECONDS: Final = 5.0
-"""From the handshake to the Hello."""
+"""Seconds from the handshake to the Hello."""
 MOST_LINKS: Final = 1024
-"""Of a job; and four times as many on one port. The oldest without a Hello gives way."""
+"""Links of a job; four times as many are allowed on one port. The oldest without a Hello gives way."""
 MOST_BYTES: Final = 128 << 20
-"""Held for the links of a job: frames that are not whole, and what is not read. Twice as many on one port."""
+"""Bytes held for the links of a job: frames that are not whole or not read. Twice as many are allowed on one port."""
 AGAIN: Final = Backoff(TO_OURS.first, 0.3)
 LASTS_US: Final = 1_000_000
 """A link that ended sooner was not wanted there (the worker's pod is about to stop): without a pause both ends did nothing else."""
@@ -75,11 +75,11 @@ class ControlClient:
         self._waiting: deque[ToCoordinator] = deque(maxlen=MAX_WAITING)
         self._closed = False
         self._since = reactor.instant()
-        """When the link was made."""
+        """The instant at which the link was made."""
         self._dial = self._dialling(0)
 
     def tell(self, action: ToldCoordinator) -> None:
-        """Send it now, or after the next Hello."""
+        """Send the message now, or after the next Hello."""
         if self._connection is not None:
             self._connection.send(_encode(shortened(action.message)))
         elif not isinstance(action.message, Progress):
@@ -128,7 +128,7 @@ class Handlers(Protocol):
 
 
 class ControlListener:
-    """One port for the coordinators of several jobs: a greeting names its job."""
+    """A port for the coordinators of several jobs: a greeting names its job."""
 
     def __init__(self, reactor: Reactor, listener: socket.socket) -> None:
         self.acceptor = Acceptor(reactor, listener, self._greeted, LIMITS)
@@ -153,7 +153,7 @@ class ControlServer:
         self.reactor, self._purpose, self._key = reactor, _purpose(job), LinkKey(token.encode())
         self._sessions: dict[WorkerId, _Session] = {}
         self._nameless: dict[_Session, None] = {}
-        """The oldest first."""
+        """Sessions without a Hello, the oldest first."""
         if isinstance(listener, ControlListener):
             self._shared: ControlListener | None = listener
             self.acceptor = listener.acceptor
@@ -189,7 +189,7 @@ class ControlServer:
         self._nameless.clear()
 
     def greeted(self, handshake: Accepted) -> None:
-        """Somebody says what it came for."""
+        """Judge the purpose of a connection that has proved nothing yet."""
         if handshake.purpose != self._purpose:
             handshake.refuse("it does not look for the coordinator of this job")
             return
@@ -225,19 +225,19 @@ class ControlServer:
 
 
 class _Session:
-    """One proved connection: nameless until its Hello."""
+    """A proved connection: nameless until its Hello."""
 
     def __init__(self, server: ControlServer, connection: FrameConnection) -> None:
         self._server = server
         self.connection = connection
         self._worker: WorkerId | None = None
         self._counts = True
-        """It has a place among the links."""
+        """Whether it has a place among the links."""
         self._deadline = server.reactor.later(HELLO_SECONDS, lambda: self.refuse("it has not said Hello"))
         connection.handle(self._received, self._lost, LIMITS.max_frame, first=MAX_HELLO, budget=server.held)
 
     def close(self) -> None:
-        """Without a word to anybody."""
+        """End it without a word to anybody."""
         self.connection.close()
         self._deadline.cancel()
         if self._counts:
@@ -281,7 +281,7 @@ class _Session:
 
 
 def _check_address(address: str) -> None:
-    """Other workers are told to dial it. Raises DecodeError."""
+    """Raises DecodeError unless `address` can be dialled, as other workers are told to."""
     try:
         split(address)
     except Bug as error:

@@ -23,10 +23,10 @@ from flamestream.net.known_names import Found, ask
 from flamestream.ports import Reactor, Timer
 
 TO_OTHERS: Final = Backoff(0.02, 2.0)
-"""Between tries at servers of the user's, each of which may take `CONNECT_SECONDS`."""
+"""Pauses between tries at servers of the user's, each of which may take `CONNECT_SECONDS`."""
 CONNECT_SECONDS: Final = 2.0
 TO_OURS: Final = Backoff(0.005, 0.2)
-"""Between tries at processes of this job, each of which may take `_OUR_CONNECT_SECONDS`."""
+"""Pauses between tries at processes of this job, each of which may take `_OUR_CONNECT_SECONDS`."""
 _OUR_CONNECT_SECONDS: Final = 0.6
 """The kernel of a machine that lives answers in milliseconds; one that is gone says nothing, and its address may be another's soon."""
 _NAME_SECONDS: Final = 1.5
@@ -48,9 +48,9 @@ class Dialer:
         self._timer: Timer | None = None
         self._round = self._tries = 0
         self.failures = 0
-        """Since the last connection that was proved."""
+        """Tries that came to nothing since the last connection that was proved."""
         self.problem = ""
-        """Why there is no connection; "" while there is one."""
+        """The reason why there is no connection; "" while there is one."""
 
     def dial(self, first_in: float = 0.0) -> None:
         """Connect: the first time at once, or in `first_in` seconds, and after a pause once tries fail."""
@@ -95,7 +95,7 @@ class Dialer:
             self._connect(found)
 
     def _resolved(self, this: int, found: Found | Exception) -> None:
-        if this != self._round:
+        if this != self._round:  # the answer to a try that was given up
             return
         if isinstance(found, OSError | UnicodeError):
             self.broken(str(found))
@@ -148,7 +148,7 @@ class Dialer:
 
 
 class Dial:
-    """Tries until `established` was called or `cancel` is."""
+    """Tries again and again until `established` was called or `cancel` is."""
 
     def __init__(
         self, reactor: Reactor, address: str, credentials: Credentials, established: Established, limits: Limits,
@@ -168,7 +168,7 @@ class Dial:
 
     @property
     def last_failure(self) -> str:
-        """Why the last of them did."""
+        """The reason why the last try came to nothing."""
         return self._dialer.problem or "no try has ended yet"
 
     def cancel(self) -> None:

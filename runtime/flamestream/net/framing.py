@@ -31,17 +31,17 @@ DEFAULT_MAX_UNSENT: Final = 256 << 20
 _SCRATCH_SIZE: Final = MOST_RECEIVED
 _READS_A_TURN: Final = 8
 _JOIN_BELOW: Final = 64 << 10
-"""Below this a header and a frame are joined by a copy; above, the kernel gathers them."""
+"""Bytes of a frame below which a copy joins it with its header; above, the kernel gathers them."""
 _VIEWS_A_WRITE: Final = 64
 _KEEPALIVE_SECONDS: Final = 5
 _USER_TIMEOUT_SECONDS: Final = 15
 
 _scratch = memoryview(bytearray(_SCRATCH_SIZE))
-"""One for all connections of the process: a loop reads one socket at a time and leaves nothing in it."""
+"""A buffer for all connections of the process: a loop reads one socket at a time and leaves nothing in it."""
 
 
 class Budget:
-    """How much several holders may have together, and those of another budget that it is part of.
+    """The amount that several holders may have together, and with those of another budget that it is part of.
 
     >>> everybody = Budget(10)
     >>> ours, theirs = Budget(8, everybody), Budget(8, everybody)
@@ -64,7 +64,7 @@ class Budget:
 
 
 class FrameConnection:
-    """One connected socket, which it owns from now on."""
+    """A connected socket, which it owns from now on, as frames."""
 
     def __init__(
         self,
@@ -85,10 +85,10 @@ class FrameConnection:
         self._unsent: deque[memoryview] = deque()
         self._unsent_size = 0
         self._first = 0
-        """What the next frame may have, if that is less than `max_frame`."""
+        """Bytes that the next frame may have, if fewer than `max_frame`; else 0."""
         self._budget: Budget | None = None
         self._held = 0
-        """Of the budget."""
+        """Bytes of the budget that this connection holds."""
         self._tls: TlsStream | None = None
         self._on_proved: Callable[[], None] | None = None
         self.open = True
@@ -124,7 +124,7 @@ class FrameConnection:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, seconds // 2))
 
     def send(self, frame: bytes) -> None:
-        """Send, or buffer. On a connection that has ended it does nothing: `on_closed` tells."""
+        """Send a frame, or buffer it. On a connection that has ended it does nothing: `on_closed` tells."""
         if not self.open:
             return
         header = _LENGTH.pack(len(frame))
@@ -132,14 +132,14 @@ class FrameConnection:
         self._put(parts if self._tls is None else [self._tls.sealed(parts)])
 
     def close(self) -> None:
-        """End it now; nothing more is called."""
-        self._on_closed = _ignore
+        """End the connection now; nothing more is called."""
+        self._on_closed = lambda _: None
         self._shut()
 
     def finish(self, seconds: float) -> None:
         """Block until what was sent has left and the peer has read it, at most `seconds`, then close. For a process that ends."""
         if self.open:
-            self._on_closed = _ignore
+            self._on_closed = lambda _: None
             self._reactor.unwatch(self._socket.fileno())
             deadline = time.monotonic() + seconds
             with contextlib.suppress(OSError):  # the peer is gone or too slow: nothing more can be done for what is unsent
@@ -164,7 +164,7 @@ class FrameConnection:
     def _readable(self) -> None:
         frames: list[bytes] = []
         ended = self._read(frames) or self._counted()
-        if frames:
+        if frames:  # also those that came just before the end
             self._on_frames(frames)
         if ended and self.open:
             self._end(ended)
@@ -201,7 +201,7 @@ class FrameConnection:
     def _split(self, new: memoryview, frames: list[bytes]) -> str:
         """Take complete frames out of the partial one and `new`; keep the rest."""
         before = len(frames)
-        if not self._partial:
+        if not self._partial:  # the usual case: frames are cut out of what was read, and nothing else is copied
             rest, wrong = _cut(new, self.max_frame, frames, self._first)
             self._partial += rest
         else:
@@ -209,7 +209,7 @@ class FrameConnection:
             with memoryview(self._partial) as joined:
                 rest, wrong = _cut(joined, self.max_frame, frames, self._first)
                 taken = len(joined) - len(rest)
-                rest.release()
+                rest.release()  # or the bytearray could not shrink
             del self._partial[:taken]
         if len(frames) > before:
             self._first = 0
@@ -233,7 +233,7 @@ class FrameConnection:
     # --- writing --------------------------------------------------------------------------------------------------------------------
 
     def _answer(self, tls: TlsStream) -> None:
-        """What TLS itself has to say: its handshake, or why it ends."""
+        """Send what TLS itself has to say: its handshake, or why it ends."""
         if self.open and (own := tls.to_send()):
             self._put([own])
 
@@ -330,7 +330,3 @@ def _rest(parts: list[bytes], sent: int) -> list[memoryview]:
             rest.append(memoryview(part)[sent:])
         sent = max(0, sent - len(part))
     return rest
-
-
-def _ignore(_: str) -> None:
-    """Nobody wants to know any more."""

@@ -28,7 +28,7 @@ MAX_HANDSHAKE_FRAME: Final = 2048
 
 
 class Purpose(msgspec.Struct, frozen=True, array_like=True):
-    """What a connection is for; part of what is proved."""
+    """The purpose of a connection; part of what is proved."""
 
     protocol: str
     job: str
@@ -53,22 +53,22 @@ _decode: Final[Callable[[bytes], _Message]] = msgpack_decoder(_Message)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one connection."""
+    """The bounds of one connection."""
 
     max_frame: int
     max_unsent: int
     handshake_seconds: float = 5.0
-    """From the connection to the Welcome, waiting for a fence included."""
+    """Seconds from the connection to the Welcome, waiting for a fence included."""
 
 
 Credentials = tuple[Purpose, LinkKey]
-"""What a connection is for, and the key that both ends share."""
+"""A connection's purpose, and the key that both ends share."""
 Established = Callable[[FrameConnection], None]
 Refused = Callable[[str], None]
 
 
 class _Half:
-    """What both ends share: the connection, the deadline, and the one way to fail."""
+    """The part of both ends: the connection, the deadline, and the one way to fail."""
 
     def __init__(self, reactor: Reactor, sock: socket.socket, refused: Refused, limits: Limits) -> None:
         self._connection = FrameConnection(reactor, sock, MAX_HANDSHAKE_FRAME, self._received, self._closed, limits.max_unsent)
@@ -134,12 +134,12 @@ class Accepted(_Half):
 
     @property
     def greeted(self) -> bool:
-        """It has said what it came for."""
+        """Whether it has said what it came for."""
         return self._greeting is not None
 
     @property
     def purpose(self) -> Purpose:
-        """What the dialler says it came for. Unproved."""
+        """The purpose that the dialler has named. It is not proved."""
         assert self._greeting is not None, "asked before it greeted"
         return self._greeting.purpose
 

@@ -30,7 +30,7 @@ from flamestream.ports import Reactor, Timer
 MAX_HEAD: Final = 32 << 10
 READ_SIZE: Final = 64 << 10
 SECONDS: Final = {"head": 5.0, "body": 30.0, "taking": 30.0, "idle": 30.0, "closing": 5.0}
-"""How long a connection may be at each. A stream is closed whose client takes nothing for as long as `taking`."""
+"""Seconds that a connection may be at each. A stream is closed whose client takes nothing for as long as `taking`."""
 _LATE: Final = {
     "head": "its request's head has not come in time",
     "body": "its request's body has not come in time",
@@ -55,11 +55,11 @@ class Request:
 
 
 class Exchange:
-    """One request's way back: `answer` once, or `stream` and then `send`."""
+    """The way back of a request: `answer` once, or `stream` and then `send`."""
 
     def __init__(self, connection: "Connection") -> None:
         self._connection: Connection | None = connection
-        self.gone: Callable[[], None] = _nothing
+        self.gone: Callable[[], None] = lambda: None
         """Called once if the client goes while it is streamed to."""
 
     def answer(self, status: int, body: object, headers: Headers = ()) -> None:
@@ -85,7 +85,7 @@ class Exchange:
         return self._connection is not None and self._connection.has_taken_all
 
     def failed(self, error: Exception) -> None:
-        """What this client asked for made our own code raise: close its connection, count and log it."""
+        """Close the connection of a client whose request made our own code raise; the error is counted and logged."""
         if self._connection is not None:
             self._connection.failed(error)
 
@@ -106,7 +106,7 @@ Handler = Callable[[Request, Exchange], None]
 
 
 class Server(Protocol):
-    """What a connection needs of the one it belongs to."""
+    """The server as its connections need it."""
 
     reactor: Reactor
     drops: Drops
@@ -120,7 +120,7 @@ class Server(Protocol):
 
 
 def _closes(method: Callable[Concatenate["Connection", P], None]) -> Callable[Concatenate["Connection", P], None]:
-    """What it raises ends its connection, never the loop (!): all of this is called with bytes of strangers at hand."""
+    """The method, whose errors end its connection, never the loop (!): it is called with bytes of strangers at hand."""
 
     def closing(connection: "Connection", /, *args: P.args, **kwargs: P.kwargs) -> None:
         try:
@@ -132,7 +132,7 @@ def _closes(method: Callable[Concatenate["Connection", P], None]) -> Callable[Co
 
 
 class Connection:
-    """One client's."""
+    """A client's connection, from its first byte to its end."""
 
     def __init__(self, server: Server, sock: socket.socket) -> None:
         self._server, self._socket, self._reactor = server, sock, server.reactor
@@ -144,7 +144,7 @@ class Connection:
         self._exchange: Exchange | None = None
         self._open = True
         self._hungry = True
-        """h11 has made all that can be made of what came: or requests sent ahead would pile up in it."""
+        """Whether h11 has made all that can be made of what came: else requests sent ahead would pile up in it."""
         self._phase = "head"
         self._deadline: Timer = self._reactor.later(SECONDS["head"], self._late)
         self._watch()
@@ -161,24 +161,22 @@ class Connection:
 
     @property
     def has_taken_all(self) -> bool:
-        """Nothing waits to be sent, and something could be."""
+        """Whether nothing waits to be sent, and something could be."""
         return self._open and not self._unsent
 
     @property
     def _reads(self) -> bool:
-        """While streaming, and behind the last answer, only to notice the client's end."""
+        """Whether it is read now: while streaming, and behind the last answer, only to notice the client's end."""
         return self._phase in ("stream", "closing") or (self._hungry and self._exchange is None and not self._unsent)
 
     # --- in -----------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Read only what can be taken now."""
+        """Watch for what can be taken now, and for nothing else."""
         if self._open:
-            self._reactor.watch(
-                self._socket.fileno(),
-                readable=self._readable if self._reads else None,
-                writable=self._writable if self._unsent else None,
-            )
+            readable = self._readable if self._reads else None
+            writable = self._writable if self._unsent else None
+            self._reactor.watch(self._socket.fileno(), readable=readable, writable=writable)
 
     @_closes
     def _readable(self) -> None:
@@ -191,17 +189,16 @@ class Connection:
         except OSError:
             self._lost()
             return
-        if self._phase in ("stream", "closing"):
-            if not data:
-                self._lost()
-        else:
+        if self._phase not in ("stream", "closing"):
             self._hungry = False
             self._http.receive_data(data)
             self._events()
+        elif not data:
+            self._lost()
 
     @_closes
     def _events(self) -> None:
-        """What h11 makes of the bytes, up to a whole request."""
+        """Take what h11 makes of the bytes, up to a whole request."""
         if self._phase == "idle" and self._http.trailing_data[0]:
             self._enter("head")
         try:
@@ -213,7 +210,7 @@ class Connection:
         self._watch()
 
     def _event(self, event: object) -> bool:
-        """Whether to look for another."""
+        """Take one event of h11. Whether to look for another."""
         match event:
             case h11.Request():
                 self._head = event
@@ -223,19 +220,16 @@ class Connection:
                 return self._took(bytes(data))
             case h11.EndOfMessage():
                 self._request()
-                return False
             case h11.ConnectionClosed():
                 self._lost()
-                return False
             case _:
                 self._hungry = event is h11.NEED_DATA
-                return False
+        return False
 
     def _judged(self, head: h11.Request) -> bool:
-        """Whether its body may come."""
+        """Judge a request by its head. Whether its body may come."""
         server, headers = self._server, dict(head.headers)
-        wanted = None if server.token is None else b"Bearer " + server.token.encode()
-        if wanted is not None and not hmac.compare_digest(headers.get(b"authorization", b""), wanted):
+        if server.token is not None and not hmac.compare_digest(headers.get(b"authorization", b""), b"Bearer " + server.token.encode()):
             self._refuse(401, "the bearer token is missing or wrong", [("www-authenticate", "Bearer")])
         elif head.http_version not in _VERSIONS:
             self._refuse(505, "only HTTP/1.1 and HTTP/1.0")
@@ -246,7 +240,7 @@ class Connection:
         return self._phase == "body"
 
     def _took(self, data: bytes) -> bool:
-        """A part of a body."""
+        """Keep a part of a body, if there is room for it. Whether more may come."""
         if len(self._body) + len(data) > self._server.most_body:
             self._too_large()
         elif not self._server.lend(self, len(data)):
@@ -269,7 +263,7 @@ class Connection:
         self._server.handler(request, exchange)
 
     def _refuse(self, status: int, why: str, headers: Headers = ()) -> None:
-        """The last answer of this connection, whatever else of the request is still under way."""
+        """Give this connection's last answer, whatever else of the request is still under way."""
         self._give_back()
         if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             self._answer(status, {"error": why}, [*headers, ("connection", "close")])
@@ -280,14 +274,13 @@ class Connection:
 
     @_closes
     def answer(self, status: int, body: object, headers: Headers) -> None:
-        """The whole answer; then the next request."""
+        """Send the whole answer; then the next request may come."""
         if self._open:
             self._answer(status, body, headers)
 
     def _answer(self, status: int, body: object, headers: Headers) -> None:
         data = body if isinstance(body, bytes) else msgspec.json.encode(body) + b"\n"
-        named = {name.lower() for name, _ in headers}
-        more = [] if "content-type" in named else [("content-type", "application/json")]
+        more = [] if "content-type" in {name.lower() for name, _ in headers} else [("content-type", "application/json")]
         asked_for_body = self._head is None or self._head.method != b"HEAD"
         if data or asked_for_body:
             more.append(("content-length", str(len(data))))
@@ -302,14 +295,14 @@ class Connection:
 
     @_closes
     def stream(self, headers: Headers) -> None:
-        """The head of an answer without end."""
+        """Send the head of an answer without end."""
         if self._open:
             self._enter("stream")
             self._write(self._http.send(h11.Response(status_code=200, headers=[*headers, ("connection", "close")])))
 
     @_closes
     def send_part(self, data: bytes) -> None:
-        """More of it."""
+        """Send a part of an answer without end."""
         if self._open:
             self._write(self._http.send(h11.Data(data=data)))
 
@@ -361,25 +354,25 @@ class Connection:
         self._wait(phase)
 
     def _wait(self, phase: str) -> None:
-        """The deadline of `phase`, if it has one."""
+        """Set the deadline of `phase`, if it has one."""
         self._deadline.cancel()
         if self._open and phase in SECONDS:
             self._deadline = self._reactor.later(SECONDS[phase], self._late)
 
     @_closes
     def _late(self) -> None:
-        """Between requests, or with all said, an end is nothing to speak of."""
+        """End a connection whose deadline has passed; between requests, or with all said, that is nothing to speak of."""
         if self._phase in ("idle", "closing"):
             self.close()
         else:
             self.drop(_LATE[self._phase])
 
     def failed(self, error: Exception) -> None:
-        """Something was raised on its behalf."""
+        """End the connection for an error that was raised on its behalf."""
         self.drop(f"{type(error).__name__}: {error}", error)
 
     def drop(self, reason: str, error: Exception | None = None) -> None:
-        """End it, and count it."""
+        """End the connection for `reason`, and count it."""
         if self._open:
             self._server.drops.add(reason, error)
             self._lost()
@@ -391,7 +384,7 @@ class Connection:
             exchange.lost()
 
     def close(self) -> None:
-        """Now."""
+        """End the connection now."""
         if self._open:
             self._open = False
             self._deadline.cancel()
@@ -401,11 +394,7 @@ class Connection:
             self._server.forget(self)
 
     def _give_back(self) -> None:
-        """The body, to where it was lent from."""
+        """Let go of the body, and of the room that it was lent."""
         if self._body:
             self._server.lend(self, -len(self._body))
             self._body.clear()
-
-
-def _nothing() -> None:
-    """Nobody wants to know."""

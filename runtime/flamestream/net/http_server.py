@@ -25,7 +25,7 @@ __all__ = ["Exchange", "Handler", "Headers", "HttpServer", "Request"]
 
 REBIND_SECONDS: Final = 0.2
 BODIES: Final = 32
-"""Bodies of the largest size that may be under way together."""
+"""Bodies of the greatest size that may be under way together."""
 
 
 class HttpServer:
@@ -80,7 +80,7 @@ class HttpServer:
     # --- for connections ------------------------------------------------------------------------------------------
 
     def lend(self, connection: Connection, size: int) -> bool:
-        """So many more bytes of its body, or fewer. If there are no more, the body gives way that admission.py names."""
+        """Lend a body `size` bytes more, or fewer. If there are none, the body gives way that admission.py names."""
         while not self._lent.change(size):
             peer = self._connections.peer(connection)
             other = self._connections.gives_way(peer, lambda one: one.lent > 0 and one is not connection)
@@ -90,11 +90,11 @@ class HttpServer:
         return True
 
     def served(self, connection: Connection) -> None:
-        """It has had an answer."""
+        """The connection has had an answer, and counts as the newest."""
         self._connections.renew(connection)
 
     def forget(self, connection: Connection) -> None:
-        """It has ended."""
+        """The connection has ended."""
         self._connections.leave(connection)
 
     def _again(self) -> None:

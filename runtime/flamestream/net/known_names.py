@@ -13,20 +13,21 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from flamestream.ports import Reactor
 
-Found = Sequence[tuple[Any, ...]]
+Found = Sequence[tuple[int, int, int, str, tuple[object, ...]]]
+"""The answer of socket.getaddrinfo: family, kind, protocol, canonical name, address."""
 Done = Callable[[Found | Exception], None]
 MOST: Final = 256
 MOST_WAIT: Final = 256
-"""For one name. Who is not among them tries again by its own clock."""
+"""Callers that may wait for one name. Who is not among them tries again by its own clock."""
 _known: Final[dict[tuple[str, int], Found]] = {}
 
 
 def lookup(host: str, port: int, *, anew: bool = True) -> Found:
-    """As socket.getaddrinfo. Blocks if nothing is known, or if it is asked `anew`: for helper threads."""
+    """The answer of socket.getaddrinfo. Blocks if nothing is known, or if it is asked `anew`: for helper threads."""
     before = _known.get((host, port))
     if before is not None and not anew:
         return before
@@ -43,7 +44,7 @@ def lookup(host: str, port: int, *, anew: bool = True) -> Found:
 
 _lock: Final = threading.Lock()
 _waiting: Final[dict[tuple[str, int], list[tuple[Reactor, Done]]]] = {}
-"""Who waits for a name that is being looked up."""
+"""The callers that wait for each name that is being looked up."""
 
 
 def ask(reactor: Reactor, host: str, port: int, done: Done, *, anew: bool = True) -> None:

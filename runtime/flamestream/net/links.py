@@ -40,9 +40,9 @@ class LinkSettings:
 
     limits: Limits = field(default_factory=lambda: Limits(max_frame=64 << 20, max_unsent=256 << 20))
     link_seconds: float = 10.0
-    """From LinkPeers until every link must be up."""
+    """Seconds from LinkPeers until every link must be up."""
     max_held: int = 1 << 30
-    """Of all links together: frames that are not whole, and what is not read."""
+    """Bytes held for all links together: frames that are not whole, and what is not read."""
 
 
 class TcpLinks:
@@ -129,7 +129,7 @@ class TcpLinks:
 
 
 class _Link:
-    """One peer under one fence: waiting, then up, then over."""
+    """The link to one peer under one fence: waiting, then up, then over."""
 
     def __init__(self, reactor: Reactor, post: Post, fence: Fence, peer: WorkerId, bounds: tuple[LinkSettings, Budget]) -> None:
         self._reactor, self._post, self._fence, self._peer = reactor, post, fence, peer
@@ -167,7 +167,7 @@ class _Link:
                 self.break_off(f"{self._queued} bytes wait for the link, more than {self._settings.limits.max_unsent}")
 
     def close(self) -> None:
-        """Over, and nobody is told."""
+        """End the link; nobody is told."""
         self._over = True
         self._deadline.cancel()
         self._queue = []
@@ -177,7 +177,7 @@ class _Link:
             self._connection.close()
 
     def break_off(self, reason: str) -> None:
-        """Over, and the core is told, once."""
+        """End the link and tell the core, once."""
         if not self._over:
             self.close()
             self._reactor.soon(lambda: self._post(LinkBroken(self._fence, self._peer, reason)))

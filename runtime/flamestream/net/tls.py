@@ -31,16 +31,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 MOST_RECEIVED: Final = 256 << 10
-"""Bytes of one call of `received`."""
+"""Bytes that one call of `received` takes at most."""
 MOST_UNPROVED: Final = 16 << 10
 """Bytes that a handshake may take: it has about 1,500."""
 _RECORD: Final = 32 << 10
-"""More than a record of TLS has: what of one came before is handed over with its end."""
+"""More than the bytes of a record of TLS: what of one came before is handed over with its end."""
 _ALWAYS: Final = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 """A certificate is worth as much as its key: no clock has a say."""
 
 _plain = memoryview(bytearray(MOST_RECEIVED + _RECORD))
-"""One for all streams of the process, as framing.py has one for all sockets."""
+"""A buffer for all streams of the process, as framing.py has one for all sockets."""
 
 
 class LinkKey:
@@ -83,19 +83,19 @@ def _mutual(certificate: bytes, private: bytes, *, accepts: bool) -> ssl.SSLCont
 
 
 class TlsStream:
-    """One end of one connection. Whatever a call leaves to be sent is in `to_send`."""
+    """An end of a connection. Whatever a call leaves to be sent is in `to_send`."""
 
     def __init__(self, context: ssl.SSLContext, *, accepts: bool) -> None:
         self._from_wire, self._to_wire = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._from_wire, self._to_wire, server_side=accepts)
         self._unproved = 0
         self.proved = False
-        """The peer holds the key, and means the same."""
+        """Whether the peer has proved that it holds the key, and means the same purpose."""
         self._over = False
         self.received(memoryview(b""))
 
     def received(self, new: memoryview) -> tuple[memoryview, str]:
-        """What at most `MOST_RECEIVED` bytes bring, good until the next call of any stream's; and why they are the last, or ""."""
+        """Plain bytes of at most `MOST_RECEIVED` sealed ones, good until any stream's next call; and why they are the last, or ""."""
         assert len(new) <= MOST_RECEIVED, "the owner reads in smaller pieces"
         self._from_wire.write(new)
         size = 0
@@ -115,7 +115,7 @@ class TlsStream:
         return _plain[:size], ""
 
     def sealed(self, parts: list[bytes]) -> bytes:
-        """What to send instead of `parts`: nothing once it is over, which its owner may not know yet."""
+        """The bytes to send instead of `parts`: none once it is over, which its owner may not know yet."""
         assert self.proved, "nothing is said to somebody who has proved nothing"
         if self._over:
             return b""
@@ -126,12 +126,12 @@ class TlsStream:
         return self._to_wire.read()
 
     def to_send(self) -> bytes:
-        """The handshake's own words."""
+        """The bytes that TLS itself has to send."""
         return self._to_wire.read()
 
 
 def _certificate(key: bytes, purpose: bytes) -> tuple[bytes, bytes]:
-    """And its private key: the same whenever they are made."""
+    """A certificate and its private key: the same whenever they are made of the same."""
     seed = hmac.new(key, b"flamestream link certificate: " + purpose, hashlib.sha256).digest()
     private = Ed25519PrivateKey.from_private_bytes(seed)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "flamestream link")])

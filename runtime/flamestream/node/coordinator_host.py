@@ -13,8 +13,9 @@ from typing import Any, Final, Literal, TypeVar
 
 from flamestream.core.coordinator import coordination as co
 from flamestream.core.coordinator.coordinator import Coordinator
+from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.latency import Recent, quantile
-from flamestream.core.protocol.messages import Announce, Hello, Progress, ToCoordinator
+from flamestream.core.protocol.messages import Announce, Hello, Manifest, Progress, ToCoordinator
 from flamestream.core.protocol.output_gaps import OutputGaps
 from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.loop.background import Queue
@@ -29,7 +30,7 @@ from flamestream.store.snapshot_index import read_manifest, write_manifest
 T = TypeVar("T")
 
 MOST_LEFT: Final = 1024
-"""Workers that are not connected, and whose last words are kept."""
+"""Workers that are not connected, and whose last reports are kept."""
 
 log = logging.getLogger(__name__)
 
@@ -53,20 +54,20 @@ class CoordinatorHost:
         self._layout = LayoutVersion(0)
         self._figures: dict[WorkerId, Progress] = {}
         self._left: dict[WorkerId, Progress] = {}
-        """What workers had said last that are not connected now. One that comes back counts on, unless MOST_LEFT have left since."""
+        """The last reports of workers that are not connected now. One that comes back counts on, unless MOST_LEFT have left since."""
         self._past = (0, 0)
-        """Items in and out of those before."""
+        """Items in and out of workers that are forgotten."""
         self._recent: dict[WorkerId, tuple[Recent, Recent]] = {}
-        """Of acknowledgments and releases."""
+        """Each worker's latencies of the last minute: to acknowledgments, to releases."""
         self._gaps = OutputGaps()
         self._announced: dict[Epoch, int] = {}
-        """When; of epochs that are not committed yet."""
+        """The instants at which epochs were announced that are not committed yet."""
         self._snapshots = self._snapshots_us = self._snapshot_us = 0
         self._unsaved_since = 0
         self._began = reactor.now()
         self.finish: co.Finish | None = None
         self.server = server
-        self._do: dict[type[Any], Callable[[Any], None]] = {
+        self._do: dict[type[co.Action], Callable[[Any], None]] = {
             co.ReadRecord: self._read_record,
             co.WriteRecord: self._write_record,
             co.WriteManifest: self._write_manifest,
@@ -89,7 +90,7 @@ class CoordinatorHost:
 
     @property
     def status(self) -> co.Status:
-        """As reported last."""
+        """The status as it was reported last."""
         return self._status
 
     def is_warm(self, worker: WorkerId) -> bool:
@@ -113,18 +114,18 @@ class CoordinatorHost:
         self._inbox.append(co.WorkerConnected(hello))
 
     def disconnected(self, worker: WorkerId, reason: str) -> None:
-        """Its control link has ended."""
+        """A worker's control link has ended."""
         log.info("worker disconnected", extra={"worker": worker, "reason": reason})
         self._forget(worker)
         self._recent.pop(worker, None)
         self._inbox.append(co.WorkerDisconnected(worker))
 
     def gone(self, workers: Sequence[WorkerId]) -> None:
-        """Their processes have ended, or will: nobody waits for them."""
+        """The processes of `workers` have ended, or will: nobody waits for them."""
         self._inbox += [co.WorkerGone(worker) for worker in workers]
 
     def from_worker(self, worker: WorkerId, message: ToCoordinator) -> None:
-        """Anything but a Hello."""
+        """A worker says something else than Hello."""
         if isinstance(message, Progress):
             self._figures[worker] = message
             self._left.pop(worker, None)
@@ -160,7 +161,7 @@ class CoordinatorHost:
     # --- the job record -------------------------------------------------------------------------------------------------------------
 
     def _read_record(self, _: co.ReadRecord) -> None:
-        def done(found: Any) -> None:
+        def done(found: tuple[JobRecord, int] | None) -> None:
             record, version = found or (None, None)
             if record is not None:
                 self._layout = record.layout.version
@@ -169,7 +170,7 @@ class CoordinatorHost:
         self._for_records.run(self._records.read, lambda result: self._or_unknown(result, done))
 
     def _write_record(self, action: co.WriteRecord) -> None:
-        def done(version: Any) -> None:
+        def done(version: int | None) -> None:
             if version is not None:
                 self._layout = action.record.layout.version
             self._inbox.append(co.RecordConflict() if version is None else co.RecordWritten(version))
@@ -177,7 +178,7 @@ class CoordinatorHost:
         work = lambda: self._records.compare_and_set(action.record, action.version)  # noqa: E731
         self._for_records.run(work, lambda result: self._or_unknown(result, done))
 
-    def _or_unknown(self, result: Any, done: Callable[[Any], None]) -> None:
+    def _or_unknown(self, result: T | Exception, done: Callable[[T], None]) -> None:
         if isinstance(result, ClusterStateUnavailable):
             self._inbox.append(co.RecordUnknown(str(result)))
         else:
@@ -186,7 +187,7 @@ class CoordinatorHost:
     # --- the store ------------------------------------------------------------------------------------------------------------------
 
     def _write_manifest(self, action: co.WriteManifest) -> None:
-        def done(result: Any) -> None:
+        def done(result: str | Exception) -> None:
             if isinstance(result, FlameStreamError):
                 self._inbox.append(co.ManifestFailed(action.name, str(result)))
             else:
@@ -195,7 +196,7 @@ class CoordinatorHost:
         self._for_store.run(lambda: write_manifest(self._store, action.name, action.manifest), done)
 
     def _read_manifest(self, action: co.ReadManifest) -> None:
-        def done(result: Any) -> None:
+        def done(result: Manifest | Exception) -> None:
             if isinstance(result, FlameStreamError):
                 category = "retryable" if isinstance(result, Retryable) else "corrupt"
                 self._inbox.append(co.ManifestBroken(action.name, category, str(result)))
@@ -204,7 +205,7 @@ class CoordinatorHost:
 
         self._for_store.run(lambda: read_manifest(self._store, action.name, action.hash), done)
 
-    def _answered(self, result: Any, then: Callable[[Any], None]) -> None:
+    def _answered(self, result: T | Exception, then: Callable[[T], None]) -> None:
         """Go on with a result. An error that is no answer ends this coordinator: the record is damaged, or not ours."""
         if isinstance(result, FlameStreamError):
             log.error(str(result), extra={"category": result.category, "job": self._settings.job})
@@ -234,7 +235,7 @@ class CoordinatorHost:
         self._changed()
 
     def _committed(self, epoch: int) -> None:
-        """What it took, if it was announced here."""
+        """Count the time that an epoch took, if it was announced here."""
         began = self._announced.get(Epoch(epoch))
         self._announced = {other: when for other, when in self._announced.items() if other > epoch}
         if began is not None:
@@ -243,7 +244,7 @@ class CoordinatorHost:
             self._snapshots_us += self._snapshot_us
 
     def _note_unsaved(self) -> None:
-        """An idle stream takes no epochs: only what waits for one makes it late."""
+        """Note since when something waits for an epoch: an idle stream takes none, and is not late."""
         if all(told.minimal <= self._status.cut for told in self._figures.values()):
             self._unsaved_since = 0
         elif not self._unsaved_since:
@@ -254,11 +255,11 @@ class CoordinatorHost:
         self.finish = action
         if self._alarm is not None:
             self._alarm.cancel()
-        self._deletions.flush()
+        self._deletions.flush()  # what is gathered would be orphans
         self._changed()
 
     def look(self) -> JobStatus:
-        """All that people may know. Reads only, so another thread may ask."""
+        """Everything that people may know of the job. Reads only, so another thread may ask."""
         status, finish = self._status, self.finish or co.Finish("completed")
         recovery = _recovery(status) if status.cause else None
         latency, release = self._latencies()
@@ -271,14 +272,14 @@ class CoordinatorHost:
             standbys=list(status.standbys), items_in=self._past[0] + sum(told.items_in - told.replayed for told in everybody),
             items_out=self._past[1] + sum(told.items_out for told in everybody),
             recoveries=status.recoveries, last_recovery=recovery, problems=list(status.problems),
-            dropped_connections=self.server.acceptor.dropped, outcome=finish.outcome if self.finish else "",
+            dropped_connections=self.server.acceptor.drops.count, outcome=finish.outcome if self.finish else "",
             category=finish.category, message=finish.message, snapshot_size=status.snapshot_size, latency=latency, release=release,
             snapshot_ms=self._snapshot_us / 1000, snapshots=self._snapshots, snapshots_ms=self._snapshots_us / 1000,
             first_output=self._gaps.first, last_output=self._gaps.last, gaps=self._gaps.all(),
         )  # fmt: skip
 
     def _latencies(self) -> tuple[LatencyFigures, LatencyFigures] | tuple[None, None]:
-        """All workers' together: to acknowledgments, to releases."""
+        """The latencies of all workers together: to acknowledgments, to releases."""
         figures = [(self._recent.get(worker), told) for worker, told in list(self._figures.items())]
         said = [(recent, told) for recent, told in figures if recent is not None and told.latency]
         if not said:
@@ -308,6 +309,6 @@ def _recovery(status: co.Status) -> LastRecovery:
 
 
 def _latency(recent: Sequence[list[int]]) -> LatencyFigures:
-    """Of several workers' counts of the last minute."""
+    """The latencies that several workers' counts of the last minute come to."""
     last = [sum(each) for each in zip(*recent, strict=True)]
     return LatencyFigures(p50_ms=quantile(last, 0.5), p99_ms=quantile(last, 0.99), calls=sum(last))

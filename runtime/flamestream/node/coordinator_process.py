@@ -38,7 +38,7 @@ class CoordinatorProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     """zookeeper://host:port[,host:port]"""
     store: str
     status: str
-    """Path of status.json."""
+    """Path of the file status.json."""
     parent: int = 0
     """Pid of the parent, to end with it; 0: don't."""
 

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class Discretion:
-    """Of one worker."""
+    """The discretion of one worker."""
 
     def __init__(self, private: bool) -> None:
         self._private = private

@@ -11,14 +11,14 @@ who may run (the claim in the cluster state does).
 """
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from flamestream.job.manifest import Job, read
+from flamestream.job.status import JobStatus
 from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, ManifestError
@@ -27,16 +27,16 @@ DEFAULT_ROOT: Final = Path(".flamestream")
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """Who runs a job."""
+    """The processes that run a job, and where."""
 
     job: str
     manifest: str
-    """Absolute path."""
+    """Absolute path of the manifest."""
     launcher: ProcessIdentity
     address: str
-    """Where the coordinator listens."""
+    """host:port that the coordinator listens on."""
     coordinator: int = 0
-    """Its pid; it changes when the coordinator is restarted."""
+    """Pid of the coordinator; it changes when that is restarted."""
     zookeeper: int = 0
     driver: int = 0
     """Pid of Spark's JVM; 0 without Spark."""
@@ -49,7 +49,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """One job's folder."""
+    """The run folder of one job."""
 
     path: Path
 
@@ -83,12 +83,12 @@ class RunFolder:
     def status_file(self) -> Path:
         return self.path / "status.json"
 
-    def write(self, name: str, value: Any) -> Path:
-        """A file for the owner's eyes only, whole or not at all."""
+    def write(self, name: str, value: object) -> Path:
+        """Write a file for the owner's eyes only, whole or not at all. Its path."""
         target, fresh = self.path / name, self.path / f".{name}.{os.getpid()}"
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(value), indent=1))
-        os.replace(fresh, target)
+        os.replace(fresh, target)  # a reader sees the old file or the new one
         return target
 
     def info(self) -> RunInfo | None:
@@ -101,15 +101,14 @@ class RunFolder:
         except msgspec.DecodeError as error:
             raise Corrupt(f"{file} is not a run file: {error}; delete it if no job runs here") from error
 
-    def status(self) -> Mapping[str, Any] | None:
-        """What the coordinator wrote last; None before it has."""
+    def status(self) -> JobStatus | None:
+        """The status as the coordinator wrote it last; None before it has."""
         try:
-            found: Mapping[str, Any] = from_json(self.status_file.read_bytes(), dict[str, Any])
+            return from_json(self.status_file.read_bytes(), JobStatus)
         except FileNotFoundError:
             return None
         except msgspec.DecodeError as error:
             raise Corrupt(f"{self.status_file} is not a status file: {error}") from error
-        return found
 
 
 def find(where: Path, chosen: Path | None) -> tuple[Job, RunFolder]:

@@ -30,18 +30,18 @@ from flamestream.model.time import END
 from flamestream.reference import ERRORS, Run, interpret
 
 RECORDS: Final = 20
-"""Of each source."""
+"""Records of each source that are tried."""
 MOST_WARNINGS: Final = 10
 SECONDS: Final = 120.0
-"""For all records and functions."""
+"""Seconds for all records and functions."""
 
 
 @dataclass(slots=True)
 class Trial:
-    """What came of it."""
+    """The outcome: how many records were tried, and what was found."""
 
     tried: dict[str, int] = field(default_factory=dict)
-    """Records, by source; a source that was not asked is not in it."""
+    """The number of records by source; a source that was not asked is not in it."""
     warnings: list[str] = field(default_factory=list)
 
 
@@ -76,7 +76,7 @@ def _tried(checked: CheckedJob) -> Trial:
 
 
 def suspect(checked: CheckedJob) -> str:
-    """Of a job whose audit found a difference: the function whose fault it is, if the first records show one."""
+    """The function at whose fault an audit found a difference, if the first records show one; else what to think of it."""
     try:
         tried(checked)
     except GraphError as error:
@@ -89,7 +89,7 @@ def suspect(checked: CheckedJob) -> str:
     )
 
 
-def readable(checked: CheckedJob, name: str) -> dict[str, Any] | None:
+def readable(checked: CheckedJob, name: str) -> dict[str, object] | None:
     """The source as one that ends and can be read at once; None if a server would have to be asked. Raises ManifestError without input."""
     spec = checked.job.source(name)
     sample = described(checked.job, "sources", name, spec, lambda each, where: sources.settings_of(each, where).sample(RECORDS, where))
@@ -106,7 +106,7 @@ def _first(runs: Iterator[Run]) -> Iterator[Run]:
 
 
 def _twice(graph: Graph, floats: dict[int, str]) -> Graph:
-    """The same, each function called twice and compared; keys that are floats are noted in `floats`."""
+    """The graph with each function called twice and compared; keys that are floats are noted in `floats`."""
     copy = Graph(graph.name)
     copy.vertices = [_vertex_twice(vertex, floats) for vertex in graph.vertices]
     return copy
@@ -133,7 +133,7 @@ def _key(key: Function, vertex: Vertex, floats: dict[int, str], payload: Any) ->
 
 
 def _named(users: Function, function: Function) -> Function:
-    """Called as the user's is, in messages."""
+    """The function under the name of the user's, in messages."""
     call = partial(function)
     call.written = user_code.name_of(users)  # type: ignore[attr-defined]
     return call

@@ -13,7 +13,7 @@ from flamestream.node.worker_process import WorkerProcessConfig
 
 
 def worker_config(checked: CheckedJob, *, coordinator: str, token: str, job: str = "", zookeeper: str = "") -> WorkerProcessConfig:
-    """The same for all workers of a job, who add their names. `job`: its identity in a cluster, whose status others see as well."""
+    """The configuration of all workers of a job, who add their names. `job`: its identity in a cluster, whose status others see as well."""
     described, spec = checked.job, checked.job.spec
     settings = worker_settings(checked)
     return WorkerProcessConfig(

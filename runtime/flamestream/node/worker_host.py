@@ -52,7 +52,7 @@ class OnDemand(dict[K, V]):
 
 
 class Stepped(Protocol):
-    """What the host needs of `core.worker.worker.Worker`."""
+    """The worker as the host needs it: `core.worker.worker.Worker`."""
 
     me: WorkerId
 
@@ -66,7 +66,7 @@ class Loop(Reactor, Protocol):
 
 
 class Control(Protocol):
-    """What the host needs of the link to the coordinator."""
+    """The link to the coordinator as the host needs it."""
 
     def tell(self, action: actions.ToldCoordinator) -> None: ...
 
@@ -78,7 +78,7 @@ class Ports:
     links: Links
     journals: Mapping[FrontId, Journal]
     producers: dict[FrontId, Producer]
-    """Made when first asked for (OnDemand), so a worker has those of its own fronts."""
+    """Producers, made when first asked for (OnDemand), so a worker has those of its own fronts."""
     consumers: Mapping[SinkName, Consumer]
     snapshots: Snapshots
     control: Control
@@ -87,7 +87,7 @@ class Ports:
     warm: Callable[[], bool] = bool
     """Whether a committed snapshot is at hand; that travels with it too."""
     discretion: Discretion = field(default_factory=lambda: Discretion(private=False))
-    """What the coordinator may be told of users' data."""
+    """Takes users' data out of what the coordinator is told, where others read that."""
 
 
 class WorkerHost:
@@ -99,10 +99,10 @@ class WorkerHost:
         self._durable: OnDemand[FrontId, _Durable] = OnDemand(lambda front: _Durable(ports.producers[front]))
         self._collector = Collector()
         self._beat = events.Woken()
-        """Told from the wake-ups that a worker asks for itself, in the middle of its work."""
+        """The heartbeat's own event, told from the wake-ups that a worker asks for itself, in the middle of its work."""
         self.exit: actions.Exit | None = None
-        """Why the loop has stopped."""
-        self._ports: dict[type[Any], Callable[[Any], None]] = {
+        """The reason why the loop has stopped; None while it turns."""
+        self._ports: dict[type[Action], Callable[[Any], None]] = {
             actions.ToldCoordinator: self._tell,
             actions.ToPeer: ports.links.send,
             actions.LinkPeers: ports.links.link,
@@ -121,7 +121,7 @@ class WorkerHost:
         }
 
     def start(self) -> None:
-        """Heartbeats from now on, and the collector under this host's rule."""
+        """Begin the heartbeats, and take over the garbage collector."""
         sys.setswitchinterval(_SWITCH_INTERVAL)
         self._collector.start()
         self._reactor.soon(self._heartbeat)
@@ -131,7 +131,7 @@ class WorkerHost:
         if not self._inbox or self.exit is not None:
             return
         batch = self._inbox.copy()
-        self._inbox.clear()
+        self._inbox.clear()  # not a new list: the ports hold this one's `append`
         self._notice(batch)
         for action in self._worker.step(self._reactor.now(), self._reactor.instant(), batch):
             if type(action) is actions.Exit:
@@ -168,24 +168,24 @@ class WorkerHost:
         self._outside.journals[action.front].append(action)
 
     def _tell_clients(self, batch: list[Event]) -> None:
-        """What is durable now. Behind the step, whose results others wait for more."""
+        """Tell producers what is durable now: behind the step, whose results others wait for more."""
         for event in batch:
             if isinstance(event, events.JournalAppended):
                 self._durable[event.front].durable(event)
 
     def _notice(self, batch: list[Event]) -> None:
-        """What the shell itself has to do with some events."""
+        """Do what the shell itself has to do with some events."""
         for event in batch:
             if isinstance(event, events.Loaded):
                 log.info("loaded", extra={"attempt": event.fence.attempt, "chains": len(event.chains)})
-                self._reactor.soon(self._collector.settle)
+                self._reactor.soon(self._collector.settle)  # behind the step that takes it: the restored state is never looked at
             elif isinstance(event, events.FromCoordinator) and isinstance(event.message, messages.Recover | messages.Replay):
                 log.info("told", extra={"message_": type(event.message).__name__})
                 if isinstance(event.message, messages.Recover):
                     self._let_go(event.message.assignment.layout.fronts_of(self._worker.me))
 
     def _let_go(self, mine: Collection[FrontId]) -> None:
-        """Fronts that another worker has from now on: nothing more is read here."""
+        """Close the producers of fronts that another worker has from now on."""
         for front in [front for front in self._outside.producers if front not in mine]:
             self._outside.producers.pop(front).close()
             self._durable.pop(front, None)

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -46,7 +45,7 @@ from flamestream.net.known_names import ask
 from flamestream.net.links import TcpLinks
 from flamestream.node.discretion import Discretion
 from flamestream.node.worker_host import OnDemand, Ports, WorkerHost
-from flamestream.ports import Consumer, Journal, Producer
+from flamestream.ports import Consumer, Journal, Producer, Troubled
 from flamestream.store.lazy import LazyStore
 from flamestream.store.places import store_from
 from flamestream.store.snapshots import StoreSnapshots
@@ -62,25 +61,25 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     """host:port"""
     token: str
     application: str
-    """Path of the Python file."""
+    """Path of the application's Python file."""
     graph: str
-    """Name of the graph in it."""
+    """Name of the graph in that file."""
     py_files: tuple[PyFile, ...] = ()
-    """What it needs on its path, by content."""
+    """Files that the application needs on Python's path, by content."""
     settings: WorkerSettings
-    sources: dict[str, Any]
-    sinks: dict[str, Any]
+    sources: dict[str, dict[str, object]]
+    sinks: dict[str, dict[str, object]]
     store: str
     journal: journals.JournalConfig | None = None
     host: str = "127.0.0.1"
-    """To listen on for other workers; 0.0.0.0 or :: means that `advertised` says how they reach it."""
+    """The address to listen on for other workers; 0.0.0.0 or :: means that `advertised` says how they reach it."""
     advertised: str = ""
     beside: int = 0
-    """How many workers share the work on one machine; 0: unknown."""
+    """The number of workers that share the work on one machine; 0: unknown."""
     processors: tuple[int, ...] = ()
-    """Where the loop runs; none: anywhere (processors.py)."""
+    """The processors that the loop runs on; none: any (processors.py)."""
     private: bool = False
-    """Others read what the coordinator is told than who may see users' data."""
+    """Whether others read what the coordinator is told than who may see users' data."""
     words: str = ""
     """A file where one life leaves to the next why its watchdog ended it; "": standard error."""
     patience: float = watchdog.SECONDS
@@ -114,7 +113,7 @@ def run(config: WorkerProcessConfig) -> int:
 
 
 class _WorkerProcess:
-    """One worker and its outside."""
+    """A worker and its outside."""
 
     def __init__(self, config: WorkerProcessConfig, worker: Worker, died_of: str) -> None:
         self._config, self._worker = config, worker
@@ -134,7 +133,7 @@ class _WorkerProcess:
         self._host = WorkerHost(worker, self._reactor, self._inbox, self._ports())
 
     def run(self) -> int:
-        """Until the worker exits."""
+        """Run until the worker exits. The exit code."""
         self._reactor.background(self._store.warm, _store_opened)
         self._look_up([*map(sources.dialled, self._config.sources.values()), *map(sinks.dialled, self._config.sinks.values())])
         self._host.start()
@@ -161,7 +160,7 @@ class _WorkerProcess:
         self._control.tell(ToldCoordinator(self._discretion.about(Failed(self._worker.fence, category, message))))
 
     def _close(self) -> None:
-        """The control link last: what was told must arrive."""
+        """Close everything, the control link behind what talks through it: what was told must arrive."""
         for producer in self._producers.values():
             producer.close()
         for consumer in self._consumers.values():
@@ -171,7 +170,7 @@ class _WorkerProcess:
         self._reactor.close()
 
     def _look_up(self, addresses: Iterable[str]) -> None:
-        """So that a standby can dial at once when it is needed, whatever has become of the name service then."""
+        """Look names up, so that a standby can dial at once when it is needed, whatever has become of the name service then."""
         for address in addresses:
             host, _, port = address.rpartition(":")
             if port.isdigit():
@@ -185,20 +184,11 @@ class _WorkerProcess:
             self._store, self._reactor, post, job=config.settings.job, writer=config.worker, nonce=lambda: secrets.token_hex(4)
         )
         warm = lambda: snapshots.prefetched.warm  # noqa: E731
-        return Ports(
-            self._links,
-            self._journals(),
-            self._producers,
-            self._consumers,
-            snapshots,
-            self._control,
-            self._problems,
-            warm,
-            self._discretion,
-        )
+        outside = self._links, self._journals(), self._producers, self._consumers, snapshots, self._control
+        return Ports(*outside, self._problems, warm, self._discretion)
 
     def _journals(self) -> dict[FrontId, Journal]:
-        """One for all fronts. Without it (timed fronts, or no guarantee) no worker asks for a journal."""
+        """The journal, one for all fronts. Without it (timed fronts, or no guarantee) no worker asks for one."""
         settings = self._config.journal
         if settings is None:
             return {}
@@ -217,12 +207,12 @@ class _WorkerProcess:
         return sinks.build(config.sinks[sink], sink, config.worker, config.settings.job, self._inbox.append, self._reactor)
 
     def _problems(self) -> Iterator[str]:
-        """Lasting troubles of sources and sinks; a port that has none to tell has no `problem`."""
+        """Lasting troubles of sources and sinks, each with whose it is."""
         for front, producer in self._producers.items():
-            if problem := getattr(producer, "problem", ""):
+            if isinstance(producer, Troubled) and (problem := producer.problem):
                 yield f"source {self._config.settings.fronts[front].source}: {problem}"
         for sink, consumer in self._consumers.items():
-            if problem := getattr(consumer, "problem", ""):
+            if isinstance(consumer, Troubled) and (problem := consumer.problem):
                 yield f"sink {sink}: {problem}"
 
 
@@ -234,7 +224,7 @@ def _store_opened(problem: str | Exception) -> None:
 
 
 def _advertised(host: str) -> str:
-    """Listening everywhere says nothing about where: then it is this machine's own name."""
+    """The name that others dial for `host`: this machine's own if it listens everywhere, else "" (the address itself)."""
     return socket.gethostname() if host in ("0.0.0.0", "::") else ""
 
 

@@ -98,7 +98,7 @@ def test_before_its_hello_a_connection_has_room_for_a_hello(jobs: tuple[Job, Job
     for each in hostile:
         each.send_part(63 << 20, of=63 << 20)
         each.put_out()
-    assert jobs[0].server.acceptor.last_drop == f"a worker: a frame of {63 << 20} bytes, more than the limit of {control.MAX_HELLO}"
+    assert jobs[0].server.acceptor.drops.last == f"a worker: a frame of {63 << 20} bytes, more than the limit of {control.MAX_HELLO}"
     assert jobs[0].heard == [hello(GOOD)]
 
 
@@ -108,7 +108,7 @@ def test_a_connection_without_hello_ends_in_time(jobs: tuple[Job, Job], monkeypa
     partial.send_part(10, of=1000)
     silent.put_out()
     partial.put_out()
-    assert jobs[0].server.acceptor.last_drop == "a worker: it has not said Hello"
+    assert jobs[0].server.acceptor.drops.last == "a worker: it has not said Hello"
 
 
 def test_large_frames_may_follow_a_hello_at_once(loop: EpollReactor, jobs: tuple[Job, Job]) -> None:
@@ -133,7 +133,7 @@ def test_links_are_bounded_and_the_oldest_without_a_hello_gives_way(
     named = [Hostile(jobs[0], encode(hello(f"w{number}"))) for number in range(3)]
     loops.turn_until(loop, lambda: len(jobs[0].heard) == 4, "three more workers")
     Hostile(jobs[0]).put_out()
-    assert jobs[0].server.acceptor.last_drop == "there are too many links"
+    assert jobs[0].server.acceptor.drops.last == "there are too many links"
     for each in named:
         each.connection.close()
 
@@ -157,7 +157,7 @@ def test_a_wrong_report_ends_its_link_and_is_not_heard(jobs: tuple[Job, Job], wr
     hostile.put_out()
     assert jobs[0].heard == [hello(GOOD), hello("w"), PROGRESS]
     assert [worker for worker, _ in jobs[0].ends] == ["w"]
-    assert jobs[0].server.acceptor.dropped == 1
+    assert jobs[0].server.acceptor.drops.count == 1
 
 
 @pytest.mark.parametrize("address", ADDRESSES)

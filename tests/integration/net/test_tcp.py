@@ -111,7 +111,7 @@ def test_an_acceptor_may_hear_of_the_attempt_later_than_the_dialler(loop: EpollR
     loops.turn_until(loop, lambda: any(waiting.greeted for waiting in b.links.acceptor.unproved), "a greeting that is held")
     b.link(a)
     loops.turn_until(loop, lambda: b.numbers(a) == [1], "the frame sent before the link was up")
-    assert b.links.acceptor.dropped == 0
+    assert b.links.acceptor.drops.count == 0
 
 
 def test_a_dialler_tries_again_until_its_peer_listens(loop: EpollReactor, a: Worker) -> None:
@@ -138,7 +138,7 @@ def test_a_link_that_does_not_come_up_is_broken_once_on_both_sides(loop: EpollRe
     assert a.events == [LinkBroken(FIRST, b.me, a.broken[0].reason)]
     assert "it has another key" in a.broken[0].reason
     assert b.events == [LinkBroken(FIRST, a.me, "no link within 0.2 s (it did not dial)")]
-    assert b.links.acceptor.dropped > 0
+    assert b.links.acceptor.drops.count > 0
     a.links.close()
     b.links.close()
 
@@ -175,7 +175,7 @@ def test_a_worker_of_an_older_attempt_is_not_heard(loop: EpollReactor, a: Worker
     again = TcpLinks(loop, a.events.append, listen("127.0.0.1"), "job", a.me)
     again.link(LinkPeers(FIRST, KEY, {b.me: b.address}))
     again.send(ToPeer(b.me, Frame(FIRST, 99, [])))
-    loops.turn_until(loop, lambda: "it belongs to an older attempt" in b.links.acceptor.last_drop, "the refusal")
+    loops.turn_until(loop, lambda: "it belongs to an older attempt" in b.links.acceptor.drops.last, "the refusal")
     assert b.numbers(a) == [1]
     again.close()
 
@@ -201,7 +201,7 @@ def test_a_second_connection_of_a_peer_does_not_replace_the_first(loop: EpollRea
     linked(loop, a, b)
     purpose = Purpose(PROTOCOL, "job", FIRST.attempt, FIRST.layout, a.me, b.me)
     second = Dial(loop, b.address, (purpose, LinkKey(KEY.encode())), lambda _: None, Limits(max_frame=1 << 20, max_unsent=1 << 20))
-    loops.turn_until(loop, lambda: b.links.acceptor.last_drop == "no link is open for it", "the refusal")
+    loops.turn_until(loop, lambda: b.links.acceptor.drops.last == "no link is open for it", "the refusal")
     second.cancel()
     a.send(b, 2)
     loops.turn_until(loop, lambda: b.numbers(a) == [1, 2], "a frame on the first connection")

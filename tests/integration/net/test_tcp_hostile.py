@@ -100,12 +100,12 @@ def greeting(fence: Fence = FENCE, *, job: str = "job", dialler: str = A, accept
 
 def dropped(pair: Pair, data: bytes) -> str:
     """Send `data` on a connection of its own; why it was dropped."""
-    before = pair.b.acceptor.dropped
+    before = pair.b.acceptor.drops.count
     with pair.dial() as hostile:
         hostile.sendall(data)
         hostile.shutdown(socket.SHUT_WR)
-        loops.turn_until(pair.loop, lambda: pair.b.acceptor.dropped == before + 1, f"the drop of {data[:40]!r}")
-    return pair.b.acceptor.last_drop
+        loops.turn_until(pair.loop, lambda: pair.b.acceptor.drops.count == before + 1, f"the drop of {data[:40]!r}")
+    return pair.b.acceptor.drops.last
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -153,8 +153,8 @@ def test_a_right_greeting_without_the_key_gets_no_further(loop: EpollReactor, ma
     pair.b.link(LinkPeers(FENCE, KEY, pair.addresses))
     purpose = Purpose(PROTOCOL, "job", FENCE.attempt, FENCE.layout, A, B)
     stranger = Dial(loop, pair.addresses[B], (purpose, LinkKey(b"a guess")), lambda _: pytest.fail("it was let in"), LIMITS)
-    loops.turn_until(loop, lambda: pair.b.acceptor.dropped, "the drop")
-    assert pair.b.acceptor.last_drop == "it has another key"
+    loops.turn_until(loop, lambda: pair.b.acceptor.drops.count, "the drop")
+    assert pair.b.acceptor.drops.last == "it has another key"
     stranger.cancel()
     pair.a.link(LinkPeers(FENCE, KEY, pair.addresses))
     pair.works()
@@ -178,8 +178,8 @@ def test_a_silent_peer_is_dropped_when_its_time_is_over(loop: EpollReactor, make
     pair.link()
     pair.works()
     with pair.dial():
-        loops.turn_until(loop, lambda: pair.b.acceptor.dropped == 1, "the drop")
-    assert pair.b.acceptor.last_drop == "it was silent for too long"
+        loops.turn_until(loop, lambda: pair.b.acceptor.drops.count == 1, "the drop")
+    assert pair.b.acceptor.drops.last == "it was silent for too long"
     pair.works()
 
 
@@ -189,7 +189,7 @@ def test_a_greeting_of_an_attempt_that_never_comes_is_not_held_for_ever(loop: Ep
     pair.works()
     with pair.dial() as hostile:
         hostile.sendall(greeting(Fence(Attempt(1 << 60), LayoutVersion(0))))
-        loops.turn_until(loop, lambda: pair.b.acceptor.dropped == 1, "the drop")
+        loops.turn_until(loop, lambda: pair.b.acceptor.drops.count == 1, "the drop")
     pair.works()
 
 
@@ -197,7 +197,7 @@ def test_silent_peers_cannot_lock_a_worker_out(loop: EpollReactor, make: Callabl
     monkeypatch.setattr(acceptor_module, "MAX_UNPROVED", 5)
     pair = make()
     silent = [pair.dial() for _ in range(40)]
-    loops.turn_until(loop, lambda: pair.b.acceptor.dropped == 35, "all but five are dropped")
+    loops.turn_until(loop, lambda: pair.b.acceptor.drops.count == 35, "all but five are dropped")
     pair.link()
     pair.works()
     assert len(pair.b.acceptor.unproved) <= 5

@@ -49,7 +49,7 @@ def run(*arguments: object) -> int:
 def completed(job: JobFolder) -> None:
     folder = job.path / ".flamestream" / "upper"
     folder.mkdir(parents=True)
-    (folder / "status.json").write_text('{"outcome": "completed"}')
+    (folder / "status.json").write_text('{"job": "job", "pid": 1, "updated": 0, "phase": "finished", "outcome": "completed"}')
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ import contextlib
 import importlib.util
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -109,7 +109,7 @@ class KafkaAccess(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 def with_absolute_files(part: Any, folder: Path, name: str = "") -> Any:
-    """The same part of a spec with certificates, files of secrets and Avro schemas relative to the manifest's folder."""
+    """A part of a spec with certificates, files of secrets and Avro schemas relative to the manifest's folder."""
     if isinstance(part, dict):
         return {key: with_absolute_files(value, folder, str(key)) for key, value in part.items()}
     is_file = name in ("file", "schema") or name.endswith(".location")
@@ -131,10 +131,10 @@ class Clients:
         self._refusal: KafkaError | None = None
         self._proved = False
         self._said = ""
-        """librdkafka's newest word about a broker."""
+        """The newest message of librdkafka's about a broker."""
         self.problem = ""
 
-    def producer(self, **settings: Any) -> "Producer":
+    def producer(self, **settings: object) -> "Producer":
         """A producer for callers that flush; idempotent unless `settings` say that repeats do no harm."""
         from confluent_kafka import Producer  # an extra
 
@@ -143,7 +143,7 @@ class Clients:
         with failure_of(self._name):
             return Producer(self._settings(usual, (), {"enable.idempotence": True, "acks": "all", **settings}))
 
-    def consumer(self, **settings: Any) -> "Consumer":
+    def consumer(self, **settings: object) -> "Consumer":
         """A consumer without a group's protocol: partitions are assigned by us, and offsets are in our snapshots."""
         from confluent_kafka import Consumer  # an extra
 
@@ -152,12 +152,12 @@ class Clients:
         with failure_of(self._name):
             return Consumer(self._settings(usual, _ONLY_PRODUCERS, fixed))
 
-    def reader(self, isolation: str, **more: Any) -> "Consumer":
+    def reader(self, isolation: str, **more: object) -> "Consumer":
         """A consumer for reading to an end (reading.py): it learns of the end soon."""
         return self.consumer(**{"isolation.level": isolation, "enable.partition.eof": True, "fetch.wait.max.ms": 10, **more})
 
     def admin(self) -> "AdminClient":
-        """For metadata, and to create topics of our own."""
+        """A client for metadata, and to create topics of our own."""
         from confluent_kafka.admin import AdminClient  # an extra
 
         with failure_of(self._name):
@@ -165,7 +165,7 @@ class Clients:
 
     @contextlib.contextmanager
     def asking(self, admin: "AdminClient", *where: str) -> Iterator[None]:
-        """As `failure_of`, for a first question: to a refused login librdkafka gives no answer. Until one has worked it is the user's."""
+        """`failure_of` for a first question: to a refused login librdkafka gives no answer. Until one has worked it is the user's."""
         try:
             with failure_of(*where):
                 yield
@@ -180,7 +180,7 @@ class Clients:
         """Something came back from the brokers."""
         self.problem, self._said, self._proved = "", "", True
 
-    def _settings(self, usual: Mapping[str, Any], without: Any, fixed: Mapping[str, Any]) -> dict[str, Any]:
+    def _settings(self, usual: Mapping[str, object], without: Collection[str], fixed: Mapping[str, object]) -> dict[str, Any]:
         mine = {name: value for name, value in self._access.settings.items() if name not in without}
         quick = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 1000, "log_level": 0, "logger": _silent, "error_cb": self._error}
         secrets = {name: secret.value(name) for name, secret in self._access.secrets.items()}

@@ -19,11 +19,11 @@ if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
 
 
 class BrokersAway(OSError):
-    """They do not answer now, or cannot do it now; the same may work later."""
+    """The brokers do not answer now, or cannot do it now; the same may work later."""
 
 
 class NoSuchTopic(UserError):
-    """It has to be created, or named as it is."""
+    """A topic that has to be created, or named as it is."""
 
 
 _USER: Final = {
@@ -53,7 +53,7 @@ _CORRUPT: Final = {
 
 
 def judged(error: "KafkaError", where: str) -> FlameStreamError | BrokersAway:
-    """What a Kafka error is to us."""
+    """The error of ours that a Kafka error is."""
     name = error.name()
     text = f"{where}: {error.str()} ({name})"
     if name in _CORRUPT:
@@ -66,7 +66,7 @@ def judged(error: "KafkaError", where: str) -> FlameStreamError | BrokersAway:
 
 @contextlib.contextmanager
 def failure_of(*where: str) -> Iterator[None]:
-    """KafkaException inside becomes ours outside."""
+    """Turns a KafkaException of the body into an error of ours; `where` begins its message."""
     from confluent_kafka import KafkaException  # an extra
 
     try:

@@ -7,35 +7,36 @@ connectors/kafka/writing.py).
 """
 
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flamestream.net.kafka.clients import Clients
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka.admin import AdminClient
+    from confluent_kafka.admin._topic import TopicDescription
 
 ANSWER_SECONDS: Final = 5.0
 
 
 class Described(NamedTuple):
-    """What the brokers say of a topic."""
+    """A topic as the brokers describe it."""
 
     id: str
     partitions: list[int]
     replicas: list[int]
-    """How many, of each."""
+    """The number of replicas of each partition."""
 
 
-def ask(admin: "AdminClient", topic: str) -> "Future[Any]":
-    """Its answer is for `described`."""
+def ask(admin: "AdminClient", topic: str) -> "Future[TopicDescription]":
+    """Ask for a topic's description; the answer is for `described`."""
     from confluent_kafka import TopicCollection  # an extra
 
-    found: Future[Any] = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER_SECONDS)[topic]
+    found: Future[TopicDescription] = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER_SECONDS)[topic]
     return found
 
 
-def described(clients: Clients, admin: "AdminClient", asked: "Future[Any]", *where: str) -> Described:
-    """Waits. Raises NoSuchTopic, BrokersAway if there is no answer."""
+def described(clients: Clients, admin: "AdminClient", asked: "Future[TopicDescription]", *where: str) -> Described:
+    """Wait for a topic's description. Raises NoSuchTopic, BrokersAway if there is no answer."""
     with clients.asking(admin, *where):
         found = asked.result(ANSWER_SECONDS * 2)
     partitions = sorted(found.partitions, key=lambda info: info.id)
@@ -43,12 +44,12 @@ def described(clients: Clients, admin: "AdminClient", asked: "Future[Any]", *whe
 
 
 class TopicIdentity:
-    """Of one topic. `where` begins every message."""
+    """The identity of one topic. `where` begins every message."""
 
     def __init__(self, clients: Clients, topic: str, *where: str) -> None:
         self._clients, self._topic, self._where = clients, topic, where
-        self._admin: Any = None
-        self._asked: Future[Any] | None = None
+        self._admin: AdminClient | None = None
+        self._asked: Future[TopicDescription] | None = None
 
     def now(self) -> Described:
         """Ask and wait. Raises NoSuchTopic, BrokersAway if there is no answer."""
@@ -70,9 +71,10 @@ class TopicIdentity:
             self._clients.problem = str(error)
             return None
 
-    def _ask(self) -> "Future[Any]":
+    def _ask(self) -> "Future[TopicDescription]":
         self._admin = self._admin or self._clients.admin()
         return ask(self._admin, self._topic)
 
-    def _answer(self, asked: "Future[Any]") -> Described:
+    def _answer(self, asked: "Future[TopicDescription]") -> Described:
+        assert self._admin is not None, "an answer comes behind a question"
         return described(self._clients, self._admin, asked, *self._where)

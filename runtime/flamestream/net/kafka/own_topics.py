@@ -4,7 +4,7 @@ Does not: say which settings are right (connectors/kafka/control.py, kafka/place
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from flamestream.net.kafka.failures import failure_of
 from flamestream.net.kafka.identity import ANSWER_SECONDS
@@ -18,23 +18,23 @@ COMPACTED: Final = {
     "min.cleanable.dirty.ratio": "0.1",
     "max.message.bytes": str(8 << 20),
 }
-"""Of one where the newest record of a key is all that is needed."""
+"""Settings of a topic where the newest record of a key is all that is needed."""
 AS_THE_CLUSTER_HAS: Final = -1
-"""Replicas."""
+"""The number of replicas that leaves it to the cluster."""
 
 
 def settings_of(admin: "AdminClient", topic: str, where: str) -> dict[str, str]:
-    """What the brokers have for it. `where` begins the message of a failure. Blocks."""
+    """A topic's settings as the brokers have them. `where` begins the message of a failure. Blocks."""
     from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]  # not in its stubs
 
     resource = ConfigResource(ResourceType.TOPIC, topic)
     with failure_of(where):
-        found: Any = admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource].result(ANSWER_SECONDS * 2)
+        found = admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource].result(ANSWER_SECONDS * 2)
     return {name: str(entry.value) for name, entry in found.items()}
 
 
 def create(admin: "AdminClient", topic: str, partitions: int, replicas: int, settings: Mapping[str, str], where: str) -> None:
-    """Have it; that somebody else was quicker is fine. `where` begins the message of a failure. Blocks."""
+    """Create a topic; that somebody else was quicker is fine. `where` begins the message of a failure. Blocks."""
     from confluent_kafka import KafkaError, KafkaException  # an extra
     from confluent_kafka.cimpl import NewTopic
 

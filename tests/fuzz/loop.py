@@ -14,9 +14,9 @@ import msgspec
 INSTRUMENTED = [
     "flamestream.model", "flamestream.core.protocol.job_record", "flamestream.core.protocol.messages", "flamestream.job.manifest",
     *(f"flamestream.{name}" for name in (
-        "connectors.files.csv_rows", "connectors.http.keys", "connectors.http.sink", "connectors.kafka.avro",
+        "connectors.files.lines", "connectors.http.keys", "connectors.http.sink", "connectors.kafka.avro",
         "connectors.kafka.formats", "connectors.kafka.items", "connectors.kafka.plain", "connectors.kit.rows",
-        "connectors.kit.values_in_text", "connectors.postgres.source", "connectors.redis.source",
+        "connectors.postgres.source", "connectors.redis.source",
         "connectors.rolling.chain", "connectors.rolling.segments", "connectors.socket.sink",
         "connectors.socket.source", "fenced.log", "fenced.tail", "job.located", "journal.batches", "journal.file",
         "journal.seal", "net.framing", "net.handshake", "net.http_connection", "net.http_server", "store.segment",

@@ -99,7 +99,7 @@ VARIANTS: dict[str, Broken] = {
     "a value that is no payload": Broken("kafka", f"{C}kafka.formats:_payload", "except Corrupt as error:", "except KeyError as error:"),
     "Avro that ends too early": Broken("avro", f"{C}kafka.avro:_read", "EOFError, ", ""),
     "a schema that is a number": Broken("avro-schema", f"{C}kafka.avro:_parsed", "TypeError, ", ""),
-    "a quote without its end": Broken("rows", f"{C}files.csv_rows:CsvRows._values", "except csv.Error as", "except KeyError as"),
+    "a quote without its end": Broken("rows", f"{C}files.lines:CsvRows._values", "except csv.Error as", "except KeyError as"),
     "an entry without a field": Broken(
         "redis", f"{C}redis.source:RedisReader._payload", "except KeyError as error:", "except IndexError as error:"
     ),

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from flamestream.connectors import sinks
-from flamestream.connectors.kit.item_parts import Wanted
-from flamestream.connectors.kit.standing import Findings, Look, Span
+from flamestream.connectors.kit.standing import Findings, Look, Span, Wanted
 from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import Slot
 from flamestream.model.meta import LEAST, Meta

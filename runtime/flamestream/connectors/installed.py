@@ -32,13 +32,13 @@ BUILT_IN: Final = (
 
 @cache
 def source_kinds() -> dict[str, type[SourceSettings]]:
-    """What a source may be, by kind. Raises UserError for a package whose connector cannot be had."""
+    """The kinds of sources by name. Raises UserError for a package whose connector cannot be had."""
     return {each.kind: each.source for each in (*BUILT_IN, *_added()) if each.source is not None}
 
 
 @cache
 def sink_kinds() -> dict[str, type[SinkSettings]]:
-    """What a sink may be, by kind. Raises UserError for a package whose connector cannot be had."""
+    """The kinds of sinks by name. Raises UserError for a package whose connector cannot be had."""
     return {each.kind: each.sink for each in (*BUILT_IN, *_added()) if each.sink is not None}
 
 

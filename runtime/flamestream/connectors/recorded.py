@@ -32,7 +32,7 @@ READ_AHEAD: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class RecordedSource:
-    """One front's source, and its journal if that keeps everything. Picklable."""
+    """A front's source, and its journal if that keeps everything. Picklable."""
 
     job: str
     front: FrontSettings
@@ -52,7 +52,7 @@ class RecordedSource:
         return [] if self.front.timed else _journal_of(self)
 
     def skipped(self, run: Entry) -> str:
-        """What the source has in a gap between two runs, which `run` names: why it is a hole, or "" if nothing is there."""
+        """The reason why a gap between two runs, which `run` names, is a hole: the source has records there; "" if it has none."""
         try:
             list(self.below(END, [run]))
         except Corrupt as error:
@@ -60,7 +60,7 @@ class RecordedSource:
         return ""
 
     def beyond(self, ends: Mapping[Partition, Offset]) -> int:
-        """How many records a source that ends has from `ends` on."""
+        """The number of records that a source that ends has from `ends` on."""
         return _Recorded(self).beyond(ends)
 
     def runs(self) -> Iterator[tuple[Time, int, list[Any]]]:
@@ -69,7 +69,7 @@ class RecordedSource:
 
 
 class _Recorded:
-    """One front's input, read through its producer in a loop of its own."""
+    """The input of one front, read through its producer in a loop of its own."""
 
     def __init__(self, source: RecordedSource) -> None:
         self._source = source
@@ -104,7 +104,7 @@ class _Recorded:
                 del waiting[:length]
 
     def _followed(self, offsets: Mapping[Partition, Offset]) -> Iterator[Event]:
-        """What the producer gives from there on; the last one is SourceEnded unless nobody asks on."""
+        """The producer's events from `offsets` on; the last one is SourceEnded unless nobody asks on."""
         producer = self._producer()
         producer.follow(Follow(_FENCE, self._front.front, dict(offsets)))
         producer.pull(Pull(_FENCE, self._front.front, _WITHOUT_LIMIT, _WITHOUT_LIMIT))

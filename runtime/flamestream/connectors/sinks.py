@@ -28,14 +28,11 @@ does).
 """
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from flamestream.connectors.installed import sink_kinds
-from flamestream.connectors.kit import connector
-from flamestream.connectors.kit.connector import SinkContext, SinkSettings, SinkTraits
+from flamestream.connectors.kit.connector import Kinds, SinkContext, SinkTraits, written
 from flamestream.connectors.kit.ownership import Owned
-from flamestream.connectors.kit.spec import one_of
 from flamestream.connectors.kit.standing import Place
 from flamestream.fenced.reading import Item, read_all
 from flamestream.model.ids import SinkName, WorkerId
@@ -47,34 +44,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-def settings_of(spec: object, where: str = "sink") -> SinkSettings:
-    """What a manifest says, checked. Raises ManifestError that begins with the wrong field's place below `where`."""
-    return one_of(spec, sink_kinds(), where)
-
-
-def kind_of(spec: dict[str, Any]) -> type[SinkSettings] | None:
-    """The class of its settings, which may be wrong; None if there is no such kind."""
-    return connector.class_of(sink_kinds(), spec)
-
-
-def dialled(spec: dict[str, Any]) -> str:
-    """The address that a worker with this sink will dial; "" if none is known before."""
-    return connector.dialled(sink_kinds(), spec)
-
-
-def placed(spec: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The spec of a manifest in `folder`, with absolute paths."""
-    return connector.placed(sink_kinds(), spec, folder)
+_KINDS: Final = Kinds("sink", sink_kinds)
+settings_of, check_classes, kind_of, placed, dialled = (
+    _KINDS.settings_of, _KINDS.check_classes, _KINDS.kind_of, _KINDS.placed, _KINDS.dialled,
+)  # fmt: skip
 
 
 def describe(spec: object, where: str = "sink") -> SinkTraits:
     """Check `spec` and say what it is. Raises ManifestError that begins with the wrong field's place below `where`."""
     return settings_of(spec, where).traits(where)
-
-
-def check_classes(spec: object, where: str = "sink") -> None:
-    """Whether the classes that `spec` names are there, and fit; the application must be loaded. Raises ManifestError like `describe`."""
-    settings_of(spec, where).check_application(where)
 
 
 def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, reactor: Reactor) -> Consumer:
@@ -93,7 +71,7 @@ def has_history(spec: object) -> bool:
 
 
 def place_of(spec: object, sink: str, job: str) -> Place | None:
-    """Where the users of sink `sink` of `job` look; None if nobody looks anywhere but where `read` does."""
+    """The place where the users of sink `sink` of `job` look; None if nobody looks anywhere but where `read` does."""
     return settings_of(spec, f"spec.sinks.{sink}").place(job, sink)
 
 
@@ -106,4 +84,4 @@ def owned(spec: dict[str, Any]) -> Owned | None:
 def log_folder(spec: dict[str, Any]) -> str | None:
     """The folder of fenced logs that a sink's output is, as it is written; None if its output is anything else."""
     known = kind_of(spec)
-    return connector.written(spec, known.log) or None if known is not None else None
+    return written(spec, known.log) or None if known is not None else None

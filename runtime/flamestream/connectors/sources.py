@@ -22,13 +22,10 @@ Does not: read the manifest's file (job/manifest.py), or know what a kind does (
 """
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import Final
 
 from flamestream.connectors.installed import source_kinds
-from flamestream.connectors.kit import connector
-from flamestream.connectors.kit.connector import SourceContext, SourceSettings, SourceTraits
-from flamestream.connectors.kit.spec import one_of
+from flamestream.connectors.kit.connector import Kinds, SourceContext, SourceTraits
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId
@@ -40,24 +37,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-def settings_of(spec: object, where: str = "source") -> SourceSettings:
-    """What a manifest says, checked. Raises ManifestError that begins with the wrong field's place below `where`."""
-    return one_of(spec, source_kinds(), where)
-
-
-def kind_of(spec: dict[str, Any]) -> type[SourceSettings] | None:
-    """The class of its settings, which may be wrong; None if there is no such kind."""
-    return connector.class_of(source_kinds(), spec)
-
-
-def dialled(spec: dict[str, Any]) -> str:
-    """The address that a worker with this source will dial; "" if none is known before."""
-    return connector.dialled(source_kinds(), spec)
-
-
-def placed(spec: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The spec of a manifest in `folder`, with absolute paths."""
-    return connector.placed(source_kinds(), spec, folder)
+_KINDS: Final = Kinds("source", source_kinds)
+settings_of, check_classes, kind_of, placed, dialled = (
+    _KINDS.settings_of, _KINDS.check_classes, _KINDS.kind_of, _KINDS.placed, _KINDS.dialled,
+)  # fmt: skip
 
 
 def describe(spec: object, where: str = "source") -> SourceTraits:
@@ -73,11 +56,6 @@ def outlined(spec: object, where: str = "source") -> SourceTraits:
 def share_of(fronts: Sequence[FrontSettings], front: FrontId) -> int:
     """Which of its source's fronts `front` is, from 0."""
     return sum(1 for other in fronts[:front] if other.source == fronts[front].source)
-
-
-def check_classes(spec: object, where: str = "source") -> None:
-    """Whether the classes that `spec` names are there; the application must be loaded. Raises ManifestError like `describe`."""
-    settings_of(spec, where).check_application(where)
 
 
 def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: str = "source", job: str = "", share: int = 0) -> Producer:

@@ -10,7 +10,7 @@ from typing import Any
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 
-from flamestream.connectors.files.csv_rows import CsvRows, JsonRows
+from flamestream.connectors.files.lines import CsvRows, JsonRows
 from flamestream.connectors.kafka.avro import _from_text, _parsed, _read
 from flamestream.connectors.kafka.control import _decode_announcement, _decode_state
 from flamestream.connectors.kafka.formats import decoder_of, encoder_of

@@ -8,7 +8,7 @@ import pytest
 
 import flamestream as fs
 from flamestream.connectors.kit import item_columns as postgres_rows
-from flamestream.connectors.kit.item_parts import Wanted
+from flamestream.connectors.kit.standing import Wanted
 from flamestream.connectors.postgres import columns as postgres_columns
 from flamestream.connectors.sinks import place_of
 from flamestream.model.errors import UserError

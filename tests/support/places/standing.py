@@ -9,8 +9,7 @@ from typing import Any
 
 import flamestream as fs
 from flamestream.connectors import sinks
-from flamestream.connectors.kit.item_parts import Wanted
-from flamestream.connectors.kit.standing import Findings
+from flamestream.connectors.kit.standing import Findings, Wanted
 from flamestream.connectors.sinks import place_of
 from flamestream.core.protocol.actions import Bundle
 from flamestream.model.graph import Graph

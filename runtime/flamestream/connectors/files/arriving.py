@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from flamestream.connectors.files.followed import LOOK_SHARE, RESTORE
-from flamestream.connectors.files.formats import Format, Mark, Record
+from flamestream.connectors.files.followed import RESTORE, WatchedFiles
+from flamestream.connectors.files.formats import Format, Mark, Record, fill
 from flamestream.connectors.files.places import CHANGED, Files, Found
 from flamestream.connectors.kit.producer import Chunk
 from flamestream.core.protocol.events import Entry
@@ -36,27 +36,23 @@ class _Open:
         self.records = records
 
 
-class ArrivingReader:
+class ArrivingReader(WatchedFiles):
     """Finds and reads."""
 
-    ended = False
-    problem = ""
+    least_idle_seconds = LEAST_IDLE_SECONDS
 
     def __init__(self, files: Files, form: Format) -> None:
-        self._place = files
-        self._format = form
-        self._found: dict[str, Found] = {}
+        super().__init__(files, form)
         self._versions: dict[str, str] = {}
-        """Of files that this process has read from."""
+        """The version of each file that this process has read from."""
         self._done: set[str] = set()
         """Names of files that are through."""
         self._waiting: list[Found] = []
         """Files that are not begun, the first one last."""
         self._number = 0
-        """Of the newest file that was begun."""
+        """The number of the newest file that was begun."""
         self._open: _Open | None = None
         self._again: _Open | None = None
-        self.idle_seconds = LEAST_IDLE_SECONDS
 
     def seek(self, offsets: Mapping[Partition, Offset]) -> None:
         begun = sorted((number_of(partition), partition) for partition, offset in offsets.items() if offset)
@@ -102,11 +98,12 @@ class ArrivingReader:
         assert now is not None, "a file was begun"
         chunk = Chunk(now.partition, Offset(now.offset), [], [])
         try:
-            at_end = _fill(chunk, now.records, records, size)
+            at_end = fill(chunk, now.records, records, size)
         except FileNotFoundError:
             self._gone(now)
             return chunk
         except BaseException:
+            # A generator that has raised is at its end: the file is opened anew where this chunk ends.
             self._open = self._opened(now.partition, now.file, now.offset + len(chunk.payloads))
             if may_raise and not chunk.payloads:
                 raise
@@ -143,14 +140,13 @@ class ArrivingReader:
         began = time.monotonic()
         self._waiting = [file for file in self._list() if file.name not in self._done][::-1]
         self._place.expect(self._waiting[::-1])
-        self.idle_seconds = max(LEAST_IDLE_SECONDS, LOOK_SHARE * (time.monotonic() - began))
+        self._looked(began)
 
     def _list(self) -> list[Found]:
-        found = self._place.listing(settled_only=True)
+        found = super()._list()
         for file in found:
             if self._versions.get(file.name, file.version) != file.version:
                 raise Corrupt(f"{file.path}: it was replaced after it was read; {RESTORE}")
-        self._found = {file.name: file for file in found}
         return found
 
     def _file(self, name: str, partition: Partition) -> Found:
@@ -173,7 +169,7 @@ class ArrivingReader:
 
 
 def number_of(partition: str) -> int:
-    """Of a file in the order of discovery, from 1."""
+    """A file's number in the order of discovery, from 1, as its partition has it. Raises Corrupt for a partition that has none."""
     number, space, _ = partition.partition(" ")
     if not space or not number.isdecimal():
         raise Corrupt(f"{partition!r} is not a partition of a followed place with whole files: has the source's format changed? Restore it")
@@ -181,16 +177,5 @@ def number_of(partition: str) -> int:
 
 
 def name_of(partition: str) -> str:
-    """Of its file."""
+    """The name of a partition's file."""
     return partition.partition(" ")[2]
-
-
-def _fill(chunk: Chunk, records: Iterator[Record], count: int, size: int) -> bool:
-    """Whether the file is at its end."""
-    for record in islice(records, count):
-        chunk.payloads.append(record.payload)
-        chunk.sizes.append(max(1, record.size))
-        size -= chunk.sizes[-1]
-        if size <= 0:
-            return False
-    return len(chunk.payloads) < count

@@ -12,24 +12,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
+from flamestream.core.protocol.actions import Bundle
 from flamestream.fenced.fences import FencedFolder, ordered_logs
 from flamestream.fenced.log import HEADER, scan
 from flamestream.fenced.reading import counted_now
 from flamestream.model.errors import Corrupt
 
 CHUNK_BYTES: Final = 16 << 20
-
-
-class FoundBundle(NamedTuple):
-    """A bundle as its log has it."""
-
-    slot: int
-    sequence: int
-    t_last: bytes
-    items: bytes
-    """`payload.encode_items`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +31,14 @@ class Chunk:
     start: int
     end: int
 
-    def bundles(self, slots: Collection[int] | None = None) -> Iterator[FoundBundle]:
+    def bundles(self, slots: Collection[int] | None = None) -> Iterator[Bundle]:
         """Its bundles in their order, of `slots` only if given. Raises Corrupt."""
         try:
             with FileIO(self.log) as file:
                 for record in scan(file, self.log, self.start, self.end):
                     for bundle in record.delivery.bundles:
                         if slots is None or bundle[0] in slots:
-                            yield FoundBundle(*bundle)
+                            yield Bundle(*bundle)
         except FileNotFoundError:
             raise Corrupt(f"{self.log} is gone, and {self.end} bytes of it count; restore it from a backup") from None
 

@@ -32,7 +32,7 @@ def saved_at(path: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What reads a source. Picklable."""
+    """The words of a manifest that make what reads a source: its place and its format, in whichever process. Picklable."""
 
     spec: bytes
     name: str

@@ -33,31 +33,46 @@ RESTORE: Final = "restore the file as it was; the records of a followed file mus
 
 @dataclass(slots=True)
 class Known(Mark):
-    """How far a file is known, and what is known of it."""
+    """The place up to which a file is known, and what is known of it."""
 
     seen: int = -1
     """Its size when it was last found to have nothing new."""
     inode: int = 0
-    """Of the file that was given; 0 if this process has not given any of it."""
+    """The inode of the file that was given; 0 if this process has not given any of it."""
     digest: bytes = b""
-    """Of the document that was given."""
+    """The hash of the document that was given."""
 
 
-class FollowedReader:
-    """Finds and reads. `_marks` speed up what is read again, and check it."""
+class WatchedFiles:
+    """A place that is looked at again and again; the wait grows with what a look costs."""
 
     ended = False
     problem = ""
+    least_idle_seconds = LEAST_IDLE_SECONDS
 
     def __init__(self, files: Files, form: Format) -> None:
-        self._place = files
-        self._format = form
+        self._place, self._format = files, form
+        self._found: dict[str, Found] = {}
+        self.idle_seconds = self.least_idle_seconds
+
+    def _list(self) -> list[Found]:
+        found = self._place.listing(settled_only=True)
+        self._found = {file.name: file for file in found}
+        return found
+
+    def _looked(self, began: float) -> None:
+        self.idle_seconds = max(self.least_idle_seconds, LOOK_SHARE * (time.monotonic() - began))
+
+
+class FollowedReader(WatchedFiles):
+    """Finds and reads. `_marks` speed up what is read again, and check it."""
+
+    def __init__(self, files: Files, form: Format) -> None:
+        super().__init__(files, form)
         self._documents = form if isinstance(form, Documents) else None
         self._next: dict[str, int] = {}
         self._marks: dict[str, Known] = {}
-        self._found: dict[str, Found] = {}
         self._fresh: list[Found] = []
-        self.idle_seconds = LEAST_IDLE_SECONDS
 
     def seek(self, offsets: Mapping[Partition, Offset]) -> None:
         self._next = {str(name): int(offset) for name, offset in offsets.items()}
@@ -94,16 +109,11 @@ class FollowedReader:
 
     # --- looking --------------------------------------------------------------------------------------------------------------------
 
-    def _list(self) -> list[Found]:
-        found = self._place.listing(settled_only=True)
-        self._found = {file.name: file for file in found}
-        return found
-
     def _look(self) -> None:
         """Remember the files that may have something new, the first one last."""
         began = time.monotonic()
         self._fresh = [file for file in self._list() if self._may_have_more(file)][::-1]
-        self.idle_seconds = max(LEAST_IDLE_SECONDS, LOOK_SHARE * (time.monotonic() - began))
+        self._looked(began)
 
     def _may_have_more(self, file: Found) -> bool:
         if self._documents:
@@ -151,6 +161,7 @@ class FollowedReader:
         mark = self._mark_at(file, offset)
         chunk = Chunk(Partition(file.name), Offset(offset), [], [])
         for record in islice(self._format.records(self._place, file, mark, growing=True), records):
+            # A last line without its end may still grow, so it waits.
             if not record.complete or size <= 0 or (record.size == 0 and offset):
                 break
             chunk.payloads.append(record.payload)

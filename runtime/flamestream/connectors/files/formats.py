@@ -16,14 +16,16 @@ Keeps: the records depend on the file's name and bytes alone; memory is bounded 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 from flamestream.connectors.files.places import Files, Found
+from flamestream.connectors.kit.producer import Chunk
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record, the bytes of input it occupies, and whether its end was seen (a log's last line may still grow)."""
+    """A record, the bytes of input that it occupies, and whether its end was seen (a log's last line may still grow)."""
 
     payload: object
     size: int
@@ -32,10 +34,21 @@ class Record:
 
 @dataclass(slots=True)
 class Mark:
-    """How far a file is known: record `offset` begins at byte `position`, which only formats of lines use."""
+    """The place up to which a file is known: record `offset` begins at byte `position`, which only formats of lines use."""
 
     offset: int = 0
     position: int = 0
+
+
+def fill(chunk: Chunk, records: Iterator[Record], count: int, size: int) -> bool:
+    """Add about so many records and bytes to the chunk. Whether the records are at their end."""
+    for record in islice(records, count):
+        chunk.payloads.append(record.payload)
+        chunk.sizes.append(max(1, record.size))
+        size -= chunk.sizes[-1]
+        if size <= 0:
+            return False
+    return len(chunk.payloads) < count
 
 
 class Format(Protocol):
@@ -46,8 +59,6 @@ class Format(Protocol):
 
     def records(self, files: Files, file: Found, mark: Mark, *, growing: bool = False) -> Iterator[Record]:
         """The records from `mark` on, the last one of lines also if it has no newline yet. Raises FileNotFoundError or Corrupt."""
-        ...
 
     def skip(self, files: Files, file: Found, mark: Mark, upto: int, *, growing: bool = False) -> None:
         """Move `mark` to record `upto`, or as far as there are complete records."""
-        ...

@@ -57,7 +57,7 @@ class Glob:
         return after
 
     def _before(self, number: int, token: str, character: str) -> int:
-        """Where `character` leads from before the token."""
+        """The places that `character` leads to from before the token."""
         match token:
             case "**/":
                 return 0 if character == "/" else 2 << 2 * number
@@ -73,6 +73,7 @@ class Glob:
 
     def _at(self, number: int) -> int:
         """Before token `number`, and before those behind it if it may be nothing."""
+        # Two bits a token: before it, and inside of a folder's name that it has begun.
         places = 1 << 2 * number
         while number < len(self._tokens) and self._tokens[number] in _STARS:
             number += 1

@@ -38,7 +38,7 @@ def _like(source: Gives, path: str) -> dict[str, Any]:
 
 
 def _columns(path: str) -> list[str]:
-    """Of the history's first file."""
+    """The names of the columns of the history's first file."""
     import pyarrow as pa
     import pyarrow.parquet as pq  # here: only a history needs it
 

@@ -8,9 +8,8 @@ Keeps: the same offset gives the same record. Does not: journal anything: its fr
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 
-from flamestream.connectors.files.formats import Format, Mark, Record
+from flamestream.connectors.files.formats import Format, Mark, Record, fill
 from flamestream.connectors.files.places import CHANGED, Files, Found
 from flamestream.connectors.kit.producer import Chunk
 from flamestream.core.protocol.events import Entry
@@ -42,7 +41,9 @@ class ListedReader:
     def next(self, records: int, size: int) -> Sequence[Chunk]:
         chunk = Chunk(THE_PARTITION, Offset(self._offset), [], [])
         try:
-            self._fill(chunk, records, size)
+            if self._records is None:
+                self._records = self._from(self._offset)
+            self.ended = fill(chunk, self._records, records, size)
         except BaseException:
             self._records = None  # a generator that has raised is at its end: the next call begins a new one where this chunk ends
             if not chunk.payloads:
@@ -52,17 +53,6 @@ class ListedReader:
 
     def read(self, entry: Entry) -> list[object]:
         raise Bug(f"a bounded files source has no journalled runs, but was asked for {entry}")
-
-    def _fill(self, chunk: Chunk, records: int, size: int) -> None:
-        if self._records is None:
-            self._records = self._from(self._offset)
-        for record in islice(self._records, records):
-            chunk.payloads.append(record.payload)
-            chunk.sizes.append(record.size)
-            size -= record.size
-            if size <= 0:
-                return
-        self.ended = len(chunk.payloads) < records
 
     def _from(self, offset: int) -> Iterator[Record]:
         if self._files is None:

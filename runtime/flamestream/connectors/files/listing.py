@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to look: one path of the manifest, and what goes in front of the names found below it."""
+    """A path of the manifest to look below, and what goes in front of the names found there."""
 
     path: str
     prefix: str
@@ -65,7 +65,7 @@ class LocalFiles:
         return [found[name] for name in sorted(found, key=lambda name: name.encode())]
 
     def _resolved(self, one: "_Entry", root: str) -> str | None:
-        """What is opened; None for a link that leaves the folder, which is told once."""
+        """The path that is opened; None for a link that leaves the folder, which is told once."""
         if not one.link:
             return one.path
         real = os.path.realpath(one.path)
@@ -97,7 +97,7 @@ def unsettled(relative: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What is no folder."""
+    """Anything that is found and is no folder."""
 
     relative: str
     path: str
@@ -105,7 +105,7 @@ class _Entry:
 
 
 def _paths(place: Place) -> Iterator[_Entry]:
-    """What is there. A folder that vanishes meanwhile is left out; one that can't be read is an error."""
+    """The files and links that are there. A folder that vanishes meanwhile is left out; one that can't be read is an error."""
     try:
         mode = os.stat(place.path).st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -18,6 +18,7 @@ from flamestream.connectors.files.formats import Mark, Record
 from flamestream.connectors.files.places import Files, Found
 from flamestream.connectors.kit.producer import MAX_RECORD, error_item
 from flamestream.connectors.kit.rows import BadRow, Rows
+from flamestream.model.collections import Map
 from flamestream.model.errors import UserError
 
 BATCH_ROWS: Final = 1024
@@ -31,15 +32,13 @@ SMALL_TEXTS: Final = MAX_RECORD // BATCH_ROWS
 
 
 class Payloads(Protocol):
-    """What becomes of rows."""
+    """The part of the format that makes payloads of rows."""
 
     def check(self, file: Found, schema: Any) -> None:
         """Raises UserError if a column of `schema` cannot be in a payload."""
-        ...
 
     def of(self, batch: Any) -> Iterator[Any]:
         """A payload a row, or the BadRow that it is."""
-        ...
 
 
 class Mapped:
@@ -57,6 +56,28 @@ class Mapped:
                 yield self._rows.of_values(values)
             except BadRow as error:
                 yield error
+
+
+class Tuples:
+    """Rows as tuples (`tuples: true`): the columns in their order, or the value of the one that is chosen.
+
+    Lists and structs are tuples, maps are fs.Map. What no payload can hold (a date, a decimal) is refused by its column's name before
+    anything is read: cast it where the file is written."""
+
+    def __init__(self, source: str, columns: list[str]) -> None:
+        self._source, self._columns = source, columns
+
+    def check(self, file: Found, schema: Any) -> None:
+        for field in schema:
+            if (not self._columns or field.name in self._columns) and not _fits(field.type):
+                raise UserError(
+                    f"source {self._source!r}: column {field.name!r} of {file.path} is {field.type}, which no payload can hold: cast it to "
+                    "bigint, double or string where the file is written, or leave it out by `columns`"
+                )
+
+    def of(self, batch: Any) -> Iterator[Any]:
+        columns = [_plain_column(column) for column in batch.columns]
+        yield from columns[0] if len(self._columns) == 1 else zip(*columns, strict=True)
 
 
 class ParquetRows:
@@ -84,7 +105,7 @@ class ParquetRows:
             yield Record(error_item(self._source, "PermissionError", f"{file.name}: cannot be read: {error.strerror}"), 0)
 
     def skip(self, files: Files, file: Found, mark: Mark, upto: int, *, growing: bool = False) -> None:
-        """By the footer alone."""
+        """Count by the footer alone."""
         import pyarrow as pa
 
         try:
@@ -193,7 +214,7 @@ def _in_bounds(batch: Any) -> Iterator[Any]:
 
 
 def _most_bytes(column: Any) -> int:
-    """What one row of the column may take, where rows point at texts; 0 where they have their own, which take what they take."""
+    """The bytes that one row of the column may take, where rows point at texts; 0 where they have their own, which take what they take."""
     import pyarrow.compute as pc
     from pyarrow import types
 
@@ -209,7 +230,7 @@ def _most_bytes(column: Any) -> int:
 
 
 def _bytes_of(part: Any) -> int:
-    """Of a batch or a column, with all texts written out."""
+    """The bytes of a batch or a column, with all texts written out."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import types
@@ -227,7 +248,7 @@ def _bytes_of(part: Any) -> int:
 
 
 def _members(column: Any) -> Any:
-    """Of the lists or maps of a column, those that are in it (a slice has no others)."""
+    """The members of a column's lists or maps that are in it (a slice has no others)."""
     from pyarrow import types
 
     if not types.is_map(column.type):
@@ -263,3 +284,38 @@ def _plain(batch: Any) -> Any:
         return column
 
     return pa.RecordBatch.from_arrays([cast(column) for column in batch.columns], names=batch.schema.names)
+
+
+def _fits(kind: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_list(kind) or types.is_large_list(kind):
+        return _fits(kind.value_type)
+    if types.is_struct(kind):
+        return all(_fits(kind.field(number).type) for number in range(kind.num_fields))
+    if types.is_map(kind):
+        return _fits(kind.key_type) and _fits(kind.item_type)
+    plain = (types.is_boolean, types.is_integer, types.is_floating, types.is_string, types.is_large_string, types.is_binary, types.is_null)
+    return any(test(kind) for test in plain) or types.is_large_binary(kind)
+
+
+def _plain_column(column: Any) -> list[Any]:
+    from pyarrow import types
+
+    values: list[Any] = column.to_pylist()
+    nested = types.is_nested(column.type)
+    return [_payload(value, column.type) for value in values] if nested else values
+
+
+def _payload(value: Any, kind: Any) -> Any:
+    from pyarrow import types
+
+    if value is None:
+        return None
+    if types.is_map(kind):
+        return Map({_payload(key, kind.key_type): _payload(item, kind.item_type) for key, item in value})
+    if types.is_struct(kind):
+        return tuple(_payload(value[kind.field(n).name], kind.field(n).type) for n in range(kind.num_fields))
+    if types.is_list(kind) or types.is_large_list(kind):
+        return tuple(_payload(member, kind.value_type) for member in value)
+    return value

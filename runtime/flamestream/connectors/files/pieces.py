@@ -41,18 +41,18 @@ class Piece(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """How a timed front stamps its records, by number."""
+    """The rule by which a timed front stamps its records: by their number alone."""
 
     front: FrontId
     run_length: int
 
     def time(self, run: int) -> Time:
-        """Of the run with this number, from 0."""
+        """The time of the run with this number, from 0."""
         first = next_time(START, self.front)
         return Time(first + run * (next_time(first, self.front) - first))
 
     def runs_below(self, time: Time) -> int:
-        """How many runs are stamped below `time`."""
+        """The number of runs that are stamped below `time`."""
         first = self.time(0)
         step = self.time(1) - first
         return max(0, -(-(time - first) // step))
@@ -100,7 +100,7 @@ class Part:
     end: int
 
     def count(self) -> int:
-        """How many lines begin in it. A file that may not be read is one record, an error value."""
+        """The number of lines that begin in it. A file that may not be read is one record, an error value."""
         CheckedFile(self.file).close()
         if not os.access(self.file.path, os.R_OK):
             return 1 if self.start == 0 else 0
@@ -125,7 +125,7 @@ class Part:
             at += line.size
 
     def _first_line(self) -> int | None:
-        """Where the first line of this part begins."""
+        """The byte at which the first line of this part begins; None if none does."""
         if self.start == 0:
             return 0
         if not os.access(self.file.path, os.R_OK):

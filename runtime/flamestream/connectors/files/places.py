@@ -26,7 +26,7 @@ class Found:
 
     name: str
     path: str
-    """For messages, and for whoever opens it."""
+    """The path that messages name and that is opened."""
     size: int
     version: str
     """Differs if the content was changed."""
@@ -34,28 +34,24 @@ class Found:
 
 
 class Files(Protocol):
-    """One place, or several of a kind."""
+    """A place with files, or several of a kind."""
 
     where: str
-    """For messages."""
+    """The place as messages name it."""
     whole: bool
     """A file appears whole and never grows."""
 
     def listing(self, settled_only: bool) -> list[Found]:
         """All files in their order. `settled_only` leaves out names that begin with '.' or end with '.tmp'."""
-        ...
 
     def expect(self, files: Sequence[Found]) -> None:
         """They will be opened in this order, so what is far away may be fetched ahead."""
-        ...
 
     def open(self, file: Found, position: int = 0, *, growing: bool = False) -> IO[bytes]:
         """Its bytes from `position` on. Raises FileNotFoundError, PermissionError, or Corrupt if it is not what was listed."""
-        ...
 
     def open_seekable(self, file: Found) -> IO[bytes]:
         """The same for reading here and there."""
-        ...
 
 
 def is_gzip(file: Found) -> bool:
@@ -127,5 +123,5 @@ def _no_link(file: Found) -> Iterator[None]:
 
 
 def version_of(state: os.stat_result) -> str:
-    """Of a local file: size and modification time."""
+    """The version of a local file: its size and modification time."""
     return f"{state.st_size} {state.st_mtime_ns}"

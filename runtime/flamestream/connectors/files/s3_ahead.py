@@ -19,7 +19,7 @@ SMALL: Final = 1 << 20
 
 
 class Ahead:
-    """For one thread that reads."""
+    """A cache of what is fetched ahead, for one thread that reads."""
 
     def __init__(self, fetch: Callable[[Found], bytes]) -> None:
         """`fetch` is called by several threads."""

@@ -10,17 +10,15 @@ from typing import Final, Literal
 import msgspec
 
 from flamestream.connectors.files.arriving import ArrivingReader
-from flamestream.connectors.files.csv_rows import CsvRows, JsonRows
 from flamestream.connectors.files.documents import Documents
 from flamestream.connectors.files.followed import FollowedReader
 from flamestream.connectors.files.formats import Format
 from flamestream.connectors.files.glob import Glob
-from flamestream.connectors.files.lines import Lines, Text
+from flamestream.connectors.files.lines import CsvRows, JsonRows, Lines, Text
 from flamestream.connectors.files.listed import ListedReader
 from flamestream.connectors.files.listing import LocalFiles, places
 from flamestream.connectors.files.named import NamedFiles
-from flamestream.connectors.files.parquet import Mapped, ParquetRows
-from flamestream.connectors.files.parquet_tuples import Tuples
+from flamestream.connectors.files.parquet import Mapped, ParquetRows, Tuples
 from flamestream.connectors.files.places import Files
 from flamestream.connectors.kit.connector import Gives, SourceContext, SourceSettings, SourceTraits
 from flamestream.connectors.kit.producer import Reader, ReadingProducer
@@ -54,23 +52,23 @@ class FilesSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only
     follow: bool = False
     """Go on with what comes later."""
     format: Literal["text", "jsonl", "csv", "parquet"] = "text"
-    """What is in a file; a name that ends with .gz is unpacked (not Parquet)."""
+    """The format of a file's content; a name that ends with .gz is unpacked (not Parquet)."""
     records: Literal["files", "lines"] | None = None
-    """Of text: a record is a file (default) or a line."""
+    """Whether a record of text is a file (default) or a line."""
     encoding: str = "utf-8"
-    """Of text, JSON lines and CSV."""
+    """The encoding of text, JSON lines and CSV."""
     type: str | None = None
     """Rows become instances of this class of the application; else fs.Map."""
     columns: list[str] = []
-    """Of CSV and Parquet: only these; of CSV without header: the names."""
+    """The columns to read of CSV and Parquet, else all; the names of the columns of CSV without header."""
     tuples: bool = False
-    """Of Parquet: a row is a tuple of its columns, or the value itself if `columns` names one."""
+    """A row of Parquet is a tuple of its columns, or the value itself if `columns` names one."""
     delimiter: str = ","
-    """Of CSV."""
+    """The character between two values of CSV."""
     header: bool = True
-    """Of CSV: the first line has the names of the columns."""
+    """The first line of CSV has the names of the columns."""
     multiline: bool = False
-    """Of CSV: newlines are allowed in quotes."""
+    """Values of CSV may have newlines in quotes."""
 
     def __post_init__(self) -> None:
         if (self.path is None) == (not self.paths):
@@ -159,7 +157,7 @@ class FilesSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 def reader(spec: FilesSpec, name: str, where: str) -> Reader:
-    """What reads it. Raises ManifestError if `type` names no class."""
+    """A reader of the source's files. Raises ManifestError if `type` names no class."""
     files, form = place_of(spec, where), format_of(spec, name, where)
     if not spec.follow:
         return ListedReader(files, form)
@@ -168,7 +166,7 @@ def reader(spec: FilesSpec, name: str, where: str) -> Reader:
 
 
 def place_of(spec: FilesSpec, where: str) -> Files:
-    """Where its files are."""
+    """The place with the source's files: a folder, S3, or what a list names there."""
     files: Files
     if spec.in_s3:
         from flamestream.connectors.files.s3 import S3Files, S3Place  # lazily: only for S3
@@ -182,7 +180,7 @@ def place_of(spec: FilesSpec, where: str) -> Files:
 
 
 def format_of(spec: FilesSpec, name: str, where: str) -> Format:
-    """What makes records of them. Raises ManifestError if `type` names no class."""
+    """The format that makes records of them. Raises ManifestError if `type` names no class."""
     match spec.format:
         case "text":
             return Lines(name, Text(spec.encoding)) if spec.by_line else Documents(name, spec.encoding)

@@ -27,22 +27,19 @@ Position = tuple[int, ...]
 
 
 class Window(Protocol):
-    """One source."""
+    """A timed source, read a stretch of time after the other."""
 
     stamps: Stamps
     begin: Position
 
     def available(self) -> int | None:
         """Runs that are there now; None if any number."""
-        ...
 
     def total(self) -> int | None:
         """Runs that there will ever be; None if there is no end."""
-        ...
 
     def piece(self, position: Position, runs: int) -> tuple[Piece, Position]:
         """Everything from `position` to the end of run `runs` - 1, and the position behind it."""
-        ...
 
 
 def _runs(records: int, stamps: Stamps) -> int:
@@ -154,7 +151,7 @@ class Planner:
         return Cut(cut, {front: self.pieces(before, cut)[front][1] for front in self._windows})
 
     def pieces(self, before: Cut, cut: Time) -> dict[FrontId, tuple[Piece, Position]]:
-        """What each front stamps from `before` to `cut`, and where it stands then."""
+        """The runs that each front stamps from `before` to `cut`, and where it stands then."""
         return {front: window.piece(before.positions[front], window.stamps.runs_below(cut)) for front, window in self._windows.items()}
 
 

@@ -15,16 +15,17 @@ logins (put a proxy before it); forget (the folder grows); work across machines 
 """
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qs
 
 import msgspec
 
+from flamestream.connectors.http.connector import EventsSpec
 from flamestream.connectors.kit.blocking import BlockingConsumer
 from flamestream.connectors.kit.item_columns import plain
+from flamestream.connectors.kit.spec import address_of
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.fenced.tail import Cursor, Given, Tail
 from flamestream.loop.background import Threads
@@ -39,30 +40,23 @@ LOOK_SHARE: Final = 20
 BEAT_SECONDS: Final = 5.0
 """Between comments to a client that gets nothing else, so that dead ones are noticed."""
 _HEADERS: Final = [("content-type", "text/event-stream"), ("cache-control", "no-store"), ("x-accel-buffering", "no")]
+Look = tuple[bytes, float]
+"""Text for a client, and the seconds that it took to find it."""
 _json: Final = msgspec.json.Encoder().encode
-
-
-@dataclass(frozen=True, slots=True)
-class EventsPlace:
-    """Where clients come, and how often the folder is looked at for them."""
-
-    root: Path
-    address: tuple[str, int]
-    path: str
-    allow_origin: str | None
-    poll_seconds: float
 
 
 class EventsConsumer:
     """`ports.Consumer`: a files sink that is also shown."""
 
-    def __init__(self, files: BlockingConsumer, place: EventsPlace, reactor: Reactor) -> None:
-        self._files, self._place, self._reactor = files, place, reactor
+    def __init__(self, spec: EventsSpec, files: BlockingConsumer, reactor: Reactor) -> None:
+        self._files, self._reactor = files, reactor
+        self._root, self._path, self._allow_origin = Path(spec.path), spec.url, spec.allow_origin
+        self._poll_seconds = spec.poll_ms / 1000
         self._thread = Threads(1, reactor.soon)
-        self._server = HttpServer(reactor, place.address, self._asked, body=0, shared=True)
+        self._server = HttpServer(reactor, address_of(spec.listen), self._asked, body=0, shared=True)
         self._clients: set[_Client] = set()
         self._end = Cursor()
-        """Of the folder, as it was seen last; only in the thread."""
+        """The end of the folder as it was seen last; only in the thread."""
 
     @property
     def problem(self) -> str:
@@ -84,10 +78,9 @@ class EventsConsumer:
         self._files.close()
 
     def _asked(self, request: Request, exchange: Exchange) -> None:
-        place = self._place
-        origin = [("access-control-allow-origin", place.allow_origin)] if place.allow_origin else []
-        if request.path != place.path:
-            exchange.answer(404, {"error": f"there is only {place.path}"}, origin)
+        origin = [("access-control-allow-origin", self._allow_origin)] if self._allow_origin else []
+        if request.path != self._path:
+            exchange.answer(404, {"error": f"there is only {self._path}"}, origin)
         elif request.method == "HEAD":
             exchange.answer(200, b"", [*_HEADERS, *origin])
         elif request.method != "GET":
@@ -102,23 +95,22 @@ class EventsConsumer:
                 return
             exchange.stream([*_HEADERS, *origin])
             from_now = not last and query.get("from") == ["now"]
-            self._clients.add(_Client(self, Tail(place.root, cursor), exchange, from_now))
+            self._clients.add(_Client(self, Tail(self._root, cursor), exchange, from_now))
 
     # --- for clients ----------------------------------------------------------------------------------------------------------------
 
-    @property
-    def background(self) -> Any:
-        """Runs a blocking call in this sink's thread."""
-        return self._thread.background
+    def background(self, call: Callable[[], Look], done: Callable[[Look | Exception], None]) -> None:
+        """Run a blocking call in this sink's thread."""
+        self._thread.background(call, done)
 
     def tail_of_now(self) -> Tail:
         """Behind everything that is there. In the thread; each call looks at what is new since the last one, whoever it was for."""
-        Tail(self._place.root, self._end).to_the_end()
-        return Tail(self._place.root, self._end.copy())
+        Tail(self._root, self._end).to_the_end()
+        return Tail(self._root, self._end.copy())
 
-    def later(self, cost: float, call: Any) -> Timer:
+    def later(self, cost: float, call: Callable[[], None]) -> Timer:
         """When a client that looked for `cost` seconds looks again."""
-        return self._reactor.later(max(self._place.poll_seconds, LOOK_SHARE * cost * len(self._clients)), call)
+        return self._reactor.later(max(self._poll_seconds, LOOK_SHARE * cost * len(self._clients)), call)
 
     def left(self, client: "_Client") -> None:
         """It is gone."""
@@ -126,7 +118,7 @@ class EventsConsumer:
 
 
 class _Client:
-    """One browser: looks, sends, looks again."""
+    """A browser's stream: looks, sends, looks again."""
 
     def __init__(self, sink: EventsConsumer, tail: Tail, exchange: Exchange, from_now: bool) -> None:
         self._sink, self._tail, self._exchange = sink, tail, exchange
@@ -149,7 +141,7 @@ class _Client:
             self._exchange.end()
             self._sink.left(self)
 
-    def _to_the_end(self) -> tuple[bytes, float]:
+    def _to_the_end(self) -> Look:
         self._tail = self._sink.tail_of_now()
         return f"id: {self._tail.cursor}\n\n".encode(), 0.0
 
@@ -158,11 +150,11 @@ class _Client:
         if self._open:
             self._sink.background(self._read, self._looked)
 
-    def _read(self) -> tuple[bytes, float]:
+    def _read(self) -> Look:
         began = time.monotonic()
         return text_of(self._tail.next(EVENTS_A_TURN, BYTES_A_TURN)), time.monotonic() - began
 
-    def _looked(self, result: Any) -> None:
+    def _looked(self, result: Look | Exception) -> None:
         if not self._open:
             return
         if isinstance(result, (FlameStreamError, OSError)):
@@ -178,6 +170,7 @@ class _Client:
         taken = self._exchange.send(data) if data else True
         if data:
             self._sent = time.monotonic()
+        # A beat has 3 bytes: it is no reason to look again at once.
         if taken and len(data) > 3:
             self._look()
         else:

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from flamestream.connectors.http import events as events_sink
-from flamestream.connectors.kit.item_parts import Wanted
 from flamestream.connectors.kit.plain_values import HEX, form, plain, short
-from flamestream.connectors.kit.standing import ALL, Findings, Line, Span, in_order
+from flamestream.connectors.kit.standing import ALL, Findings, Line, Span, Wanted, in_order
 from flamestream.fenced.tail import Cursor, Tail
 from flamestream.model.decoding import DecodeError, from_json
 
@@ -40,7 +39,7 @@ class EventsPlace:
     root: Path
 
     def look(self) -> "GivenEvents":
-        """What a client is given now."""
+        """The events that a client is given now, each time it comes."""
         given = list(self._given(""))
         findings = Findings(f"events of {self.root}")
         findings.unknown.append("what clients received: they alone know; this is what one is given that comes, or comes back")
@@ -63,7 +62,7 @@ class EventsPlace:
 
 @dataclass(frozen=True, slots=True)
 class GivenEvents:
-    """What a client was given, and what was wrong when it came back."""
+    """The events that a client was given, and what was wrong when it came back."""
 
     findings: Findings
     given: Sequence[Event]
@@ -76,13 +75,13 @@ class GivenEvents:
 
 
 def received(findings: Findings, wanted: Sequence[Wanted], events: Iterable[Event]) -> Findings:
-    """What a client has, against the reference: each event once, those of a slot in their order."""
+    """The difference between a client's events and the reference's: each event once, those of a slot in their order."""
     lines = [Line(item.slot, form(plain(item.payload, HEX)), f"event {short(item.payload)}", item.due) for item in wanted]
     return in_order(findings, lines, ((_form(event), f"event {event.id} with {short(event.data)}") for event in events))
 
 
 def parsed(text: str) -> Iterator[Event]:
-    """Of a stream's text; comments and what has no data are no events."""
+    """The events of a stream's text; comments and what has no data are none."""
     last = ""
     for block in text.replace("\r\n", "\n").split("\n\n"):
         fields = [line.partition(":") for line in block.split("\n") if line and not line.startswith(":")]

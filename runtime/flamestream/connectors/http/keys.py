@@ -31,7 +31,7 @@ SUFFIX: Final = ".keys"
 
 
 class Note(msgspec.Struct, frozen=True, array_like=True):
-    """One request."""
+    """A request that has entered."""
 
     first: int
     count: int
@@ -65,7 +65,7 @@ class KeyLog:
         self._fd = -1
 
     def open(self, fence: Fence, following: int) -> list[Note]:
-        """What entered before offset `following`, oldest first. From now on notes are of `fence`. Raises Corrupt, OSError."""
+        """The notes of what entered before offset `following`, oldest first. Later ones are of `fence`. Raises Corrupt, OSError."""
         self.close()
         self._folder.mkdir(parents=True, exist_ok=True)
         mine = f"{fence.attempt:010}-{fence.layout:010}"

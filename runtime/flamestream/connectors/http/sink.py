@@ -55,7 +55,7 @@ class _Opened(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class HttpPlace:
-    """Where to, and what may be believed of it."""
+    """The server to POST to, and what may be believed of it."""
 
     url: str
     contract: Literal["fenced", "idempotent"]
@@ -118,7 +118,7 @@ class HttpWriting:
             self._ledger.take(fresh)
 
     def _deliver_items(self, action: Deliver) -> None:
-        """What was answered before a failure is not sent again by this worker; another one may send it again, with the same ids."""
+        """Items that were answered before a failure are not sent again by this worker; another one may do so, with the same ids."""
         if action.number != self._number:
             self._number, self._taken = action.number, 0
         items = self._items(action.bundles)

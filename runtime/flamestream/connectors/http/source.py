@@ -19,17 +19,20 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from flamestream.connectors.http.connector import HttpSourceSpec
 from flamestream.connectors.http.keys import KeyLog, Note
-from flamestream.core.protocol.actions import Follow, Pull, ReadRun
-from flamestream.core.protocol.events import RecordsArrived, SourceFailed
+from flamestream.connectors.kit.connector import SourceContext
+from flamestream.connectors.kit.credit import CreditProducer
+from flamestream.connectors.kit.spec import address_of
+from flamestream.core.protocol.actions import Follow, ReadRun
+from flamestream.core.protocol.events import SourceFailed
 from flamestream.loop.background import Queue, Threads
 from flamestream.model.errors import Bug, FlameStreamError
-from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
-from flamestream.model.time import FrontId, Time
+from flamestream.model.ids import Fence, Offset, Partition
+from flamestream.model.time import Time
 from flamestream.net.http_server import Exchange, HttpServer, Request
-from flamestream.ports import Post, Reactor
 
 THE_PARTITION: Final = Partition("")
 MOST_RECORDS: Final = 4096
@@ -37,22 +40,6 @@ MOST_RECORDS: Final = 4096
 MOST_WAITING: Final = 1024
 MOST_KEY: Final = 256
 RETRY: Final = [("retry-after", "1")]
-
-
-@dataclass(frozen=True, slots=True)
-class HttpIngest:
-    """What is listened to, and how bodies become records."""
-
-    address: tuple[str, int]
-    path: str
-    as_bytes: bool
-    by_line: bool
-    most_body: int
-    most_waiting_bytes: int
-    keys: Path
-    remember: int
-    fsync: bool
-    token: str | None
 
 
 @dataclass(slots=True)
@@ -70,20 +57,20 @@ class _Posted:
     """Whom to tell, and whether they were the first to ask."""
 
 
-class HttpProducer:
+class HttpProducer(CreditProducer):
     """`ports.Producer`."""
 
-    def __init__(self, ingest: HttpIngest, source: str, front: FrontId, post: Post, reactor: Reactor) -> None:
-        self._ingest, self._source, self._front, self._post = ingest, source, front, post
-        self._reactor = reactor
-        self._server = HttpServer(reactor, ingest.address, self._asked, body=ingest.most_body, token=ingest.token)
+    def __init__(self, spec: HttpSourceSpec, token: str | None, context: SourceContext) -> None:
+        super().__init__(context.front, context.post, context.reactor)
+        reactor, self._source = context.reactor, context.name
+        self._path, self._as_bytes, self._by_line = spec.path, spec.payload == "bytes", spec.records == "lines"
+        self._remember, self._most_waiting_bytes = spec.remember, spec.max_waiting
+        self._server = HttpServer(reactor, address_of(spec.listen), self._asked, body=spec.max_body, token=token)
         self._thread = Threads(1, reactor.soon)
         self._calls = Queue(self._thread, reactor)
-        self._keys = KeyLog(ingest.keys, ingest.remember, ingest.fsync)
-        self._fence: Fence = NO_FENCE
-        self._following = False
+        self._keys = KeyLog(Path(spec.keys), spec.remember, spec.fsync)
         self._known: dict[str, _Posted] = {}
-        """In the order of their offsets."""
+        """Requests by their key, in the order of their offsets."""
         self._arrived: deque[_Posted] = deque()
         """Not noted yet."""
         self._noting: list[_Posted] = []
@@ -95,14 +82,11 @@ class HttpProducer:
         self._waiting_bytes = 0
         self._next = 0
         """The offset of the next request."""
-        self._records = self._size = 0
 
     @property
     def problem(self) -> str:
         """Why nothing can come."""
         return self._server.problem or self._calls.problem
-
-    # --- ports.Producer -------------------------------------------------------------------------------------------------------------
 
     def read(self, action: ReadRun) -> None:
         raise Bug(f"source {self._source} cannot be read again; the journal has the payloads of {action.entry}")
@@ -114,11 +98,6 @@ class HttpProducer:
         fence, following = action.fence, self._next
         self._calls.run(lambda: self._keys.open(fence, following), lambda notes: self._opened(fence, notes))
         self._server.open()
-
-    def pull(self, action: Pull) -> None:
-        if self._adopt(action.fence):
-            self._records, self._size = action.records, action.size
-            self._reactor.soon(self._give)
 
     def durable(self, time: Time, partition: str, upto: int) -> None:
         while self._given and self._given[0].first + self._given[0].count <= upto:
@@ -132,12 +111,8 @@ class HttpProducer:
         self._calls.close()
         self._thread.close(self._keys.close)
 
-    def _adopt(self, fence: Fence) -> bool:
-        if fence > self._fence:
-            self._fence = fence
-            self._records = self._size = 0
-            self._let_go("the job recovers")
-        return fence == self._fence
+    def _forget(self) -> None:
+        self._let_go("the job recovers")
 
     def _let_go(self, why: str) -> None:
         """Whoever waits must ask again: whether their records entered is decided by the journal."""
@@ -151,7 +126,7 @@ class HttpProducer:
         self._known.clear()
         self._waiting_bytes = 0
 
-    def _opened(self, fence: Fence, notes: Any) -> None:
+    def _opened(self, fence: Fence, notes: Sequence[Note] | Exception) -> None:
         if fence != self._fence:
             return
         if isinstance(notes, FlameStreamError):
@@ -165,9 +140,8 @@ class HttpProducer:
     # --- requests -------------------------------------------------------------------------------------------------------------------
 
     def _asked(self, request: Request, exchange: Exchange) -> None:
-        ingest = self._ingest
-        if request.path != ingest.path:
-            exchange.answer(404, {"error": f"there is only {ingest.path}"})
+        if request.path != self._path:
+            exchange.answer(404, {"error": f"there is only {self._path}"})
         elif request.method != "POST":
             exchange.answer(405, {"error": "only POST"}, [("allow", "POST")])
         elif not 0 < len(key := request.headers.get("idempotency-key", "")) <= MOST_KEY:
@@ -202,7 +176,7 @@ class HttpProducer:
             return
         if (
             len(self._arrived) + len(self._noting) + len(self._noted) >= MOST_WAITING
-            or self._waiting_bytes + len(body) > self._ingest.most_waiting_bytes
+            or self._waiting_bytes + len(body) > self._most_waiting_bytes
         ):
             _again(exchange, "the job is behind: too much waits to enter")
             return
@@ -210,21 +184,22 @@ class HttpProducer:
         self._next += len(records)
         self._waiting_bytes += len(body)
         self._known[key] = posted
-        while len(self._known) > self._ingest.remember and next(iter(self._known.values())).durable:
+        # Only durable ones are forgotten: of the others it is not decided whether they entered.
+        while len(self._known) > self._remember and next(iter(self._known.values())).durable:
             del self._known[next(iter(self._known))]
         self._arrived.append(posted)
         self._note()
 
     def _records_of(self, body: bytes) -> list[object]:
-        parts = [line.removesuffix(b"\r") for line in body.split(b"\n")] if self._ingest.by_line else [body]
-        if self._ingest.by_line and not parts[-1]:
+        parts = [line.removesuffix(b"\r") for line in body.split(b"\n")] if self._by_line else [body]
+        if self._by_line and not parts[-1]:
             parts.pop()
-        return list(parts) if self._ingest.as_bytes else [part.decode() for part in parts]
+        return list(parts) if self._as_bytes else [part.decode() for part in parts]
 
     # --- noting and giving ----------------------------------------------------------------------------------------------------------
 
     def _note(self) -> None:
-        """One write for all that have arrived meanwhile."""
+        """Write all that have arrived meanwhile, at once."""
         if self._noting or not self._arrived:
             return
         batch, fence = list(self._arrived), self._fence
@@ -233,24 +208,22 @@ class HttpProducer:
         notes = [Note(posted.first, posted.count, posted.key, posted.digest) for posted in batch]
         self._calls.run(lambda: self._keys.append(notes), lambda result: self._was_noted(fence, batch, result))
 
-    def _was_noted(self, fence: Fence, batch: Sequence[_Posted], result: Any) -> None:
+    def _was_noted(self, fence: Fence, batch: Sequence[_Posted], result: object) -> None:
         if isinstance(result, Exception):
             raise result
         if fence == self._fence and self._following:
             self._noting = []
             self._noted.extend(batch)
-            self._give()
+            self._turn()
             self._note()
 
-    def _give(self) -> None:
-        """One event a request, so one run."""
+    def _turn(self) -> None:
+        """Post an event for each request, so that each is a run."""
         while self._following and self._noted and self._noted[0].count <= self._records and self._size > 0:
             posted = self._noted.popleft()
-            self._records -= posted.count
-            self._size -= posted.size
             self._waiting_bytes -= posted.size
             self._given.append(posted)
-            self._post(RecordsArrived(self._fence, self._front, THE_PARTITION, Offset(posted.first), posted.records, posted.size))
+            self._post_records(THE_PARTITION, posted.first, posted.records, posted.size)
 
     def _tell(self, posted: _Posted) -> None:
         for exchange, was_first in posted.waiting:

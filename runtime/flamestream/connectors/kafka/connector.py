@@ -12,16 +12,8 @@ import msgspec
 
 from flamestream.connectors.kafka.formats import AvroFormat, Format
 from flamestream.connectors.kafka.source_topic import EARLIEST, LATEST
-from flamestream.connectors.kit.connector import (
-    Connector,
-    Gives,
-    SinkContext,
-    SinkSettings,
-    SinkTraits,
-    SourceContext,
-    SourceSettings,
-    SourceTraits,
-)
+from flamestream.connectors.kit import connector as kit
+from flamestream.connectors.kit.producer import ServerProducer
 from flamestream.connectors.kit.standing import Place
 from flamestream.fenced.reading import Item
 from flamestream.model.payload_registry import name_of_type
@@ -33,7 +25,7 @@ PARTITIONERS: Final = ("consistent_random", "consistent", "murmur2_random", "mur
 _COMMIT_SECONDS: Final = 0.5
 
 
-class KafkaSourceSpec(KafkaAccess, SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class KafkaSourceSpec(KafkaAccess, kit.SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`{kafka: {brokers: ..., topic: ...}}` of a source."""
 
     topic: str
@@ -51,7 +43,7 @@ class KafkaSourceSpec(KafkaAccess, SourceSettings, frozen=True, forbid_unknown_f
     readers: int = 1
     """Fronts that share the partitions, so that several workers read."""
     discover_seconds: float = msgspec.field(default=5.0, name="discoverSeconds")
-    """How often to look for new partitions."""
+    """Seconds between two looks for new partitions."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,22 +74,23 @@ class KafkaSourceSpec(KafkaAccess, SourceSettings, frozen=True, forbid_unknown_f
     def placed(cls, settings: dict[str, Any], folder: Path) -> Any:
         return with_absolute_files(settings, folder)
 
-    def traits(self, where: str) -> SourceTraits:
+    def traits(self, where: str) -> kit.SourceTraits:
         require_package(where)
-        return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False, fronts=self.readers)
+        return kit.SourceTraits(timed=False, run_length=0, replayable=True, bounded=False, fronts=self.readers)
 
-    def producer(self, context: SourceContext) -> Producer:
-        from flamestream.connectors.kafka.source import KafkaProducer
+    def producer(self, context: kit.SourceContext) -> Producer:
+        from flamestream.connectors.kafka.source import KafkaReader
 
-        return KafkaProducer(self, context.share, context.name, context.job, context.front, context.post, context.reactor)
+        reader = KafkaReader(self, context.share, context.name, context.job)
+        return ServerProducer(reader, context.front, context.post, context.reactor)
 
-    def gives(self) -> Gives:
+    def gives(self) -> kit.Gives:
         if self.record == "full":
-            return Gives(name_of_type(KafkaRecord))
-        return Gives(maps=isinstance(self.value, AvroFormat) or self.value == "json")
+            return kit.Gives(name_of_type(KafkaRecord))
+        return kit.Gives(maps=isinstance(self.value, AvroFormat) or self.value == "json")
 
 
-class KafkaSinkSpec(KafkaAccess, SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class KafkaSinkSpec(KafkaAccess, kit.SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`{kafka: {brokers: ..., topic: ...}}` of a sink."""
 
     reads_back = True
@@ -110,7 +103,7 @@ class KafkaSinkSpec(KafkaAccess, SinkSettings, frozen=True, forbid_unknown_field
     key: str | None = None
     """A field of the payload, or a function `module:name` of it."""
     partitioner: str = "murmur2_random"
-    """One of librdkafka's, `slot`, or a function `module:name` of key, payload and number of partitions."""
+    """A partitioner of librdkafka's, `slot`, or a function `module:name` of key, payload and number of partitions."""
     control: str | None = None
     """The control topic; None: flamestream.JOB.SINK. Created if it is not there."""
     commit_seconds: float = msgspec.field(default=_COMMIT_SECONDS, name="commitSeconds")
@@ -129,11 +122,11 @@ class KafkaSinkSpec(KafkaAccess, SinkSettings, frozen=True, forbid_unknown_field
     def placed(cls, settings: dict[str, Any], folder: Path) -> Any:
         return with_absolute_files(settings, folder)
 
-    def traits(self, where: str) -> SinkTraits:
+    def traits(self, where: str) -> kit.SinkTraits:
         require_package(where)
-        return SinkTraits(True)
+        return kit.SinkTraits(True)
 
-    def consumer(self, context: SinkContext) -> Consumer:
+    def consumer(self, context: kit.SinkContext) -> Consumer:
         from flamestream.connectors.kafka.sink import KafkaConsumer
 
         return KafkaConsumer(self, context.name, context.writer, context.job, context.post, context.reactor)
@@ -149,8 +142,7 @@ class KafkaSinkSpec(KafkaAccess, SinkSettings, frozen=True, forbid_unknown_field
     def place(self, job: str, sink: str) -> Place:
         from flamestream.connectors.kafka.place import TopicPlace
 
-        committed = self.form == "transactional"
-        return TopicPlace(self, self.topic, committed, self.value, self.key, self.partitioner, job, sink)
+        return TopicPlace(self, job, sink)
 
 
-KAFKA: Final = Connector("kafka", KafkaSourceSpec, KafkaSinkSpec)
+KAFKA: Final = kit.Connector("kafka", KafkaSourceSpec, KafkaSinkSpec)

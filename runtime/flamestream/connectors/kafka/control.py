@@ -9,7 +9,7 @@ Keeps: what was acknowledged is read by whoever reads later. Does not: decide an
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -50,7 +50,7 @@ class SlotState(msgspec.Struct, frozen=True, array_like=True):
 
 
 class WriterState(msgspec.Struct, frozen=True, array_like=True):
-    """What a writer has delivered when it was written. What it writes next lies at or above `offsets` of the output's partitions."""
+    """A writer's deliveries up to the moment it was written. What it writes next lies at or above `offsets` of the output's partitions."""
 
     version: int
     fence: Fence
@@ -63,13 +63,14 @@ class WriterState(msgspec.Struct, frozen=True, array_like=True):
     """The output's name and id; "" if a version wrote it that did not say."""
 
 
+Told = TypeVar("Told", Announcement, WriterState)
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode_announcement: Final = msgpack_decoder(Announcement)
 _decode_state: Final = msgpack_decoder(WriterState)
 
 
 class ControlTopic:
-    """Of one sink; several may share one topic. Calls block."""
+    """A sink's view of its control topic, which several sinks may share. Calls block."""
 
     def __init__(self, clients: Clients, topic: str, job: str, sink: str, where: str) -> None:
         self.name = topic
@@ -77,7 +78,7 @@ class ControlTopic:
         self._prefix = f"{job}\0{sink}\0"
         self._where = where
         self.where = f"{where}: control topic {topic!r}"
-        """For messages about it."""
+        """The topic as messages name it."""
         self._producer: Producer | None = None
         self._committed: Consumer | None = None
         self._identity = TopicIdentity(clients, topic, self.where)
@@ -138,12 +139,13 @@ class ControlTopic:
         self._write(announcement.writer, _encode(announcement))
 
     def withdraw(self, writers: Iterable[str]) -> None:
-        """What these announced and stored is not needed any more."""
+        """Forget what these announced and stored: it is not needed any more."""
         for writer in writers:
             self._write(writer, None)
             self._write(writer, None, STATES)
 
     def _write(self, writer: str, value: bytes | None, partition: int = ANNOUNCEMENTS) -> None:
+        # Without idempotence: a record that is there twice says the same.
         producer = self._producer = self._producer or self._clients.producer(**{"message.timeout.ms": 10_000, "enable.idempotence": False})
         errors: list[Any] = []
         with failure_of(self.where):
@@ -166,28 +168,24 @@ class ControlTopic:
 
     def announcements(self, uncommitted: "Consumer") -> list[Announcement]:
         """The newest of each writer."""
-        low, high = bounds_of(uncommitted, self.name, [ANNOUNCEMENTS], self._where)[ANNOUNCEMENTS]
-        found: dict[bytes, bytes | None] = {}
-        for message in read_to(uncommitted, self.name, {ANNOUNCEMENTS: low}, {ANNOUNCEMENTS: high}, self._where):
-            self._keep(found, message)
-        return [self._decoded(_decode_announcement, value) for value in found.values() if value is not None]
+        return self._newest(uncommitted, uncommitted, ANNOUNCEMENTS, _decode_announcement)
 
     def states(self, uncommitted: "Consumer") -> list[WriterState]:
         """The newest of each writer, of transactions that are committed. Waits until all that are under way are decided."""
-        low, high = bounds_of(uncommitted, self.name, [STATES], self._where)[STATES]
-        if self._committed is None:
-            self._committed = self._clients.reader("read_committed")
+        self._committed = self._committed or self._clients.reader("read_committed")
+        return self._newest(uncommitted, self._committed, STATES, _decode_state)
+
+    def _newest(self, uncommitted: "Consumer", reader: "Consumer", partition: int, decode: Callable[[bytes], Told]) -> list[Told]:
+        """The records of this sink that `reader` sees below the end of now, which only a reader of uncommitted records knows."""
+        low, high = bounds_of(uncommitted, self.name, [partition], self._where)[partition]
         found: dict[bytes, bytes | None] = {}
-        for message in read_to(self._committed, self.name, {STATES: low}, {STATES: high}, self._where):
-            self._keep(found, message)
-        return [self._decoded(_decode_state, value) for value in found.values() if value is not None]
+        for message in read_to(reader, self.name, {partition: low}, {partition: high}, self._where):
+            key = message.key()
+            if key is not None and key.startswith(self._prefix.encode()):
+                found[key] = message.value()
+        return [self._decoded(decode, value) for value in found.values() if value is not None]
 
-    def _keep(self, found: dict[bytes, bytes | None], message: "Message") -> None:
-        key = message.key()
-        if key is not None and key.startswith(self._prefix.encode()):
-            found[key] = message.value()
-
-    def _decoded(self, decode: Any, value: bytes) -> Any:
+    def _decoded(self, decode: Callable[[bytes], Told], value: bytes) -> Told:
         try:
             decoded = decode(value)
         except msgspec.DecodeError as error:
@@ -205,7 +203,7 @@ class ControlTopic:
 
 
 def newest_states(states: Iterable[WriterState]) -> tuple[dict[int, SlotState], dict[int, set[bytes]]]:
-    """Of each slot the newest state, and what is present above it."""
+    """The newest state of each slot, and the metas that are present above it."""
     slots: dict[int, SlotState] = {}
     present: dict[int, set[bytes]] = {}
     for state in sorted(states, key=lambda state: state.fence):

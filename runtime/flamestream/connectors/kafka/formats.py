@@ -25,7 +25,7 @@ import msgspec
 
 from flamestream.connectors.kafka.avro import Avro, AvroDecoder, AvroEncoder
 from flamestream.connectors.kafka.plain import payload_of, plain_of
-from flamestream.connectors.kit.values_in_text import check_values
+from flamestream.connectors.kit.rows import check_values
 from flamestream.model import payload as codec
 from flamestream.model.decoding import DecodeError, json_decoder
 from flamestream.model.errors import Corrupt
@@ -51,7 +51,7 @@ _from_json: Final = json_decoder()
 
 
 def decoder_of(form: Format) -> Decode:
-    """From bytes."""
+    """The function that reads a record's bytes as this format."""
     if isinstance(form, AvroFormat):
         return AvroDecoder(form.avro).decode
     plain: dict[str, Decode] = {"text": _text, "bytes": bytes, "json": _json, "payload": _payload}

@@ -52,7 +52,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
     """Records of this bundle that this attempt wrote: with all of them there it is complete."""
     meta: bytes
     digest: bytes
-    """Of the bundle's items."""
+    """The hash of the bundle's items."""
 
 
 pack: Final = msgspec.msgpack.Encoder().encode
@@ -67,7 +67,7 @@ class Places:
         self._before = whole[: -len(pack([0, 0, 0, b"", b""])) + 1]
 
     def around(self, slot: int, sequence: int, count: int, digest: bytes) -> tuple[bytes, bytes]:
-        """What the header of each item of a bundle has before and behind its packed meta."""
+        """The bytes before and behind the packed meta in the header of each item of a bundle."""
         return self._before + pack(slot) + pack(sequence) + pack(count), pack(digest)
 
 
@@ -81,7 +81,7 @@ def digest_of(data: bytes) -> bytes:
 
 
 def place_in(headers: Sequence[tuple[str, Any]] | None) -> Place | None:
-    """From a record's headers; None if it is not an item of ours."""
+    """The place that a record's headers say; None if it is not an item of ours."""
     for name, value in headers or ():
         if name == HEADER:
             try:
@@ -103,7 +103,7 @@ class Records:
         self._by_chance = KEYLESS_BY_CHANCE.get(partitioner, ())
 
     def of(self, items: Iterable[tuple[bytes, Any]], slot: int, partitions: int) -> list[Record]:
-        """Of each item; partition -1: librdkafka's partitioner chooses. Raises UserError for a payload that has none."""
+        """A record for each item; partition -1: librdkafka's partitioner chooses. Raises UserError for a payload that can be none."""
         made: list[Record] = []
         payload: Any = None
         try:
@@ -134,7 +134,7 @@ class Records:
 
 
 def _key_bytes(key: Any) -> bytes:
-    """Of a key that is neither text nor bytes as they are."""
+    """The bytes of a key that is neither text nor bytes as they are."""
     match key:
         case bytes() | str():
             return key if isinstance(key, bytes) else key.encode()

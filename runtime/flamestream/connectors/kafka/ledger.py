@@ -30,17 +30,17 @@ _NO_ITEMS = codec.encode_items([])
 
 
 class KafkaLedger:
-    """Of one writer's slots."""
+    """The last bundles of one writer's slots."""
 
     def __init__(self, states: Mapping[int, SlotState], present: Mapping[int, set[bytes]]) -> None:
         self._states = dict(states)
         self._lasts: dict[int, tuple[bytes, Items]] = {}
-        """Of states that lack it: the last item, encoded if that is at hand. Most are replaced before anybody asks."""
+        """The last item of states that lack it, encoded if that is at hand. Most are replaced before anybody asks."""
         self.present = {slot: set(metas) for slot, metas in present.items()}
 
     @property
     def states(self) -> list[SlotState]:
-        """Of every slot that has one."""
+        """The state of every slot that has one."""
         self._complete()
         return list(self._states.values())
 
@@ -51,7 +51,7 @@ class KafkaLedger:
         return max([b"", *there, *(state.t_last for state in self._states.values())])
 
     def last(self, slots: Iterable[Slot]) -> dict[Slot, LastBundle]:
-        """Of each of `slots` that has one."""
+        """The last bundle of each of `slots` that has one."""
         self._complete()
         found = ((slot, self._states.get(slot)) for slot in slots)
         return {slot: LastBundle(SequenceNumber(s.sequence), s.t_last, s.last or _NO_ITEMS) for slot, s in found if s is not None}

@@ -20,20 +20,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from flamestream.connectors.kafka.connector import KafkaSinkSpec
 from flamestream.connectors.kafka.place_partitions import partition_of
 from flamestream.connectors.kafka.place_values import agrees_as
-from flamestream.connectors.kit.item_parts import Wanted, value_of
-from flamestream.connectors.kit.plain_values import short
+from flamestream.connectors.kit.plain_values import short, value_of
 from flamestream.connectors.kit.spec import function_of
-from flamestream.connectors.kit.standing import ALL, Findings, Span
+from flamestream.connectors.kit.standing import ALL, Findings, Span, Wanted
 from flamestream.model.decoding import from_msgpack
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Slot
 from flamestream.model.meta import LEAST, Meta
-from flamestream.net.kafka.clients import Clients, KafkaAccess
+from flamestream.net.kafka.clients import Clients
 from flamestream.net.kafka.failures import BrokersAway
-from flamestream.net.kafka.identity import TopicIdentity
-from flamestream.net.kafka.reading import bounds_of, read_to
+from flamestream.net.kafka.reading import visible
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka import Message
@@ -45,55 +44,35 @@ HEADER: Final = "flamestream"
 class TopicPlace:
     """A sink's topic, as the manifest has it."""
 
-    access: KafkaAccess
-    topic: str
-    committed: bool
-    """Whether its consumers read committed records only."""
-    value: Any
-    """Its form: `json`, ..."""
-    key: str | None
-    partitioner: str
+    spec: KafkaSinkSpec
     job: str
     sink: str
 
     @property
     def tag(self) -> bytes:
-        """What the headers of its records begin with."""
+        """The hash of job and sink that the headers of its records begin with."""
         return hashlib.blake2b(f"{self.job}\0{self.sink}".encode(), digest_size=8).digest()
 
     def look(self) -> "Topic":
         """Raises UserError if the topic cannot be read."""
-        where = f"spec.sinks.{self.sink}"
-        clients = Clients(self.access, f"{self.job}-{self.sink}")
+        clients = Clients(self.spec, f"{self.job}-{self.sink}")
         try:
-            count = len(TopicIdentity(clients, self.topic, where, f"topic {self.topic!r}").now().partitions)
-            return self._read(clients, count, where)
+            starts, messages = visible(clients, self.spec.topic, self.spec.form == "transactional", f"spec.sinks.{self.sink}")
+            return Topic(self, list(map(Record.of, messages)), starts)
         except BrokersAway as error:
             raise UserError(str(error)) from error
-
-    def _read(self, clients: Clients, count: int, where: str) -> "Topic":
-        uncommitted = clients.reader("read_uncommitted")
-        reader = clients.reader("read_committed") if self.committed else uncommitted
-        try:
-            bounds = bounds_of(uncommitted, self.topic, range(count), where)
-            starts, ends = ({number: bound[side] for number, bound in bounds.items()} for side in (0, 1))
-            records = [Record.of(message) for message in read_to(reader, self.topic, starts, ends, where)]
-        finally:
-            for each in {uncommitted, reader}:
-                each.close()
-        return Topic(self, records, starts)
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What matters of it."""
+    """The parts of a record that are compared."""
 
     partition: int
     offset: int
     key: bytes | None
     value: bytes | None
     item: list[Any] | None
-    """What our header says: tag, attempt, layout, slot, sequence, count, meta, digest; None: it has none."""
+    """The array in our header: tag, attempt, layout, slot, sequence, count, meta, digest; None: it has none."""
 
     @classmethod
     def of(cls, message: "Message") -> "Record":
@@ -114,13 +93,13 @@ class Topic:
 
     @property
     def newest(self) -> Meta:
-        """Of the sink's own records."""
+        """The greatest meta among the sink's own records."""
         tag = self.place.tag
         return max((Meta(each.item[6]) for each in self.records if each.item and each.item[0] == tag), default=LEAST)
 
     def compared(self, wanted: Sequence[Wanted], span: Span = ALL) -> Findings:
         """Raises UserError if the reference's results cannot be records."""
-        findings = Findings(f"topic {self.place.topic}", len(self.records))
+        findings = Findings(f"topic {self.place.spec.topic}", len(self.records))
         for number, first in self.starts.items():
             if first:
                 findings.unknown.append(f"partition {number} before offset {first}: it has expired or was deleted")
@@ -140,9 +119,9 @@ class _Comparison:
         self._wanted = {bytes(item.meta): item for item in wanted}
         self._there: dict[bytes, Record] = {}
         self._newest: dict[tuple[int, Slot], bytes] = {}
-        where, key = f"spec.sinks.{place.sink}.kafka", place.key or ""
-        self._value = agrees_as(place.value)
-        self._function = function_of(place.partitioner, f"{where}.partitioner") if ":" in place.partitioner else None
+        where, spec, key = f"spec.sinks.{place.sink}.kafka", place.spec, place.spec.key or ""
+        self._value = agrees_as(spec.value)
+        self._function = function_of(spec.partitioner, f"{where}.partitioner") if ":" in spec.partitioner else None
         self._key: Callable[[Any], Any] | None = function_of(key, f"{where}.key") if ":" in key else None
 
     def add(self, record: Record) -> None:
@@ -198,15 +177,15 @@ class _Comparison:
         return data is payload if data is None or payload is None else self._value(data, payload)
 
     def _key_of(self, item: Wanted) -> bytes | None:
-        if self._place.key is None:
+        if self._place.spec.key is None:
             return None
-        found = value_of(self._place.key, item, self._place.sink) if self._key is None else self._key(item.payload)
+        found = value_of(self._place.spec.key, item, self._place.sink) if self._key is None else self._key(item.payload)
         return found if found is None or isinstance(found, bytes) else str(found).encode()
 
     def _partition_of(self, item: Wanted, key: bytes | None) -> int | None:
         if self._function is not None:
             return int(self._function(key, item.payload, self._count))
-        return partition_of(self._place.partitioner, key, item.slot, self._count)
+        return partition_of(self._place.spec.partitioner, key, item.slot, self._count)
 
 
 def _item_of(message: "Message") -> list[Any] | None:

@@ -16,6 +16,7 @@ Does not: ask librdkafka, which is what the sink does.
 """
 
 import zlib
+from collections.abc import Callable
 from typing import Final
 
 _ANY_FOR: Final[dict[str, tuple[bytes | None, ...]]] = {
@@ -24,13 +25,13 @@ _ANY_FOR: Final[dict[str, tuple[bytes | None, ...]]] = {
 
 
 def partition_of(partitioner: str, key: bytes | None, slot: int, count: int) -> int | None:
-    """Of `count`; None: any of them is right. `partitioner` is one of those above."""
+    """The partition of a key, of `count`; None: any of them is right. `partitioner` is one of those above."""
     if partitioner == "slot":
         return slot % count
     if partitioner == "random" or key in _ANY_FOR.get(partitioner, ()):
         return None
-    hashed = {"murmur2": _positive_murmur2, "consistent": _crc32, "fnv1a": _fnv1a}[partitioner.removesuffix("_random")]
-    return hashed(key or b"") % count
+    hashed: dict[str, Callable[[bytes], int]] = {"murmur2": _positive_murmur2, "consistent": zlib.crc32, "fnv1a": _fnv1a}
+    return hashed[partitioner.removesuffix("_random")](key or b"") % count
 
 
 def murmur2(data: bytes) -> int:
@@ -58,7 +59,3 @@ def _fnv1a(data: bytes) -> int:
     for byte in data:
         found = (found ^ byte) * 0x01000193 & 0xFFFFFFFF
     return (1 << 32) - found if found >> 31 else found
-
-
-def _crc32(data: bytes) -> int:
-    return zlib.crc32(data)

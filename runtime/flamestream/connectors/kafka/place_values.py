@@ -55,7 +55,7 @@ def _as_payload(data: bytes, payload: Any) -> bool:
 
 
 class _AsAvro:
-    """What fastavro reads, against what fastavro itself makes of the payload."""
+    """The comparison of what fastavro reads with what fastavro itself makes of the payload."""
 
     def __init__(self, avro: Avro) -> None:
         from fastavro import parse_schema  # an extra
@@ -80,17 +80,7 @@ class _AsAvro:
         read = io.BytesIO(data)
         try:
             found = schema.read(read)
-        except (
-            ValueError,
-            TypeError,
-            KeyError,
-            IndexError,
-            EOFError,
-            StopIteration,
-            OverflowError,
-            MemoryError,
-            RecursionError,
-        ):
+        except (ValueError, TypeError, KeyError, IndexError, EOFError, StopIteration, OverflowError, MemoryError, RecursionError):
             return False
         return not read.read(1) and form(found) == form(self._schema.read(made))
 

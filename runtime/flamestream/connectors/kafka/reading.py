@@ -21,8 +21,7 @@ from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import Meta
 from flamestream.net.kafka.clients import Clients
 from flamestream.net.kafka.failures import BrokersAway
-from flamestream.net.kafka.identity import TopicIdentity
-from flamestream.net.kafka.reading import bounds_of, read_to
+from flamestream.net.kafka.reading import visible
 
 
 def read_topic(spec: KafkaSinkSpec, job: str, where: str) -> Iterator[Item]:
@@ -38,21 +37,13 @@ def read_topic(spec: KafkaSinkSpec, job: str, where: str) -> Iterator[Item]:
 
 def _items(spec: KafkaSinkSpec, tag: bytes, clients: Clients, where: str) -> Iterator[Item]:
     decode = decoder_of(spec.value)
-    numbers = TopicIdentity(clients, spec.topic, where, f"topic {spec.topic!r}").now().partitions
-    uncommitted = clients.reader("read_uncommitted")
-    bounds = bounds_of(uncommitted, spec.topic, numbers, where)
-    reader = uncommitted if spec.form == "low-latency" else clients.reader("read_committed")
-    starts, ends = ({number: bound[side] for number, bound in bounds.items()} for side in (0, 1))
-    for message in read_to(reader, spec.topic, starts, ends, where):
+    _, messages = visible(clients, spec.topic, spec.form == "transactional", where)
+    for message in messages:
         headers: Any = message.headers()
         place = place_in(headers)
         if place is not None and place.tag == tag:
-            payload = _payload(
-                message.value(), decode, f"{where}: topic {spec.topic!r}, partition {message.partition()}, {message.offset()}"
-            )
-            yield Meta(place.meta), Slot(place.slot), SequenceNumber(place.sequence), payload
-    for each in {uncommitted, reader}:
-        each.close()
+            at = f"{where}: topic {spec.topic!r}, partition {message.partition()}, {message.offset()}"
+            yield Meta(place.meta), Slot(place.slot), SequenceNumber(place.sequence), _payload(message.value(), decode, at)
 
 
 def _payload(value: bytes | None, decode: Decode, where: str) -> Any:

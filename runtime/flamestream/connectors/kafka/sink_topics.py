@@ -19,7 +19,7 @@ LOOK_SECONDS: Final = 5.0
 
 
 class WrittenTopics:
-    """Of one writer; `where` begins messages about the output."""
+    """The topics that one writer has opened; `where` begins messages about the output."""
 
     def __init__(self, clients: Clients, topic: str, control: ControlTopic, where: str) -> None:
         self._topic, self._control, self._where = topic, control, where

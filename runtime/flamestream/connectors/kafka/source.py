@@ -19,37 +19,20 @@ from flamestream.connectors.kafka.connector import KafkaSourceSpec
 from flamestream.connectors.kafka.formats import decoder_of
 from flamestream.connectors.kafka.replay import KafkaReplay
 from flamestream.connectors.kafka.source_topic import KafkaTopic
-from flamestream.connectors.kit.producer import Chunk, ReadingProducer
+from flamestream.connectors.kit.producer import Chunk, error_item
 from flamestream.core.protocol.events import Entry
-from flamestream.loop.background import Threads
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset, Partition
-from flamestream.model.payload import ErrorValue
 from flamestream.model.records import KafkaRecord
-from flamestream.model.time import FrontId, Timestamp
+from flamestream.model.time import Timestamp
 from flamestream.net.kafka.clients import Clients
-from flamestream.net.kafka.failures import BrokersAway, failure_of, judged
-from flamestream.ports import Post, Reactor
+from flamestream.net.kafka.failures import failure_of, judged
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka import Consumer, Message
 
 POLL_SECONDS: Final = 0.02
 """The longest that a recovery waits for the thread that polls."""
-
-
-class KafkaProducer(ReadingProducer):
-    """`ports.Producer`: a ReadingProducer whose reader has a thread of its own and waits for its brokers for ever."""
-
-    def __init__(self, spec: KafkaSourceSpec, share: int, source: str, job: str, front: FrontId, post: Post, reactor: Reactor) -> None:
-        self._thread = Threads(1, reactor.soon)
-        self._kafka = KafkaReader(spec, share, source, job)
-        super().__init__(self._kafka, front, post, reactor, threads=self._thread, tries=None)
-
-    def close(self) -> None:
-        super().close()
-        self._thread.background(self._kafka.close, _closed)
-        self._thread.close()
 
 
 class KafkaReader:
@@ -87,7 +70,7 @@ class KafkaReader:
         self._look_at = time.monotonic() + self._spec.discover_seconds
 
     def next(self, records: int, size: int) -> Sequence[Chunk]:
-        """What has arrived, waiting a little for the first."""
+        """The records that have arrived, waiting a little for the first."""
         assert self._consumer is not None, "seek comes first"
         self._discover()
         decided, self._decided = self._decided, []
@@ -97,6 +80,7 @@ class KafkaReader:
                 if first is None:
                     return decided
                 self._clients.works()
+                # What librdkafka has fetched already is taken without another wait.
                 self._polled.extend([first, *self._consumer.consume(records - 1, 0)])
         return decided + self._chunks(may_raise=not decided)
 
@@ -171,12 +155,12 @@ class KafkaReader:
 
 
 class _Payloads:
-    """What a message is to the graph."""
+    """The payload that a message is to the graph."""
 
     def __init__(self, spec: KafkaSourceSpec, source: str) -> None:
         self._topic, self._full = spec.topic, spec.record == "full"
         self._value, self._key = decoder_of(spec.value), decoder_of(spec.key)
-        self._function = f"source {source}"
+        self._source = source
 
     def of(self, message: "Message") -> object:
         """Its payload; an error value if it is not of the format. Raises BrokersAway if a schema cannot be asked for now."""
@@ -189,7 +173,7 @@ class _Payloads:
             return self._record(message, self._decoded(message.key(), self._key), value)
         except ValueError as error:
             place = f"topic {self._topic!r}, partition {message.partition()}, offset {message.offset()}: the {part}: {error}"
-            return ErrorValue(function=self._function, error="BadRecord", message=place)
+            return error_item(self._source, "BadRecord", place)
 
     @staticmethod
     def _decoded(data: bytes | None, decode: Callable[[bytes], Any]) -> object:
@@ -200,8 +184,3 @@ class _Payloads:
         number, offset = message.partition(), message.offset()
         assert number is not None and offset is not None, "a message has a place"
         return KafkaRecord(self._topic, number, offset, message.timestamp()[1], key, value, tuple((name, given) for name, given in headers))
-
-
-def _closed(result: object) -> None:
-    if isinstance(result, Exception) and not isinstance(result, BrokersAway):
-        raise result

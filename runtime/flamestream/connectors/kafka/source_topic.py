@@ -44,7 +44,7 @@ class KafkaTopic:
         self._id = ""
 
     def partition(self, number: int) -> Partition:
-        """How runs, messages and positions name it."""
+        """The partition as runs, messages and positions name it."""
         return Partition(f"{self.name}/{number}")
 
     def number(self, partition: Partition) -> int:
@@ -54,7 +54,7 @@ class KafkaTopic:
     # --- at a start -----------------------------------------------------------------------------------------------------------------
 
     def beginnings(self, consumer: "Consumer", offsets: Mapping[Partition, Offset]) -> tuple[dict[int, int], list[Chunk]]:
-        """Where to read each partition from, and the decisions that are new. Raises Corrupt if what comes next is not there any more."""
+        """The offset to read each partition from, and the decisions that are new. Raises Corrupt if what comes next is not there."""
         described = self._identity.now()
         self._id, numbers = described.id, self._own(described)
         self._check_identity(offsets, numbers)
@@ -68,6 +68,7 @@ class KafkaTopic:
             else:
                 begins[number] = self._still_there(consumer, number, given)
         if self._mark not in offsets:
+            # Behind the beginnings: while it lacks, a start that was cut off decides the rest of them anew.
             decided.append(_beginning(self._mark, 1))
         return begins, decided
 

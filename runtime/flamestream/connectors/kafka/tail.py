@@ -27,7 +27,7 @@ LONGEST_LAST: Final = 256
 
 
 class Tail:
-    """Of the slots in `states`, from there on. `add` records in any order, then ask."""
+    """The records of the slots in `states`, from there on. `add` them in any order, then ask."""
 
     def __init__(self, tag: bytes, slots: Iterable[int], states: dict[int, SlotState], canonical: bool) -> None:
         """`canonical`: values are encoded payloads, so that the last item can be kept for comparison."""
@@ -62,6 +62,7 @@ class Tail:
             if (place.attempt, place.layout) == newest:
                 bundles.setdefault(place.sequence, []).append(meta)
         last = max(bundles)
+        # (!) Only the newest bundle of a slot can be incomplete: the next is sent after it is acknowledged.
         if len(bundles[last]) < written[bundles[last][0]][0].count:
             last -= 1
         if last not in bundles:

@@ -26,10 +26,12 @@ same fence, never by writing again. Does not: retry (loop/background.py calls ag
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from flamestream.connectors.kafka.connector import PARTITIONERS, KafkaSinkSpec
 from flamestream.connectors.kafka.control import FORMAT, Announcement, ControlTopic, WriterState, newest_states, obsolete
 from flamestream.connectors.kafka.items import HEADER, Places, Record, Records, digest_of, pack, tag_of
 from flamestream.connectors.kafka.ledger import Items, KafkaLedger
@@ -56,30 +58,23 @@ MAX_FENCERS: Final = 8
 
 
 class KafkaOutput:
-    """Where and how one sink writes; what its writers share."""
+    """The topic of one sink and the form of its records; what its writers share."""
 
-    def __init__(
-        self,
-        clients: Clients,
-        topic: str,
-        records: Records,
-        job: str,
-        sink: str,
-        *,
-        low_latency: bool,
-        canonical: bool,
-        more: dict[str, Any],
-    ) -> None:
-        """`canonical`: values are encoded payloads. `more`: settings of the producers."""
-        self.clients, self.topic, self.records = clients, topic, records
-        self.job, self.sink, self.more = job, sink, more
-        self.low_latency, self.canonical = low_latency, canonical
+    def __init__(self, spec: KafkaSinkSpec, job: str, sink: str) -> None:
+        self.topic, self.job, self.sink = spec.topic, job, sink
+        self.clients = Clients(spec, f"{job}-{sink}")
+        self.records = Records(spec.value, spec.key, spec.partitioner, f"spec.sinks.{sink}.kafka")
+        self.more = {"partitioner": spec.partitioner} if spec.partitioner in PARTITIONERS else {}
+        """Settings of the producers."""
+        self.low_latency = spec.form == "low-latency"
+        self.canonical = spec.value == "payload"
+        """Values are encoded payloads."""
         self.tag = tag_of(job, sink)
-        self.where = f"sink {sink}: topic {topic!r}"
+        self.where = f"sink {sink}: topic {spec.topic!r}"
 
 
 class KafkaWriting:
-    """One writer. Calls block, one at a time, but `close`."""
+    """A writer of the sink's output. Calls block, one at a time, but `close`."""
 
     def __init__(self, output: KafkaOutput, control: ControlTopic, topics: WrittenTopics, writer: str) -> None:
         self._output, self._control, self._topics, self._name = output, control, topics, writer
@@ -91,11 +86,11 @@ class KafkaWriting:
         self._places: Places | None = None
         self._reader: Consumer | None = None
         self._broken = True
-        """What was written last is not known: open anew before anything else."""
+        """It is not known what was written last: open anew before anything else."""
         self._ledger = KafkaLedger({}, {})
         self._partitions = 0
         self._offsets: dict[int, int] = {}
-        """What this writer writes next lies at or above them."""
+        """Offsets of the output, at or above which lies what this writer writes next."""
         self._offsets_at = 0.0
         """When a record of the control topic last said where the tail begins."""
         self._failed: tuple[KafkaError, str] | None = None
@@ -104,12 +99,17 @@ class KafkaWriting:
 
     # --- opening --------------------------------------------------------------------------------------------------------------------
 
-    def open(self, action: OpenSink) -> tuple[dict[Slot, LastBundle], bytes]:
-        """Fence; the last bundle of each slot, and the greatest meta that is there. Raises Fenced, or BrokersAway to be called again."""
+    def open(self, action: OpenSink) -> dict[Slot, LastBundle]:
+        """Fence; the last bundle of each slot. Raises Fenced, or BrokersAway to be called again."""
         with self._lock:
             self._fence, self._slots, self._broken = action.fence, tuple(action.slots), True
             self._join()
-            return self._ledger.last(self._slots), self._ledger.newest
+            return self._ledger.last(self._slots)
+
+    @property
+    def newest(self) -> bytes:
+        """The greatest meta that is in the output of any slot."""
+        return self._ledger.newest
 
     def _join(self) -> None:
         """The five steps, and what follows from what is found."""
@@ -117,6 +117,7 @@ class KafkaWriting:
         self._topics.open()
         if self._output.low_latency:
             self._control.refuse_compacted(self._output.topic)
+        # (!) The five steps of the docstring, in this order: each later one relies on what the earlier ones keep out.
         self._producer = self._initialised(me)
         self._places = Places(self._output.tag, *self._fence)
         self.open_transaction = False
@@ -125,6 +126,7 @@ class KafkaWriting:
         announced = self._control.announcements(self._reader)
         self._give_up_if_replaced(announced)
         self._fence_off([other.writer for other in announced if other.fence < self._fence])
+        # Nothing older is appended from here on, so what is read now stays.
         states = self._control.states(self._reader)
         self._learn(me, announced, states)
         self._broken, self._failed = False, None
@@ -183,7 +185,7 @@ class KafkaWriting:
     # --- delivering -----------------------------------------------------------------------------------------------------------------
 
     def deliver(self, action: Deliver) -> None:
-        """In the output when it returns. Raises Fenced, or BrokersAway to be called again."""
+        """Its bundles are in the output when it returns. Raises Fenced, or BrokersAway to be called again."""
         with self._lock:
             if action.fence != self._fence:
                 raise Fenced(f"{self._output.where}: delivery {action.number} is of {action.fence}, the writer of {self._fence}")
@@ -201,18 +203,18 @@ class KafkaWriting:
             if self._output.low_latency:
                 self._flush()
             self._ledger.take(fresh)
+            # Of a bundle whose items were all there no record says that it was delivered: the state has to.
             if skipped or not self._output.low_latency:
                 self._commit()
 
     def _made(self, bundle: Bundle, items: Items) -> list[Record]:
-        """Of each item that is not in the output yet. All are made before any is written."""
+        """A record for each item that is not in the output yet. All are made before any is written."""
         if there := self._ledger.present.get(bundle.slot):
             items = [item for item in items if item[0] not in there]
         return self._output.records.of(items, bundle.slot, self._partitions)
 
     def _begin(self) -> None:
         """Have a transaction, and where its records begin in the control topic."""
-        assert self._producer is not None, "open comes first"
         if self.open_transaction:
             return
         self._topics.check()
@@ -220,12 +222,12 @@ class KafkaWriting:
             self._offsets |= {number: end for number, (_, end) in self._bounds().items()}
             self._control.announce(Announcement(FORMAT, self._fence, self._id(self._fence), dict(self._offsets)))
             self._offsets_at = time.monotonic()
-        self._producer.begin_transaction()
+        self._own.begin_transaction()
         self.open_transaction = True
 
     def _produce(self, bundle: Bundle, digest: bytes, records: Sequence[Record]) -> None:
-        assert self._producer is not None and self._places is not None, "open comes first"
-        produce, topic = self._producer.produce, self._output.topic
+        assert self._places is not None, "open comes first"
+        produce, topic = self._own.produce, self._output.topic
         before, after = self._places.around(bundle.slot, bundle.sequence, len(records), digest)
         for meta, key, value, partition in records:
             headers: Any = [(HEADER, before + pack(meta) + after)]
@@ -234,12 +236,11 @@ class KafkaWriting:
                     produce(topic, value, key, partition, headers=headers)
                     break
                 except BufferError:
-                    self._producer.poll(PATIENCE_SECONDS)
+                    self._own.poll(PATIENCE_SECONDS)
 
     def _flush(self) -> None:
         """Every record is in the log, or the transaction is lost."""
-        assert self._producer is not None, "open comes first"
-        while self._producer.flush(PATIENCE_SECONDS):
+        while self._own.flush(PATIENCE_SECONDS):
             self.trouble = self._output.clients.problem
             self._stop_if_closed()
             self._topics.check()
@@ -273,16 +274,15 @@ class KafkaWriting:
 
     def _store(self, me: str) -> WriterState:
         """The state of all slots, and the commit of the transaction that it is in."""
-        assert self._producer is not None, "open comes first"
         with self._breaking():
             if not self.open_transaction:
-                self._producer.begin_transaction()
+                self._own.begin_transaction()
                 self.open_transaction = True
             present = {slot: sorted(metas) for slot, metas in self._ledger.present.items()}
             offsets = dict(self._offsets) if self._output.low_latency else {}
             state = WriterState(FORMAT, self._fence, me, offsets, self._ledger.states, present, self._topics.identity)
-            self._control.store(self._producer, state, self._stored)
-            self._patiently(self._producer.commit_transaction, meanwhile=self._topics.check)
+            self._control.store(self._own, state, self._stored)
+            self._patiently(self._own.commit_transaction, meanwhile=self._topics.check)
             self.open_transaction = False
             self._offsets_at = time.monotonic()
             self._works()
@@ -295,10 +295,17 @@ class KafkaWriting:
         if self._broken:
             self._join()
 
-    def _breaking(self) -> "_Breaking":
-        return _Breaking(self)
+    @contextmanager
+    def _breaking(self) -> Iterator[None]:
+        """Inside, every failure leaves the writer broken, and KafkaException becomes ours."""
+        try:
+            yield
+        except BaseException as error:
+            if (instead := self._broke(error)) is not None:
+                raise instead from error
+            raise
 
-    def broke(self, error: BaseException) -> FlameStreamError | BrokersAway | None:
+    def _broke(self, error: BaseException) -> FlameStreamError | BrokersAway | None:
         """Whatever failed, the transaction at hand is not to be gone on with. What to raise instead of a Kafka error."""
         from confluent_kafka import KafkaException  # an extra
 
@@ -334,6 +341,11 @@ class KafkaWriting:
         self.trouble = ""
         self._output.clients.works()
 
+    @property
+    def _own(self) -> "Producer":
+        assert self._producer is not None, "open comes first"
+        return self._producer
+
     def _id(self, fence: Fence) -> str:
         return f"flamestream.{self._output.job}.{self._output.sink}.{self._name}.{fence.attempt}-{fence.layout}"
 
@@ -357,22 +369,8 @@ class KafkaWriting:
             self._lock.release()
 
 
-class _Breaking:
-    """Inside, every failure leaves the writer broken, and KafkaException becomes ours."""
-
-    def __init__(self, writing: KafkaWriting) -> None:
-        self._writing = writing
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if error is not None and (instead := self._writing.broke(error)) is not None:
-            raise instead from error
-
-
 def _tail_begins(bounds: dict[int, tuple[int, int]], announced: Sequence[Announcement], states: Sequence[WriterState]) -> dict[int, int]:
-    """Where the tails of these writers' open transactions begin at the latest; partitions that none of them knew, at their beginning."""
+    """The offsets at which the tails of these writers' open transactions begin at the latest; unknown partitions, at their beginning."""
     stored = {state.writer: state.offsets for state in states}
     begins = {number: end for number, (_, end) in bounds.items()}
     for writer in announced:

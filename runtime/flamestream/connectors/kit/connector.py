@@ -11,14 +11,15 @@ Keeps: what a kind does not say is what is safe: nothing is tried, removed, or r
 people get. Import a client library: a kind does so when a producer or consumer is made.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 
 import msgspec
 
 from flamestream.connectors.kit.ownership import Owned
+from flamestream.connectors.kit.spec import one_of
 from flamestream.connectors.kit.standing import Place
 from flamestream.fenced.reading import Item
 from flamestream.model.errors import UserError
@@ -39,7 +40,7 @@ Ours = TypeVar("Ours", bound="Settings")
 
 @dataclass(frozen=True, slots=True)
 class SourceTraits:
-    """What the engine has to know of a source."""
+    """The properties of a source that the engine has to know."""
 
     timed: bool
     run_length: int
@@ -59,7 +60,7 @@ class SourceTraits:
 
 @dataclass(frozen=True, slots=True)
 class SinkTraits:
-    """What the engine has to know of a sink."""
+    """The properties of a sink that the engine has to know."""
 
     fences: bool
     refusal: str = ""
@@ -68,14 +69,14 @@ class SinkTraits:
 
 @dataclass(frozen=True, slots=True)
 class Gives:
-    """What the records of a source are."""
+    """The type of a source's records."""
 
     cls: str | None = None
     """Their class, as manifests name it; None if they are of none, or it is not known."""
     maps: bool = False
     """Maps of names to values."""
     columns: Sequence[str] = ()
-    """Where they are rows: the columns that were chosen."""
+    """The columns that were chosen, where the records are rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class SinkContext:
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the kinds of sources and of sinks have in common."""
+    """The part that kinds of sources and of sinks have in common."""
 
     file_settings: ClassVar[Sequence[str]] = ()
     """Settings that are places in the file system: what they say is relative to the manifest."""
@@ -134,12 +135,12 @@ class SourceSettings(Settings, frozen=True, kw_only=True):
     own_files: ClassVar[Mapping[str, Sequence[str]]] = {}
     """Settings that name a folder with files of this source's own making, and their patterns: `reset` removes them."""
     of_application: ClassVar[bool] = False
-    """What it is only its class says, which belongs to the application."""
+    """Only its class says what it is, and that belongs to the application."""
     grows: ClassVar[bool] = False
-    """Of one that ends: what came later can be counted, where somebody asks whether a completed job has all there is."""
+    """It ends, and what came later can be counted, where somebody asks whether a completed job has all there is."""
 
     def traits(self, where: str) -> SourceTraits:
-        """What the engine has to know of it. Raises ManifestError."""
+        """The properties that the engine has to know. Raises ManifestError."""
         raise NotImplementedError
 
     def outline(self, where: str) -> SourceTraits:
@@ -147,11 +148,11 @@ class SourceSettings(Settings, frozen=True, kw_only=True):
         return self.traits(where)
 
     def producer(self, context: SourceContext) -> Producer:
-        """Of one front. Raises UserError."""
+        """A producer for one front. Raises UserError."""
         raise NotImplementedError
 
     def gives(self) -> Gives:
-        """What its records are."""
+        """The type of its records."""
         return Gives()
 
     def unpaced(self) -> "SourceSettings":
@@ -159,7 +160,7 @@ class SourceSettings(Settings, frozen=True, kw_only=True):
         return self
 
     def sample(self, records: int, where: str) -> "SourceSettings | None":
-        """One that gives its first `records` now and ends; None if a server would have to be asked. Raises ManifestError without input."""
+        """A source of its first `records`, which ends; None if a server would have to be asked. Raises ManifestError without input."""
         return None
 
 
@@ -174,11 +175,11 @@ class SinkSettings(Settings, frozen=True, kw_only=True):
     """The setting with the folder of fenced logs that is the output, for whoever reads many logs at once."""
 
     def traits(self, where: str) -> SinkTraits:
-        """What the engine has to know of it. Raises ManifestError."""
+        """The properties that the engine has to know. Raises ManifestError."""
         return SinkTraits(fences=True)
 
     def consumer(self, context: SinkContext) -> Consumer:
-        """Of one worker. Raises UserError."""
+        """A consumer for one worker. Raises UserError."""
         raise NotImplementedError
 
     def read(self, where: str, job: str, sink: str) -> Iterator[Item]:
@@ -190,7 +191,7 @@ class SinkSettings(Settings, frozen=True, kw_only=True):
         return True
 
     def place(self, job: str, sink: str) -> Place | None:
-        """Where the users of the output look; None if nobody looks anywhere but where `read` does."""
+        """The place where the users of the output look; None if nobody looks anywhere but where `read` does."""
         return None
 
     def owned(self) -> Owned | None:
@@ -198,12 +199,12 @@ class SinkSettings(Settings, frozen=True, kw_only=True):
         return None
 
     def remove(self) -> None:
-        """What it has made in its place; other files there stay, and so does a folder that has some."""
+        """Delete what it has made in its place; other files there stay, and so does a folder that has some."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """What a manifest calls `kind`, as a source, a sink, or both."""
+    """A kind that a manifest names, as a source, a sink, or both."""
 
     kind: str
     source: type[SourceSettings] | None = None
@@ -211,20 +212,39 @@ class Connector:
 
 
 def cannot_fence(where: str, kind: str) -> SinkTraits:
-    """Of a sink without any means to fence."""
+    """The traits of a sink without any means to fence."""
     return SinkTraits(False, f"{where}: {CANNOT_FENCE.format(kind)}")
 
 
-def placed(kinds: Mapping[str, type[Settings]], spec: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """A spec as a manifest in `folder` has it, with absolute paths. One of no known kind stays as it is, for `one_of` to refuse."""
-    ((kind, settings),) = spec.items()
-    known = kinds.get(kind)
-    return spec if known is None or not isinstance(settings, dict) else {kind: known.placed(settings, folder)}
+class Kinds(Generic[Ours]):
+    """The kinds that a source, or a sink, may be; and what is asked of a spec, `{kind: settings}`, before and after it is checked."""
 
+    def __init__(self, part: str, found: Callable[[], Mapping[str, type[Ours]]]) -> None:
+        """`part`: where a spec is, if nobody says it. `found`: every kind's class, by name."""
+        self._part, self._found = part, found
 
-def class_of(kinds: Mapping[str, type[Ours]], spec: Mapping[str, Any]) -> type[Ours] | None:
-    """The class of a spec's kind, whatever its settings."""
-    return kinds.get(next(iter(spec), ""))
+    def settings_of(self, spec: object, where: str = "") -> Ours:
+        """The settings that a manifest says, checked. Raises ManifestError that begins with the wrong field's place below `where`."""
+        return one_of(spec, self._found(), where or self._part)
+
+    def check_classes(self, spec: object, where: str = "") -> None:
+        """Whether the classes that `spec` names are there, and fit; the application must be loaded. Raises ManifestError as before."""
+        self.settings_of(spec, where).check_application(where or self._part)
+
+    def kind_of(self, spec: Mapping[str, Any]) -> type[Ours] | None:
+        """The class of its settings, which may be wrong; None if there is no such kind."""
+        return self._found().get(next(iter(spec), ""))
+
+    def placed(self, spec: dict[str, Any], folder: Path) -> dict[str, Any]:
+        """The spec of a manifest in `folder`, with absolute paths. One of no known kind stays as it is, for `settings_of` to refuse."""
+        ((kind, settings),) = spec.items()
+        known = self.kind_of(spec)
+        return spec if known is None or not isinstance(settings, dict) else {kind: known.placed(settings, folder)}
+
+    def dialled(self, spec: Mapping[str, Any]) -> str:
+        """The address that a worker with this source or sink will dial; "" if none is known before."""
+        known = self.kind_of(spec)
+        return "" if known is None else written(spec, known.dials)
 
 
 def written(spec: Mapping[str, Any], setting: str) -> str:
@@ -232,12 +252,6 @@ def written(spec: Mapping[str, Any], setting: str) -> str:
     (settings,) = spec.values()
     found = settings.get(setting) if isinstance(settings, dict) else None
     return found if isinstance(found, str) else ""
-
-
-def dialled(kinds: Mapping[str, type[Settings]], spec: Mapping[str, Any]) -> str:
-    """The address that a worker will dial for it; "" if none is known before."""
-    known = class_of(kinds, spec)
-    return written(spec, known.dials) if known is not None else ""
 
 
 def path_in(folder: Path, written: str) -> str:

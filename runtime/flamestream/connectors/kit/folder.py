@@ -6,17 +6,52 @@ off and the same delivery is tried again. Does not: know what items are, or wait
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import FileIO
+from pathlib import Path
 
+from flamestream.connectors.kit.blocking import BlockingConsumer
+from flamestream.connectors.kit.connector import SinkContext, SinkSettings
 from flamestream.connectors.kit.ledger import Ledger
+from flamestream.connectors.kit.ownership import Owned, owner_of_logs, remove_logs
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import LastBundle
 from flamestream.fenced.fences import Counted, FencedFolder, Pointer
 from flamestream.fenced.log import encode_record, scan
+from flamestream.fenced.reading import Item, read_items
 from flamestream.model.errors import Corrupt, Fenced
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
+from flamestream.ports import Consumer
 from flamestream.store.folder import write_all
+
+
+class FolderSink(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The settings and answers that all sinks over such a folder have in common."""
+
+    file_settings = ("path",)
+    holder = "place"
+    reads_back = True
+    path: str
+    """A folder, made if it is not there."""
+    fsync: bool = True
+    """False: what is acknowledged survives the process but not the machine."""
+
+    def consumer(self, context: SinkContext) -> Consumer:
+        return self.delivering(context)
+
+    def delivering(self, context: SinkContext) -> BlockingConsumer:
+        """A consumer that delivers into the folder."""
+        writing = Writing(FencedFolder(Path(self.path)), self.fsync, context.job, context.name, context.writer)
+        return BlockingConsumer(writing, context.name, context.post, context.reactor)
+
+    def read(self, where: str, job: str, sink: str) -> Iterator[Item]:
+        return read_items(Path(self.path), (job, sink) if job else None)
+
+    def owned(self) -> Owned | None:
+        return owner_of_logs(self.path)
+
+    def remove(self) -> None:
+        remove_logs(self.path)
 
 
 class Writing:
@@ -61,6 +96,7 @@ class Writing:
         if fresh:
             self._append(encode_record(action.fence, action.number, fresh))
             self._ledger.take(fresh)
+        # (!) Behind the write: who has opened a newer fence meanwhile counts this log only up to what it had read.
         self._folder.check(self._fence)
 
     def close(self) -> None:
@@ -77,7 +113,7 @@ class Writing:
         if self._torn:
             os.ftruncate(self._fd, self._length)
             os.lseek(self._fd, self._length, os.SEEK_SET)
-        self._torn = True
+        self._torn = True  # until the write is whole and durable
         write_all(self._fd, record)
         if self._sync:
             os.fdatasync(self._fd)

@@ -69,6 +69,7 @@ class RowMaker:
         self._sink = sink
         self._getters = [(column, path, getter(path, sink)) for column, path in columns.items()]
         paths = list(columns.values())
+        # Where all columns are fields, one call gives a row.
         self._fields = attrgetter(*paths) if len(paths) > 1 and all(get is None for _, _, get in self._getters) else None
         self._key = [number for number, column in enumerate(columns) if column in key]
 
@@ -108,12 +109,17 @@ class RowMaker:
             key = as_json([plain(row[number]) for number in self._key])
             before = last.pop(key, None)
             if before is not None and before[1] != slot:
-                raise UserError(
-                    f"rows with the key {key.decode()} come from slots {before[1]} and {slot}, so which is the newer one is chance; "
-                    f"let the graph's .sink({self._sink!r}, key=...) give the same as the table's key"
-                )
+                raise two_slots(f"rows with the key {key.decode()}", before[1], slot, self._sink, "the table's key")
             last[key] = (row, slot)
         return [row for row, _ in last.values()]
+
+
+def two_slots(what: str, first: Slot, second: Slot, sink: SinkName, same: str) -> UserError:
+    """An error for rows or entries of one key that come from two slots, whose order nobody keeps."""
+    return UserError(
+        f"{what} come from slots {first} and {second}, so which is the newer one is chance; "
+        f"let the graph's .sink({sink!r}, key=...) give the same as {same}"
+    )
 
 
 def where(place: Place) -> str:
@@ -122,18 +128,22 @@ def where(place: Place) -> str:
     return f"the item of the run at time {time_of_meta(Meta(meta))} (slot {slot}, bundle {sequence})"
 
 
+_SPECIAL: Final[dict[str, Callable[[Any, Place, SinkName], Any]]] = {
+    "$payload": lambda value, place, sink: value,
+    "$meta": lambda value, place, sink: place[0],
+    "$time": lambda value, place, sink: timestamp_of(time_of_meta(Meta(place[0]))),
+    "$slot": lambda value, place, sink: place[1],
+    "$bundle": lambda value, place, sink: place[2],
+    "$sink": lambda value, place, sink: sink,
+}
+SPECIAL: Final = tuple(_SPECIAL)
+
+
 def getter(path: str, sink: SinkName) -> Getter | None:
-    """How a source is read from an item; None: the field of this name."""
-    special: dict[str, Getter] = {
-        "$payload": lambda value, place: value,
-        "$meta": lambda value, place: place[0],
-        "$time": lambda value, place: timestamp_of(time_of_meta(Meta(place[0]))),
-        "$slot": lambda value, place: place[1],
-        "$bundle": lambda value, place: place[2],
-        "$sink": lambda value, place: sink,
-    }
+    """The function that reads a source from an item; None: it is the field of this name."""
     if path.startswith("$"):
-        return special[path]
+        special = _SPECIAL[path]
+        return lambda value, place: special(value, place, sink)
     steps = path.split(".")
     if len(steps) == 1 and not path.isdecimal():
         return None
@@ -144,6 +154,3 @@ def _walk(value: Any, steps: Sequence[str]) -> Any:
     for step in steps:
         value = value[int(step)] if step.isdecimal() else value[step] if type(value) is Map else getattr(value, step)
     return value
-
-
-SPECIAL: Final = ("$payload", "$meta", "$time", "$slot", "$bundle", "$sink")

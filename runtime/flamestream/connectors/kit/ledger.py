@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.events import LastBundle
-from flamestream.model.errors import Bug
+from flamestream.model.errors import Bug, Corrupt
 from flamestream.model.ids import SequenceNumber, Slot
 
 
@@ -36,6 +36,7 @@ class Ledger:
             if bundle.sequence == had + 1:
                 fresh.append(bundle)
                 ahead[bundle.slot] = bundle
+            # (!) A repeat is acknowledged only if its bytes are equal: the same number with others is a second history.
             elif before is None or bundle.sequence != had or bundle.items != before.items or bundle.t_last != before.t_last:
                 raise Bug(refusal(bundle, had))
         return fresh
@@ -45,8 +46,16 @@ class Ledger:
         for bundle in fresh:
             self._last[bundle.slot] = bundle
 
+    def reopened(self, last: Mapping[Slot, LastBundle], place: str) -> "Ledger":
+        """A ledger of what `place` has now, over a new connection. Raises Corrupt if that is less than was known to be there."""
+        for slot, before in self._last.items():
+            had = last[slot].sequence if slot in last else 0
+            if had < before.sequence:
+                raise Corrupt(f"{place} has lost data: it had bundle {before.sequence} of slot {slot} and now has {had}")
+        return Ledger(last)
+
     def last(self, slots: Iterable[Slot]) -> dict[Slot, LastBundle]:
-        """Of each of `slots` that has one."""
+        """The last bundle of each of `slots` that has one."""
         found = ((slot, self._last.get(slot)) for slot in slots)
         return {slot: LastBundle(last.sequence, last.t_last, last.items) for slot, last in found if last is not None}
 

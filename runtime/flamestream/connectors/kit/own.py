@@ -12,41 +12,37 @@ Does not: check what the class does (the kits do), or make paths in its settings
 
 from typing import Any, Final
 
+from flamestream.connectors.kit import connector as kit
 from flamestream.connectors.kit.blocking import BlockingConsumer
-from flamestream.connectors.kit.connector import (
-    Connector,
-    SinkContext,
-    SinkSettings,
-    SinkTraits,
-    SourceContext,
-    SourceSettings,
-    SourceTraits,
-    cannot_fence,
-)
 from flamestream.connectors.kit.producer import ReadingProducer
 from flamestream.connectors.kit.spec import MAX_RUN_LENGTH, function_of
 from flamestream.model.errors import ManifestError
 from flamestream.ports import Consumer, Producer
 
 
-class OwnSource(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"cls": "class"}):
+class _Own(kit.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"cls": "class"}):
     """A class (`module:Class`) and its settings."""
 
-    of_application = True
     cls: str
     """module:Class, beside the application's file, in `pyFiles` or installed."""
     settings: dict[str, Any] = {}
     """Handed to the class as they are."""
 
-    def traits(self, where: str) -> SourceTraits:
+
+class OwnSource(_Own, kit.SourceSettings, frozen=True, kw_only=True):
+    """A class (`module:Class`) and its settings."""
+
+    of_application = True
+
+    def traits(self, where: str) -> kit.SourceTraits:
         found = self._found(where)
-        return SourceTraits(found.timed, MAX_RUN_LENGTH if found.timed else 0, replayable=True, bounded=found.bounded, skips=True)
+        return kit.SourceTraits(found.timed, MAX_RUN_LENGTH if found.timed else 0, replayable=True, bounded=found.bounded, skips=True)
 
-    def outline(self, where: str) -> SourceTraits:
+    def outline(self, where: str) -> kit.SourceTraits:
         """Only that it is one front, perhaps journalled: its class is the application's."""
-        return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False)
+        return kit.SourceTraits(timed=False, run_length=0, replayable=True, bounded=False)
 
-    def producer(self, context: SourceContext) -> Producer:
+    def producer(self, context: kit.SourceContext) -> Producer:
         made = self._found(context.where)(self.settings, context.name)
         return ReadingProducer(made, context.front, context.post, context.reactor)
 
@@ -55,18 +51,13 @@ class OwnSource(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only
         return _class(self.cls, f"{where}.connector.class", ("seek", "next", "read"), says)
 
 
-class OwnSink(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"cls": "class"}):
+class OwnSink(_Own, kit.SinkSettings, frozen=True, kw_only=True):
     """A class (`module:Class`) and its settings."""
 
-    cls: str
-    """module:Class, beside the application's file, in `pyFiles` or installed."""
-    settings: dict[str, Any] = {}
-    """Handed to the class as they are."""
+    def traits(self, where: str) -> kit.SinkTraits:
+        return kit.SinkTraits(True) if self._found(where).fences else kit.cannot_fence(where, self.cls.rpartition(":")[2])
 
-    def traits(self, where: str) -> SinkTraits:
-        return SinkTraits(True) if self._found(where).fences else cannot_fence(where, self.cls.rpartition(":")[2])
-
-    def consumer(self, context: SinkContext) -> Consumer:
+    def consumer(self, context: kit.SinkContext) -> Consumer:
         made = self._found(context.where)(self.settings, context.name, context.writer, context.job)
         return BlockingConsumer(made, context.name, context.post, context.reactor)
 
@@ -75,8 +66,8 @@ class OwnSink(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return _class(self.cls, f"{where}.connector.class", ("open", "deliver", "close"), says)
 
 
-OWN_SOURCE: Final = Connector("connector", source=OwnSource)
-OWN_SINK: Final = Connector("connector", sink=OwnSink)
+OWN_SOURCE: Final = kit.Connector("connector", source=OwnSource)
+OWN_SINK: Final = kit.Connector("connector", sink=OwnSink)
 
 
 def _class(cls: str, where: str, methods: tuple[str, ...], says: dict[str, str]) -> Any:

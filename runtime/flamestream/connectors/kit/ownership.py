@@ -3,7 +3,7 @@
 Keeps: only files are removed that a sink of ours has made. Does not: ask servers; what was delivered to one is its own.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,11 +38,7 @@ def remove_files(folder: Path, patterns: Iterable[str]) -> None:
     """The files that match, in this order, then every folder that is empty."""
     for file in (file for pattern in patterns for file in sorted(folder.glob(pattern)) if not file.is_dir()):
         file.unlink(missing_ok=True)
-    for inner in [*_folders(folder), folder]:
+    inside = sorted((path for path in folder.rglob("*") if path.is_dir()), key=lambda path: len(path.parts), reverse=True)
+    for inner in [*inside, folder]:  # the innermost first
         with suppress(OSError):  # somebody else's files are in it
             inner.rmdir()
-
-
-def _folders(folder: Path) -> Iterator[Path]:
-    """Below `folder`, the innermost first."""
-    yield from sorted((path for path in folder.rglob("*") if path.is_dir()), key=lambda path: len(path.parts), reverse=True)

@@ -19,13 +19,20 @@ from typing import Any, Final
 
 import msgspec
 
+from flamestream.connectors.kit.standing import Wanted
 from flamestream.model.collections import Map
 from flamestream.model.decoding import DecodeError, from_json
+from flamestream.model.errors import UserError
+from flamestream.model.meta import time_of_meta
+from flamestream.model.time import timestamp_of
+
+BUNDLE: Final = "$bundle"
+"""How items were put into bundles is the workers' doing: no reference knows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How what JSON has no word for is said."""
+    """The words of a medium for what JSON has none for."""
 
     of_bytes: Callable[[bytes], str | bytes]
     nan: str | float | None
@@ -39,7 +46,7 @@ BASE64: Final = Words(lambda data: base64.b64encode(data).decode(), None, None)
 
 
 def plain(payload: Any, words: Words) -> Any:
-    """What a reader of JSON gets."""
+    """The value that a reader of JSON gets for a payload."""
     if payload is None or isinstance(payload, str | bool | int):
         return payload
     if isinstance(payload, float):
@@ -66,7 +73,7 @@ def _strange(value: float, words: Words) -> str | float | None:
 
 
 def form(value: Any) -> Hashable:
-    """Of a plain value: equal forms are equal values."""
+    """A hashable form of a plain value: equal forms are equal values."""
     if isinstance(value, bool):
         return "bool", value
     if isinstance(value, dict):
@@ -83,7 +90,7 @@ def form(value: Any) -> Hashable:
 
 
 def form_of_text(data: bytes | str) -> Hashable:
-    """Of what stands somewhere as text: of the JSON that it is, else the text itself."""
+    """The form of a text that stands somewhere: of the JSON that it is, else of the text itself."""
     try:
         return form(from_json(data))
     except DecodeError:
@@ -91,6 +98,33 @@ def form_of_text(data: bytes | str) -> Hashable:
 
 
 def short(value: Any, length: int = 200) -> str:
-    """For messages."""
+    """A value as messages show it."""
     text = repr(value)
     return text if len(text) <= length else f"{text[:length]}..."
+
+
+def value_of(source: str, item: Wanted, sink: str) -> Any:
+    """The part of an item that a manifest names as the `source` of a column or field. Raises UserError if its payload has no such part."""
+    try:
+        return _part(source, item, sink)
+    except (LookupError, AttributeError, TypeError) as error:
+        raise UserError(f"sink {sink!r}: the reference's {short(item.payload)} has no {source!r}: {error}") from error
+
+
+def _part(source: str, item: Wanted, sink: str) -> Any:
+    match source:
+        case "$payload":
+            return item.payload
+        case "$meta":
+            return bytes(item.meta)
+        case "$time":
+            return timestamp_of(time_of_meta(item.meta))
+        case "$slot":
+            return int(item.slot)
+        case "$sink":
+            return sink
+    found = item.payload
+    for step in source.split("."):
+        part = int(step) if step.isdecimal() else step
+        found = found[part] if isinstance(part, int) or isinstance(found, Map) else getattr(found, part)
+    return found

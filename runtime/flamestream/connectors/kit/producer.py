@@ -12,20 +12,23 @@ long as it takes once a call has succeeded. Does not: read (listed.py, followed.
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
-from flamestream.core.protocol.actions import Follow, Pull, ReadRun
-from flamestream.core.protocol.events import Entry, RecordsArrived, RunRead, SourceEnded, SourceFailed
+from flamestream.connectors.kit.credit import CreditProducer
+from flamestream.core.protocol.actions import Follow, ReadRun
+from flamestream.core.protocol.events import Entry, RunRead, SourceEnded, SourceFailed
+from flamestream.loop.background import Threads
 from flamestream.loop.silence import Silence
 from flamestream.model.backoff import Backoff
 from flamestream.model.errors import FlameStreamError, Retryable
 from flamestream.model.failure import said
 from flamestream.model.graph import name_of
-from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
+from flamestream.model.ids import Fence, Offset, Partition
 from flamestream.model.payload import ErrorValue
-from flamestream.model.time import FrontId, Time, Timestamp
+from flamestream.model.time import FrontId, Timestamp
 from flamestream.ports import Background, Post, Reactor, Timer
 
+T = TypeVar("T")
 READ_RECORDS: Final = 512
 READ_SIZE: Final = 1 << 20
 """A call of the reader gives about this much; the buffer holds at most twice of it."""
@@ -39,7 +42,7 @@ SLOW_SECONDS: Final = 5.0
 
 
 def error_item(source: str, error: str, message: str) -> ErrorValue:
-    """What stands where something could not be read."""
+    """The payload that stands where something could not be read."""
     return ErrorValue(function=f"source {source}", error=error, message=message)
 
 
@@ -62,7 +65,7 @@ class Chunk:
     payloads: list[object]
     sizes: list[int]
     ends: list[Offset] | None = None
-    """Where the partition goes on behind each record, of a source whose offsets have gaps. No records: the partition begins at `first`."""
+    """The offset behind each record, of a source whose offsets have gaps. No records: the partition begins at `first`."""
     hint: Timestamp = Timestamp(0)
 
 
@@ -77,22 +80,18 @@ class Reader(Protocol):
     @property
     def problem(self) -> str:
         """Why it gives nothing although there may be something; "" if all is well."""
-        ...
 
     def seek(self, offsets: Mapping[Partition, Offset]) -> None:
         """Read on from `offsets`."""
-        ...
 
     def next(self, records: int, size: int) -> Sequence[Chunk]:
         """About as much, or nothing if nothing is there now."""
-        ...
 
     def read(self, entry: Entry) -> list[object]:
         """The records of a journalled run, again. Raises Corrupt if they are not what they were."""
-        ...
 
 
-class ReadingProducer:
+class ReadingProducer(CreditProducer):
     """`ports.Producer` over a Reader."""
 
     def __init__(
@@ -102,18 +101,12 @@ class ReadingProducer:
         """`threads`: where the reader is called, if not in the reactor's.
 
         `tries`: how often a call may fail with an OSError; None for ever, as befits a server that will come back."""
-        self._reader = reader
-        self._front = front
-        self._post = post
-        self._reactor, self._threads = reactor, threads or reactor
-        self._fence: Fence = NO_FENCE
+        super().__init__(front, post, reactor)
+        self._reader, self._threads = reader, threads or reactor
         self._runs: deque[ReadRun] = deque()
         self._seek: Mapping[Partition, Offset] | None = None
-        self._following = False
         self._buffer: deque[Chunk] = deque()
         self._buffered = self._buffered_size = 0
-        self._records = 0
-        self._size = 0
         self._busy = False
         self._stopped = False
         self._at_end = False
@@ -131,8 +124,6 @@ class ReadingProducer:
         """Why a read is being retried, or that none is answered; "" if all is well."""
         return self._failure or self._reader.problem or self._silence.problem
 
-    # --- ports.Producer -------------------------------------------------------------------------------------------------------------
-
     def read(self, action: ReadRun) -> None:
         if self._adopt(action.fence):
             self._runs.append(action)
@@ -144,29 +135,16 @@ class ReadingProducer:
             self._seek, self._following = dict(action.offsets), True
             self._soon()
 
-    def pull(self, action: Pull) -> None:
-        if self._adopt(action.fence):
-            self._records, self._size = action.records, action.size
-            self._soon()
-
-    def durable(self, time: Time, partition: str, upto: int) -> None:
-        """Nobody waits for it: the source can be read again."""
-
     def close(self) -> None:
         self._stopped = True
         self._cancel_timer()
 
     # --- what is asked --------------------------------------------------------------------------------------------------------------
 
-    def _adopt(self, fence: Fence) -> bool:
-        """Whether an action of `fence` counts; a newer one ends everything of the older."""
-        if fence > self._fence:
-            self._fence = fence
-            self._stopped = self._following = False
-            self._runs.clear()
-            self._records = self._size = self._tries = 0
-            self._restart()
-        return fence == self._fence
+    def _forget(self) -> None:
+        self._stopped, self._tries = False, 0
+        self._runs.clear()
+        self._restart()
 
     def _restart(self) -> None:
         self._cancel_timer()
@@ -174,9 +152,6 @@ class ReadingProducer:
         self._buffer.clear()
         self._buffered = self._buffered_size = 0
         self._at_end = False
-
-    def _soon(self) -> None:
-        self._reactor.soon(self._turn)
 
     def _turn(self) -> None:
         if not self._stopped:
@@ -204,8 +179,8 @@ class ReadingProducer:
         elif self._following and not self._at_end and self._buffered < READ_RECORDS and self._buffered_size < READ_SIZE:
             self._call(fence, lambda: (reader.next(READ_RECORDS, READ_SIZE), reader.ended), self._arrived)
 
-    def _call(self, fence: Fence, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        def back(result: Any) -> None:
+    def _call(self, fence: Fence, work: Callable[[], T], done: Callable[[T], None]) -> None:
+        def back(result: T | Exception) -> None:
             self._busy = False
             self._silence.end()
             if self._stopped:
@@ -218,7 +193,7 @@ class ReadingProducer:
         self._silence.begin()
         self._threads.background(work, back)
 
-    def _settle(self, result: Any, done: Callable[[Any], None]) -> None:
+    def _settle(self, result: T | Exception, done: Callable[[T], None]) -> None:
         if isinstance(result, OSError | Retryable):
             self._retry(result)
         elif isinstance(result, FlameStreamError):
@@ -232,6 +207,7 @@ class ReadingProducer:
     def _retry(self, error: OSError | Retryable) -> None:
         self._tries += 1
         self._failure = str(error)
+        # Before a call has ever succeeded the settings may be wrong, and nobody would hear of it while it is tried for ever.
         waits = self._most_tries is None or (self._proved and isinstance(error, Retryable))
         if not waits and self._most_tries is not None and self._tries >= self._most_tries:
             self._fail("retryable", f"{error}; tried {self._tries} times")
@@ -248,6 +224,7 @@ class ReadingProducer:
             self._post(RunRead(run.fence, self._front, run.entry, payloads))
 
     def _sought(self, offsets: Mapping[Partition, Offset]) -> None:
+        # Another Follow may have come while this one was sought: then it is sought next.
         if self._seek is offsets:
             self._seek = None
 
@@ -287,10 +264,7 @@ class ReadingProducer:
             size += chunk.sizes[count]
             count += 1
         end = None if chunk.ends is None else chunk.ends[count - 1] if count else chunk.first
-        payloads = chunk.payloads[:count]
-        self._post(RecordsArrived(self._fence, self._front, chunk.partition, chunk.first, payloads, size, chunk.hint, end))
-        self._records -= count
-        self._size -= size
+        self._post_records(chunk.partition, chunk.first, chunk.payloads[:count], size, chunk.hint, end)
         self._buffered -= count
         self._buffered_size -= size
         if count == len(chunk.payloads):
@@ -300,3 +274,25 @@ class ReadingProducer:
             chunk.first = Offset(chunk.first + count) if end is None else end
             if chunk.ends is not None:
                 del chunk.ends[:count]
+
+
+class ServerReader(Reader, Protocol):
+    """A reader with a connection."""
+
+    def close(self) -> None:
+        """Let the connection go."""
+
+
+class ServerProducer(ReadingProducer):
+    """`ports.Producer` of a source that a server has: its reader waits in a thread of its own, for ever if it must.
+
+    The reader is closed by its thread, behind whatever it is doing."""
+
+    def __init__(self, reader: ServerReader, front: FrontId, post: Post, reactor: Reactor) -> None:
+        self._thread = Threads(1, reactor.soon)
+        super().__init__(reader, front, post, reactor, threads=self._thread, tries=None)
+        self._closing = reader.close
+
+    def close(self) -> None:
+        super().close()
+        self._thread.close(self._closing)

@@ -20,9 +20,8 @@ Keeps: nothing counts twice; everything is counted, and the first EXAMPLES are t
 from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from flamestream.connectors.kit.item_parts import Wanted
 from flamestream.model.ids import Slot
 from flamestream.model.meta import LEAST, Meta
 
@@ -46,7 +45,7 @@ ALL: Final = Span()
 
 @dataclass(slots=True)
 class Findings:
-    """What an audit of one place found."""
+    """The differences that an audit of one place found."""
 
     place: str
     """Where: a table, a hash, a topic."""
@@ -55,9 +54,9 @@ class Findings:
     counts: dict[Kind, int] = field(default_factory=dict)
     examples: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
-    """What cannot be known there, and why."""
+    """Questions that cannot be answered there, and why."""
     span: "Span" = field(default_factory=lambda: ALL)
-    """Of the reference's results. What is not theirs may be of others, if there were any."""
+    """The metas of the reference's results. What is not theirs may be of others, if there were any."""
     not_due: int = 0
     """Results that are not there, and need not be yet; of a place where values are replaced nobody can tell."""
 
@@ -81,28 +80,34 @@ class Findings:
         return not self.counts.keys() - ({"doubled"} if guarantee == "at-least-once" else set())
 
 
+class Wanted(NamedTuple):
+    """An item that the reference has for a sink. Not `due`: it may be there already, and need not."""
+
+    meta: Meta
+    slot: Slot
+    payload: Any
+    due: bool = True
+
+
 class Look(Protocol):
-    """What stood at a place at a moment."""
+    """The content of a place at a moment."""
 
     @property
     def newest(self) -> Meta | None:
         """The greatest meta there; None: what stands there does not say."""
-        ...
 
     def compared(self, wanted: Sequence[Wanted], span: Span = ALL) -> Findings:
-        """What stands there, against these results of the reference. `span`: what stands there of other metas nobody knows.
+        """The difference to these results of the reference. `span`: what stands there of other metas nobody knows.
 
         Raises UserError if it cannot be compared.
         """
-        ...
 
 
 class Place(Protocol):
-    """Where the users of one sink's output look."""
+    """The place where the users of one sink's output look."""
 
     def look(self) -> Look:
-        """What stands there now: what comes meanwhile may be seen or not. Raises UserError if it cannot be read."""
-        ...
+        """Its content now: what comes meanwhile may be seen or not. Raises UserError if it cannot be read."""
 
 
 class Line(NamedTuple):
@@ -121,15 +126,11 @@ class Version(NamedTuple):
     told: str
     due: bool
     key: str
-    """In words."""
+    """The key as messages show it."""
 
 
-def replaced(
-    findings: Findings,
-    wanted: Mapping[Hashable, Sequence[Version]],
-    found: Iterable[tuple[Hashable, Version]],
-) -> Findings:
-    """Of each key the newest value that is due, or a later one. `wanted`: all versions of a key, in their order."""
+def replaced(findings: Findings, wanted: Mapping[Hashable, Sequence[Version]], found: Iterable[tuple[Hashable, Version]]) -> Findings:
+    """Compare a place that has each key's newest value that is due, or a later one. `wanted`: all versions of a key, in their order."""
     seen: set[Hashable] = set()
     for key, there in found:
         findings.stands += 1
@@ -142,10 +143,7 @@ def replaced(
             continue  # it may be of a result that nobody knows
         elif there.form not in {version.form for version in versions[max(now, 0) :]}:
             older = ", an older value" if there.form in {version.form for version in versions} else ""
-            findings.add(
-                "changed",
-                f"{there.key} has {there.told}{older}; the reference has {versions[max(now, 0)].told}",
-            )
+            findings.add("changed", f"{there.key} has {there.told}{older}; the reference has {versions[max(now, 0)].told}")
     for key, versions in wanted.items():
         if key not in seen and (now := _newest_due(versions)) >= 0:
             findings.add("lost", f"{versions[now].key} is not there; the reference has {versions[now].told}")
@@ -176,13 +174,7 @@ def in_any_order(findings: Findings, wanted: Sequence[Line], found: Iterable[tup
     return findings
 
 
-def in_order(
-    findings: Findings,
-    wanted: Sequence[Line],
-    found: Iterable[tuple[Hashable, str]],
-    *,
-    trimmed: bool = False,
-) -> Findings:
+def in_order(findings: Findings, wanted: Sequence[Line], found: Iterable[tuple[Hashable, str]], *, trimmed: bool = False) -> Findings:
     """Lines that were added in the order of their slots. `trimmed`: a slot's first ones may be gone."""
     left: dict[Hashable, deque[int]] = defaultdict(deque)
     for number, line in enumerate(wanted):

@@ -21,7 +21,7 @@ _INTS: Final = frozenset({int})
 
 
 class Columns:
-    """Of one table, in their order."""
+    """The columns of one table, in their order."""
 
     def __init__(self, types: Sequence[BaseType]) -> None:
         self._columns = [Column(type_) for type_ in types]
@@ -42,7 +42,7 @@ class Columns:
 
 
 class Column:
-    """How values of a column are written: all of a delivery as one array in the server's text form."""
+    """The form in which a column's values are sent: all of a delivery as one array in the server's text form."""
 
     def __init__(self, type_: BaseType) -> None:
         self._type = type_.name
@@ -50,7 +50,7 @@ class Column:
         self._is_array = type_.name.endswith("[]")
         self._is_json = type_.composite or type_.name.removesuffix("[]") in ("json", "jsonb")
         self.given = "text" if self._is_array or type_.composite else type_.name
-        """What the array is of."""
+        """The type of the array's elements."""
 
     def taken(self, name: sql.Composable) -> sql.Composable:
         """An element of it as the column's type."""

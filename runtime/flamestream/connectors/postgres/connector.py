@@ -6,17 +6,17 @@ Does not: connect (server.py), or import psycopg before it is used: it is an ext
 from collections.abc import Iterator
 from typing import Final
 
+from flamestream.connectors.kit import connector as kit
 from flamestream.connectors.kit.blocking import BlockingConsumer
-from flamestream.connectors.kit.connector import Connector, Gives, SinkContext, SinkSettings, SourceContext, SourceSettings, SourceTraits
 from flamestream.connectors.kit.item_columns import SPECIAL
-from flamestream.connectors.kit.server_producer import ServerProducer
+from flamestream.connectors.kit.producer import ServerProducer
 from flamestream.connectors.kit.standing import Place
 from flamestream.fenced.reading import Item
 from flamestream.model.errors import UserError
 from flamestream.ports import Consumer, Producer
 
 
-class PostgresSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PostgresSourceSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A change log: a table whose rows are read in the order of a growing key; see docs/reference/postgres.md."""
 
     file_settings = ("password_file",)
@@ -33,7 +33,7 @@ class PostgresSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True
     start: int = 0
     """The least key to read."""
     poll_ms: int = 25
-    """How often an idle table is looked at."""
+    """Milliseconds between two looks at an idle table."""
     password_file: str | None = None
     """A file with the password, read at every connection."""
 
@@ -44,10 +44,10 @@ class PostgresSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True
             raise ValueError("`poll_ms` has to be at least 1, and `start` at least 0")
         check_dsn(self.dsn)
 
-    def traits(self, where: str) -> SourceTraits:
-        return SourceTraits(timed=False, run_length=0, replayable=True, bounded=not self.follow, skips=True, start=self.start)
+    def traits(self, where: str) -> kit.SourceTraits:
+        return kit.SourceTraits(timed=False, run_length=0, replayable=True, bounded=not self.follow, skips=True, start=self.start)
 
-    def producer(self, context: SourceContext) -> Producer:
+    def producer(self, context: kit.SourceContext) -> Producer:
         from flamestream.connectors.postgres.server import Server
         from flamestream.connectors.postgres.source import ChangeLog, PostgresReader
 
@@ -55,11 +55,11 @@ class PostgresSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True
         server = Server(self.dsn, self.password_file, f"flamestream source {context.name}"[:63])
         return ServerProducer(PostgresReader(server, log, context.name), context.front, context.post, context.reactor)
 
-    def gives(self) -> Gives:
-        return Gives(columns=self.columns)
+    def gives(self) -> kit.Gives:
+        return kit.Gives(columns=self.columns)
 
 
-class PostgresSinkSpec(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PostgresSinkSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A table; see docs/reference/postgres.md."""
 
     file_settings = ("password_file",)
@@ -90,10 +90,10 @@ class PostgresSinkSpec(SinkSettings, frozen=True, forbid_unknown_fields=True, kw
 
     @property
     def sources(self) -> dict[str, str]:
-        """What goes into each column."""
+        """The source of each column: a field of the payload, or one of the names with a dollar sign."""
         return self.columns if isinstance(self.columns, dict) else {column: column for column in self.columns}
 
-    def consumer(self, context: SinkContext) -> Consumer:
+    def consumer(self, context: kit.SinkContext) -> Consumer:
         from flamestream.connectors.postgres.server import Server
         from flamestream.connectors.postgres.sink import PostgresPlace, PostgresWriting
 
@@ -116,7 +116,7 @@ class PostgresSinkSpec(SinkSettings, frozen=True, forbid_unknown_fields=True, kw
     def place(self, job: str, sink: str) -> Place:
         from flamestream.connectors.postgres.place import TablePlace
 
-        return TablePlace(self.dsn, self.password_file, self.table, self.sources, self.key, sink)
+        return TablePlace(self, sink)
 
 
 def check_dsn(dsn: str) -> None:
@@ -132,4 +132,4 @@ def check_dsn(dsn: str) -> None:
         )
 
 
-POSTGRES: Final = Connector("postgres", PostgresSourceSpec, PostgresSinkSpec)
+POSTGRES: Final = kit.Connector("postgres", PostgresSourceSpec, PostgresSinkSpec)

@@ -9,18 +9,19 @@ Memory: both sides.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from psycopg import sql
 
-from flamestream.connectors.kit.item_parts import BUNDLE, Wanted, value_of
-from flamestream.connectors.kit.plain_values import short
-from flamestream.connectors.kit.standing import ALL, Findings, Line, Span, Version, in_any_order, replaced
+from flamestream.connectors.kit.plain_values import BUNDLE, short, value_of
+from flamestream.connectors.kit.server import ServerAway
+from flamestream.connectors.kit.standing import ALL, Findings, Line, Span, Version, Wanted, in_any_order, replaced
+from flamestream.connectors.postgres.connector import PostgresSinkSpec
 from flamestream.connectors.postgres.place_columns import Column
-from flamestream.connectors.postgres.server import Connection, Server, ServerAway
+from flamestream.connectors.postgres.server import Connection, Server
 from flamestream.connectors.postgres.tables import Table, find
 from flamestream.model.errors import UserError
 
@@ -30,7 +31,7 @@ PAGE: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Of either side."""
+    """A row, found or expected."""
 
     values: Sequence[Any]
     forms: Sequence[Hashable]
@@ -40,26 +41,21 @@ class Row:
 class TablePlace:
     """A sink's table, as the manifest has it."""
 
-    dsn: str
-    password_file: str | None
-    table: str
-    columns: Mapping[str, str]
-    """Each column's source."""
-    key: Sequence[str]
+    spec: PostgresSinkSpec
     sink: str
 
     def look(self) -> "Rows":
         """Raises UserError if the table cannot be read."""
         with self._reading() as (connection, where):
-            table = find(connection, self.table)
+            table = find(connection, self.spec.table)
             if table is None:
-                raise UserError(f"{where}: there is no table {self.table}")
+                raise UserError(f"{where}: there is no table {self.spec.table}")
             return Rows(self, where, table, list(self._rows(self._columns(table), table, connection)))
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[Connection, str]]:
         """A session in which nothing changes, and where it is."""
-        server = Server(self.dsn, self.password_file, "flamestream audit")
+        server = Server(self.spec.dsn, self.spec.password_file, "flamestream audit")
         try:
             connection = server.connection(lambda _: None)
             with server.translated(), connection.transaction():
@@ -71,7 +67,7 @@ class TablePlace:
             server.hang_up()
 
     def _columns(self, table: Table) -> list[Column]:
-        named = [name for name, source in self.columns.items() if source != BUNDLE]
+        named = [name for name, source in self.spec.sources.items() if source != BUNDLE]
         if missing := [name for name in named if name not in table.types]:
             raise UserError(f"table {table.name} has no column {', '.join(missing)}; it has {', '.join(table.types)}")
         bases = [(name, table.types[name], table.base[name]) for name in named]
@@ -80,7 +76,7 @@ class TablePlace:
     def _rows(self, columns: Sequence[Column], table: Table, connection: Connection) -> Iterator[Sequence[Any]]:
         selected = sql.SQL(", ").join(column.selected for column in columns)
         statement = sql.SQL("SELECT {} FROM {}").format(selected, table.sql)
-        of = [sql.Identifier(name) for name, source in self.columns.items() if source == "$sink"]
+        of = [sql.Identifier(name) for name, source in self.spec.sources.items() if source == "$sink"]
         if of:
             mine = [sql.SQL("{} = {}").format(name, self.sink) for name in of]
             statement += sql.SQL(" WHERE ") + sql.SQL(" AND ").join(mine)
@@ -91,21 +87,15 @@ class TablePlace:
     def expected(self, table: Table, wanted: Sequence[Wanted]) -> tuple[list[Column], list[Row]]:
         """The columns, and of each item its row."""
         columns = self._columns(table)
-        by_column = [[self._value(self.columns[column.name], item) for item in wanted] for column in columns]
+        by_column = [[value_of(self.spec.sources[column.name], item, self.sink) for item in wanted] for column in columns]
         with self._reading() as (connection, _):
             forms = [column.wanted(values, connection) for column, values in zip(columns, by_column, strict=True)]
         return columns, [Row(*both) for both in zip(zip(*by_column, strict=True), zip(*forms, strict=True), strict=True)]
 
-    def _value(self, source: str, item: Wanted) -> Any:
-        try:
-            return value_of(source, item, self.sink)
-        except (LookupError, AttributeError, TypeError) as error:
-            raise UserError(f"sink {self.sink!r}: the reference's {short(item.payload)} has no {source!r}: {error}") from error
-
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What stood in the table."""
+    """The rows that stood in the table."""
 
     place: TablePlace
     where: str
@@ -117,10 +107,10 @@ class Rows:
         """Raises UserError if the reference's results have not the parts that the manifest names."""
         columns, expected = self.place.expected(self.table, wanted)
         findings = Findings(f"table {self.table.name} of {self.where}", span=span)
-        if len(columns) < len(self.place.columns):
+        if len(columns) < len(self.place.spec.sources):
             findings.unknown.append(f"columns of {BUNDLE}: which results went together is not the reference's to say")
         found = (Row(values, tuple(column.found(value) for column, value in zip(columns, values, strict=True))) for values in self.values)
-        names, key = [column.name for column in columns], self.place.key
+        names, key = [column.name for column in columns], self.place.spec.key
         if key and set(key) <= set(names):
             return _by_key(findings, names, key, zip(wanted, expected, strict=True), found)
         findings.unknown.append("the order of rows: a table has none")

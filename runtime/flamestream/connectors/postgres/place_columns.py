@@ -45,13 +45,13 @@ class Column:
         return sql.SQL("to_json({})").format(name) if self._composite else name
 
     def found(self, value: Any) -> Hashable:
-        """Of a value that psycopg has loaded."""
+        """The form of a value that psycopg has loaded."""
         if isinstance(value, str) and self._element in _TEXTS and not self._of_texts:
             return form_of_text(value)
         return "nan" if isinstance(value, Decimal) and value.is_nan() else form(value)
 
     def wanted(self, values: Sequence[Any], connection: Connection) -> list[Hashable]:
-        """Of all that the reference has for it."""
+        """The forms of all that the reference has for it."""
         self._of_texts = self._is_array or all(value is None or isinstance(value, str) for value in values)
         if self._is_json:
             return [None if value is None else form(plain(value, HEX)) for value in values]

@@ -19,12 +19,12 @@ Keeps: passwords are in no message. Does not: retry (loop/background.py, connect
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 import psycopg
 from psycopg import conninfo, pq
 
+from flamestream.connectors.kit.server import ServerAway, password_in
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.quoted import quoted
 
@@ -43,7 +43,6 @@ _DEFAULTS: Final = {
 }
 _AWAY_CLASSES: Final = frozenset({"08", "40", "53", "55", "57", "58"})
 _AWAY: Final = frozenset({"25006"})
-_LOCK_NOT_AVAILABLE: Final = "55P03"
 _REFUSED: Final = (
     "authentication failed",
     "no pg_hba.conf entry",
@@ -55,17 +54,8 @@ _REFUSED: Final = (
 """What a server's refusal to let somebody in says; libpq gives no SQLSTATE for it."""
 
 
-class ServerAway(OSError):
-    """The server is away for now, or another transaction is in the way: the same call may succeed later."""
-
-    def __init__(self, message: str, *, locked: bool = False) -> None:
-        super().__init__(message)
-        self.locked = locked
-        """It answers; a lock was not given."""
-
-
 class Server:
-    """One server as one adapter sees it: at most one connection, made when it is needed."""
+    """A server as one adapter sees it: at most one connection, made when it is needed."""
 
     def __init__(self, dsn: str, password_file: str | None, application: str) -> None:
         """`application` is the connection's name in pg_stat_activity. Raises UserError for a `dsn` that libpq does not understand."""
@@ -73,7 +63,7 @@ class Server:
         self._given = parameters(dsn)
         self.application = application
         self.where = described(self._given)
-        """For messages."""
+        """The server as messages name it."""
         self._connection: Connection | None = None
         self._proved = False
 
@@ -114,14 +104,14 @@ class Server:
             self.hang_up()  # a table was altered: who opens anew looks at it again
             return ServerAway(message)
         if state is None or state[:2] in _AWAY_CLASSES or state in _AWAY:
-            return ServerAway(message, locked=state == _LOCK_NOT_AVAILABLE)
+            return ServerAway(message)
         return Corrupt(message) if state[:2] == "XX" else UserError(message)
 
     def _connect(self) -> Connection:
         given = {**_DEFAULTS, **self._given, "application_name": self.application}
         given["options"] = f"-c synchronous_commit=on -c lock_timeout={LOCK_SECONDS}s {self._given.get('options', '')}".strip()
         if self._password_file is not None:
-            given["password"] = _password(self._password_file, self.where)
+            given["password"] = password_in(self._password_file, self.where)
         try:
             return psycopg.connect(conninfo.make_conninfo(**given), autocommit=True, prepare_threshold=1)
         except psycopg.Error as error:
@@ -132,7 +122,7 @@ class Server:
 
 
 def parameters(dsn: str) -> dict[str, str]:
-    """What a `dsn` (postgresql://... or key=value pairs) says. Raises ValueError."""
+    """The parameters in a `dsn` (postgresql://... or key=value pairs). Raises ValueError."""
     try:
         return {str(name): str(value) for name, value in conninfo.conninfo_to_dict(dsn).items() if value is not None}
     except psycopg.ProgrammingError as error:
@@ -140,14 +130,14 @@ def parameters(dsn: str) -> dict[str, str]:
 
 
 def described(given: dict[str, str]) -> str:
-    """Where that is, without secrets. What is not given libpq takes from its environment."""
+    """The address and database, without secrets. What is not given libpq takes from its environment."""
     default = {option.keyword.decode(): (option.val or b"").decode() for option in pq.Conninfo.get_defaults()}
     host, port, user, database = (given.get(name) or default.get(name, "") for name in ("host", "port", "user", "dbname"))
     return f"PostgreSQL {user or '?'}@{given.get('hostaddr') or host or 'local socket'}:{port}/{database or user or '?'}"
 
 
 def told(error: psycopg.Error) -> str:
-    """What the server says, on a line: message, detail, hint. Of what is wrong with a value: the value may stand in it."""
+    """The server's message, detail and hint on a line. If it is about a value, that value is quoted, which may stand in it."""
     diagnosis = error.diag
     parts = [diagnosis.message_primary, diagnosis.message_detail, diagnosis.message_hint] if diagnosis.message_primary else [str(error)]
     text = " ".join("; ".join(filter(None, parts)).split())
@@ -163,10 +153,3 @@ def _check_durable(connection: Connection, where: str) -> None:
         raise UserError(
             f"{where}: synchronous_commit is off, so an acknowledged row may be lost in a crash; set it to on in `dsn` or leave it out"
         )
-
-
-def _password(file: str, where: str) -> str:
-    try:
-        return Path(file).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{where}: cannot read `password_file` {file}: {error}") from None

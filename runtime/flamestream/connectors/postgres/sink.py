@@ -29,8 +29,8 @@ from flamestream.connectors.postgres.state import Memory
 from flamestream.connectors.postgres.tables import Table
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import LastBundle
-from flamestream.model.errors import Corrupt, Fenced, UserError
-from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot
+from flamestream.model.errors import Fenced, UserError
+from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, SinkName, Slot
 from flamestream.model.quoted import quoted
 
 _PLAN_CACHE_MODE: Final = 120_000
@@ -42,7 +42,7 @@ _SESSIONS: Final[LiteralString] = """
 
 @dataclass(frozen=True, slots=True)
 class PostgresPlace:
-    """Where a sink's rows go. Names are as in the catalogue (case matters), perhaps with their schema."""
+    """The tables that a sink writes. Names are as in the catalogue (case matters), perhaps with their schema."""
 
     table: str
     columns: Mapping[str, str]
@@ -62,7 +62,6 @@ class PostgresWriting:
         self._fence: Fence = NO_FENCE
         self._slots: list[Slot] = []
         self._ledger = Ledger()
-        self._acknowledged: dict[Slot, SequenceNumber] = {}
         self._memory: Memory | None = None
         self._columns: Columns | None = None
         self._insert = b""
@@ -72,7 +71,7 @@ class PostgresWriting:
         job, sink = self._whose
         self._server.application = f"{self._mark}{action.fence.attempt}.{action.fence.layout} {job}/{sink}"[:63]
         self._server.hang_up()  # the name of the session says which attempt it is of
-        self._acknowledged = {}
+        self._ledger = Ledger()
         self._connected()
         return self._ledger.last(action.slots)
 
@@ -84,7 +83,6 @@ class PostgresWriting:
         if fresh:
             self._write(connection, fresh)
             self._ledger.take(fresh)
-        self._acknowledged.update((bundle.slot, bundle.sequence) for bundle in action.bundles)
 
     def close(self) -> None:
         self._server.hang_up()
@@ -109,21 +107,12 @@ class PostgresWriting:
         memory = self._memory = Memory(connection, self._server.where, tables, self._whose, self._fence)
         memory.with_rows(insert, history)
         try:
-            self._ledger = Ledger(memory.open(self._slots))
+            last = memory.open(self._slots)
+        # (!) A process that stands still in the middle of a statement holds its rows for ever.
         except errors.LockNotAvailable:
             self._end_older_sessions(connection)
             raise
-        self._check_nothing_is_lost()
-
-    def _check_nothing_is_lost(self) -> None:
-        now = self._ledger.last(self._acknowledged)
-        for slot, sequence in self._acknowledged.items():
-            had = now[slot].sequence if slot in now else 0
-            if had < sequence:
-                raise Corrupt(
-                    f"{self._server.where}: table {self._place.state} has lost data: "
-                    f"it had bundle {sequence} of slot {slot} and now has {had}"
-                )
+        self._ledger = self._ledger.reopened(last, f"{self._server.where}: table {place.state}")
 
     def _end_older_sessions(self, connection: Connection) -> None:
         for pid, name in connection.execute(_SESSIONS, (self._mark,)).fetchall():
@@ -176,5 +165,5 @@ def _names(columns: Sequence[str]) -> sql.Composed:
 
 
 def _mark(job: str, sink: str) -> str:
-    """How the names of this sink's sessions begin."""
+    """The beginning of the names of this sink's sessions."""
     return f"flamestream {hashlib.blake2b(f'{job}/{sink}'.encode(), digest_size=6).hexdigest()} "

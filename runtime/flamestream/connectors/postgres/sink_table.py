@@ -91,7 +91,7 @@ class _Ours:
     columns: frozenset[str]
 
     def statement(self, name: str) -> sql.Composed:
-        """How it is made. What is stored in it is not worth a try to compress."""
+        """The statements that make it. What is stored in it is not worth a try to compress."""
         table = f"{name}{self.suffix}"
         made = sql.SQL(self.made).format(table=_identifier(table), key=sql.Identifier(f"{table.rpartition('.')[2]}_key"))
         plain = sql.SQL("; ALTER TABLE {} ALTER items SET STORAGE EXTERNAL").format(_identifier(table))

@@ -106,10 +106,8 @@ class PostgresReader:
 
     @property
     def problem(self) -> str:
-        """What holds up rows that are there. Called by another thread than the rest."""
+        """The transactions that hold up rows which are there; "" if none does. Called by another thread than the rest."""
         return self._held_up
-
-    # --- kit.producer.Reader -------------------------------------------------------------------------------------------------------------
 
     def seek(self, offsets: Mapping[Partition, Offset]) -> None:
         self._next = max(self._log.start, offsets.get(THE_PARTITION, Offset(0)))
@@ -146,7 +144,7 @@ class PostgresReader:
     # --- which rows are final -------------------------------------------------------------------------------------------------------
 
     def _final(self, connection: Connection, rows: list[Any]) -> list[Any]:
-        """Of these rows, read from `_next` on, those below which no other can appear."""
+        """The rows, of these that were read from `_next` on, below which no other can appear."""
         if not rows:
             return []
         whole = 0
@@ -158,16 +156,17 @@ class PostgresReader:
         """`_next` is missing and rows up to `seen` are there."""
         if self._open is not None and self._open.upto <= self._next:
             self._open = None
-        found = connection.execute(_WRITERS, {"oid": self._table.oid if self._table else 0}).fetchall()
+        found = connection.execute(_WRITERS, {"oid": self._known.oid}).fetchall()
         writers = frozenset(writer for writer, _, _ in found)
         if self._open is None:
             self._open = _Open(seen, writers, time.monotonic())
+        # L2 of the docstring: who has let go of its lock is visible in the next snapshot; later writers got higher keys.
         self._open.writers &= writers
         if self._open.writers:
             self._tell(found)
             return []
-        assert self._table is not None, "a connection is opened first"
-        _check_sequence(connection, self._table, self._log)
+        # The sequence may have been altered since the connection was opened.
+        _check_sequence(connection, self._known, self._log)
         upto, self._open, self._held_up = self._open.upto, None, ""
         return self._given(connection.execute(self._again, (self._next, upto), binary=True).fetchall(), upto)
 
@@ -199,18 +198,16 @@ class PostgresReader:
             )
 
     def _check_identity(self, oid: int | None) -> None:
-        assert self._table is not None, "a connection is opened first"
-        if oid != self._table.oid:
+        if oid != self._known.oid:
             raise Corrupt(
                 f"{self._server.where}: table {self._log.table} was dropped and created again, or another one has taken its name (its "
-                f"oid was {self._table.oid}, now {oid}), read up to {self._log.key} {self._next - 1}: rows below that in the new one, and "
+                f"oid was {self._known.oid}, now {oid}), read up to {self._log.key} {self._next - 1}: rows below that in the new one, and "
                 "above it in the old one, would be lost. Put the old one back, or start the job anew, with another store"
             )
 
     def _check_types(self, types: Mapping[str, str]) -> None:
-        assert self._table is not None, "a connection is opened first"
         for name in (self._log.key, *self._log.columns):
-            before, now = self._table.types[name], types[name]
+            before, now = self._known.types[name], types[name]
             if _alike(before) != _alike(now):
                 raise UserError(
                     f"{self._server.where}: column {name!r} of table {self._log.table} was {before} and is now {now}, so rows that were "
@@ -253,9 +250,13 @@ class PostgresReader:
         self._select = rows + sql.SQL(" ORDER BY {} LIMIT %s").format(sql.Identifier(self._log.key))
         self._again = rows + sql.SQL(" AND {key} < %s ORDER BY {key}").format(key=sql.Identifier(self._log.key))
 
-    def _names(self) -> dict[str, sql.Composable]:
+    @property
+    def _known(self) -> Table:
         assert self._table is not None, "a connection is opened first"
-        return {"key": sql.Identifier(self._log.key), "table": self._table.sql, "name": sql.Literal(to_name(self._log.table))}
+        return self._table
+
+    def _names(self) -> dict[str, sql.Composable]:
+        return {"key": sql.Identifier(self._log.key), "table": self._known.sql, "name": sql.Literal(to_name(self._log.table))}
 
 
 def _checked(connection: Connection, log: ChangeLog) -> Table:

@@ -71,7 +71,7 @@ _HELD: Final[LiteralString] = """
 
 
 class Memory:
-    """One worker's slots of one sink, in one session. Calls raise errors of psycopg, Fenced or Corrupt."""
+    """A worker's slots of one sink, in one session. Calls raise errors of psycopg, Fenced or Corrupt."""
 
     def __init__(self, connection: Connection, where: str, tables: Mapping[str, Table], whose: tuple[str, str], fence: Fence) -> None:
         """`tables`: state, openings and log; `whose`: job and sink."""
@@ -92,10 +92,12 @@ class Memory:
         """Fences the slots; the last bundle of each that has one. Raises Fenced if a newer fence has one of them."""
         self._slots = sorted(slots)
         with self._connection.transaction():
+            # (!) One opening of a sink at a time, whatever slots they share.
             self._run(_SERIAL, oid=self._tables["state"].oid)
             taken = [opening for (opening,) in self._run(_TAKE_AWAY).fetchall()]
             self._fold_theirs(taken)
             found = self._run(_FENCE).fetchall()
+            # A slot under a newer fence is not updated, so it is not returned.
             if len(found) < len(self._slots):
                 raise Fenced(f"{self._where}: {self.held()}")
             ((self._opening,),) = self._run(_OPENING).fetchall()
@@ -108,7 +110,7 @@ class Memory:
         self._statement = self._bytes(_DELIVER, insert=insert, history=kept)
 
     def add(self, rows: Sequence[str], fresh: Sequence[Bundle]) -> None:
-        """One commit: `rows` (the values of `insert`), and bundles that are new."""
+        """Commit `rows` (the values of `insert`) and bundles that are new, together."""
         if self._number and (self._number % FOLD == 0 or self._size > FOLD_BYTES):
             self._fold_ours()
         last = {bundle.slot: bundle for bundle in fresh}

@@ -58,5 +58,5 @@ def find(connection: Connection, name: str) -> Table | None:
 
 
 def to_name(name: str) -> str:
-    """What `to_regclass` needs: it folds names that are not quoted."""
+    """The name in quotes, as `to_regclass` needs it: it folds names that are not quoted."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))

@@ -8,19 +8,10 @@ from typing import Final, Literal
 
 import msgspec
 
+from flamestream.connectors.kit import connector as kit
 from flamestream.connectors.kit.blocking import BlockingConsumer
-from flamestream.connectors.kit.connector import (
-    Connector,
-    Gives,
-    SinkContext,
-    SinkSettings,
-    SinkTraits,
-    SourceContext,
-    SourceSettings,
-    SourceTraits,
-)
 from flamestream.connectors.kit.item_columns import SPECIAL
-from flamestream.connectors.kit.server_producer import ServerProducer
+from flamestream.connectors.kit.producer import ServerProducer
 from flamestream.connectors.kit.spec import need
 from flamestream.connectors.kit.standing import Place
 from flamestream.fenced.reading import Item
@@ -35,7 +26,7 @@ _FORGETS: Final = (
 )
 
 
-class RedisSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class RedisSourceSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A stream of Redis; see docs/reference/redis.md."""
 
     file_settings = ("password_file",)
@@ -46,7 +37,7 @@ class RedisSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, k
     fields: list[str] = []
     """One: records are its values; more: tuples; none: maps of all."""
     values: Literal["text", "bytes"] = "text"
-    """What a field's value is."""
+    """The type of a field's value."""
     start: str = "0-0"
     """The least id to read."""
     follow: bool = True
@@ -66,10 +57,10 @@ class RedisSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, k
 
         return offset_of(self.start)
 
-    def traits(self, where: str) -> SourceTraits:
-        return SourceTraits(timed=False, run_length=0, replayable=True, bounded=not self.follow, start=self.start_offset())
+    def traits(self, where: str) -> kit.SourceTraits:
+        return kit.SourceTraits(timed=False, run_length=0, replayable=True, bounded=not self.follow, start=self.start_offset())
 
-    def producer(self, context: SourceContext) -> Producer:
+    def producer(self, context: kit.SourceContext) -> Producer:
         from flamestream.connectors.redis.server import Server
         from flamestream.connectors.redis.source import RedisReader, Stream
 
@@ -77,11 +68,11 @@ class RedisSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, k
         server = Server(self.url, self.password_file, f"flamestream-source-{context.name}", durable=self.durable)
         return ServerProducer(RedisReader(server, stream, context.name), context.front, context.post, context.reactor)
 
-    def gives(self) -> Gives:
-        return Gives(maps=not self.fields)
+    def gives(self) -> kit.Gives:
+        return kit.Gives(maps=not self.fields)
 
 
-class RedisSinkSpec(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class RedisSinkSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A hash or a stream; see docs/reference/redis.md."""
 
     file_settings = ("password_file",)
@@ -93,13 +84,13 @@ class RedisSinkSpec(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_on
     key: str
     """Name of the hash or stream."""
     field: str | list[str] = []
-    """Of a hash: what names an entry, fields of the payload or any of $payload, $meta, $time, $slot, $bundle, $sink; colons between."""
+    """The name of a hash's entry: fields of the payload or any of $payload, $meta, $time, $slot, $bundle, $sink; colons between."""
     value: str = "$payload"
-    """Of a hash: what an entry holds."""
+    """The content of a hash's entry."""
     fields: list[str] | dict[str, str] = msgspec.field(default_factory=lambda: dict(_ENTRY))
-    """Of a stream: an entry's fields, and what goes there."""
+    """The fields of a stream's entry, and what goes there."""
     max_length: int | None = None
-    """Of a stream: about so many of the newest entries stay."""
+    """About so many of a stream's newest entries stay."""
     history: str | None = None
     """A name, of this sink alone, under which every bundle is kept, for `cat` and `audit`."""
     durable: bool = True
@@ -127,20 +118,20 @@ class RedisSinkSpec(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_on
 
     @property
     def names(self) -> list[str]:
-        """What names an entry of a hash."""
+        """The sources that name an entry of a hash."""
         return [self.field] if isinstance(self.field, str) else self.field
 
     @property
     def sources(self) -> dict[str, str]:
-        """What goes into each field."""
+        """The source of each field."""
         if self.form == "hash":
             return {"value": self.value}
         return self.fields if isinstance(self.fields, dict) else {field: field for field in self.fields}
 
-    def traits(self, where: str) -> SinkTraits:
-        return SinkTraits(True) if self.durable else SinkTraits(False, f"{where}: {_FORGETS}")
+    def traits(self, where: str) -> kit.SinkTraits:
+        return kit.SinkTraits(True) if self.durable else kit.SinkTraits(False, f"{where}: {_FORGETS}")
 
-    def consumer(self, context: SinkContext) -> Consumer:
+    def consumer(self, context: kit.SinkContext) -> Consumer:
         from flamestream.connectors.redis.entries import EntryMaker
         from flamestream.connectors.redis.server import Server
         from flamestream.connectors.redis.sink import RedisPlace, RedisWriting
@@ -167,7 +158,7 @@ class RedisSinkSpec(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_on
     def place(self, job: str, sink: str) -> Place:
         from flamestream.connectors.redis.place import EntriesPlace
 
-        return EntriesPlace(self.url, self.password_file, self.form, self.key, self.names, self.sources, self.max_length, sink)
+        return EntriesPlace(self, sink)
 
 
 def check_redis(url: str) -> None:
@@ -195,4 +186,4 @@ def hash_tag(key: str) -> str:
     return found
 
 
-REDIS: Final = Connector("redis", RedisSourceSpec, RedisSinkSpec)
+REDIS: Final = kit.Connector("redis", RedisSourceSpec, RedisSinkSpec)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from flamestream.connectors.kit.item_columns import Place, getter, plain, where
+from flamestream.connectors.kit.item_columns import Place, getter, plain, two_slots, where
 from flamestream.core.protocol.actions import Bundle
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName, Slot
@@ -55,7 +55,8 @@ class EntryMaker:
             else:
                 name = b":".join(read(value, place) for read in self._names)
                 if seen.setdefault(name, bundle.slot) != bundle.slot:
-                    raise UserError(self._two_slots(name, seen[name], bundle.slot))
+                    named = f"entries named {name.decode(errors='replace')!r}"
+                    raise two_slots(named, seen[name], bundle.slot, self._sink, "the sink's `field`")
                 made += (name, *(read(value, place) for _, read in self._fields))
         return made
 
@@ -73,9 +74,3 @@ class EntryMaker:
                 ) from None
 
         return read
-
-    def _two_slots(self, name: bytes, first: Slot, second: Slot) -> str:
-        return (
-            f"entries named {name.decode(errors='replace')!r} come from slots {first} and {second}, so which is the newer one is chance; "
-            f"let the graph's .sink({self._sink!r}, key=...) give the same as the sink's `field`"
-        )

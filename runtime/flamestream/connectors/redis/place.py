@@ -12,12 +12,13 @@ import json
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from flamestream.connectors.kit.item_parts import BUNDLE, Wanted, value_of
-from flamestream.connectors.kit.plain_values import HEX, form, form_of_text, plain, short
-from flamestream.connectors.kit.standing import ALL, Findings, Line, Span, Version, in_any_order, in_order, replaced
-from flamestream.connectors.redis.server import Server, ServerAway
+from flamestream.connectors.kit.plain_values import BUNDLE, HEX, form, form_of_text, plain, short, value_of
+from flamestream.connectors.kit.server import ServerAway
+from flamestream.connectors.kit.standing import ALL, Findings, Line, Span, Version, Wanted, in_any_order, in_order, replaced
+from flamestream.connectors.redis.connector import RedisSinkSpec
+from flamestream.connectors.redis.server import Server
 from flamestream.model.errors import UserError
 
 PAGE: Final = 1000
@@ -27,25 +28,17 @@ PAGE: Final = 1000
 class EntriesPlace:
     """A sink's hash or stream, as the manifest has it."""
 
-    url: str
-    password_file: str | None
-    form: Literal["hash", "stream"]
-    key: str
-    names: Sequence[str]
-    """Of a hash: what names an entry."""
-    fields: Mapping[str, str]
-    """Each field's source; of a hash one."""
-    max_length: int | None
+    spec: RedisSinkSpec
     sink: str
 
     def look(self) -> "Entries":
         """Raises UserError if the entries cannot be read."""
-        server = Server(self.url, self.password_file, "flamestream-audit", durable=False)
+        server = Server(self.spec.url, self.spec.password_file, "flamestream-audit", durable=False)
         try:
-            server.connected(lambda: None)
-            if self.form == "hash":
-                return Entries(self, server.where, list(dict(_scanned(server, self.key)).items()), [])
-            return Entries(self, server.where, [], list(_ranged(server, self.key)))
+            server.connected()
+            if self.spec.form == "hash":
+                return Entries(self, server.where, list(dict(_scanned(server, self.spec.key)).items()), [])
+            return Entries(self, server.where, [], list(_ranged(server, self.spec.key)))
         except ServerAway as error:
             raise UserError(str(error)) from error
         finally:
@@ -54,7 +47,7 @@ class EntriesPlace:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """What was there: names and values of a hash, or a stream's ids with their fields."""
+    """The entries that were there: names and values of a hash, or a stream's ids with their fields."""
 
     place: EntriesPlace
     where: str
@@ -64,37 +57,34 @@ class Entries:
 
     def compared(self, wanted: Sequence[Wanted], span: Span = ALL) -> Findings:
         """Raises UserError if the reference's results have not the parts that the manifest names."""
-        place = self.place
-        findings = Findings(f"{place.form} {place.key} of {self.where}", span=span)
-        if BUNDLE in (*place.names, *place.fields.values()):
+        spec = self.place.spec
+        findings = Findings(f"{spec.form} {spec.key} of {self.where}", span=span)
+        if BUNDLE in (*spec.names, *spec.sources.values()):
             findings.unknown.append(f"{BUNDLE}: which results went together is not the reference's to say")
-        return self._of_hash(findings, wanted) if place.form == "hash" else self._of_stream(findings, wanted)
+        return self._of_hash(findings, wanted) if spec.form == "hash" else self._of_stream(findings, wanted)
 
     # --- a hash ---------------------------------------------------------------------------------------------------------------------
 
     def _of_hash(self, findings: Findings, wanted: Sequence[Wanted]) -> Findings:
-        (source,) = self.place.fields.values()
-        values = [self._value(source, item) for item in wanted]
+        (source,) = self.place.spec.sources.values()
+        values = [value_of(source, item, self.place.sink) for item in wanted]
         text = _Text(source, values)
-        if BUNDLE in self.place.names:
+        if BUNDLE in self.place.spec.names:
             findings.unknown.append("which entry is whose: they are named by bundles")
             lines = [Line(item.slot, text.wanted(value), short(value), item.due) for item, value in zip(wanted, values, strict=True)]
             return in_any_order(findings, lines, ((text.found(data), short(data)) for _, data in self.values))
         versions: dict[Hashable, list[Version]] = defaultdict(list)
         for item, value in zip(wanted, values, strict=True):
-            name = b":".join(_text_of(part, self._value(part, item)) for part in self.place.names)
+            name = b":".join(_text_of(part, value_of(part, item, self.place.sink)) for part in self.place.spec.names)
             versions[name].append(Version(text.wanted(value), short(value), item.due, _named(name)))
-        return replaced(
-            findings,
-            versions,
-            ((name, Version(text.found(data), short(data), True, _named(name))) for name, data in self.values),
-        )
+        found = ((name, Version(text.found(data), short(data), True, _named(name))) for name, data in self.values)
+        return replaced(findings, versions, found)
 
     # --- a stream -------------------------------------------------------------------------------------------------------------------
 
     def _of_stream(self, findings: Findings, wanted: Sequence[Wanted]) -> Findings:
-        sources = {name: source for name, source in self.place.fields.items() if source != BUNDLE}
-        columns = {name: [self._value(source, item) for item in wanted] for name, source in sources.items()}
+        sources = {name: source for name, source in self.place.spec.sources.items() if source != BUNDLE}
+        columns = {name: [value_of(source, item, self.place.sink) for item in wanted] for name, source in sources.items()}
         texts = {name: _Text(source, columns[name]) for name, source in sources.items()}
         lines = []
         for number, item in enumerate(wanted):
@@ -102,24 +92,18 @@ class Entries:
             entry = frozenset((name, texts[name].wanted(value)) for name, value in values.items())
             lines.append(Line(item.slot, entry, f"entry {short(values)}", item.due))
         entries = [(self._entry(fields, texts), f"entry {name} {short(fields)}") for name, fields in self.stream]
-        trimmed = self.place.max_length is not None and len(entries) >= self.place.max_length
-        if self.place.max_length is not None:
-            findings.unknown.append(f"which of a slot's oldest entries were there: about {self.place.max_length} are kept (max_length)")
-        return in_order(findings, lines, entries, trimmed=trimmed)
+        most = self.place.spec.max_length
+        if most is not None:
+            findings.unknown.append(f"which of a slot's oldest entries were there: about {most} are kept (max_length)")
+        return in_order(findings, lines, entries, trimmed=most is not None and len(entries) >= most)
 
     def _entry(self, fields: Mapping[str, bytes], texts: Mapping[str, "_Text"]) -> Hashable:
         known = {name: texts[name].found(data) if name in texts else data for name, data in fields.items()}
-        return frozenset((name, made) for name, made in known.items() if self.place.fields.get(name) != BUNDLE)
-
-    def _value(self, source: str, item: Wanted) -> Any:
-        try:
-            return None if source == BUNDLE else value_of(source, item, self.place.sink)
-        except (LookupError, AttributeError, TypeError) as error:
-            raise UserError(f"sink {self.place.sink!r}: the reference's {short(item.payload)} has no {source!r}: {error}") from error
+        return frozenset((name, made) for name, made in known.items() if self.place.spec.sources.get(name) != BUNDLE)
 
 
 class _Text:
-    """Of one field: text or bytes as they are if all are so, else JSON."""
+    """The form of one field's values: text or bytes as they are if all are so, else JSON."""
 
     def __init__(self, source: str, values: Sequence[Any]) -> None:
         self._source = source

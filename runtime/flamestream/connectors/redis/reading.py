@@ -20,7 +20,7 @@ PAGE: Final = 16
 
 def read_history(server: Server, key: str, state: str = "") -> Iterator[Item]:
     """All items of the history at `key`. Raises UserError if the sink, which keeps its slots at `state`, was never opened."""
-    server.connected(lambda: None)
+    server.connected()
     try:
         slots = sorted(int(slot) for slot in server.call("SMEMBERS", key))
         if not slots and not (state and server.call("EXISTS", state)):

@@ -25,7 +25,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What the server runs."""
+    """A script that the server runs."""
 
     source: str
 

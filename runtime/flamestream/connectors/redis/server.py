@@ -18,9 +18,9 @@ Keeps: passwords are in no message. Does not: retry (loop/background.py).
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final, Protocol
 
+from flamestream.connectors.kit.server import ServerAway, password_in
 from flamestream.model.errors import UserError
 
 CONNECT_SECONDS: Final = 5.0
@@ -31,12 +31,8 @@ _OF_URL: Final = frozenset({"host", "port", "db", "username", "path", "connectio
 _OF_TLS: Final = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname"})
 
 
-class ServerAway(OSError):
-    """The server is away for now: the same call may succeed later."""
-
-
 class Connection(Protocol):
-    """What is used of redis-py's."""
+    """The part of redis-py's connections that is used."""
 
     def connect(self) -> None: ...
     def disconnect(self) -> None: ...
@@ -45,7 +41,7 @@ class Connection(Protocol):
 
 
 class Server:
-    """One server as one adapter sees it: at most one connection, made when it is needed."""
+    """A server as one adapter sees it: at most one connection, made when it is needed."""
 
     def __init__(self, url: str, password_file: str | None, application: str, *, durable: bool = True) -> None:
         """`application` is the connection's name in CLIENT LIST. Raises ValueError for a `url` that is none."""
@@ -54,13 +50,13 @@ class Server:
         self._application = application
         self._durable = durable
         self.where = described(self._given)
-        """For messages."""
+        """The server as messages name it."""
         self._connection: Connection | None = None
         self._moved: tuple[str, int] | None = None
         """The cluster's node that has our keys, if another one told."""
         self._proved = False
 
-    def connected(self, prepare: Callable[[], None]) -> None:
+    def connected(self, prepare: Callable[[], None] = lambda: None) -> None:
         """Have a connection; `prepare` is called behind a new one, and may `call`. Raises ServerAway or UserError."""
         if self._connection is not None:
             return
@@ -87,7 +83,7 @@ class Server:
             raise self._judged(error) from error
 
     def script(self, source: str, digest: str, keys: list[str], *arguments: object) -> Any:
-        """What a script returns; the server is sent its source only if it does not know it."""
+        """The answer of a script; the server is sent its source only if it does not know it."""
         from redis.exceptions import NoScriptError  # an extra
 
         try:
@@ -129,10 +125,7 @@ class Server:
     def _password(self) -> str | None:
         if self._password_file is None:
             return os.environ.get("REDISCLI_AUTH")
-        try:
-            return Path(self._password_file).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{self.where}: cannot read `password_file` {self._password_file}: {error}") from None
+        return password_in(self._password_file, self.where)
 
     def _check_durable(self) -> None:
         found = self._settings()
@@ -191,7 +184,7 @@ _INSTEAD: Final = "(or `durable: false` with guarantee: at-least-once)"
 
 
 def parameters(url: str) -> dict[str, Any]:
-    """What a `url` says, as redis-py's connections have it. Raises ValueError."""
+    """The settings in a `url`, as redis-py's connections have them. Raises ValueError."""
     from redis.connection import parse_url  # an extra
 
     try:
@@ -209,6 +202,6 @@ def parameters(url: str) -> dict[str, Any]:
 
 
 def described(given: dict[str, Any]) -> str:
-    """Where that is, without secrets."""
+    """The address and database, without secrets."""
     place = given.get("path") or f"{given.get('host', 'localhost')}:{given.get('port', 6379)}"
     return f"Redis {place}/{given.get('db', 0)}"

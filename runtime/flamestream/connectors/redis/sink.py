@@ -41,12 +41,12 @@ _pack: Final = msgspec.msgpack.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class RedisPlace:
-    """Where a sink's entries go."""
+    """The key that a sink's entries go to, and how they are kept."""
 
     form: Literal["hash", "stream"]
     key: str
     max_length: int | None
-    """Of a stream."""
+    """The entries of a stream that stay, about; None: all."""
     history: str | None
     durable: bool
     """False: nothing is kept of slots, and nothing fenced."""
@@ -61,14 +61,11 @@ class RedisWriting:
         self._fence: Fence = NO_FENCE
         self._slots: list[int] = []
         self._ledger = Ledger()
-        self._acknowledged: dict[Slot, SequenceNumber] = {}
-
-    # --- blocking.Blocking ----------------------------------------------------------------------------------------------------------
 
     def open(self, action: OpenSink) -> dict[Slot, LastBundle]:
         self._fence, self._slots = action.fence, sorted(action.slots)
         self._server.hang_up()
-        self._acknowledged = {}
+        self._ledger = Ledger()
         self._server.connected(self._opened)
         return self._ledger.last(action.slots)
 
@@ -82,8 +79,6 @@ class RedisWriting:
             self._write([*part])
             if self._place.durable:
                 self._ledger.take(bundle for bundle, _ in part)
-        if self._place.durable:
-            self._acknowledged.update((bundle.slot, bundle.sequence) for bundle in action.bundles)
 
     def close(self) -> None:
         self._server.hang_up()
@@ -97,16 +92,8 @@ class RedisWriting:
         told, *rest = self._run(OPEN, [self._state], *self._slots)
         if told == b"fenced":
             raise self._fenced(rest)
-        self._ledger = Ledger(
-            {Slot(int(slot)): LastBundle(SequenceNumber(int(sequence)), t_last, items) for slot, sequence, t_last, items in rest[0]}
-        )
-        now = self._ledger.last(self._acknowledged)
-        for slot, sequence in self._acknowledged.items():
-            had = now[slot].sequence if slot in now else 0
-            if had < sequence:
-                raise Corrupt(
-                    f"{self._server.where}: {self._state} has lost data: it had bundle {sequence} of slot {slot} and now has {had}"
-                )
+        last = {Slot(int(slot)): LastBundle(SequenceNumber(int(number)), t_last, items) for slot, number, t_last, items in rest[0]}
+        self._ledger = self._ledger.reopened(last, f"{self._server.where}: {self._state}")
 
     # --- writing --------------------------------------------------------------------------------------------------------------------
 
@@ -175,7 +162,7 @@ def packed_bundles(part: Sequence[tuple[Bundle, list[Any]]]) -> bytes:
 
 
 def state_key(key: str, job: str, sink: str) -> str:
-    """Where a sink keeps its slots: in the hash slot of the cluster in which `key` is.
+    """The key of the hash in which a sink keeps its slots: in the hash slot of the cluster in which `key` is.
 
     >>> state_key("postings", "index", "out"), state_key("{shop}:postings", "index", "out")
     ('flamestream:{postings}:index/out', 'flamestream:{shop}:index/out')

@@ -37,7 +37,7 @@ Raw = list[Any]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What is read of which stream."""
+    """A stream, and what is read of it."""
 
     key: str
     fields: Sequence[str]
@@ -49,7 +49,7 @@ class Stream:
 
 
 def offset_of(name: str) -> Offset:
-    """Of an id. Raises ValueError for one that no offset can be.
+    """The offset of an id. Raises ValueError for one that no offset can be.
 
     >>> offset_of("5-3"), id_of(offset_of("5-3")), id_of(offset_of("5"))
     (5242883, '5-3', '5-0')
@@ -116,6 +116,7 @@ class RedisReader:
 
     def _read(self, most: int) -> list[Raw]:
         """The next entries, by a read that begins at the last one before them."""
+        # (!) A read begins at the last entry that was read: that it is there still proves that nothing behind it was trimmed.
         started = self._next <= self._stream.start
         rows: list[Raw] = self._call("XRANGE", self._stream.key, id_of(self._next - (not started)), "+", "COUNT", most + (not started))
         if started:
@@ -153,7 +154,7 @@ class RedisReader:
         return newest.decode()
 
     def _call(self, *command: object) -> Any:
-        self._server.connected(lambda: None)
+        self._server.connected()
         return self._server.call(*command)
 
     # --- records --------------------------------------------------------------------------------------------------------------------

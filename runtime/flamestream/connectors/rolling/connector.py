@@ -30,7 +30,7 @@ class Rolling(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     path: str
     """A folder, or s3://bucket/prefix?endpoint=..."""
     format: Literal["parquet", "jsonl"] = "parquet"
-    """Of the files."""
+    """The format of the files."""
     type: str | None = None
     """The class of the results: its fields become columns; else a result is JSON in one column."""
     roll_bytes: int = 64 << 20

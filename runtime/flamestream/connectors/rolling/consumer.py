@@ -5,21 +5,23 @@ Keeps: at most one delivery each `segmentSeconds`; what is told is of the newest
 
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, TypeVar
 
+from flamestream.connectors.kit.blocking import Answers
 from flamestream.connectors.rolling.connector import Rolling
 from flamestream.connectors.rolling.opening import FORMAT, Owner
 from flamestream.connectors.rolling.parts import part_format
 from flamestream.connectors.rolling.writing import Log
 from flamestream.core.protocol.actions import Deliver, OpenSink
-from flamestream.core.protocol.events import BundlesAcknowledged, Event, SinkFailed, SinkFenced, SinkOpened
+from flamestream.core.protocol.events import BundlesAcknowledged, SinkFenced, SinkOpened
 from flamestream.loop.background import Queue
-from flamestream.model.errors import Fenced, FlameStreamError, Retryable, UserError
-from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
+from flamestream.model.errors import FlameStreamError, Retryable, UserError
+from flamestream.model.ids import SinkName, WorkerId
 from flamestream.ports import ObjectStore, Post, Reactor, Timer
 from flamestream.store.places import store_from
 from flamestream.store.s3_answers import StoreRefused
 
+T = TypeVar("T")
 FINISH_SECONDS: Final = 30.0
 PART_SECONDS: Final = 60.0
 """Making one may well take a while."""
@@ -32,34 +34,30 @@ class RollingConsumer:
         self._settings, self._where, self._sink, self._writer = settings, where, sink, writer
         self._mine = Owner(FORMAT, job, sink, settings.format, settings.type)
         self._form = part_format(settings.format, settings.type, f"{where}.type")
-        self._post, self._reactor = post, reactor
+        self._answers, self._post, self._reactor = Answers(sink, post), post, reactor
         self._deliveries, self._parts = Queue(reactor, reactor), Queue(reactor, reactor, PART_SECONDS)
         self._store: ObjectStore | None = None
-        self._fence: Fence = NO_FENCE
         self._log: Log | None = None
         self._last = float("-inf")
         """When the last delivery ended."""
         self._pause: Timer | None = None
         self._roll_timer: Timer | None = None
         self._rolling = False
-        self._failed = False
 
     @property
     def problem(self) -> str:
         """Why a delivery or a part is being tried again; "" if none is."""
         return self._deliveries.problem or self._parts.problem
 
-    # --- ports.Consumer -------------------------------------------------------------------------------------------------------------
-
     def open(self, action: OpenSink) -> None:
-        if action.fence < self._fence:
+        if action.fence < self._answers.fence:
             self._reactor.soon(lambda: self._post(SinkFenced(action.fence, self._sink)))
             return
-        self._fence = action.fence
+        self._answers.fence = action.fence
         self._log = None
         self._deliveries.run(
             lambda: self._patiently(lambda: Log(self._opened_store(), self._settings, self._form, self._mine, self._writer, action)),
-            lambda log: self._tell(action.fence, log, lambda: self._opened(log)),
+            lambda log: self._answers.tell(action.fence, log, lambda: self._opened(log)),
         )
 
     def deliver(self, action: Deliver) -> None:
@@ -76,7 +74,7 @@ class RollingConsumer:
         self._deliveries.close()
         self._parts.close()
         log, self._log = self._log, None
-        if log is not None and not self._failed:
+        if log is not None and not self._answers.failed:
             try:
                 log.finish(FINISH_SECONDS)
             except (FlameStreamError, OSError):
@@ -92,7 +90,7 @@ class RollingConsumer:
 
     def _deliver(self, action: Deliver) -> None:
         log = self._log
-        if log is None or action.fence != self._fence:
+        if log is None or action.fence != self._answers.fence:
             return  # a newer opening overtook it
 
         def acknowledged() -> BundlesAcknowledged:
@@ -101,7 +99,7 @@ class RollingConsumer:
             return BundlesAcknowledged(action.fence, self._sink, action.number)
 
         self._deliveries.run(
-            lambda: self._patiently(lambda: log.deliver(action)), lambda result: self._tell(action.fence, result, acknowledged)
+            lambda: self._patiently(lambda: log.deliver(action)), lambda result: self._answers.tell(action.fence, result, acknowledged)
         )
 
     def _opened_store(self) -> ObjectStore:
@@ -109,8 +107,8 @@ class RollingConsumer:
             self._store = store_from(self._settings.path, create=True, setting=f"{self._where}.path")
         return self._store
 
-    def _patiently(self, work: Callable[[], Any]) -> Any:
-        """What is away for now is tried again by whoever runs it; what is refused is the user's to mend."""
+    def _patiently(self, work: Callable[[], T]) -> T:
+        """Leave what is away for now to whoever runs it, who tries again; what is refused is the user's to mend."""
         try:
             return work()
         except StoreRefused as error:
@@ -134,31 +132,13 @@ class RollingConsumer:
             self._run_parts(log.roll)
 
     def _run_parts(self, work: Callable[[], None]) -> None:
-        fence = self._fence
+        fence = self._answers.fence
         self._rolling = True
 
-        def done(result: Any) -> None:
+        def done(result: object) -> None:
             self._rolling = False
-            if isinstance(result, Exception):
-                self._tell(fence, result, lambda: SinkFenced(fence, self._sink))
-            else:
+            self._answers.tell(fence, result, lambda: None)
+            if not isinstance(result, Exception):
                 self._roll_when_due()
 
         self._parts.run(lambda: self._patiently(work), done)
-
-    # --- telling --------------------------------------------------------------------------------------------------------------------
-
-    def _tell(self, fence: Fence, result: Any, success: Callable[[], Event]) -> None:
-        if fence < self._fence:
-            return
-        event: Event
-        if isinstance(result, Fenced):
-            event = SinkFenced(fence, self._sink)
-        elif isinstance(result, FlameStreamError):
-            self._failed = True
-            event = SinkFailed(fence, self._sink, result.category, f"sink {self._sink}: {result}")
-        elif isinstance(result, Exception):
-            raise result
-        else:
-            event = success()
-        self._post(event)

@@ -38,7 +38,7 @@ class Owner(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a worker has opened."""
+    """A log that a worker has opened."""
 
     log: int
     first: bool
@@ -111,6 +111,7 @@ def sealed(chain: Chain, logs: Iterable[int], by: Fence) -> dict[int, int]:
 def _seal(store: ObjectStore, log: int, absorbed: int, by: Fence) -> int:
     number = max([absorbed + 1, *listed(store, log)])
     while not isinstance(segment_at(store, log, number), Seal):
+        # (!) Creation decides the race with the log's owner: the delivery is there and counts, or the seal is, and its creation fails.
         if store.put_new(name_of(log, number), encode(Seal(by))):
             break
         if not isinstance(segment_at(store, log, number), Seal):
@@ -124,7 +125,7 @@ def older(state: State, log: int, fence: Fence, writer: WorkerId) -> list[int]:
 
 
 def _last_bundles(chain: Chain, log: int, fence: Fence, writer: WorkerId, slots: Sequence[Slot]) -> dict[Slot, Delivered]:
-    """Of each slot that has one. Looks again if parts are made meanwhile, which takes segments away."""
+    """The last bundle of each slot that has one. Looks again if parts are made meanwhile, which takes segments away."""
     for _ in range(LOOKS):
         ends = sealed(chain, older(chain.state, log, fence, writer), fence)
         state = chain.state

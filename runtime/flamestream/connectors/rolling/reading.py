@@ -28,7 +28,7 @@ _LOOKS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a sink holds at a moment: parts, and segments by log."""
+    """The parts and, by log, the segments that a sink holds at a moment."""
 
     parts: list[Part]
     segments: list[list[Numbered]]
@@ -104,5 +104,5 @@ def _in_order(segments: list[Numbered]) -> Iterator[Row]:
 
 
 def _place(row: Row) -> tuple[bytes, int]:
-    """By meta; where an item is there twice, the older bundle first."""
+    """The order of rows: by meta; where an item is there twice, the older bundle first."""
     return row[0], row[2]

@@ -33,7 +33,7 @@ class Behind(OSError):
 
 
 class Log:
-    """One log under one fence, from its opening on."""
+    """A log under one fence, from its opening on."""
 
     def __init__(self, store: ObjectStore, settings: Rolling, form: PartFormat, mine: Owner, writer: WorkerId, action: OpenSink) -> None:
         self._store, self._settings, self._form = store, settings, form
@@ -76,6 +76,7 @@ class Log:
         newest = {**self._newest, **dict.fromkeys((bundle.slot for bundle in fresh), position)}
         bundles = [tuple(bundle) for bundle in fresh]
         segment = Segment(self.fence, number, bundles, newest)  # type: ignore[arg-type]  # a Bundle is a Delivered with names
+        # (!) Created once and never changed: that it is there is the acknowledgement.
         self._create(name_of(self._log, position), encode(segment))
         if not self._waiting:
             self._since = time.monotonic()
@@ -97,7 +98,7 @@ class Log:
 
     @property
     def _bytes(self) -> int:
-        """What waits for a part."""
+        """The bytes of items that wait for a part."""
         return self._delivered_bytes - self._filed_bytes
 
     # --- parts ----------------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ class SocketSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, 
     address: str
     """host:port of the producer."""
     payload: Literal["text", "bytes"] = "text"
-    """What a record is."""
+    """The type of a record."""
 
     def __post_init__(self) -> None:
         address_of(self.address)

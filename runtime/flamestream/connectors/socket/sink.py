@@ -69,8 +69,6 @@ class SocketConsumer:
         silence = self._silence.problem
         return self._dialer.problem or (silence and f"{self._where} {silence}")
 
-    # --- ports.Consumer -------------------------------------------------------------------------------------------------------------
-
     def open(self, action: OpenSink) -> None:
         if action.fence < self._fence:
             return
@@ -163,6 +161,7 @@ class SocketConsumer:
         last = {slot: LastBundle(sequence, t_last, items) for slot, sequence, t_last, items in answer.last}
         for slot, sequence in self._acknowledged.items():
             had = last[slot].sequence if slot in last else 0
+            # (!) A consumer that lost what it acknowledged would get a gap.
             if had < sequence:
                 self._fail("corrupt", f"has lost data: it acknowledged bundle {sequence} of slot {slot} and now has {had}")
                 return

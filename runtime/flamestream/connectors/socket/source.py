@@ -17,12 +17,12 @@ from typing import Final
 
 import msgspec
 
-from flamestream.connectors.kit.producer import MAX_RECORD
-from flamestream.core.protocol.actions import Follow, Pull, ReadRun
-from flamestream.core.protocol.events import RecordsArrived, SourceEnded, SourceFailed
+from flamestream.connectors.kit.credit import CreditProducer
+from flamestream.connectors.kit.producer import MAX_RECORD, error_item
+from flamestream.core.protocol.actions import Follow, ReadRun
+from flamestream.core.protocol.events import SourceFailed
 from flamestream.model.errors import Bug
-from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
-from flamestream.model.payload import ErrorValue
+from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import FrontId, Time
 from flamestream.net.dial import Dialer
 from flamestream.net.framing import FrameConnection
@@ -56,23 +56,18 @@ class PausableConnection(FrameConnection):
         return bool(self._unsent)
 
 
-class SocketProducer:
+class SocketProducer(CreditProducer):
     """`ports.Producer`."""
 
     def __init__(
         self, address: tuple[str, int], as_bytes: bool, source: str, job: str, front: FrontId, post: Post, reactor: Reactor
     ) -> None:
+        super().__init__(front, post, reactor)
         self._where = f"source {source}: the producer at {address[0]}:{address[1]}"
         self._decode = bytes if as_bytes else self._text
-        self._source = source
-        self._job = job
-        self._front = front
-        self._post = post
-        self._reactor = reactor
+        self._source, self._job = source, job
         self._dialer = Dialer(reactor, address, self._connected)
         self._connection: PausableConnection | None = None
-        self._fence: Fence = NO_FENCE
-        self._following = False
         self._buffer: deque[tuple[object, int]] = deque()
         self._given = 0
         """The number of the buffer's first record."""
@@ -81,17 +76,12 @@ class SocketProducer:
         """Records below are in the journal."""
         self._telling: Timer | None = None
         self._at_end = False
-        self._records = 0
-        self._size = 0
         self._paused = False
-        self._due = False
 
     @property
     def problem(self) -> str:
         """Why there is no connection; "" if there is one."""
         return self._dialer.problem
-
-    # --- ports.Producer -------------------------------------------------------------------------------------------------------------
 
     def read(self, action: ReadRun) -> None:
         raise Bug(f"{self._where} cannot be read again; the journal has the payloads of {action.entry}")
@@ -103,11 +93,6 @@ class SocketProducer:
             self._following = True
             self._dialer.dial()
 
-    def pull(self, action: Pull) -> None:
-        if self._adopt(action.fence):
-            self._records, self._size = action.records, action.size
-            self._soon()
-
     def durable(self, time: Time, partition: str, upto: int) -> None:
         self._durable = max(self._durable, upto)
         self._tell_durable()
@@ -115,12 +100,8 @@ class SocketProducer:
     def close(self) -> None:
         self._hang_up()
 
-    def _adopt(self, fence: Fence) -> bool:
-        if fence > self._fence:
-            self._fence = fence
-            self._records = self._size = 0
-            self._hang_up()
-        return fence == self._fence
+    def _forget(self) -> None:
+        self._hang_up()
 
     def _hang_up(self) -> None:
         self._following = self._at_end = self._paused = False
@@ -183,13 +164,14 @@ class SocketProducer:
                 self._short(frame)
                 break
             offset = int.from_bytes(frame[:OFFSET_BYTES], "big")
+            # A lower number was had already: the producer sends again from where the last connection was sure of.
             if offset == expected:
                 self._expected = expected = expected + 1
                 buffer.append((decode(frame[OFFSET_BYTES:]), len(frame)))
             elif offset > expected:
                 self._fail(f"sent record {offset} where {expected} was next: records {expected} to {offset - 1} are missing")
                 break
-        self._give()
+        self._turn()
 
     def _short(self, frame: bytes) -> None:
         if frame:
@@ -202,7 +184,7 @@ class SocketProducer:
             return data.decode()
         except UnicodeDecodeError as error:
             message = f"record {self._expected - 1}, byte {error.start} (0x{data[error.start]:02x}) is not UTF-8: {error.reason}"
-            return ErrorValue(function=f"source {self._source}", error="UnicodeDecodeError", message=message)
+            return error_item(self._source, "UnicodeDecodeError", message)
 
     def _fail(self, what: str) -> None:
         fence = self._fence
@@ -211,16 +193,7 @@ class SocketProducer:
 
     # --- giving ---------------------------------------------------------------------------------------------------------------------
 
-    def _soon(self) -> None:
-        if not self._due:
-            self._due = True
-            self._reactor.soon(self._turn)
-
     def _turn(self) -> None:
-        self._due = False
-        self._give()
-
-    def _give(self) -> None:
         """Post what the credit allows, as one event, and read on if there is credit left."""
         if not self._following:
             return
@@ -231,18 +204,12 @@ class SocketProducer:
             payloads.append(payload)
             size += length
         if payloads:
-            self._post(RecordsArrived(self._fence, self._front, THE_PARTITION, Offset(self._given), payloads, size))
+            self._post_records(THE_PARTITION, self._given, payloads, size)
             self._given += len(payloads)
-            self._records -= len(payloads)
-            self._size -= size
         if self._at_end and not buffer:
             self._end()
         else:
             self._set_reading(bool(self._records > 0 and self._size > 0))
-
-    def _end(self) -> None:
-        self._following = False
-        self._post(SourceEnded(self._fence, self._front))
 
     def _set_reading(self, wanted: bool) -> None:
         if self._connection is not None and wanted == self._paused:

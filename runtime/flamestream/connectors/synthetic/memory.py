@@ -9,12 +9,17 @@ Does not: bound a channel's memory: it is the test's.
 
 import threading
 from collections.abc import Callable
+from typing import Final
 
-from flamestream.core.protocol.actions import Follow, Pull, ReadRun
-from flamestream.core.protocol.events import RecordsArrived, RunRead, SourceEnded, SourceFailed
-from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
+from flamestream.connectors.kit.credit import CreditProducer
+from flamestream.core.protocol.actions import Follow, ReadRun
+from flamestream.core.protocol.events import RunRead, SourceFailed
+from flamestream.model.ids import Partition
 from flamestream.model.time import FrontId, Time
 from flamestream.ports import Post, Reactor
+
+RECORD_SIZE: Final = 64
+"""What a record counts for, in bytes of input."""
 
 
 class Channel:
@@ -33,14 +38,15 @@ class Channel:
         with self._lock:
             records = self._records.setdefault(partition, [])
             records.extend(payloads)
-            listeners = list(self._listeners)
-        for listener in listeners:
-            listener()
+        self._tell()
         return len(records)
 
     def end(self) -> None:
         """No more records will come."""
         self.ended = True
+        self._tell()
+
+    def _tell(self) -> None:
         with self._lock:
             listeners = list(self._listeners)
         for listener in listeners:
@@ -74,18 +80,13 @@ def channel_named(name: str) -> Channel:
     return _channels.setdefault(name, Channel())
 
 
-class MemoryProducer:
+class MemoryProducer(CreditProducer):
     """`ports.Producer`."""
 
     def __init__(self, channel: Channel, front: FrontId, post: Post, reactor: Reactor) -> None:
+        super().__init__(front, post, reactor)
         self._channel = channel
-        self._front = front
-        self._post = post
-        self._reactor = reactor
-        self._fence: Fence = NO_FENCE
         self._next: dict[str, int] = {}
-        self._records = 0
-        self._following = False
 
     def read(self, action: ReadRun) -> None:
         if self._adopt(action.fence):
@@ -98,25 +99,12 @@ class MemoryProducer:
             self._channel.listen(self._soon)
             self._soon()
 
-    def pull(self, action: Pull) -> None:
-        if self._adopt(action.fence):
-            self._records = action.records if action.size > 0 else 0
-            self._soon()
-
     def durable(self, time: Time, partition: str, upto: int) -> None:
         self._channel.durable[partition] = upto
 
     def close(self) -> None:
         self._following = False
         self._channel.unlisten(self._soon)
-
-    def _adopt(self, fence: Fence) -> bool:
-        if fence > self._fence:
-            self._fence, self._records, self._following = fence, 0, False
-        return fence == self._fence
-
-    def _soon(self) -> None:
-        self._reactor.soon(self._give)
 
     def _read(self, action: ReadRun) -> None:
         entry = action.entry
@@ -129,18 +117,16 @@ class MemoryProducer:
         else:
             self._post(RunRead(action.fence, self._front, entry, payloads))
 
-    def _give(self) -> None:
+    def _turn(self) -> None:
         ended = self._channel.ended
         for partition in self._channel.partitions() if self._following else ():
             first = self._next.get(partition, 0)
-            payloads = self._channel.slice(partition, first, self._records)
+            payloads = self._channel.slice(partition, first, self._records if self._size > 0 else 0)
             if payloads:
                 self._next[partition] = first + len(payloads)
-                self._records -= len(payloads)
-                self._post(RecordsArrived(self._fence, self._front, Partition(partition), Offset(first), payloads, 64 * len(payloads)))
+                self._post_records(Partition(partition), first, payloads, RECORD_SIZE * len(payloads))
         if self._following and ended and not self._left():
-            self._following = False
-            self._post(SourceEnded(self._fence, self._front))
+            self._end()
 
     def _left(self) -> bool:
         return any(self._channel.slice(partition, self._next.get(partition, 0), 1) for partition in self._channel.partitions())

@@ -10,8 +10,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from flamestream.net.kafka.clients import Clients
 from flamestream.net.kafka.failures import BrokersAway, failure_of, judged
-from flamestream.net.kafka.identity import ANSWER_SECONDS
+from flamestream.net.kafka.identity import ANSWER_SECONDS, TopicIdentity
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
     from confluent_kafka import Consumer, Message
@@ -26,6 +27,24 @@ def bounds_of(consumer: "Consumer", topic: str, numbers: Iterable[int], where: s
 
     with failure_of(where, f"topic {topic!r}"):
         return {number: consumer.get_watermark_offsets(TopicPartition(topic, number), ANSWER_SECONDS) for number in numbers}
+
+
+def visible(clients: Clients, topic: str, committed: bool, where: str) -> "tuple[dict[int, int], Iterator[Message]]":
+    """The first offset of each partition, and the records up to the ends of now that a consumer sees (`committed`: one that reads so)."""
+    numbers = TopicIdentity(clients, topic, where, f"topic {topic!r}").now().partitions
+    uncommitted = clients.reader("read_uncommitted")
+    bounds = bounds_of(uncommitted, topic, numbers, where)
+    starts, ends = ({number: bound[side] for number, bound in bounds.items()} for side in (0, 1))
+
+    def records() -> "Iterator[Message]":
+        reader = clients.reader("read_committed") if committed else uncommitted
+        try:
+            yield from read_to(reader, topic, starts, ends, where)
+        finally:
+            for each in {uncommitted, reader}:
+                each.close()
+
+    return starts, records()
 
 
 def read_to(consumer: "Consumer", topic: str, starts: Mapping[int, int], ends: Mapping[int, int], where: str) -> "Iterator[Message]":

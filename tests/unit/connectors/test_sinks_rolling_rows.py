@@ -55,9 +55,7 @@ def test_every_payload_comes_back_as_it_was(name: str, type_name: str | None) ->
         replace(FULL, share=float("inf")),
     ]  # True is no int, 1 is no float
     rows = [(number.to_bytes(9, "big"), number % 3, number, payload) for number, payload in enumerate(payloads)]
-    writer = parts.writer()
-    writer.write(rows)
-    back = list(parts.rows(writer.finish(), "part"))
+    back = list(parts.rows(parts.encoded(rows), "part"))
     assert back == rows
     assert encode_items([row[::3] for row in back]) == encode_items([row[::3] for row in rows])
 
@@ -65,9 +63,7 @@ def test_every_payload_comes_back_as_it_was(name: str, type_name: str | None) ->
 def test_fields_are_columns_that_others_can_read(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    writer = part_format("parquet", "Full", "w").writer()
-    writer.write([(bytes(9), 1, 1, FULL)])
-    (tmp_path / "a.parquet").write_bytes(writer.finish())
+    (tmp_path / "a.parquet").write_bytes(part_format("parquet", "Full", "w").encoded([(bytes(9), 1, 1, FULL)]))
     (row,) = pq.read_table(tmp_path / "a.parquet").to_pylist()
     assert (row["name"], row["number"], row["inner"], row["numbers"]) == ("n", -5, {"flag": True, "pair": {"_0": 1, "_1": "x"}}, [1, 2])
     assert row["map"] == [("k", {"flag": False, "pair": {"_0": 2, "_1": "y"}})]

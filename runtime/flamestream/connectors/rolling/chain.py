@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from flamestream.connectors.rolling.segments import found
+from flamestream.connectors.rolling.segments import decoded, found
 from flamestream.fenced.log import Delivered
 from flamestream.model.decoding import json_decoder
 from flamestream.model.errors import Bug, Corrupt
@@ -47,7 +47,7 @@ class Part(msgspec.Struct, frozen=True, tag_field="type", tag="part"):
     """Meta of its first item; in JSON base64."""
     most: bytes
     newest: list[Delivered]
-    """Of each slot in it, its last bundle."""
+    """The last bundle of each slot in it."""
 
 
 class Closed(msgspec.Struct, frozen=True, tag_field="type", tag="closed"):
@@ -69,7 +69,7 @@ class OpenLog(msgspec.Struct):
 
 
 class State(msgspec.Struct):
-    """What decisions 1 to `index` come to."""
+    """The state that decisions 1 to `index` come to."""
 
     index: int = 0
     newest: Fence = NO_FENCE
@@ -99,7 +99,7 @@ class Chain:
         if not self._loaded:
             self._load()
         while (data := found(self.store, _name(self.state.index + 1))) is not None:
-            self._apply(_decoded(data, _name(self.state.index + 1)))
+            self._apply(decoded(_decode, data, _name(self.state.index + 1)))
         return self.state
 
     def check_end(self) -> None:
@@ -146,12 +146,10 @@ class Chain:
     def _checkpoint(self, index: int) -> State | None:
         name = f"{CHECKPOINTS}{index:012}.json"
         data = found(self.store, name)
-        try:
-            return None if data is None else _decode_state(data)
-        except msgspec.DecodeError as error:
-            raise Corrupt(f"{name} is damaged or of another version: {error}") from error
+        return None if data is None else decoded(_decode_state, data, name)
 
     def _leave_checkpoint(self) -> None:
+        # One that is there already serves as well.
         if self.state.index % CHECKPOINT_EVERY == 0:
             self.store.put_new(f"{CHECKPOINTS}{self.state.index:012}.json", _encode(self.state))
             self._forget_parts()
@@ -188,11 +186,3 @@ class Chain:
 
 def _name(number: int) -> str:
     return f"{CHAIN}{number:012}.json"
-
-
-def _decoded(data: bytes, name: str) -> Decision:
-    try:
-        decision: Decision = _decode(data)
-    except msgspec.DecodeError as error:
-        raise Corrupt(f"{name} is damaged or of another version: {error}") from error
-    return decision

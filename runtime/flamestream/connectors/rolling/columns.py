@@ -30,7 +30,7 @@ class Misfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How values of one annotation are stored. `arrow` makes the Arrow type, so that pyarrow is imported only where it is needed."""
+    """A column for values of one annotation. `arrow` makes the Arrow type, so that pyarrow is imported only where it is needed."""
 
     arrow: Callable[[], Any]
     to: Callable[[Any], Any]
@@ -86,56 +86,36 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _scalar(kind: type, arrow: str) -> Column:
-    def to(value: Any) -> Any:
-        if type(value) is not kind:
+def _scalar(
+    kind: type, arrow: str, fits: Callable[[Any], bool] | None = None, to: Callable[[Any], Any] = _same, back: Callable[[Any], Any] = _same
+) -> Column:
+    """Values of just this type (a bool is no int), which `fits`."""
+
+    def checked(value: Any) -> Any:
+        if type(value) is not kind or (fits is not None and not fits(value)):
             raise Misfit
-        return value
+        return to(value)
 
-    return Column(lambda: _arrow(arrow), to, _same)
-
-
-def _integer() -> Column:
-    def to(value: Any) -> Any:
-        if type(value) is not int or not -INT64 <= value < INT64:
-            raise Misfit
-        return value
-
-    return Column(lambda: _arrow("int64"), to, _same)
+    return Column(lambda: _arrow(arrow), checked, back)
 
 
-def _finite() -> Column:
-    def to(value: Any) -> Any:
-        if type(value) is not float or not math.isfinite(value):
-            raise Misfit
-        return value
-
-    return Column(lambda: _arrow("float64"), to, _same)
-
-
-def _base64() -> Column:
-    def to(value: Any) -> Any:
-        if type(value) is not bytes:
-            raise Misfit
-        return base64.b64encode(value).decode()
-
-    return Column(lambda: _arrow("string"), to, base64.b64decode)
-
-
-def _arrow(name: str) -> Any:
+def _arrow(name: str, *of: Column) -> Any:
     import pyarrow as pa
 
-    return getattr(pa, name)()
+    return getattr(pa, name)(*(column.arrow() for column in of))
 
 
 _SCALARS: Final = {
-    int: _integer(),
+    int: _scalar(int, "int64", lambda value: -INT64 <= value < INT64),
     float: _scalar(float, "float64"),
     bool: _scalar(bool, "bool_"),
     str: _scalar(str, "string"),
     bytes: _scalar(bytes, "binary"),
 }
-_TEXTS: Final = {float: _finite(), bytes: _base64()}
+_TEXTS: Final = {
+    float: _scalar(float, "float64", math.isfinite),
+    bytes: _scalar(bytes, "string", to=lambda value: base64.b64encode(value).decode(), back=base64.b64decode),
+}
 """What JSON has no word for: bytes are base64; NaN and infinities do not fit."""
 _REPEATED: Final[dict[Any, Any]] = {tuple: tuple, Vector: Vector, Set: Set}
 
@@ -154,12 +134,7 @@ def _repeated(kind: Any, column: Column) -> Column:
             raise Misfit
         return [column.to(one) for one in value]
 
-    def arrow() -> Any:
-        import pyarrow as pa
-
-        return pa.list_(column.arrow())
-
-    return Column(arrow, to, lambda value: kind([column.back(one) for one in value]))
+    return Column(lambda: _arrow("list_", column), to, lambda value: kind([column.back(one) for one in value]))
 
 
 def _fixed(columns: list[Column]) -> Column:
@@ -197,9 +172,4 @@ def _map(key: Column, value: Column) -> Column:
             raise Misfit
         return [(key.to(one), value.to(other)) for one, other in found.items()]
 
-    def arrow() -> Any:
-        import pyarrow as pa
-
-        return pa.map_(key.arrow(), value.arrow())
-
-    return Column(arrow, to, lambda pairs: Map([(key.back(one), value.back(other)) for one, other in pairs]))
+    return Column(lambda: _arrow("map_", key, value), to, lambda pairs: Map([(key.back(one), value.back(other)) for one, other in pairs]))

@@ -20,23 +20,15 @@ GROUP_ROWS: Final = 1 << 17
 
 
 class PartFormat(Protocol):
-    """How parts are written."""
+    """A format in which parts are written and read."""
 
     ending: str
 
-    def writer(self) -> "PartWriter": ...
+    def encoded(self, rows: Iterable[Row]) -> bytes:
+        """The bytes of a part. Takes the rows one after the other, as they come."""
 
     def rows(self, data: bytes, name: str) -> Iterator[Row]:
-        """Raises Corrupt that names the part."""
-        ...
-
-
-class PartWriter(Protocol):
-    """One part under way, in memory."""
-
-    def write(self, rows: Iterable[Row]) -> None: ...
-
-    def finish(self) -> bytes: ...
+        """The rows of a part. Raises Corrupt that names it."""
 
 
 class JsonLinesParts:
@@ -47,8 +39,12 @@ class JsonLinesParts:
     def __init__(self, rows: RowType) -> None:
         self._rows = rows
 
-    def writer(self) -> "JsonLinesWriter":
-        return JsonLinesWriter(self._rows)
+    def encoded(self, rows: Iterable[Row]) -> bytes:
+        names, encode, made = self._rows.names, msgspec.json.Encoder().encode, bytearray()
+        for row in rows:
+            values = zip(names, self._rows.values(row), strict=True)
+            made += encode({name: value for name, value in values if value is not None}) + b"\n"
+        return bytes(made)
 
     def rows(self, data: bytes, name: str) -> Iterator[Row]:
         names = self._rows.names
@@ -63,24 +59,6 @@ class JsonLinesParts:
                 raise Corrupt(f"{name}: line {number} is damaged, or of another version of the class: {error}") from error
 
 
-class JsonLinesWriter:
-    """`PartWriter`."""
-
-    def __init__(self, rows: RowType) -> None:
-        self._rows = rows
-        self._bytes = bytearray()
-        self._encode = msgspec.json.Encoder().encode
-
-    def write(self, rows: Iterable[Row]) -> None:
-        names = self._rows.names
-        for row in rows:
-            values = zip(names, self._rows.values(row), strict=True)
-            self._bytes += self._encode({name: value for name, value in values if value is not None}) + b"\n"
-
-    def finish(self) -> bytes:
-        return bytes(self._bytes)
-
-
 class ParquetParts:
     """zstd, statistics for the columns of the place, a row group each `GROUP_ROWS`."""
 
@@ -89,8 +67,25 @@ class ParquetParts:
     def __init__(self, rows: RowType) -> None:
         self._rows = rows
 
-    def writer(self) -> "ParquetWriter":
-        return ParquetWriter(self._rows)
+    def encoded(self, rows: Iterable[Row]) -> bytes:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        schema, sink = self._rows.arrow(), BytesIO()
+        batches = self._batches(schema, rows)
+        with pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
+            while group := list(islice(batches, GROUP_ROWS // BATCH_ROWS)):
+                writer.write_table(pa.Table.from_batches(group, schema).combine_chunks())
+        return sink.getvalue()
+
+    def _batches(self, schema: Any, rows: Iterable[Row]) -> Iterator[Any]:
+        """Arrow's batches, in slices, so that the interpreter is never held for long."""
+        import pyarrow as pa
+
+        left = iter(rows)
+        while some := [self._rows.values(row) for row in islice(left, BATCH_ROWS)]:
+            columns = [pa.array(column, field.type) for column, field in zip(zip(*some, strict=True), schema, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def rows(self, data: bytes, name: str) -> Iterator[Row]:
         import pyarrow as pa
@@ -106,46 +101,8 @@ class ParquetParts:
             raise Corrupt(f"{name} is damaged, or of another version of the class: {error}") from error
 
 
-class ParquetWriter:
-    """`PartWriter`."""
-
-    def __init__(self, rows: RowType) -> None:
-        import pyarrow.parquet as pq
-
-        self._rows = rows
-        self._schema = rows.arrow()
-        self._sink = BytesIO()
-        self._writer = pq.ParquetWriter(self._sink, self._schema, compression="zstd", write_page_checksum=True)
-        self._batches: list[Any] = []
-        self._waiting = 0
-
-    def write(self, rows: Iterable[Row]) -> None:
-        """In slices, so that the interpreter is never held for long."""
-        import pyarrow as pa
-
-        left = iter(rows)
-        while some := [self._rows.values(row) for row in islice(left, BATCH_ROWS)]:
-            columns = [pa.array(column, field.type) for column, field in zip(zip(*some, strict=True), self._schema, strict=True)]
-            self._batches.append(pa.RecordBatch.from_arrays(columns, schema=self._schema))
-            self._waiting += len(some)
-            if self._waiting >= GROUP_ROWS:
-                self._flush()
-
-    def finish(self) -> bytes:
-        self._flush()
-        self._writer.close()
-        return self._sink.getvalue()
-
-    def _flush(self) -> None:
-        import pyarrow as pa
-
-        if self._batches:
-            self._writer.write_table(pa.Table.from_batches(self._batches, self._schema).combine_chunks())
-            self._batches, self._waiting = [], 0
-
-
 def _listed(column: Any) -> Any:
-    """As Python values; times are not looked at."""
+    """A column as Python values; times are not looked at."""
     import pyarrow as pa
 
     return column.cast(pa.int64()).to_pylist() if pa.types.is_timestamp(column.type) else column.to_pylist()

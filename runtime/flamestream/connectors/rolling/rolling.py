@@ -24,7 +24,7 @@ LEAST: Final = b""
 
 
 def part_name(log: int, first: int, ending: str) -> str:
-    """Of the part that begins with segment `first` of `log`."""
+    """The name of the part that begins with segment `first` of `log`."""
     return f"part-{log:012}-{first:012}.{ending}"
 
 
@@ -63,15 +63,13 @@ def make_part(chain: Chain, log: int, segments: Iterable[Numbered], form: PartFo
 
     Raises HoldsMore if the part is there and holds more than these.
     """
-    draft = _Draft(form, roll_bytes)
-    for number, bundles in segments:
-        if not draft.take(number, bundles):
-            break
+    draft = _Draft(roll_bytes)
+    data = form.encoded(draft.take(segments))
     if not draft.numbered:
         return 0
     first = draft.numbered[0][0]
     name = part_name(log, first, form.ending)
-    data = draft.finish()
+    # (!) The name says where the part begins, so whoever is second finds it and goes on behind what it holds.
     if not chain.store.put_new(name, data):
         data = chain.store.get(name)
         draft.keep(_held(data, name, draft.numbered, form))
@@ -105,31 +103,27 @@ def _decided(state: State, part: Part) -> Decision | None:
 class _Draft:
     """A part under way. Holds the encoded segments and what the format holds, and decodes one segment at a time."""
 
-    def __init__(self, form: PartFormat, roll_bytes: int) -> None:
-        self._writer = form.writer()
+    def __init__(self, roll_bytes: int) -> None:
         self._room = roll_bytes
         self.numbered: list[Numbered] = []
         self.rows = 0
         self.least = self.most = LEAST
 
-    def take(self, number: int, bundles: list[Delivered]) -> bool:
-        """False if the part ends before this segment."""
-        if self._room <= 0:
-            return False
-        rows = rows_of(bundles)
-        if rows and self.rows and rows[0][0] <= self.most:
-            return False
-        self._writer.write(rows)
-        self._room -= size_of(bundles)
-        self.numbered.append((number, bundles))
-        if rows:
-            self.least = self.least if self.rows else rows[0][0]
-            self.most = rows[-1][0]
-            self.rows += len(rows)
-        return True
-
-    def finish(self) -> bytes:
-        return self._writer.finish()
+    def take(self, segments: Iterable[Numbered]) -> Iterator[Row]:
+        """The rows of the segments that the part holds: up to the one that is no room for, or that is not behind it in the order."""
+        for number, bundles in segments:
+            if self._room <= 0:
+                return
+            rows = rows_of(bundles)
+            if rows and self.rows and rows[0][0] <= self.most:
+                return
+            self._room -= size_of(bundles)
+            self.numbered.append((number, bundles))
+            if rows:
+                self.least = self.least if self.rows else rows[0][0]
+                self.most = rows[-1][0]
+                self.rows += len(rows)
+                yield from rows
 
     def keep(self, count: int) -> None:
         """Only the first `count` segments: that is what the part that is there already holds."""
@@ -140,7 +134,7 @@ class _Draft:
 
 
 def _held(data: bytes, name: str, numbered: list[Numbered], form: PartFormat) -> int:
-    """How many of these segments the part holds, which somebody made of the first segments of the same log."""
+    """The number of these segments that the part holds, which somebody made of the first segments of the same log."""
     there = {(slot, sequence) for _, slot, sequence, _ in form.rows(data, name)}
     count = 0
     for _, bundles in numbered:

@@ -49,7 +49,7 @@ class RowType:
             return [*place, *(None for _ in self.columns.names), _json(payload), codec.encode(payload)]
 
     def row(self, values: list[Any]) -> Row:
-        """What `values` took."""
+        """The row that `values` took."""
         _, meta, slot, sequence, *fields, _, payload = values
         if payload is not None:
             return meta, slot, sequence, codec.decode(payload)
@@ -66,7 +66,7 @@ class RowType:
 
 
 def row_type(type_name: str | None, where: str, text: bool = False) -> RowType:
-    """Of a manifest's `type`; `text` if rows are JSON. Raises ManifestError."""
+    """The columns of a manifest's `type`; `text` if rows are JSON. Raises ManifestError."""
     cls = row_class(type_name, where)
     if cls is None:
         return RowType(None)
@@ -81,5 +81,5 @@ def _json(payload: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no word for: a map with keys of any type is a list of pairs, other collections are lists."""
+    """A map with keys of any type as a list of pairs, other collections as lists: JSON has no word for them."""
     return [list(entry) for entry in value.items()] if isinstance(value, Map) else list(value)

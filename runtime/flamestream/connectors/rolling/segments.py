@@ -6,8 +6,8 @@ the newest segment with it: the last bundles of a log are found from its newest 
 Keeps: what is decoded is what was written. Does not: know which segments count (chain.py).
 """
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -18,18 +18,19 @@ from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Fence, Slot
 from flamestream.ports import ObjectStore
 
+T = TypeVar("T")
 LOGS = "_flamestream/logs/"
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True, tag="segment"):
-    """One delivery."""
+    """A delivery."""
 
     fence: Fence
     number: int
     """The delivery's, for people."""
     bundles: list[Delivered]
     newest: dict[Slot, int]
-    """Of each slot that the log has had, the number of its newest segment, this one included."""
+    """The number of the newest segment, this one included, of each slot that the log has had."""
 
 
 class Seal(msgspec.Struct, frozen=True, array_like=True, tag="seal"):
@@ -49,19 +50,24 @@ def encode(stored: Stored) -> bytes:
 
 
 def decode(data: bytes, name: str) -> Stored:
-    """What `encode` took. Raises Corrupt that names the object."""
+    """The segment or seal that `encode` took. Raises Corrupt that names the object."""
     body = data[HEADER:]
     if int.from_bytes(data[:4], "big") != len(body) or crc32(body) != int.from_bytes(data[4:HEADER], "big"):
         raise Corrupt(f"{name} is damaged; restore it from a backup")
-    try:
-        stored: Stored = _decode(body)
-    except msgspec.DecodeError as error:
-        raise Corrupt(f"{name} was written by another version or program: {error}") from error
+    stored: Stored = decoded(_decode, body, name)
     return stored
 
 
+def decoded(decode: Callable[[bytes], T], data: bytes, name: str) -> T:
+    """The content of an object. Raises Corrupt that names it."""
+    try:
+        return decode(data)
+    except msgspec.DecodeError as error:
+        raise Corrupt(f"{name} is damaged, or was written by another version or program: {error}") from error
+
+
 def name_of(log: int, number: int) -> str:
-    """Of the object with this number."""
+    """The name of the object with this number."""
     return f"{LOGS}{log:012}/{number:012}"
 
 
@@ -79,7 +85,7 @@ def found(store: ObjectStore, name: str) -> bytes | None:
 
 
 def segment_at(store: ObjectStore, log: int, number: int) -> Stored | None:
-    """What is at this number."""
+    """The segment or seal with this number; None if there is none."""
     name = name_of(log, number)
     data = found(store, name)
     return None if data is None else decode(data, name)

@@ -37,7 +37,7 @@ class _Open:
 
 
 class ArrivingReader(WatchedFiles):
-    """Finds and reads."""
+    """The reader of files that appear whole."""
 
     least_idle_seconds = LEAST_IDLE_SECONDS
 

@@ -20,7 +20,7 @@ class ParquetSpec(SourceSettings, frozen=True, kw_only=True, forbid_unknown_fiel
     """The kind that rows of Parquet were read by before: refused, with what to write."""
 
     path: str = "..."
-    """No longer: see `files`."""
+    """The path that the refusal names."""
 
     def __post_init__(self) -> None:
         raise ValueError(

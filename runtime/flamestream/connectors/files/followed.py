@@ -65,7 +65,7 @@ class WatchedFiles:
 
 
 class FollowedReader(WatchedFiles):
-    """Finds and reads. `_marks` speed up what is read again, and check it."""
+    """The reader of files that grow. `_marks` speed up what is read again, and check it."""
 
     def __init__(self, files: Files, form: Format) -> None:
         super().__init__(files, form)

@@ -52,7 +52,7 @@ def fill(chunk: Chunk, records: Iterator[Record], count: int, size: int) -> bool
 
 
 class Format(Protocol):
-    """Turns files into records."""
+    """A format, by which files become records."""
 
     whole: bool
     """A file is read as it is and never grows (a footer at its end, a packed file)."""

@@ -35,7 +35,7 @@ class Glob:
         self._steps: dict[tuple[int, str], int] = {}
 
     def matches(self, name: str) -> bool:
-        """The whole of it."""
+        """Whether the pattern fits the whole of a name."""
         places, steps = self._start, self._steps
         for character in name:
             after = steps.get((places, character))

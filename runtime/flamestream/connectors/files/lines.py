@@ -38,7 +38,7 @@ class Parser:
     """The part of a format that makes a payload of a line. These are the settings of text; other formats override them."""
 
     blank_lines = True
-    """They are records."""
+    """Whether blank lines are records."""
     header = False
     multiline = False
 

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from flamestream.connectors.files.formats import Format, Mark, Record, fill
 from flamestream.connectors.files.places import CHANGED, Files, Found
+from flamestream.connectors.kit.credit import THE_PARTITION
 from flamestream.connectors.kit.producer import Chunk
 from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Bug, Corrupt
 from flamestream.model.ids import Offset, Partition
-
-THE_PARTITION = Partition("")
 
 
 class ListedReader:

@@ -79,7 +79,7 @@ class LocalFiles:
         return None
 
     def expect(self, files: Sequence[Found]) -> None:
-        """The system reads ahead."""
+        """Nothing is done: the system reads ahead."""
 
     def open(self, file: Found, position: int = 0, *, growing: bool = False) -> IO[bytes]:
         stream: IO[bytes] = open_plain(file) if growing else io.BufferedReader(CheckedFile(file))

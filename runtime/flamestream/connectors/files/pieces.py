@@ -114,7 +114,7 @@ class Part:
         return count
 
     def lines(self, place: LocalFiles, form: LinesFormat) -> Iterator[object]:
-        """Their payloads."""
+        """The payloads of its lines."""
         at = self._first_line()
         if at is None:
             return

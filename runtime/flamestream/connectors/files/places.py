@@ -45,13 +45,13 @@ class Files(Protocol):
         """All files in their order. `settled_only` leaves out names that begin with '.' or end with '.tmp'."""
 
     def expect(self, files: Sequence[Found]) -> None:
-        """They will be opened in this order, so what is far away may be fetched ahead."""
+        """Announce files that will be opened in this order, so that what is far away may be fetched ahead."""
 
     def open(self, file: Found, position: int = 0, *, growing: bool = False) -> IO[bytes]:
         """Its bytes from `position` on. Raises FileNotFoundError, PermissionError, or Corrupt if it is not what was listed."""
 
     def open_seekable(self, file: Found) -> IO[bytes]:
-        """The same for reading here and there."""
+        """The file's bytes for reading here and there. Raises as `open`."""
 
 
 def is_gzip(file: Found) -> bool:

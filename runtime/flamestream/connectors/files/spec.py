@@ -42,7 +42,7 @@ class FilesSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only
     path: str | None = None
     """A folder, a file, or s3://bucket/prefix?endpoint=...; this or `paths` is required."""
     paths: list[str] = []
-    """Several of them."""
+    """Several folders, files or URLs instead of `path`."""
     pattern: str = "**/*"
     """Which names below it; **/ is any number of folders."""
     manifest: str | None = None

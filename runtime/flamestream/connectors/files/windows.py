@@ -124,7 +124,7 @@ class Planner:
         self._windows, self._most = windows, most_runs
 
     def begin(self) -> Cut:
-        """Before everything."""
+        """The cut before everything."""
         return Cut(Time(0), {front: window.begin for front, window in self._windows.items()})
 
     def end(self) -> Time | None:

@@ -109,11 +109,11 @@ class EventsConsumer:
         return Tail(self._root, self._end.copy())
 
     def later(self, cost: float, call: Callable[[], None]) -> Timer:
-        """When a client that looked for `cost` seconds looks again."""
+        """Call once a client that looked for `cost` seconds may look again."""
         return self._reactor.later(max(self._poll_seconds, LOOK_SHARE * cost * len(self._clients)), call)
 
     def left(self, client: "_Client") -> None:
-        """It is gone."""
+        """Forget a client that has gone."""
         self._clients.discard(client)
 
 
@@ -133,7 +133,7 @@ class _Client:
             self._look()
 
     def end(self) -> None:
-        """It has gone, or must go."""
+        """End the stream of a client that has gone, or must go."""
         if self._open:
             self._open = False
             if self._timer is not None:
@@ -177,7 +177,7 @@ class _Client:
             self._timer = self._sink.later(cost, self._look if taken else self._wait)
 
     def _wait(self) -> None:
-        """It has to take what it was sent."""
+        """Look again once the client has taken what it was sent."""
         self._timer = None
         if self._open:
             if self._exchange.idle:

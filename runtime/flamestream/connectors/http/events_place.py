@@ -26,7 +26,7 @@ RETURNS: Final = 16
 
 
 class Event(NamedTuple):
-    """As a client has it."""
+    """An event as a client has it."""
 
     id: str
     data: str

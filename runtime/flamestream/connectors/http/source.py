@@ -24,17 +24,16 @@ from typing import Final
 from flamestream.connectors.http.connector import HttpSourceSpec
 from flamestream.connectors.http.keys import KeyLog, Note
 from flamestream.connectors.kit.connector import SourceContext
-from flamestream.connectors.kit.credit import CreditProducer
+from flamestream.connectors.kit.credit import THE_PARTITION, CreditProducer
 from flamestream.connectors.kit.spec import address_of
 from flamestream.core.protocol.actions import Follow, ReadRun
 from flamestream.core.protocol.events import SourceFailed
 from flamestream.loop.background import Queue, Threads
 from flamestream.model.errors import Bug, FlameStreamError
-from flamestream.model.ids import Fence, Offset, Partition
+from flamestream.model.ids import Fence, Offset
 from flamestream.model.time import Time
 from flamestream.net.http_server import Exchange, HttpServer, Request
 
-THE_PARTITION: Final = Partition("")
 MOST_RECORDS: Final = 4096
 """Of a request: as many as one run may have."""
 MOST_WAITING: Final = 1024
@@ -54,7 +53,7 @@ class _Posted:
     count: int = 0
     durable: bool = False
     waiting: list[tuple[Exchange, bool]] = field(default_factory=list)
-    """Whom to tell, and whether they were the first to ask."""
+    """The clients to answer, and whether they were the first to ask."""
 
 
 class HttpProducer(CreditProducer):
@@ -72,13 +71,13 @@ class HttpProducer(CreditProducer):
         self._known: dict[str, _Posted] = {}
         """Requests by their key, in the order of their offsets."""
         self._arrived: deque[_Posted] = deque()
-        """Not noted yet."""
+        """Requests that are not noted yet."""
         self._noting: list[_Posted] = []
-        """Being noted."""
+        """Requests that are being noted."""
         self._noted: deque[_Posted] = deque()
-        """Not given yet."""
+        """Requests that are noted and not posted yet."""
         self._given: deque[_Posted] = deque()
-        """Not durable yet."""
+        """Requests that were posted and are not durable yet."""
         self._waiting_bytes = 0
         self._next = 0
         """The offset of the next request."""

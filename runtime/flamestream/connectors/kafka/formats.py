@@ -37,7 +37,7 @@ Encode = Callable[[Any], bytes]
 
 
 class AvroFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """{avro: {...}}"""
+    """The format Avro, with its settings."""
 
     avro: Avro
     """Values are Avro."""
@@ -59,7 +59,7 @@ def decoder_of(form: Format) -> Decode:
 
 
 def encoder_of(form: Format) -> Encode:
-    """To bytes."""
+    """The function that writes a payload in this format."""
     if isinstance(form, AvroFormat):
         return AvroEncoder(form.avro).encode
     encoders: dict[str, Encode] = {"text": _as_text, "bytes": _as_bytes, "json": _to_json, "payload": codec.encode}

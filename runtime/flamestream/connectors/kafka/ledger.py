@@ -57,7 +57,7 @@ class KafkaLedger:
         return {slot: LastBundle(SequenceNumber(s.sequence), s.t_last, s.last or _NO_ITEMS) for slot, s in found if s is not None}
 
     def fresh(self, bundles: Sequence[Bundle]) -> list[Bundle]:
-        """Those that are new. Raises Bug if one may not follow what is there; then none is to be taken."""
+        """The bundles that are new. Raises Bug if one may not follow what is there; then none is to be taken."""
         fresh: list[Bundle] = []
         ahead: dict[Slot, int] = {}
         for bundle in bundles:

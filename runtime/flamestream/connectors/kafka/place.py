@@ -112,7 +112,7 @@ class Topic:
 
 
 class _Comparison:
-    """Record by record."""
+    """The comparison of a topic, record by record."""
 
     def __init__(self, findings: Findings, place: TopicPlace, wanted: Sequence[Wanted], count: int) -> None:
         self._findings, self._place, self._count = findings, place, count
@@ -158,7 +158,7 @@ class _Comparison:
         self._newest[record.partition, item.slot] = max(newest, bytes(item.meta))
 
     def end(self) -> None:
-        """All was there."""
+        """Count what is missing, now that every record was added."""
         newest: dict[Slot, Meta] = {}
         for meta in self._there:
             item = self._wanted[meta]

@@ -67,7 +67,7 @@ class KafkaReplay:
         return found
 
     def close(self) -> None:
-        """Nothing more is replayed."""
+        """Let go of the brokers: nothing more is replayed."""
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None

@@ -48,7 +48,7 @@ class KafkaTopic:
         return Partition(f"{self.name}/{number}")
 
     def number(self, partition: Partition) -> int:
-        """The way back."""
+        """The number of a partition that `partition` has named."""
         return int(partition.rpartition("/")[2])
 
     # --- at a start -----------------------------------------------------------------------------------------------------------------

@@ -65,10 +65,10 @@ class KafkaOutput:
         self.clients = Clients(spec, f"{job}-{sink}")
         self.records = Records(spec.value, spec.key, spec.partitioner, f"spec.sinks.{sink}.kafka")
         self.more = {"partitioner": spec.partitioner} if spec.partitioner in PARTITIONERS else {}
-        """Settings of the producers."""
+        """Settings of librdkafka's that its producers have beside ours."""
         self.low_latency = spec.form == "low-latency"
         self.canonical = spec.value == "payload"
-        """Values are encoded payloads."""
+        """Whether values are encoded payloads, which can be compared at a replay."""
         self.tag = tag_of(job, sink)
         self.where = f"sink {sink}: topic {spec.topic!r}"
 
@@ -92,7 +92,7 @@ class KafkaWriting:
         self._offsets: dict[int, int] = {}
         """Offsets of the output, at or above which lies what this writer writes next."""
         self._offsets_at = 0.0
-        """When a record of the control topic last said where the tail begins."""
+        """The time at which a record of the control topic last said where the tail begins."""
         self._failed: tuple[KafkaError, str] | None = None
         self.open_transaction = False
         self.trouble = ""

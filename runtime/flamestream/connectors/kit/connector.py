@@ -51,7 +51,7 @@ class SourceTraits:
     answers: bool = False
     """Clients are answered when their records are durable, so something has to make them durable."""
     fronts: int = 1
-    """They share what the source has, so that several workers read it."""
+    """The number of fronts that share what the source has, so that several workers read it."""
     skips: bool = False
     """Offsets have gaps that are not written down: an entry of no records, read again, is refused if its gap holds any."""
     start: int = 0
@@ -144,7 +144,7 @@ class SourceSettings(Settings, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def outline(self, where: str) -> SourceTraits:
-        """The same for who does not have the application, and may not import a class of it."""
+        """The traits as far as they are known without the application, of which no class may be imported."""
         return self.traits(where)
 
     def producer(self, context: SourceContext) -> Producer:
@@ -156,7 +156,7 @@ class SourceSettings(Settings, frozen=True, kw_only=True):
         return Gives()
 
     def unpaced(self) -> "SourceSettings":
-        """The same records, as fast as they can be read: for an audit."""
+        """A source of the same records, as fast as they can be read: for an audit."""
         return self
 
     def sample(self, records: int, where: str) -> "SourceSettings | None":

@@ -5,12 +5,16 @@ Does not: know where records come from (producer.py, synthetic, socket and http)
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from flamestream.core.protocol.actions import Pull
 from flamestream.core.protocol.events import RecordsArrived, SourceEnded
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
 from flamestream.model.time import FrontId, Time, Timestamp
 from flamestream.ports import Post, Reactor
+
+THE_PARTITION: Final = Partition("")
+"""The partition of a source that has only one."""
 
 
 class CreditProducer:

@@ -72,32 +72,26 @@ class Writing:
     def open(self, action: OpenSink) -> dict[Slot, LastBundle]:
         """Fence, and give the last bundle of each slot."""
         with self._lock:
-            return self._open(action)
-
-    def _open(self, action: OpenSink) -> dict[Slot, LastBundle]:
-        self._close()
-        self._folder.claim(self._job, self._sink)
-        counted = self._folder.open(action.fence)
-        last = last_bundles(self._folder, counted, action.slots)
-        self._fd, _ = self._folder.new_log(action.fence, self._writer)
-        self._fence, self._ledger = action.fence, Ledger(last)
-        self._length, self._torn = 0, False
-        return last
+            self._close()
+            self._folder.claim(self._job, self._sink)
+            counted = self._folder.open(action.fence)
+            last = last_bundles(self._folder, counted, action.slots)
+            self._fd, _ = self._folder.new_log(action.fence, self._writer)
+            self._fence, self._ledger = action.fence, Ledger(last)
+            self._length, self._torn = 0, False
+            return last
 
     def deliver(self, action: Deliver) -> None:
         """Durable when it returns. Raises Fenced, or OSError after which it may be called again."""
         with self._lock:
-            self._deliver(action)
-
-    def _deliver(self, action: Deliver) -> None:
-        if action.fence != self._fence or self._fd < 0:
-            raise Fenced(f"delivery {action.number} is of {action.fence}, the log of {self._fence}")
-        fresh = self._ledger.check(action.bundles)
-        if fresh:
-            self._append(encode_record(action.fence, action.number, fresh))
-            self._ledger.take(fresh)
-        # (!) Behind the write: who has opened a newer fence meanwhile counts this log only up to what it had read.
-        self._folder.check(self._fence)
+            if action.fence != self._fence or self._fd < 0:
+                raise Fenced(f"delivery {action.number} is of {action.fence}, the log of {self._fence}")
+            fresh = self._ledger.check(action.bundles)
+            if fresh:
+                self._append(encode_record(action.fence, action.number, fresh))
+                self._ledger.take(fresh)
+            # (!) Behind the write: who has opened a newer fence meanwhile counts this log only up to what it had read.
+            self._folder.check(self._fence)
 
     def close(self) -> None:
         """The log stays as it is."""

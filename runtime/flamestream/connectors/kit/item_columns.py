@@ -84,7 +84,7 @@ class RowMaker:
         return self._last_of_each_key(made, slots) if self._key else made
 
     def _plain(self, items: Sequence[tuple[bytes, Any]]) -> list[Row]:
-        """If the columns are fields: all rows at once. None if one lacks something."""
+        """All rows at once, if the columns are fields; none if a payload lacks one."""
         if self._fields is None:
             return []
         try:
@@ -123,7 +123,7 @@ def two_slots(what: str, first: Slot, second: Slot, sink: SinkName, same: str) -
 
 
 def where(place: Place) -> str:
-    """An item, for messages."""
+    """The item at a place, as messages name it."""
     meta, slot, sequence = place
     return f"the item of the run at time {time_of_meta(Meta(meta))} (slot {slot}, bundle {sequence})"
 

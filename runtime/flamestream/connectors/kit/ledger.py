@@ -20,13 +20,13 @@ from flamestream.model.ids import SequenceNumber, Slot
 
 
 class Ledger:
-    """Last bundles by slot."""
+    """The last bundle of each slot."""
 
     def __init__(self, last: Mapping[Slot, LastBundle] | None = None) -> None:
         self._last: dict[Slot, Bundle | LastBundle] = dict(last or {})
 
     def check(self, bundles: Sequence[Bundle]) -> list[Bundle]:
-        """Those that are new. Raises Bug if one may not follow what is there; then none is to be taken."""
+        """The bundles that are new. Raises Bug if one may not follow what is there; then none is to be taken."""
         fresh: list[Bundle] = []
         last = self._last
         ahead: dict[Slot, Bundle] = {}

@@ -75,7 +75,7 @@ class Reader(Protocol):
     ended: bool
     """All that `seek` asked for has been given."""
     idle_seconds: float
-    """When to look again after `next` gave nothing."""
+    """The time until it is looked at again after `next` gave nothing."""
 
     @property
     def problem(self) -> str:
@@ -85,7 +85,7 @@ class Reader(Protocol):
         """Read on from `offsets`."""
 
     def next(self, records: int, size: int) -> Sequence[Chunk]:
-        """About as much, or nothing if nothing is there now."""
+        """The next chunks, of about so many records and bytes; nothing if nothing is there now."""
 
     def read(self, entry: Entry) -> list[object]:
         """The records of a journalled run, again. Raises Corrupt if they are not what they were."""

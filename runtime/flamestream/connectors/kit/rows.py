@@ -96,7 +96,7 @@ class Rows:
         return self._made(lambda: self._json.decode(line))
 
     def of_values(self, row: dict[str, Any]) -> object:
-        """A row of Parquet."""
+        """The payload of a row of Parquet."""
         return self._made(lambda: row if self._cls is None else msgspec.convert(plain(row), self._cls, dec_hook=_hook))
 
     def of_texts(self, row: dict[str, str]) -> object:

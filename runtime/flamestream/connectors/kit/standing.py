@@ -61,7 +61,7 @@ class Findings:
     """Results that are not there, and need not be yet; of a place where values are replaced nobody can tell."""
 
     def add(self, kind: Kind, told: str) -> None:
-        """A difference."""
+        """Count a difference, and keep it as an example."""
         if self.span != ALL and kind in ("foreign", "doubled"):
             text = "whose the others are that stand there: they may be of before the job was restored, or of other code"
             self.unknown += [text] if text not in self.unknown else []
@@ -72,7 +72,7 @@ class Findings:
 
     @property
     def clean(self) -> bool:
-        """Nothing differs."""
+        """Whether nothing differs."""
         return not self.counts
 
     def keeps(self, guarantee: str) -> bool:

@@ -59,7 +59,7 @@ class Column:
         return sql.SQL(f"{{}}::{self._type}").format(name) if self._is_array else name
 
     def array(self, values: Sequence[Any]) -> str:
-        """Such an array."""
+        """The values of a delivery as one array in the server's text form."""
         kinds = set(map(type, values))
         if kinds == {int}:
             return "{" + ",".join(map(str, values)) + "}"
@@ -98,5 +98,5 @@ def _quoted(value: str) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """As the server reads it: what `plain` gives that is no collection."""
+    """The text of what `plain` gives that is no collection."""
     return value if type(value) is str else str(value).lower() if type(value) is bool else repr(value)

@@ -40,7 +40,7 @@ class Column:
 
     @property
     def selected(self) -> sql.Composable:
-        """As it is read."""
+        """The expression by which it is read."""
         name = sql.Identifier(self.name)
         return sql.SQL("to_json({})").format(name) if self._composite else name
 
@@ -83,7 +83,7 @@ def _listed(value: Any) -> Any:
 
 
 def _argument(value: Any) -> Any:
-    """As psycopg takes it: scalars are themselves, arrays lists of texts."""
+    """A value as psycopg takes it: scalars are themselves, arrays lists of texts."""
     if value is None or isinstance(value, str | bytes | bool | int | float):
         return value
     return [_leaf(part) for part in value]

@@ -29,6 +29,7 @@ from typing import Any, Final, LiteralString
 
 from psycopg import sql
 
+from flamestream.connectors.kit.credit import THE_PARTITION
 from flamestream.connectors.kit.producer import MAX_RECORD, Chunk, error_item
 from flamestream.connectors.postgres.server import Connection, Server
 from flamestream.connectors.postgres.tables import Table, find, to_name
@@ -36,7 +37,6 @@ from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset, Partition
 
-THE_PARTITION: Final = Partition("")
 LOOK_SHARE: Final = 20
 """Looking for new rows takes at most this part of the time."""
 CHECK_SECONDS: Final = 1.0

@@ -33,7 +33,7 @@ class Table:
     oid: int
     name: str
     kind: str
-    """As in pg_class.relkind."""
+    """The letter that pg_class.relkind has for it."""
     types: dict[str, str]
     generated: frozenset[str]
     base: dict[str, BaseType]

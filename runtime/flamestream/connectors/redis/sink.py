@@ -180,7 +180,7 @@ def _ours(key: str) -> str:
 
 
 def _calls(made: Sequence[tuple[Bundle, list[Any]]]) -> Iterator[list[tuple[Bundle, list[Any]]]]:
-    """Parts of about CALL_BYTES."""
+    """Bundles with their entries, in parts of about CALL_BYTES."""
     part: list[tuple[Bundle, list[Any]]] = []
     size = 0
     for bundle, entries in made:

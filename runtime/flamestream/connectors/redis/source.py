@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from flamestream.connectors.kit.credit import THE_PARTITION
 from flamestream.connectors.kit.producer import MAX_RECORD, Chunk, error_item
 from flamestream.connectors.redis.server import Server
 from flamestream.core.protocol.events import Entry
@@ -25,7 +26,6 @@ from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payload import ErrorValue
 
-THE_PARTITION: Final = Partition("")
 WAIT_MS: Final = 50
 """The longest that a recovery waits for the thread that waits for entries."""
 _NUMBER_BITS: Final = 20
@@ -64,7 +64,7 @@ def offset_of(name: str) -> Offset:
 
 
 def id_of(offset: int) -> str:
-    """The way back."""
+    """The id of an offset, as `offset_of` took it."""
     return f"{offset >> _NUMBER_BITS}-{offset & (1 << _NUMBER_BITS) - 1}"
 
 

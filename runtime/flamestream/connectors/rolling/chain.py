@@ -77,7 +77,7 @@ class State(msgspec.Struct):
     last: dict[Slot, Delivered] = {}
     """Last bundles among those in parts."""
     parts: list[Part] = []
-    """Since the checkpoint `before`."""
+    """The parts since the checkpoint `before`."""
     before: int = 0
 
 
@@ -87,7 +87,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Chain:
-    """As far as this process has read it. All calls block."""
+    """The chain as far as this process has read it. All calls block."""
 
     def __init__(self, store: ObjectStore) -> None:
         self.store = store
@@ -155,7 +155,7 @@ class Chain:
             self._forget_parts()
 
     def _forget_parts(self) -> None:
-        """They are in the checkpoint at `index`."""
+        """Drop the parts that are in the checkpoint at `index`."""
         self.state.parts, self.state.before = [], self.state.index
 
     def _apply(self, decision: Decision) -> None:

@@ -39,7 +39,7 @@ class RollingConsumer:
         self._store: ObjectStore | None = None
         self._log: Log | None = None
         self._last = float("-inf")
-        """When the last delivery ended."""
+        """The time at which the last delivery ended."""
         self._pause: Timer | None = None
         self._roll_timer: Timer | None = None
         self._rolling = False

@@ -70,7 +70,7 @@ def look(store: ObjectStore) -> Held:
 
 
 def _segments(store: ObjectStore, log: int, absorbed: int) -> list[Numbered] | None:
-    """Those behind `absorbed`; None if one is gone."""
+    """The segments behind `absorbed`; None if one is gone."""
     found: list[Numbered] = []
     for number in [number for number in listed(store, log) if number > absorbed]:
         segment = segment_at(store, log, number)

@@ -27,7 +27,7 @@ class Segment(msgspec.Struct, frozen=True, array_like=True, tag="segment"):
 
     fence: Fence
     number: int
-    """The delivery's, for people."""
+    """The delivery's number, for people."""
     bundles: list[Delivered]
     newest: dict[Slot, int]
     """The number of the newest segment, this one included, of each slot that the log has had."""
@@ -92,5 +92,5 @@ def segment_at(store: ObjectStore, log: int, number: int) -> Stored | None:
 
 
 def size_of(bundles: Iterable[Delivered]) -> int:
-    """Bytes of items."""
+    """The bytes of the bundles' items."""
     return sum(len(bundle[3]) for bundle in bundles)

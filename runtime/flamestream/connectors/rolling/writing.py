@@ -53,7 +53,7 @@ class Log:
         self._delivered_bytes = self._filed_bytes = 0
         """Each written by one of the two threads, so that neither needs a lock."""
         self._since = 0.0
-        """When the first of `_waiting` was delivered."""
+        """The time at which the first of `_waiting` was delivered."""
         self._older_closed = False
         self._rolling = threading.Lock()
         self.sealed = False
@@ -85,7 +85,7 @@ class Log:
         self._tail, self._newest = position, newest
 
     def _create(self, name: str, data: bytes) -> None:
-        """It may be there from an earlier call whose answer was lost; else it is the seal of a newer fence."""
+        """Create an object, which may be there from an earlier call whose answer was lost; else it is the seal of a newer fence."""
         if self._store.put_new(name, data):
             return
         there = found(self._store, name)
@@ -123,7 +123,7 @@ class Log:
             self._roll()
 
     def finish(self, seconds: float) -> None:
-        """The same at the worker's end, if it can begin within so many seconds."""
+        """Make parts of what waits at the worker's end, if that can begin within so many seconds."""
         if not self._rolling.acquire(timeout=seconds):
             return
         try:

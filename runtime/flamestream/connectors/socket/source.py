@@ -17,19 +17,18 @@ from typing import Final
 
 import msgspec
 
-from flamestream.connectors.kit.credit import CreditProducer
+from flamestream.connectors.kit.credit import THE_PARTITION, CreditProducer
 from flamestream.connectors.kit.producer import MAX_RECORD, error_item
 from flamestream.core.protocol.actions import Follow, ReadRun
 from flamestream.core.protocol.events import SourceFailed
 from flamestream.model.errors import Bug
-from flamestream.model.ids import Offset, Partition
+from flamestream.model.ids import Offset
 from flamestream.model.time import FrontId, Time
 from flamestream.net.dial import Dialer
 from flamestream.net.framing import FrameConnection
 from flamestream.ports import Post, Reactor, Timer
 
 PROTOCOL: Final = 1
-THE_PARTITION: Final = Partition("")
 OFFSET_BYTES: Final = 8
 MAX_UNSENT: Final = 1 << 20
 TELL_AGAIN_SECONDS: Final = 0.05

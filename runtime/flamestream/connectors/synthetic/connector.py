@@ -24,7 +24,7 @@ class GeneratorSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=True,
     """Numbers, or a function (`module:name`) of each."""
 
     count: int | None = None
-    """So many numbers; left out: for ever."""
+    """The number of records; left out: they never end."""
     rate: float | None = None
     """Numbers a second."""
     function: str | None = None
@@ -55,7 +55,7 @@ class MemorySpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=True, kw
     """A channel of this process."""
 
     name: str
-    """The channel's."""
+    """The channel's name."""
 
     def traits(self, where: str) -> kit.SourceTraits:
         return kit.SourceTraits(timed=False, run_length=0, replayable=True, bounded=False)
@@ -69,7 +69,7 @@ class CallbackSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True, kw
 
     holder = "nobody"
     function: str
-    """module:name."""
+    """The function, as module:name."""
 
     def traits(self, where: str) -> kit.SinkTraits:
         return kit.cannot_fence(where, "callback")
@@ -80,7 +80,7 @@ class CallbackSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True, kw
 
 
 class DiscardSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Nothing is kept."""
+    """A sink that keeps nothing."""
 
     holder = "nobody"
 

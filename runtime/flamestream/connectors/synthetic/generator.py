@@ -9,15 +9,14 @@ Keeps: the payload depends on the number alone. Does not: journal: its front is 
 from collections.abc import Callable
 from typing import Any, Final
 
-from flamestream.connectors.kit.credit import CreditProducer
+from flamestream.connectors.kit.credit import THE_PARTITION, CreditProducer
 from flamestream.connectors.kit.producer import payload_of_number
 from flamestream.core.protocol.actions import Follow, ReadRun
 from flamestream.model.errors import Bug
-from flamestream.model.ids import Offset, Partition
+from flamestream.model.ids import Offset
 from flamestream.model.time import FrontId
 from flamestream.ports import Post, Reactor, Timer
 
-THE_PARTITION: Final = Partition("")
 MOST_A_TURN: Final = 512
 RECORD_SIZE: Final = 8
 """What a number counts for, in bytes of input."""

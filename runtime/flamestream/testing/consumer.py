@@ -20,19 +20,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from flamestream.connectors.kit.ledger import Ledger
-from flamestream.connectors.socket.wire import (
-    MAX_FRAME,
-    AcknowledgedFrame,
-    Answer,
-    DeliverFrame,
-    FailedFrame,
-    FencedFrame,
-    OpenedFrame,
-    OpenFrame,
-    Question,
-    decode_question,
-    encode,
-)
+from flamestream.connectors.socket import wire
 from flamestream.core.protocol.actions import Bundle
 from flamestream.fenced.log import Delivered
 from flamestream.loop.reactor import EpollReactor
@@ -54,7 +42,7 @@ class Consumer:
         self._on_bundles = on_bundles
 
     def open(self, fence: Fence, slots: Sequence[Slot]) -> list[Delivered]:
-        """From now on refuse what is older than `fence`. The last bundle of each slot that has one."""
+        """Refuse what is older than `fence` from now on. The last bundle of each slot that has one."""
         self._check(fence, slots)
         self._fences.update(dict.fromkeys(slots, fence))
         last = self._ledger.last(slots)
@@ -66,7 +54,7 @@ class Consumer:
         fresh = self._ledger.check([Bundle(*bundle) for bundle in bundles])
         if self._on_bundles is not None and fresh:
             self._on_bundles(fresh)
-        self._ledger.take(fresh)
+        self._ledger.take(fresh)  # behind the callback (!): what raises is asked for again
 
     def _check(self, fence: Fence, slots: Sequence[Slot]) -> None:
         fences = self._fences
@@ -129,29 +117,29 @@ class ConsumerServer:
         def closed(_: str) -> None:
             self._connections.discard(connection)
 
-        connection = FrameConnection(self._reactor, sock, MAX_FRAME, lambda frames: self._frames(connection, frames), closed)
+        connection = FrameConnection(self._reactor, sock, wire.MAX_FRAME, lambda frames: self._frames(connection, frames), closed)
         self._connections.add(connection)
 
     def _frames(self, connection: FrameConnection, frames: list[bytes]) -> None:
         for frame in frames:
             try:
-                question: Question = decode_question(frame)
+                question: wire.Question = wire.decode_question(frame)
             except msgspec.DecodeError:
                 self.refused += 1
                 connection.close()
                 self._connections.discard(connection)
                 return
-            connection.send(encode(self._answer(question)))
+            connection.send(wire.encode(self._answer(question)))
 
-    def _answer(self, question: Question) -> Answer:
+    def _answer(self, question: wire.Question) -> wire.Answer:
         try:
             match question:
-                case OpenFrame(fence=fence, slots=slots):
-                    return OpenedFrame(fence, self.consumer.open(fence, slots))
-                case DeliverFrame(fence=fence, number=number, bundles=bundles):
+                case wire.OpenFrame(fence=fence, slots=slots):
+                    return wire.OpenedFrame(fence, self.consumer.open(fence, slots))
+                case wire.DeliverFrame(fence=fence, number=number, bundles=bundles):
                     self.consumer.deliver(fence, bundles)
-                    return AcknowledgedFrame(fence, number)
+                    return wire.AcknowledgedFrame(fence, number)
         except Fenced:
-            return FencedFrame(question.fence)
+            return wire.FencedFrame(question.fence)
         except FlameStreamError as error:
-            return FailedFrame(question.fence, error.category, str(error))
+            return wire.FailedFrame(question.fence, error.category, str(error))

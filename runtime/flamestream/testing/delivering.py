@@ -36,7 +36,7 @@ def number_of(meta: bytes) -> int:
 
 
 class Deliverer:
-    """One attempt."""
+    """The deliveries of one attempt."""
 
     def __init__(self, config: dict[str, Any], driver: PortDriver) -> None:
         self._config, self._driver = config, driver

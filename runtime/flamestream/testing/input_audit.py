@@ -46,15 +46,10 @@ class Skip:
 
 
 def contiguity(
-    entries: Iterable[Entry],
-    begins: Mapping[Partition, Offset],
-    start: Offset = Offset(0),
-    *,
-    skips: bool = False,
+    entries: Iterable[Entry], begins: Mapping[Partition, Offset], start: Offset = Offset(0), *, skips: bool = False
 ) -> Iterator[Finding | Skip]:
-    """Holes and overlaps of a journal, and times that do not grow. `begins`: where partitions go on that were
-    read before; a new one begins at `start`, or where its first run says that if it has no records. `skips`:
-    runs that name their end may begin behind a gap."""
+    """Holes and overlaps of a journal, and times that do not grow. `begins`: where partitions go on that were read before; a new one begins
+    at `start`, or where its first run says that if it has no records. `skips`: runs that name their end may begin behind a gap."""
     last, ends = START, dict(begins)
     for entry in entries:
         if entry.time <= last:
@@ -68,11 +63,7 @@ def contiguity(
             yield Finding("missing", entry.first - have, f"{records(entry.partition, have, entry.first)} not recorded")
         elif entry.first < have:
             again = min(have, entry.next)
-            yield Finding(
-                "unexpected",
-                again - entry.first,
-                f"{records(entry.partition, entry.first, again)} recorded twice",
-            )
+            yield Finding("unexpected", again - entry.first, f"{records(entry.partition, entry.first, again)} recorded twice")
         ends[entry.partition] = max(have, entry.next)
 
 
@@ -88,21 +79,11 @@ def committed_position(entries: Sequence[Entry], position: FrontPosition, cut: T
         if has < had:
             found.append(Finding("missing", had - has, f"{records(partition, has, had)} not recorded, though committed"))
         elif has > had:
-            found.append(
-                Finding(
-                    "unexpected",
-                    has - had,
-                    f"{records(partition, had, has)} recorded below the cut, though not committed",
-                )
-            )
+            text = f"{records(partition, had, has)} recorded below the cut, though not committed"
+            found.append(Finding("unexpected", has - had, text))
     if not found and below and below[-1].time != position.last:
-        found.append(
-            Finding(
-                "disorder",
-                1,
-                f"the last run below the cut is at {below[-1].time}, the committed one at {position.last}",
-            )
-        )
+        text = f"the last run below the cut is at {below[-1].time}, the committed one at {position.last}"
+        found.append(Finding("disorder", 1, text))
     return found
 
 
@@ -110,25 +91,13 @@ def recounted(count: int, position: FrontPosition) -> list[Finding]:
     """Whether a source that is read again has as many records below the cut, `count`, as had entered."""
     had = sum(position.offsets.values())
     if count < had:
-        return [
-            Finding(
-                "missing",
-                had - count,
-                f"{had:,} records had entered below the cut, and the source has {count:,} now",
-            )
-        ]
+        return [Finding("missing", had - count, f"{had:,} records had entered below the cut, and the source has {count:,} now")]
     if count > had:
-        return [
-            Finding(
-                "unexpected",
-                count - had,
-                f"{had:,} records had entered, and the source has {count - had:,} more now",
-            )
-        ]
+        return [Finding("unexpected", count - had, f"{had:,} records had entered, and the source has {count - had:,} more now")]
     return []
 
 
 def records(partition: Partition, first: int, end: int) -> str:
-    """In words."""
+    """A range of records in words."""
     which = f"record {first}" if end == first + 1 else f"records {first} to {end - 1}"
     return f"{which} of {partition!r}" if partition else which

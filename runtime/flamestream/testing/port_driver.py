@@ -6,8 +6,8 @@ error that shows what came instead.
 
 import threading
 import time
-from collections.abc import Callable
-from typing import Final, TypeVar
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, Protocol, TypeVar
 
 from flamestream.core.protocol.events import Event
 from flamestream.loop.reactor import EpollReactor
@@ -17,6 +17,18 @@ T = TypeVar("T")
 
 DEADLINE_SECONDS: Final = 60.0
 TICK_SECONDS: Final = 0.02
+
+
+class Stoppable(Protocol):
+    """The outside of a source or sink whose server can be killed."""
+
+    def stop(self) -> None:
+        """SIGKILL; back when it is dead."""
+        ...
+
+    def start(self) -> None:
+        """Start it again on what it had; back when it answers."""
+        ...
 
 
 class _Reactor(EpollReactor):
@@ -42,7 +54,7 @@ class _Reactor(EpollReactor):
 
     def close(self) -> None:
         """Behind its threads, which may still be waking it."""
-        self._helpers.close()
+        self._helpers.close()  # first: a thread that wakes a closed loop would raise
         for thread in self._threads:
             thread.join(DEADLINE_SECONDS)
         super().close()
@@ -72,7 +84,7 @@ class PortDriver:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while not condition():
             assert time.monotonic() < deadline, f"waited {DEADLINE_SECONDS:g} s for {what}; posted so far: {self.events}"
-            timer = self.reactor.later(TICK_SECONDS, _nothing)
+            timer = self.reactor.later(TICK_SECONDS, _nothing)  # so that a turn with nothing to do ends
             self.reactor.turn()
             timer.cancel()
 
@@ -89,6 +101,12 @@ class PortDriver:
             came_back: list[object] = []
             self.reactor.background(lambda: None, came_back.append)
             self.until(lambda back=came_back: bool(back), "a helper thread")  # type: ignore[misc]  # bound at once
+
+
+def checks_in(module: Mapping[str, Any], but: Collection[object] = ()) -> list[Callable[[Any], None]]:
+    """The checks that the module of a contract has defined so far, in their order, so that none can be forgotten in a list."""
+    own = [each for name, each in module.items() if name.startswith("check_") and each.__module__ == module["__name__"]]
+    return [check for check in own if check not in but]
 
 
 def _nothing() -> None:

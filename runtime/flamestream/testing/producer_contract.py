@@ -20,7 +20,8 @@ REPLAY_CHECKS are for sources that can be read again (`replayable`); producer_ou
 Does not: measure.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, Protocol
 
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
@@ -29,7 +30,7 @@ from flamestream.model.ids import Attempt, Fence, LayoutVersion, Offset, Partiti
 from flamestream.model.payload import check as check_payload
 from flamestream.model.time import FrontId, Time
 from flamestream.ports import Post, Producer, Reactor
-from flamestream.testing.port_driver import PortDriver
+from flamestream.testing.port_driver import PortDriver, checks_in
 
 FRONT: Final = FrontId(3)
 RECORDS: Final = 10
@@ -53,7 +54,7 @@ def starts_of(outside: Outside) -> Sequence[int]:
 
 
 class Front:
-    """One front's side, driven by hand."""
+    """The side of one front, driven by hand."""
 
     def __init__(self, outside: Outside, driver: PortDriver) -> None:
         self.outside = outside
@@ -62,7 +63,7 @@ class Front:
         driver.at_exit.append(self.producer.close)
 
     def follow(self, record: int, attempt: int = 1) -> None:
-        """From the record of this number on."""
+        """Follow the source from the record of this number on."""
         offsets = {self.outside.partition: Offset(starts_of(self.outside)[record])} if record else {}
         self.producer.follow(Follow(self.fence(attempt), FRONT, offsets))
 
@@ -97,6 +98,13 @@ class Front:
         return Fence(Attempt(attempt), LayoutVersion(1))
 
 
+@contextmanager
+def one_front(outside: Outside) -> Iterator[Front]:
+    """A new worker's front, in a loop of its own that ends with the check."""
+    with PortDriver() as driver:
+        yield Front(outside, driver)
+
+
 def run_of(outside: Outside, time: int, first: int, behind: int) -> Entry:
     """A run of the records with these numbers."""
     starts = starts_of(outside)
@@ -105,16 +113,14 @@ def run_of(outside: Outside, time: int, first: int, behind: int) -> Entry:
 
 
 def check_gives_all_in_order(outside: Outside) -> None:
-    with PortDriver() as driver:
-        front = Front(outside, driver)
+    with one_front(outside) as front:
         front.follow(0)
         front.pull(RECORDS)
         assert front.wait(RECORDS) == list(outside.payloads)
 
 
 def check_gives_nothing_without_credit(outside: Outside) -> None:
-    with PortDriver() as driver:
-        front = Front(outside, driver)
+    with one_front(outside) as front:
         front.follow(0)
         front.wait(0)
         front.pull(0)
@@ -122,8 +128,7 @@ def check_gives_nothing_without_credit(outside: Outside) -> None:
 
 
 def check_gives_within_the_last_pull(outside: Outside) -> None:
-    with PortDriver() as driver:
-        front = Front(outside, driver)
+    with one_front(outside) as front:
         front.follow(0)
         front.pull(3)
         front.wait(3)
@@ -134,16 +139,14 @@ def check_gives_within_the_last_pull(outside: Outside) -> None:
 
 
 def check_follows_from_an_offset(outside: Outside) -> None:
-    with PortDriver() as driver:
-        front = Front(outside, driver)
+    with one_front(outside) as front:
         front.follow(6)
         front.pull(RECORDS)
         assert front.wait(4) == list(outside.payloads[6:])
 
 
 def check_a_newer_fence_starts_anew(outside: Outside) -> None:
-    with PortDriver() as driver:
-        front = Front(outside, driver)
+    with one_front(outside) as front:
         front.follow(0)
         front.pull(5)
         front.wait(5)
@@ -156,8 +159,7 @@ def check_a_newer_fence_starts_anew(outside: Outside) -> None:
 
 
 def check_a_closed_one_is_silent(outside: Outside) -> None:
-    with PortDriver() as driver:
-        front = Front(outside, driver)
+    with one_front(outside) as front:
         front.follow(0)
         front.pull(2)
         front.wait(2)
@@ -167,8 +169,7 @@ def check_a_closed_one_is_silent(outside: Outside) -> None:
 
 
 def check_a_pull_replaces_the_one_before(outside: Outside) -> None:
-    with PortDriver() as driver:
-        front = Front(outside, driver)
+    with one_front(outside) as front:
         front.follow(0)
         front.pull(2)
         front.pull(3)
@@ -176,8 +177,7 @@ def check_a_pull_replaces_the_one_before(outside: Outside) -> None:
 
 
 def check_an_older_fence_is_ignored(outside: Outside) -> None:
-    with PortDriver() as driver:
-        front = Front(outside, driver)
+    with one_front(outside) as front:
         front.follow(4, attempt=2)
         front.follow(0, attempt=1)
         front.pull(PLENTY, attempt=1)
@@ -188,41 +188,37 @@ def check_an_older_fence_is_ignored(outside: Outside) -> None:
 
 
 def check_nothing_is_behind_the_end(outside: Outside) -> None:
-    with PortDriver() as driver:
-        front = Front(outside, driver)
+    with one_front(outside) as front:
         front.follow(RECORDS)
         front.pull(PLENTY)
         front.wait(0)
-        assert not [event for event in driver.events if isinstance(event, SourceFailed)]
+        assert not [event for event in front.driver.events if isinstance(event, SourceFailed)]
 
 
 def check_every_worker_gets_the_same(outside: Outside) -> None:
     for offset in (0, 3, RECORDS - 1):
-        with PortDriver() as driver:
-            front = Front(outside, driver)
+        with one_front(outside) as front:
             front.follow(offset)
             front.pull(PLENTY)
             assert front.wait(RECORDS - offset) == list(outside.payloads[offset:])
 
 
 def check_records_are_payloads_with_a_size(outside: Outside) -> None:
-    with PortDriver() as driver:
-        front = Front(outside, driver)
+    with one_front(outside) as front:
         front.follow(0)
         front.pull(PLENTY)
         for payload in front.wait(RECORDS):
             check_payload(payload)
-        for event in driver.events:
+        for event in front.driver.events:
             assert not isinstance(event, RecordsArrived) or event.size > 0 or not event.payloads
 
 
 def check_reads_a_run_again(outside: Outside) -> None:
-    with PortDriver() as driver:
-        front = Front(outside, driver)
+    with one_front(outside) as front:
         runs = [run_of(outside, 100, 2, 5), run_of(outside, 200, 5, 6)]
         for run in runs:
             front.producer.read(ReadRun(Front.fence(1), FRONT, run))
-        answers = [driver.take(RunRead) for _ in runs]
+        answers = [front.driver.take(RunRead) for _ in runs]
         assert [answer.entry for answer in answers] == runs, "answered in the order asked"
         assert [list(answer.payloads) for answer in answers] == [list(outside.payloads[2:5]), list(outside.payloads[5:6])]
         front.follow(6)
@@ -232,29 +228,16 @@ def check_reads_a_run_again(outside: Outside) -> None:
 
 def check_a_new_worker_reads_a_run_again(outside: Outside) -> None:
     """Runs are read in the order asked, also where they overlap, and a newer fence forgets them."""
-    with PortDriver() as driver:
-        front = Front(outside, driver)
+    with one_front(outside) as front:
         for time, (first, count) in enumerate([(7, 3), (0, 10), (4, 1)], 1):
             front.producer.read(ReadRun(Front.fence(1), FRONT, run_of(outside, 100 * time, first, first + count)))
-        found = [list(driver.take(RunRead).payloads) for _ in range(3)]
+        found = [list(front.driver.take(RunRead).payloads) for _ in range(3)]
         assert found == [list(outside.payloads[7:]), list(outside.payloads), list(outside.payloads[4:5])]
         run = run_of(outside, 900, 1, 2)
         front.producer.read(ReadRun(Front.fence(2), FRONT, run))
-        answer = driver.take(RunRead)
+        answer = front.driver.take(RunRead)
         assert (answer.fence, list(answer.payloads)) == (Front.fence(2), list(outside.payloads[1:2]))
 
 
-PRODUCER_CHECKS: Final[list[Callable[[Outside], None]]] = [
-    check_gives_all_in_order,
-    check_gives_nothing_without_credit,
-    check_gives_within_the_last_pull,
-    check_follows_from_an_offset,
-    check_a_newer_fence_starts_anew,
-    check_a_closed_one_is_silent,
-    check_a_pull_replaces_the_one_before,
-    check_an_older_fence_is_ignored,
-    check_nothing_is_behind_the_end,
-    check_every_worker_gets_the_same,
-    check_records_are_payloads_with_a_size,
-]
 REPLAY_CHECKS: Final[list[Callable[[Outside], None]]] = [check_reads_a_run_again, check_a_new_worker_reads_a_run_again]
+PRODUCER_CHECKS: Final[list[Callable[[Outside], None]]] = checks_in(globals(), but=REPLAY_CHECKS)

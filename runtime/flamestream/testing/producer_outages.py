@@ -13,57 +13,46 @@ from typing import Final, Protocol
 
 from flamestream.core.protocol.actions import ReadRun
 from flamestream.core.protocol.events import RunRead, SourceFailed
-from flamestream.testing.port_driver import PortDriver
-from flamestream.testing.producer_contract import FRONT, PLENTY, RECORDS, Front, Outside, run_of
+from flamestream.testing.port_driver import PortDriver, Stoppable, checks_in
+from flamestream.testing.producer_contract import FRONT, PLENTY, RECORDS, Front, Outside, one_front, run_of
 
 
-class StoppableOutside(Outside, Protocol):
-    """Its server can be killed."""
-
-    def stop(self) -> None:
-        """SIGKILL; back when it is dead."""
-        ...
-
-    def start(self) -> None:
-        """Start it again on what it had; back when it answers."""
-        ...
+class StoppableOutside(Outside, Stoppable, Protocol):
+    """A producer whose server can be killed."""
 
 
 def check_following_waits_for_the_server(outside: StoppableOutside) -> None:
     outside.stop()
-    with PortDriver() as driver:
-        front = Front(outside, driver)
+    with one_front(outside) as front:
         front.follow(0)
         front.pull(PLENTY)
         front.wait(0)
-        assert not _failed(driver)
+        assert not _failed(front.driver)
         outside.start()
         assert front.wait(RECORDS) == list(outside.payloads)
 
 
 def check_killed_between_records(outside: StoppableOutside) -> None:
-    with PortDriver() as driver:
-        front = Front(outside, driver)
+    with one_front(outside) as front:
         front.follow(0)
         for count in range(2, RECORDS + 1, 2):
             front.pull(2)
-            driver.settle(count // 2)
+            front.driver.settle(count // 2)
             outside.stop()
             outside.start()
             front.wait(count)
         assert front.got() == list(outside.payloads)
-        assert not _failed(driver)
+        assert not _failed(front.driver)
 
 
 def check_a_replay_waits_for_the_server(outside: StoppableOutside) -> None:
     outside.stop()
-    with PortDriver() as driver:
-        front = Front(outside, driver)
+    with one_front(outside) as front:
         front.producer.read(ReadRun(Front.fence(1), FRONT, run_of(outside, 100, 2, 5)))
-        driver.settle()
-        assert driver.events == []
+        front.driver.settle()
+        assert front.driver.events == []
         outside.start()
-        assert list(driver.take(RunRead).payloads) == list(outside.payloads[2:5])
+        assert list(front.driver.take(RunRead).payloads) == list(outside.payloads[2:5])
 
 
 def _failed(driver: PortDriver) -> bool:
@@ -75,28 +64,25 @@ def check_gives_the_rest_behind_a_killed_server(outside: StoppableOutside) -> No
 
     All in one, for servers that take long to start.
     """
-    with PortDriver() as driver:
-        front = Front(outside, driver)
+    with one_front(outside) as front:
         front.follow(0)
         front.pull(4)
         front.wait(4)
         outside.stop()
         front.pull(RECORDS)
-        driver.settle()
+        front.driver.settle()
         outside.start()
         assert front.wait(RECORDS) == list(outside.payloads)
         outside.stop()
         front.producer.read(ReadRun(Front.fence(2), FRONT, run_of(outside, 100, 2, 5)))
-        driver.settle()
+        front.driver.settle()
         outside.start()
-        assert list(driver.take(RunRead).payloads) == list(outside.payloads[2:5])
+        assert list(front.driver.take(RunRead).payloads) == list(outside.payloads[2:5])
         front.follow(5, attempt=2)
         front.pull(PLENTY, attempt=2)
         assert front.wait(5, attempt=2) == list(outside.payloads[5:])
 
 
-PRODUCER_OUTAGE_CHECKS: Final[list[Callable[[StoppableOutside], None]]] = [
-    check_following_waits_for_the_server,
-    check_killed_between_records,
-]
 REPLAY_OUTAGE_CHECKS: Final[list[Callable[[StoppableOutside], None]]] = [check_a_replay_waits_for_the_server]
+_OTHERS: Final = [*REPLAY_OUTAGE_CHECKS, check_gives_the_rest_behind_a_killed_server]
+PRODUCER_OUTAGE_CHECKS: Final[list[Callable[[StoppableOutside], None]]] = checks_in(globals(), but=_OTHERS)

@@ -10,7 +10,8 @@ from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import meta_of
 from flamestream.model.time import FrontId, Timestamp, time_of
 from flamestream.reference import interpret
-from flamestream.testing.audit import Delivered, Result, audit, classify
+from flamestream.testing.audit import Delivered, Result, audit
+from support.classified import classify
 
 ONE = time_of(Timestamp(1), FrontId(0))
 EXPECTED = {"out": [Result(meta_of(ONE, position), payload) for position, payload in enumerate("abc")]}

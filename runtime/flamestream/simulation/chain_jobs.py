@@ -43,7 +43,7 @@ FIELDS = list(Item.__slots__)
 
 
 def chance(values: Any) -> list[int]:
-    """Of each item, from itself alone."""
+    """A number for each item, from itself alone."""
     return [crc32(f"{one}".encode()) for one in values.field("value").to_pylist()]
 
 
@@ -90,7 +90,7 @@ def refusing(items: Any) -> Any:
 
 @vectorized(takes=Item, makes=Item | None)
 def sometimes_none(items: Any) -> Any:
-    """What is behind a null must not be seen."""
+    """Items of which some are null, with something behind the nulls that must not be seen."""
     missing = pa.array([one % 7 == 0 for one in chance(items)])
     return items_of([items.field(name) for name in FIELDS], missing)
 
@@ -169,7 +169,7 @@ def chains(rng: Random) -> SimJob:
     if rng.random() < 0.5:
         stream.filter(kept).sink("items", key=ready.field("key"))
     stream.reduce(key=ready.field("key"), combine=ready.append("value", "amount")).sink("out")
-    return SimJob(graph, DEAD_LETTERS, _record, 1)
+    return SimJob(graph, DEAD_LETTERS, record, 1)
 
 
 def behind_state(rng: Random) -> SimJob:
@@ -183,7 +183,7 @@ def behind_state(rng: Random) -> SimJob:
     stream.sink("out", key=by_key)
     if rng.random() < 0.3:
         stream.map(halved).filter(not_three).sink("more")
-    return SimJob(graph, DEAD_LETTERS, _record, 1)
+    return SimJob(graph, DEAD_LETTERS, record, 1)
 
 
 def _windows(stream: Stream) -> Stream:
@@ -209,7 +209,7 @@ def _halves(stream: Stream) -> Stream:
 
 
 def _branches(stream: Stream) -> Stream:
-    """One of two ways is in a later pass than the other."""
+    """Two ways that meet, one of them in a later pass than the other."""
     return stream.map(same).merge(stream.filter(not_three).map(halved))
 
 
@@ -224,5 +224,6 @@ def _items(rng: Random, stages: int) -> tuple[Graph, Stream]:
     return graph, stream
 
 
-def _record(rng: Random, number: int) -> object:
+def record(rng: Random, number: int) -> object:
+    """A letter, some far more often than others, and the number."""
     return LETTERS[min(int(rng.expovariate(0.5)), 15)], f"{number}"

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from flamestream.core.coordinator import coordination as c
-from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.ids import WorkerId
 from flamestream.simulation.coordinator_node import CoordinatorNode
 from flamestream.simulation.faults import Fault, Moment
@@ -23,19 +22,21 @@ from flamestream.simulation.worker_node import WorkerNode
 from flamestream.simulation.world import World
 
 HOUR = 3_600_000 * MS
+MakeWorker = Callable[[WorkerId, Callable[[WorkerNode], None]], WorkerNode]
+"""Makes a worker's next life, which tells the given function of its end."""
 
 
 class Cluster:
     """All processes of one run."""
 
-    def __init__(self, world: World, plan: Plan, outside: Outside) -> None:
+    def __init__(self, world: World, plan: Plan, outside: Outside, make_worker: MakeWorker) -> None:
         self.world = world
         self.outcome: c.Finish | None = None
         self.workers: dict[int, WorkerNode] = {}
-        """By place: the newest life there."""
+        """The newest life at each place."""
         self.coordinators: list[CoordinatorNode] = []
-        self.make_worker: Callable[[WorkerId, Callable[[WorkerNode], None]], WorkerNode] = self._plain_worker
         self.calm = False
+        self._make_worker = make_worker
         self._plan = plan
         self._settings = plan.coordinator
         self._outside = outside
@@ -77,7 +78,7 @@ class Cluster:
         self._lives += 1
         me = WorkerId(f"w{place}.{self._lives}")
         self._places[me] = place
-        node = self.make_worker(me, lambda ended: self._worker_ended(place, ended))
+        node = self._make_worker(me, lambda ended: self._worker_ended(place, ended))
         self.workers[place] = node
         if Fault.CLOCK_SKEW in self.world.faults.rates:
             self.world.hits(Fault.CLOCK_SKEW)
@@ -86,15 +87,12 @@ class Cluster:
             node.skew = -2 * CLOCKS_BEGIN
         self._connect(node)
 
-    def _plain_worker(self, me: WorkerId, ended: Callable[[WorkerNode], None]) -> WorkerNode:
-        return WorkerNode(self.world, me, self._plan.job.graph, self._plan.worker, self._outside, ended, REFERENCE)
-
     def _worker_ended(self, place: int, node: WorkerNode) -> None:
         """Back after a while; whoever must know hears of the end, or not."""
         if node.exit is not None:
             self.world.require(node.exit.category in ("", "fenced"), "core", f"{node.name} exits: {node.exit.category} {node.exit.reason}")
             self.world.trace.cover(f"worker.exit {node.exit.category or 'told'}")
-        slow = not self.calm and self.world.rng.random() < 0.2
+        slow = not self.calm and self.world.rng.random() < 0.2  # longer than others wait for it
         self.world.after(self.world.between(1 * MS, 15 * MS) * (12 if slow else 1), self._start_worker, place)
         if self.world.rng.random() < 0.5 and (coordinator := self._head(place in self._far)) is not None:
             coordinator.post_later(self.world.between(1, 5 * MS), c.WorkerGone(node.id))
@@ -119,7 +117,7 @@ class Cluster:
     # --- coordinators ---------------------------------------------------------------------------------------------------------------
 
     def _start_coordinator(self, far: bool = False) -> None:
-        """Of one half; if the cluster is whole, of both."""
+        """Start the coordinator of one half; if the cluster is whole, of both."""
         self._due.discard(far)
         if self.outcome is not None:
             return
@@ -178,7 +176,7 @@ class Cluster:
     def heal(self) -> None:
         """No more faults, and what they left behind is put right: the liveness phase."""
         self.calm = True
-        self.world.faults.heal()
+        self.world.faults.heal()  # first: what follows must not draw new ones
         self._reunite()
         outside = self._outside
         outside.network.heal()
@@ -234,7 +232,7 @@ class Cluster:
         self.world.after(lasts, self._reunite)
 
     def _reunite(self) -> None:
-        """One coordinator is in charge of all again, whichever; the other one does not know yet that it is not."""
+        """Put either coordinator in charge of all again; the other one does not know yet that it is not."""
         if self._far:
             self._far = frozenset()
             self._heads = dict.fromkeys((False, True), self._heads[self.world.rng.random() < 0.5])

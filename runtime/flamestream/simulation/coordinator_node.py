@@ -25,7 +25,7 @@ _manifests = msgspec.msgpack.Decoder(Manifest)
 
 
 class CoordinatorNode(Process):
-    """One life of one coordinator process."""
+    """The life of one coordinator process."""
 
     crash_in_step = Fault.COORDINATOR_CRASH_IN_STEP
     stall_in_step = Fault.COORDINATOR_STALL_IN_STEP
@@ -47,16 +47,10 @@ class CoordinatorNode(Process):
         self.post(c.Woken())
 
     def step(self, events: Sequence[c.Event]) -> Sequence[c.Action]:
-        """One pass of the core."""
+        """Take a pass of the core."""
         for event in events:
             self.world.trace.note(self.world.now, self.name, f"<- {type(event).__name__}", event)
         return self.core.step(self.instant, events)
-
-    def crash(self) -> None:
-        """Killed."""
-        if self.alive:
-            self.world.trace.note(self.world.now, self.name, "crash")
-            self.close()
 
     def close(self) -> None:
         """The process ends; its connections break."""
@@ -91,7 +85,7 @@ class CoordinatorNode(Process):
                 self._store(action)
 
     def _store(self, action: c.ReadRecord | c.WriteRecord | c.WriteManifest | c.ReadManifest | c.DeleteObjects) -> None:
-        """What concerns the job record and the object store."""
+        """Carry out an action on the job record or the object store."""
         match action:
             case c.ReadRecord():
                 self._ask(lambda answer: self._outside.records.read(self.name, answer))
@@ -117,7 +111,7 @@ class CoordinatorNode(Process):
             self.post(c.Woken())
 
     def _ask(self, request: Callable[[Callable[[c.Event], None]], None]) -> None:
-        """Of the job record, one request at a time. Without a session nothing gets through."""
+        """Ask the job record, one request at a time. Without a session nothing gets through."""
         self.world.require(not self._asked, "8 bounds", f"{self.name} asks for the job record before the last answer is there")
         self._asked = True
         if self.world.now < self.session_lost_until:
@@ -148,11 +142,6 @@ class CoordinatorNode(Process):
 def _manifest_read(action: c.ReadManifest, result: bytes | StoreError) -> c.Event:
     if isinstance(result, StoreError):
         return c.ManifestBroken(action.name, "corrupt" if result.corrupt else "retryable", result.message)
-    if not hash_matches(action, result):
+    if checksum(result) != action.hash:
         return c.ManifestBroken(action.name, "corrupt", "its bytes are not those that were committed")
     return c.ManifestLoaded(action.name, _manifests.decode(result))
-
-
-def hash_matches(action: c.ReadManifest, data: bytes) -> bool:
-    """Whether a manifest is the one that was committed."""
-    return checksum(data) == action.hash

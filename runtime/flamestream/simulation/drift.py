@@ -21,7 +21,7 @@ Item = tuple[bytes, bytes]
 
 
 class Drift:
-    """What a function depends on, and the function."""
+    """A value outside that a function depends on, and the function."""
 
     def __init__(self) -> None:
         self.changes = 0
@@ -60,11 +60,8 @@ class DriftWatch:
         before, last = self._last.get(key, (fence, ()))
         if before.attempt < fence.attempt:
             cut, changes = self._begun.get(fence.attempt, (START, 0))
-            differ = [meta.hex() for meta, payload in last if meta >= floor(cut) and _mark(payload) < changes]
+            marks = {meta: int(codec.decode(payload)[1].rpartition("#")[2]) for meta, payload in last if meta >= floor(cut)}
+            differ = [meta.hex() for meta, mark in marks.items() if mark < changes]
             accepted = f"slot {key[1]} of {key[0]} goes on in {fence}, which has computed {differ} of its last bundle differently"
             self._world.require(not differ, "2 prefix", accepted)
         self._last[key] = fence, items
-
-
-def _mark(encoded: bytes) -> int:
-    return int(codec.decode(encoded)[1].rpartition("#")[2])

@@ -143,20 +143,15 @@ class FaultPlan:
         self._trace.cover(f"fault.{fault.name}")
 
     def heal(self) -> None:
-        """From now on nothing goes wrong."""
+        """Let nothing go wrong from now on."""
         self.rates.clear()
         self.moments.clear()
-
-
-def no_faults(rng: Random, trace: Trace) -> FaultPlan:
-    """A run in which nothing goes wrong."""
-    return FaultPlan(rng, trace, {}, [])
 
 
 def drawn_faults(rng: Random, trace: Trace, start: int, heal_at: int) -> FaultPlan:
     """A random subset of all faults, each with a random rate or random moments between `start` and `heal_at`."""
     if rng.random() < 0.05:
-        return no_faults(rng, trace)
+        return FaultPlan(rng, trace, {}, [])  # a run in which nothing goes wrong
     chosen = [fault for fault in Fault if rng.random() < _WEIGHT.get(fault, 0.2)]
     rates = {fault: _RATE[fault] * rng.uniform(0.1, 1.0) for fault in chosen if fault not in SCHEDULED}
     if Fault.CLOCK_SKEW in rates:

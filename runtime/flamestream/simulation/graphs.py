@@ -39,7 +39,7 @@ class SimJob:
     one_partition: bool = False
     """Its meaning needs the records of a front in one order."""
     drift: Drift | None = None
-    """What its last function depends on."""
+    """The value outside that its last function depends on."""
 
 
 def digest(text: str) -> str:
@@ -247,7 +247,7 @@ def drifting(rng: Random) -> SimJob:
 
 
 def two_sinks(rng: Random) -> SimJob:
-    """One stream, two ways, two consumers."""
+    """A stream that goes two ways to two consumers."""
     graph, stream, sources = _sources(rng, "two-sinks")
     left, right = stream.broadcast(2)
     concatenation(rng, left).sink("out", key=key_of)

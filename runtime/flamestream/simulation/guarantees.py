@@ -144,7 +144,7 @@ class NoGuarantee(Invariants):
     def _of(self, fence: Fence) -> AtLeastOnce:
         if fence not in self._attempts:
             self._world.trace.cover("job.began anew" if self._attempts else "job.began")
-            self._attempts[fence] = AtLeastOnce(self._world, self._oracle.anew(), self._store)
+            self._attempts[fence] = AtLeastOnce(self._world, self._oracle.anew(), self._store)  # a job of its own
             self._attempts[fence].drift = self.drift
         return self._attempts[fence]
 

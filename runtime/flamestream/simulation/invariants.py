@@ -63,7 +63,7 @@ class Invariants:
         self.lost: set[tuple[SinkName, Slot]] = set()
         """All slots that ever lost data."""
         self.drift: DriftWatch | None = None
-        """Of a job with a function that is not deterministic."""
+        """The watch over a function that is not deterministic, if the job has one."""
 
     @property
     def delivered(self) -> int:
@@ -125,13 +125,13 @@ class Invariants:
         """The job says that it is complete."""
         missing = self._oracle.missing_input()
         self._world.require(not missing, "3 input", f"the job is complete without {missing}")
-        self._oracle.final()
+        self._oracle.advance(END)
         self._world.require(self._oracle.error_at is None, "2 prefix", "the job is complete in spite of an error item under onError: fail")
         self.all_delivered("the job is complete")
 
     def failed_on_an_error(self, detail: str, *, all_below: bool) -> None:
         """The job says that it has failed on an error item; if nothing went wrong, everything below it has been delivered."""
-        self._oracle.final()
+        self._oracle.advance(END)
         self._world.require(self._oracle.error_at is not None, "2 prefix", detail)
         if all_below:
             self.all_delivered("the job has failed on a user error")
@@ -140,7 +140,7 @@ class Invariants:
         """Whether everything has entered, and consumers have all that there will be."""
         if self._oracle.missing_input():
             return False
-        self._oracle.final()
+        self._oracle.advance(END)
         return all(self._has(sink, slot) >= count for sink, slot, count in self._oracle.due(END))
 
     def all_delivered(self, why: str) -> None:
@@ -249,7 +249,7 @@ class Invariants:
             data = self._store.objects.get(ref.name)
             if data is None:
                 raise self._world.fail("5 commit", f"segment {ref.name} of epoch {manifest.epoch} does not exist")
-            if ref.name in self._store.damaged:
+            if ref.name in self._store.damaged:  # the fault's doing, not the engine's
                 return
             for row in self._decoded(ref.name, data):
                 chains.setdefault((row.operation, row.key), []).append(row)
@@ -302,7 +302,7 @@ def _waiting_runs(worker: Worker) -> dict[FrontId, set[Time]]:
 
 
 def _wanted(oracle: Oracle, operation: int, value: Any) -> Any:
-    """What a snapshot must hold of a bucket; None if nothing."""
+    """The state that a snapshot must hold of a bucket; None if nothing."""
     vertex = oracle.graph.vertices[operation]
     if vertex.kind is Kind.REDUCE:
         return value
@@ -310,7 +310,7 @@ def _wanted(oracle: Oracle, operation: int, value: Any) -> Any:
 
 
 def _restored(oracle: Oracle, operation: int, rows: list[Row]) -> Any:
-    """What a snapshot does hold of it, read without the engine: the newest full row and the deltas behind it."""
+    """The state that a snapshot does hold of it, read without the engine: the newest full row and the deltas behind it."""
     rows = sorted(rows, key=lambda row: row.epoch)
     newest = max((i for i, row in enumerate(rows) if row.full), default=None)
     if newest is None:
@@ -324,5 +324,5 @@ def _restored(oracle: Oracle, operation: int, rows: list[Row]) -> Any:
 
 
 def told_by(worker: Worker) -> Time | None:
-    """What an acker has told; None of a worker that hosts none."""
+    """The minimal time that an acker has told; None of a worker that hosts no acker."""
     return None if worker._acker is None else worker._acker._told

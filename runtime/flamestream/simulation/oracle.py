@@ -20,7 +20,7 @@ from flamestream.model.graph import Graph
 from flamestream.model.ids import Offset, Partition, SinkName, Slot
 from flamestream.model.meta import floor
 from flamestream.model.slot import slot_of
-from flamestream.model.time import END, START, FrontId, Time, next_time
+from flamestream.model.time import START, FrontId, Time, next_time
 from flamestream.reference import ERRORS, Walk
 from flamestream.simulation.outside.producers import SourceSite
 from flamestream.simulation.world import World
@@ -31,14 +31,14 @@ Item = tuple[bytes, bytes]
 
 @dataclass(slots=True)
 class Expected:
-    """What a slot of a sink must get, so far."""
+    """The items that a slot of a sink must get, so far."""
 
     metas: list[bytes] = field(default_factory=list)
     payloads: list[bytes] = field(default_factory=list)
 
 
 class Oracle:
-    """One run's truth."""
+    """The truth of one run."""
 
     def __init__(
         self, world: World, graph: Graph, sites: Iterable[SourceSite], sources: dict[FrontId, str], slots: int, dead_letter: SinkName | None
@@ -102,19 +102,19 @@ class Oracle:
 
     def advance(self, time: Time) -> None:
         """Somebody claims that no run enters below `time` any more."""
-        while self._waiting and self._waiting[0][0] < time and self.error_at is None:
+        while self._waiting and self._waiting[0][0] < time and self.error_at is None:  # (!) only what somebody claims is over
             self._interpret(heappop(self._waiting))
         self.reached = max(self.reached, time)
 
     def expected(self, sink: SinkName, slot: Slot) -> Expected:
-        """What a slot must get, of all that was interpreted."""
+        """The items that a slot must get, of all that was interpreted."""
         found = self.slots.get((sink, slot))
         if found is None:
             found = self.slots[sink, slot] = Expected()
         return found
 
     def due(self, cut: Time) -> Iterator[tuple[SinkName, Slot, int]]:
-        """How many items below `cut` each slot of each sink has."""
+        """The number of items below `cut` of each slot of each sink."""
         limit = floor(cut)
         for (sink, slot), expected in sorted(self.slots.items()):
             yield sink, slot, bisect_left(expected.metas, limit)
@@ -134,10 +134,6 @@ class Oracle:
             if of == front and time < cut:
                 last, offsets[partition] = time, Offset(first + count)
         return last, offsets
-
-    def final(self) -> None:
-        """Everything has entered."""
-        self.advance(END)
 
     def _interpret(self, run: tuple[Time, FrontId, Partition, Offset, int]) -> None:
         time, front, partition, first, count = run
@@ -163,7 +159,7 @@ class Oracle:
 
 
 def timed_runs(site: SourceSite) -> Iterator[tuple[Time, FrontId, Partition, Offset, int]]:
-    """What a timed front stamps: runs cut at multiples of its run length, each at the first time of the front after the one before."""
+    """The runs that a timed front stamps: cut at multiples of its run length, each at the first time of the front after the one before."""
     last = START
     ((partition, records),) = site.partitions.items()
     for first in range(0, len(records), site.run_length):

@@ -25,7 +25,7 @@ Charge = Callable[[Sequence[Any], Sequence[Any]], int]
 
 
 class Process(ABC):
-    """What worker and coordinator processes have in common."""
+    """The parts that worker and coordinator processes have in common."""
 
     crash_in_step: Fault
     stall_in_step: Fault
@@ -49,18 +49,24 @@ class Process(ABC):
 
     @abstractmethod
     def carry_out(self, action: Any) -> None:
-        """One action."""
+        """Carry out an action of the core."""
 
     @abstractmethod
+    def close(self) -> None:
+        """It ends, with everything in its memory."""
+
     def crash(self) -> None:
-        """It is gone, with everything in its memory."""
+        """It is killed."""
+        if self.alive:
+            self.world.trace.note(self.world.now, self.name, "crash")
+            self.close()
 
     def post(self, event: Any) -> None:
         """Something happened to it."""
         if self.alive:
             self._inbox.append(event)
             self.world.require(len(self._inbox) <= MAX_INBOX, "8 bounds", f"{len(self._inbox)} events wait at {self.name}")
-            self._wake(self.world.between(1, self._turn_time))
+            self._wake(self.world.between(1, self._turn_time))  # never at once: a process has a loop
 
     def post_later(self, delay: int, event: Any) -> None:
         """Something will happen to it."""
@@ -72,12 +78,12 @@ class Process(ABC):
 
     @property
     def clock(self) -> Timestamp:
-        """What it believes the time to be."""
+        """The time as the process believes it to be, in microseconds."""
         return Timestamp(max(1, CLOCKS_BEGIN + self.world.now + self.skew))
 
     @property
     def instant(self) -> Instant:
-        """Of the clock that nobody sets; each process's has a zero of its own."""
+        """The clock that nobody sets, in microseconds; each process's has a zero of its own."""
         return Instant(self.world.now + self._zero)
 
     def _wake(self, delay: int) -> None:
@@ -93,7 +99,7 @@ class Process(ABC):
             self._wake(0)
             return
         events, self._inbox = self._inbox, []
-        if len(events) > 1 and self.world.rng.random() < 0.1:
+        if len(events) > 1 and self.world.rng.random() < 0.1:  # a loop may see some events a turn later
             most = self.world.between(1, len(events))
             events, self._inbox = events[:most], events[most:]
             self._wake(self._turn_time)

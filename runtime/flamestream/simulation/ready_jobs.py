@@ -46,7 +46,7 @@ class Sum:
 @payload_type
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What vectorised functions make: a field of every type that has an Arrow type."""
+    """A result of vectorised functions: a field of every type that has an Arrow type."""
 
     key: str
     value: str
@@ -112,7 +112,7 @@ def sums(rng: Random) -> SimJob:
     emit = rng.choice([None, ready.record(Sum, "key", amount=ready.state), ready.record(Reading, "key", "value", amount=ready.state)])
     out = scatter(rng, stream.map(reading)).reduce(key=_key(rng), combine=combine, emit=emit)
     out.sink("out", key=None if emit is None else ready.field("key"))
-    return SimJob(graph, DEAD_LETTERS, _record, 1)
+    return SimJob(graph, DEAD_LETTERS, chain_jobs.record, 1)
 
 
 def lists(rng: Random) -> SimJob:
@@ -126,7 +126,7 @@ def lists(rng: Random) -> SimJob:
     key = ready.field("value") if rng.random() < 0.3 else _by_letter
     other = longer.reduce(key=key, combine=total, emit=ready.record(Sum, "key", amount=ready.state))
     other.sink("out", key=ready.field("key"))
-    return SimJob(graph, DEAD_LETTERS, _record, 1)
+    return SimJob(graph, DEAD_LETTERS, chain_jobs.record, 1)
 
 
 def columns(rng: Random) -> SimJob:
@@ -147,7 +147,7 @@ def columns(rng: Random) -> SimJob:
     out = made.reduce(key=_key(rng), combine=ready.append(*names), emit=emit)
     by_key: Any = rng.choice([ready.field("key"), lambda result: result.key])
     out.sink("out", key=None if emit is None else by_key)
-    return SimJob(graph, DEAD_LETTERS, _record, 1)
+    return SimJob(graph, DEAD_LETTERS, chain_jobs.record, 1)
 
 
 def _source(rng: Random, name: str) -> tuple[Graph, Stream]:
@@ -161,7 +161,3 @@ def _key(rng: Random) -> Any:
 
 def _by_letter(result: Any) -> str:
     return LETTERS[crc32(str(result.value).encode()) % 3]
-
-
-def _record(rng: Random, number: int) -> object:
-    return LETTERS[min(int(rng.expovariate(0.5)), 15)], f"{number}"

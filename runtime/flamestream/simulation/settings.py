@@ -20,7 +20,7 @@ LIVENESS_LIMIT = 10_000 * MS
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One run, but for its faults."""
+    """A run as the seed draws it, but for its faults."""
 
     job: SimJob
     sites: list[SourceSite]
@@ -47,7 +47,10 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
     heal_at = EPOCH_START + rng.randint(80, 350) * MS
     sites = _sites(rng, job, heal_at)
     slots, workers = rng.choice([4, 8, 8, 16]), rng.choice([1, 2, 3, 4, 4])
-    fronts = tuple(FrontSettings(site.front, _source(job, site.front), site.timed, site.run_length, site.replayable) for site in sites)
+    fronts = tuple(
+        FrontSettings(each.front, SourceName(f"s{each.front % job.sources}"), each.timed, each.run_length, each.replayable)
+        for each in sites
+    )
     worker = edited_worker(rng, WorkerSettings(
         job="sim", slots=slots, fronts=fronts, python="sim", dead_letter=job.dead_letter, heartbeat=20 * MS, debug=rng.random() < 0.03,
     ))  # fmt: skip
@@ -105,10 +108,6 @@ def _coordinator(rng: Random, job: SimJob, worker: WorkerSettings, workers: int)
         epoch_timeout_us=150 * MS, gather_us=80 * MS, rebalance_pause_us=60 * MS, warm_us=80 * MS, retry_us=3 * MS, last_epoch_us=150 * MS,
         drain_us=200 * MS, failures=1000, calm_us=100 * MS,
     ))  # fmt: skip
-
-
-def _source(job: SimJob, front: FrontId) -> SourceName:
-    return SourceName(f"s{front % job.sources}")
 
 
 def _sites(rng: Random, job: SimJob, heal_at: int) -> list[SourceSite]:

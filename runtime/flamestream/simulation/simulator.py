@@ -49,13 +49,13 @@ __all__ = ["Charge", "Result", "SimulationFailure", "Timing", "Variant", "simula
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run without failure has seen."""
+    """The observations of a run without failure."""
 
     seed: int
     outcome: str
     events: int
     milliseconds: float
-    """Of virtual time."""
+    """Milliseconds of virtual time."""
     delivered: int
     faults: Sequence[str]
     """Enabled ones."""
@@ -66,7 +66,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What passes cost, and who looks at when results come: a model of latency."""
+    """A model of latency: the cost of passes, and who looks at when results come."""
 
     charge: Charge
     taken: Callable[[int, SinkName, a.Bundle], None] = lambda now, sink, bundle: None
@@ -78,7 +78,7 @@ def simulate(
     adjust: Adjust | None = None, job: SimJob | None = None,
     parts: Parts = REFERENCE, timing: Timing | None = None,
 ) -> Result:  # fmt: skip
-    """One run. `trace` keeps (and `show` prints) a line an event; `adjust` and `job` direct it; workers are made of `parts`.
+    """Simulate one run. `trace` keeps (and `show` prints) a line an event; `adjust` and `job` direct it; workers are made of `parts`.
 
     With a `timing`, passes of workers take virtual time, and latency can be measured in it."""
     with broken() if broken is not None else nullcontext():
@@ -95,7 +95,7 @@ class _Run:
         self._parts, self._timing = parts, timing
         rng = Random(seed)
         plan = drawn_plan(rng, job)
-        faults = drawn_faults(rng, trace, EPOCH_START, plan.heal_at)
+        faults = drawn_faults(rng, trace, EPOCH_START, plan.heal_at)  # behind the plan, also where nobody uses it: one order of draws
         if adjust is not None:
             plan, faults = adjust(rng, plan, faults)
         self.plan, self.enabled = plan, faults.enabled
@@ -109,8 +109,7 @@ class _Run:
         if plan.job.drift is not None:
             self.invariants.drift = DriftWatch(self.world, plan.job.drift)
         self._wire()
-        self.cluster = Cluster(self.world, plan, self.outside)
-        self.cluster.make_worker = self._make_worker
+        self.cluster = Cluster(self.world, plan, self.outside, self._make_worker)
 
     def run(self) -> Result:
         """Until the job ends."""
@@ -250,7 +249,7 @@ class _WatchedWorker(WorkerNode):
                     yield number, Entry(time, partition, first, count)
 
     def step(self, events: Sequence[Event]) -> Sequence[a.Action]:
-        """One pass, watched."""
+        """Take a pass of the core, and show it to the invariants."""
         actions = super().step(events)
         invariants, fence = self._invariants, self.core.fence
         for event in events:

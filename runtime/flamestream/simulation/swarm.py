@@ -24,27 +24,23 @@ CHUNK = 10
 
 @dataclass(frozen=True, slots=True)
 class SwarmResult:
-    """What a swarm has seen."""
+    """The results of many seeds."""
 
     reports: list[Result]
     failures: list[SimulationFailure]
     seconds: float
     coverage: Counter[str] = field(default_factory=Counter)
-    """How often each fault and each branch of the protocol happened, in all."""
-
-    @property
-    def seeds_a_second(self) -> float:
-        """Of wall-clock time, on all processes together."""
-        return (len(self.reports) + len(self.failures)) / max(self.seconds, 1e-9)
+    """Counts of each fault and each branch of the protocol that happened, in all."""
 
 
 def swarm(seeds: Iterable[int], processes: int = 1, guarantee: str = "exactly-once") -> SwarmResult:
     """Simulate each seed."""
-    began, chunks, some = time.monotonic(), _chunks(list(seeds)), partial(_some, guarantee)
+    began, every, some = time.monotonic(), list(seeds), partial(_some, guarantee)
+    chunks = [every[start : start + CHUNK] for start in range(0, len(every), CHUNK)]
     if processes == 1:
         outcomes = [outcome for chunk in chunks for outcome in some(chunk)]
     else:
-        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:  # no fork: Arrow has threads
             outcomes = [outcome for outcomes in pool.map(some, chunks) for outcome in outcomes]
     reports = [outcome for outcome in outcomes if isinstance(outcome, Result)]
     coverage: Counter[str] = Counter()
@@ -52,10 +48,6 @@ def swarm(seeds: Iterable[int], processes: int = 1, guarantee: str = "exactly-on
         coverage.update(report.coverage)
     failures = [outcome for outcome in outcomes if isinstance(outcome, SimulationFailure)]
     return SwarmResult(reports, failures, time.monotonic() - began, coverage)
-
-
-def _chunks(seeds: Sequence[int]) -> list[Sequence[int]]:
-    return [seeds[start : start + CHUNK] for start in range(0, len(seeds), CHUNK)]
 
 
 def _some(guarantee: str, seeds: Sequence[int]) -> list[Result | SimulationFailure]:

@@ -30,7 +30,7 @@ from flamestream.simulation.world import World
 
 
 class WorkerNode(Process):
-    """One life of one worker process."""
+    """The life of one worker process."""
 
     crash_in_step = Fault.WORKER_CRASH_IN_STEP
     stall_in_step = Fault.WORKER_STALL_IN_STEP
@@ -60,16 +60,10 @@ class WorkerNode(Process):
         return self.core.hello(self.id)
 
     def step(self, events: Sequence[Event]) -> Sequence[a.Action]:
-        """One pass of the core."""
+        """Take a pass of the core."""
         for event in events:
             self._seen(event)
         return self.core.step(self.clock, self.instant, events)
-
-    def crash(self) -> None:
-        """Killed."""
-        if self.alive:
-            self.world.trace.note(self.world.now, self.name, "crash")
-            self._close()
 
     def disconnected(self, link: ControlLink) -> None:
         """A connection to a coordinator has ended; cluster.py connects again."""
@@ -127,12 +121,12 @@ class WorkerNode(Process):
                 self._snapshots.prefetch(action)
             case a.Exit():
                 self.exit = action
-                self._close()
+                self.close()
             case _:
                 raise AssertionError(f"unknown action {action}")
 
     def _seen(self, event: Event) -> None:
-        """What the shell itself does with an event; and what readers of a trace want to know."""
+        """Note an event for readers of a trace, and do with it what the shell itself does."""
         self.world.trace.note(self.world.now, self.name, f"<- {type(event).__name__}", event)
         if isinstance(event, FromCoordinator):
             self.world.trace.cover(f"heard.{type(event.message).__name__}")
@@ -151,7 +145,8 @@ class WorkerNode(Process):
             self.post(Woken())
             self.world.after(self._heartbeat, self._beat)
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """The process ends; what it had open breaks."""
         self.alive = False
         self._inbox.clear()
         self._network.leave(self.id)

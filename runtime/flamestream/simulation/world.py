@@ -35,7 +35,7 @@ class SimulationFailure(Exception):
 
 
 class World:
-    """What all simulated parts share."""
+    """All that simulated parts share: virtual time, chance, the trace and the faults."""
 
     def __init__(self, seed: int, rng: Random, trace: Trace, faults: FaultPlan, guarantee: str = "exactly-once") -> None:
         self.seed = seed
@@ -50,7 +50,7 @@ class World:
     def after(self, delay: int, call: Callable[..., None], *args: Any) -> None:
         """Call in `delay` microseconds of virtual time."""
         self._count += 1
-        heappush(self._due, (self.now + delay, self._count, call, args))
+        heappush(self._due, (self.now + delay, self._count, call, args))  # the count decides ties, so the seed decides all (!)
 
     def step(self) -> bool:
         """Do the next thing that is due. False if nothing is."""

@@ -22,7 +22,7 @@ RESEND_AFTER = 8
 
 @dataclass(slots=True)
 class SlotLog:
-    """What a consumer keeps of one slot."""
+    """The memory of a consumer about one slot."""
 
     fence: Fence = NO_FENCE
     bundles: list[LastBundle] = field(default_factory=list)
@@ -31,12 +31,12 @@ class SlotLog:
 
     @property
     def last(self) -> LastBundle | None:
-        """What it remembers."""
+        """The newest bundle that it remembers."""
         return self.bundles[-1] if self.bundles else None
 
 
 class ConsumerSite:
-    """One sink's outside. Its state survives its crashes."""
+    """The outside of one sink. Its state survives its crashes."""
 
     def __init__(self, world: World, sink: SinkName, delay: int) -> None:
         self.world = world
@@ -46,6 +46,8 @@ class ConsumerSite:
         self.opened: Callable[[SinkName, Fence, Sequence[Slot]], None] = lambda sink, fence, slots: None
         self.taken: Callable[[SinkName, Fence, Bundle], None] = lambda sink, fence, bundle: None
         self.lost: Callable[[SinkName, Slot, Sequence[LastBundle]], None] = lambda sink, slot, bundles: None
+        self.resend_after = delay * RESEND_AFTER
+        """When a request without an answer is sent again."""
         self._delay = delay
         self._down_until = 0
 
@@ -58,7 +60,7 @@ class ConsumerSite:
         last = {}
         for slot in slots:
             log = self.slots.setdefault(slot, SlotLog())
-            log.fence = fence
+            log.fence = fence  # (!) from here on older ones are refused, for ever
             if log.last is not None:
                 last[slot] = log.last
         return last
@@ -73,7 +75,7 @@ class ConsumerSite:
         return True
 
     def lacks(self, bundles: Sequence[Bundle]) -> str:
-        """What it has lost before these; "" if nothing."""
+        """A sentence about what it has lost before these; "" if nothing."""
         for bundle in bundles:
             log = self.slots.get(bundle.slot)
             if log is not None and log.lossy and bundle.sequence > (last := log.last.sequence if log.last else 0) + 1:
@@ -106,10 +108,6 @@ class ConsumerSite:
         """A delay of one way to or from it."""
         usual = self.world.between(self._delay // 2, 2 * self._delay)
         return usual * 15 if self.world.hits(Fault.CONSUMER_SLOW) else usual
-
-    def resend_after(self) -> int:
-        """When a request without an answer is sent again."""
-        return self._delay * RESEND_AFTER
 
     def crash(self) -> None:
         """Everybody's connection to it breaks; it is back soon, with what it took."""
@@ -154,7 +152,7 @@ class Forgetful(ConsumerSite):
 
 
 class ConsumerPort:
-    """One worker process's connection to one consumer (`ports.Consumer`)."""
+    """The connection of one worker process to one consumer (`ports.Consumer`)."""
 
     def __init__(self, site: ConsumerSite, post: Callable[[Event], None]) -> None:
         self._site = site
@@ -187,11 +185,11 @@ class ConsumerPort:
         self._world.after(self._site.time(), self._arrive, action)
         if self._world.hits(Fault.CONSUMER_DUPLICATE):
             self._world.after(2 * self._site.time(), self._arrive, action)
-        self._world.after(self._site.resend_after() + self._site.time(), self._send, action)
+        self._world.after(self._site.resend_after + self._site.time(), self._send, action)
 
     def _arrive(self, action: OpenSink | Deliver) -> None:
         site = self._site
-        if site.down:
+        if site.down:  # whoever sent it hears nothing, and sends again
             return
         answer = self._open(action) if isinstance(action, OpenSink) else self._deliver(action)
         if self._world.hits(Fault.CONSUMER_CRASH):

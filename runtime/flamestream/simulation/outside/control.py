@@ -44,7 +44,7 @@ class _Way:
 
 
 class ControlLink:
-    """One connection."""
+    """A connection between a worker and a coordinator."""
 
     def __init__(self, world: World, delay: int, worker: WorkerEnd, coordinator: CoordinatorEnd) -> None:
         self.broken = False
@@ -57,15 +57,15 @@ class ControlLink:
         self._carry(self._up, self._greet, worker.hello())
 
     def tell_coordinator(self, message: ToCoordinator) -> None:
-        """In order; lost if the connection breaks meanwhile."""
+        """Send to the coordinator in order; lost if the connection breaks meanwhile."""
         self._carry(self._up, self._arrive_up, message)
 
     def tell_worker(self, message: ToWorker) -> None:
-        """In order; lost if the connection breaks meanwhile."""
+        """Send to the worker in order; lost if the connection breaks meanwhile."""
         self._carry(self._down, self._arrive_down, message)
 
     def silence(self, lasts: int) -> None:
-        """One direction carries nothing for a while."""
+        """Let one direction carry nothing for a while."""
         way = self._up if self._world.rng.random() < 0.5 else self._down
         way.silent_until = self._world.now + lasts
 
@@ -103,7 +103,7 @@ class ControlLink:
             return
         old = self.coordinator.links.get(self.worker.id)
         if old is not None and old is not self:
-            old.broken = True
+            old.broken = True  # a worker has one connection at a time
             self.coordinator.post(c.WorkerDisconnected(self.worker.id))
         self.coordinator.links[self.worker.id] = self
         self.coordinator.post(c.WorkerConnected(hello))
@@ -130,7 +130,7 @@ def break_random(world: World, links: list[ControlLink]) -> None:
 
 
 def silence_random(world: World, links: list[ControlLink], lasts: int) -> None:
-    """One of them falls silent in one direction."""
+    """Let a random link fall silent in one direction."""
     if links:
         world.faults.happened(Fault.CONTROL_SILENCE)
         world.rng.choice(links).silence(lasts)

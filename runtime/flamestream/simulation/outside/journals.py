@@ -25,7 +25,7 @@ MAX_QUEUED = 5_000
 
 @dataclass(slots=True)
 class Log:
-    """What is durable of one front's journal."""
+    """The durable part of one front's journal."""
 
     sealed: Fence = NO_FENCE
     entries: list[Entry] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Log:
 
 @dataclass(slots=True)
 class _Writer:
-    """One process's queue for one front."""
+    """The queue of one process for one front."""
 
     queue: list[tuple[Fence, Entry]] = field(default_factory=list)
     busy: bool = False
@@ -60,7 +60,7 @@ class Journals:
         if fence < log.sealed:
             self.world.trace.cover("journal.zombie append refused")
             return False
-        if log.entries and entry.time <= log.entries[-1].time:
+        if log.entries and entry.time <= log.entries[-1].time:  # done already: the answer was lost
             return True
         log.entries.append(entry)
         log.history.append(entry)
@@ -72,7 +72,7 @@ class Journals:
         log = self.logs[front]
         if fence < log.sealed:
             return None
-        log.sealed = fence
+        log.sealed = fence  # (!) what older ones append from here on never counts
         self.world.require(cut >= log.trimmed, "5 removal", f"front {front} is to replay from {cut}, its journal begins at {log.trimmed}")
         entries = log.entries[bisect_left(log.entries, cut, key=lambda e: e.time) :]
         self.world.trace.cover("journal.replayed" if entries else "journal.empty")
@@ -87,14 +87,14 @@ class Journals:
             self.world.trace.cover("journal.trimmed")
 
     def fill_random(self, lasts: int) -> None:
-        """One front's disk is full for a while."""
+        """Fill the disk of a random front for a while."""
         if self.logs:
             front = self.world.rng.choice(sorted(self.logs))
             self.logs[front].full_until = self.world.now + lasts
             self.world.faults.happened(Fault.JOURNAL_FULL)
 
     def damage_random(self) -> None:
-        """One entry that is still kept is not what was written."""
+        """Damage a random entry that is still kept."""
         kept = [(front, entry.time) for front, log in sorted(self.logs.items()) for entry in log.entries]
         if kept:
             front, time = self.world.rng.choice(kept)
@@ -108,7 +108,7 @@ class Journals:
 
 
 class JournalPort:
-    """One worker process's access to the journals (`ports.Journal`)."""
+    """The access of one worker process to the journals (`ports.Journal`)."""
 
     def __init__(self, journals: Journals, post: Post) -> None:
         self._journals = journals
@@ -121,7 +121,7 @@ class JournalPort:
         """The process is gone. What was under way may still become durable (it may have been on its way to the disk)."""
         self._alive = False
         for writer in self._writers.values():
-            del writer.queue[self._world.between(0, len(writer.queue) + 1) :]
+            del writer.queue[self._world.between(0, len(writer.queue) + 1) :]  # some of it was on its way to the disk
 
     def seal(self, action: SealJournal) -> None:
         """Answered after a while."""
@@ -193,5 +193,5 @@ class JournalPort:
 
 
 def name_of_journal(front: FrontId) -> str:
-    """For people."""
+    """A front's journal as messages call it."""
     return f"journal of front {front}"

@@ -38,7 +38,7 @@ class Endpoint:
 
 @dataclass(slots=True)
 class Direction:
-    """One way of a connection."""
+    """A connection's one way."""
 
     arrives: int = 0
     """When the newest frame arrives: the next may not overtake it."""
@@ -90,7 +90,7 @@ class Network:
         if other is None or not other.alive or other.fence > end.fence:
             self._break(end.fence, sender, peer, "connection refused")
         elif other.fence < end.fence:
-            way.waiting.append(frame)
+            way.waiting.append(frame)  # the peer has not heard of this attempt yet
             self._world.require(len(way.waiting) <= MAX_WAITING, "8 bounds", f"{len(way.waiting)} frames wait for {peer} to link")
         else:
             self._carry(way, sender, peer, frame)

@@ -15,7 +15,7 @@ from flamestream.simulation.outside.stores import Store
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What outlives every process."""
+    """Everything that outlives every process."""
 
     network: Network
     journals: Journals

@@ -36,7 +36,7 @@ class SimRecord:
 
 @dataclass(slots=True)
 class SourceSite:
-    """One front's outside. It outlives every process."""
+    """The outside of one front. It outlives every process."""
 
     front: FrontId
     timed: bool
@@ -52,13 +52,13 @@ class SourceSite:
 
     @property
     def total(self) -> int:
-        """Of all partitions."""
+        """The number of records of all partitions."""
         return sum(len(records) for records in self.partitions.values())
 
 
 @dataclass(slots=True)
 class _Reader:
-    """What a process has read of a front."""
+    """A process's progress in reading a front."""
 
     fence: Fence = NO_FENCE
     offsets: dict[Partition, Offset] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class _Reader:
 
 
 class ProducerPort:
-    """One worker process's connection to one producer (`ports.Producer`)."""
+    """The connection of one worker process to one producer (`ports.Producer`)."""
 
     def __init__(self, world: World, site: SourceSite, delay: int, post: Callable[[Event], None]) -> None:
         self._world = world
@@ -138,7 +138,7 @@ class ProducerPort:
             self._world.after(self._world.between(1, self._delay), self._give, reader)
 
     def _give(self, reader: _Reader) -> None:
-        """One batch of one partition; then look again when there is more to come."""
+        """Give one batch of one partition; then look again when there is more to come."""
         reader.due = False
         if not self._alive or reader is not self._reader or reader.ended:
             return
@@ -169,7 +169,7 @@ class ProducerPort:
         """Up to a random number of the records that are there."""
         records, first = self._site.partitions[partition], reader.offsets.get(partition, Offset(0))
         most = min(reader.room, max(1, reader.size // RECORD_SIZE), self._world.between(1, 6))
-        batch = [record for record in records[first : first + most] if record.available <= self._world.now]
+        batch = [record for record in records[first : first + most] if record.available <= self._world.now]  # order is offsets'
         reader.offsets[partition] = Offset(first + len(batch))
         reader.room -= len(batch)
         reader.size -= RECORD_SIZE * len(batch)

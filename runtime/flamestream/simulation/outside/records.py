@@ -24,7 +24,7 @@ class Records:
         self.version: int | None = None
         self.written: Callable[[JobRecord | None, JobRecord], None] = lambda old, new: None
         self._past: list[JobRecord | None] = [None]
-        """By version."""
+        """The past records, by version."""
         self._shown: dict[str, int] = {}
         """The newest version that each reader has seen."""
 
@@ -56,7 +56,7 @@ class Records:
         newest, shown = len(self._past) - 1, self._shown.get(reader, 0)
         if shown < newest and self._world.hits(Fault.RECORD_STALE):
             newest = max(shown, newest - self._world.between(1, 4))
-        self._shown[reader] = newest
+        self._shown[reader] = newest  # nobody is shown an older one than before (!)
         return RecordRead(self._past[newest], newest or None)
 
     def _write(self, writer: str, record: JobRecord, version: int | None, answer: Answer) -> None:
@@ -64,7 +64,7 @@ class Records:
             self._world.trace.cover("record.conflict")
             self._later(answer, RecordConflict())
             return
-        self.written(self.record, record)
+        self.written(self.record, record)  # the invariants first: they see what it replaces
         self.record, self.version = record, len(self._past)
         self._past.append(record)
         if self._world.hits(Fault.RECORD_UNKNOWN):

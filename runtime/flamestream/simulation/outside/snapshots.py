@@ -28,11 +28,6 @@ _packed = msgspec.msgpack.Decoder(list[Row])
 PARQUET = b"PAR1"
 
 
-def encode_rows(rows: Sequence[Row], as_parquet: bool) -> bytes:
-    """A segment."""
-    return bytes(segment.written(segment.table_of(rows))) if as_parquet else msgspec.msgpack.encode(rows)
-
-
 def decode_rows(data: bytes) -> list[Row]:
     """The rows of a segment, read by nobody's code but pyarrow's: for the invariants."""
     if not data.startswith(PARQUET):
@@ -51,18 +46,13 @@ def checked_rows(data: bytes, ref: SegmentRef) -> list[Row]:
     return rows_of(segment.read_segment(data, ref.name, verified=True))
 
 
-def merged_rows(rows: Sequence[Row]) -> list[Row]:
-    """What the product makes of several segments' rows."""
-    return rows_of(segment.merged([segment.table_of(rows)]))
-
-
 def rows_of(table: Any) -> list[Row]:
-    """Of an Arrow table."""
+    """The rows of an Arrow table."""
     return [Row(*row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)]
 
 
 class SnapshotPort:
-    """One worker process's access to segments (`ports.Snapshots`)."""
+    """The access of one worker process to segments (`ports.Snapshots`)."""
 
     def __init__(self, store: Store, writer: str, post: Callable[[Event], None]) -> None:
         self._store = store
@@ -78,11 +68,11 @@ class SnapshotPort:
         self._alive = False
 
     def background(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        """What a helper thread does, at one moment of virtual time."""
+        """Do what a helper thread does, at one moment of virtual time."""
         self._world.after(self._store.time(), self._in_background, work, done)
 
     def upload(self, action: Upload) -> None:
-        """One segment of the new rows, or of them merged with what they make superfluous."""
+        """Upload a segment of the new rows, or of them merged with what they make superfluous."""
         if action.compact:
             self._read(action.compact, lambda result: self._merge(action, result))
         else:
@@ -133,7 +123,8 @@ class SnapshotPort:
             self._say(UploadFailed(action.fence, action.epoch, result.message))
             return
         self._world.trace.cover("snapshot.compacted")
-        self._write(action, merged_rows([*result, *action.rows]), [ref.name for ref in action.compact])
+        merged = rows_of(segment.merged([segment.table_of([*result, *action.rows])]))  # as the product merges segments
+        self._write(action, merged, [ref.name for ref in action.compact])
 
     def _write(self, action: Upload, rows: list[Row], replaced: list[str]) -> None:
         def written(segments: list[SegmentRef]) -> None:
@@ -145,13 +136,13 @@ class SnapshotPort:
             self._world.after(1, self._say, Uploaded(action.fence, action.epoch, [], replaced))
 
     def _put(self, action: Upload, rows: Sequence[Row], written: Callable[[list[SegmentRef]], None]) -> None:
-        """One segment, if there are rows."""
+        """Put a segment into the store, if there are rows."""
         if not rows:
             written([])
             return
         self._nonce += 1
         name = f"segments/e{action.epoch}-a{action.fence.attempt}-{self._writer}-{self._nonce}"
-        data = encode_rows(rows, self._store.parquet)
+        data = bytes(segment.written(segment.table_of(rows))) if self._store.parquet else msgspec.msgpack.encode(rows)
         slots = tuple(Slot(slot) for slot in sorted({row.slot for row in rows}))
         ref = SegmentRef(name, len(data), checksum(data), len(rows), slots)
 
@@ -198,7 +189,7 @@ class SnapshotPort:
         return self._chains(rows, None, after)
 
     def _chains(self, rows: Sequence[Row], slots: Collection[Slot] | None, after: int = -1) -> list[Chain]:
-        """Of these slots and of epochs above `after`; where there are Parquet files, by the product's code."""
+        """The chains of these slots and of epochs above `after`; where there are Parquet files, by the product's code."""
         if self._store.parquet:
             return segment.chains_in([segment.part_of(segment.table_of(rows), slots, after)])
         return chains_of(row for row in rows if (slots is None or row.slot in slots) and row.epoch > after)

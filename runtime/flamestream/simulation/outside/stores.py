@@ -85,7 +85,7 @@ class Store:
         self.objects.pop(name, None)
 
     def names(self) -> list[str]:
-        """For people; may be stale."""
+        """A listing for people, which may be stale."""
         if not self.world.hits(Fault.STORE_STALE_LISTING):
             self._listing = sorted(self.objects)
         return self._listing
@@ -109,14 +109,14 @@ class Store:
         self.full_until = 0
 
     def time(self) -> int:
-        """What a request takes."""
+        """The duration of a request, in microseconds."""
         usual = self.world.between(self._delay // 2, 2 * self._delay)
         return usual * 20 if self.world.hits(Fault.STORE_SLOW) else usual
 
     def _create(self, name: str, data: bytes) -> bool:
         if self.world.now < self.full_until:
             return False
-        self.objects.setdefault(name, data)
+        self.objects.setdefault(name, data)  # create-if-absent is all that a store promises (!)
         return True
 
     def _write_late(self, name: str, data: bytes) -> None:
@@ -161,5 +161,5 @@ def fetch_surely(store: Store, name: str, done: Answer, tries: int = MAX_TRIES) 
 
 
 def checksum(data: bytes) -> str:
-    """What refs and the job record carry."""
+    """The checksum that refs and the job record carry."""
     return sha256(data).hexdigest()

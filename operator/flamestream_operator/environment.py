@@ -101,7 +101,7 @@ def _login(file: Path) -> str:
     except OSError as error:
         raise ManifestError(f"{file}: cannot read the operator's login for ZooKeeper: {error.strerror}") from error
     user, _, password = login.partition(":")
-    if not user or len(password) < SHORTEST_PASSWORD or "@" in login:
+    if not user or len(password) < SHORTEST_PASSWORD or "@" in login:  # an '@' would end the login in an address
         raise ManifestError(
             f"{file}: the login for ZooKeeper must be USER:PASSWORD without '@', the password of {SHORTEST_PASSWORD} characters at least: "
             "who guesses it has every job's record"

@@ -27,13 +27,7 @@ HEAD_SECONDS: Final = 5.0
 class Health:
     """The server of probes and figures."""
 
-    def __init__(
-        self,
-        alive: Callable[[], str],
-        ready: Callable[[], str],
-        readers: Readers,
-        observe: Callable[[], None],
-    ) -> None:
+    def __init__(self, alive: Callable[[], str], ready: Callable[[], str], readers: Readers, observe: Callable[[], None]) -> None:
         """`observe` brings the figures up to date."""
         self._alive, self._ready, self._readers, self._observe = alive, ready, readers, observe
         self.beat = time.monotonic()
@@ -78,12 +72,12 @@ class Health:
 
 
 def _make_room(server: web.Server) -> None:
-    """For one more connection. No handler here takes its time, so whoever is connected only waits for a request, or does not read."""
+    """Close connections until there is room for one more. No handler here takes its time, so others only wait, or do not read."""
     inside = Admission[web.RequestHandler](MOST_CONNECTIONS)
     for connection in server.connections:
         if connection.transport is not None:  # it may be on its way out
             inside.enter(connection, peer_of(connection.peername))
-    while inside.full and (other := inside.gives_way("", lambda _: True)) is not None:
+    while inside.full and (other := inside.gives_way("", lambda _: True)) is not None:  # probes always get through (!)
         inside.leave(other)
         transport = other.transport
         other.force_close()

@@ -51,10 +51,8 @@ recovery_seconds = Histogram(
     "flamestream_job_recovery_seconds", "From a recovery's cause to its replay.", ["job"], buckets=(0.03, 0.1, 0.3, 1, 3, 10, 30)
 )
 
-_BY_JOB = (
-    epochs, epoch_age, attempt, workers, items, runs, bundles, in_flight, replayed, invalidated, memory_bytes, snapshot_bytes, lag,
-    recoveries, recovery_seconds, recovery_step_seconds,
-)  # fmt: skip
+_BY_JOB = [each for each in list(globals().values()) if isinstance(each, Counter | Gauge | Histogram) and "job" in each._labelnames[:1]]
+"""The metrics above whose first label is the job's name, so that none is left when a job is gone."""
 
 
 def observe(job: str, status: JobStatus, age: float) -> None:
@@ -92,13 +90,8 @@ def forget(job: str) -> None:
     for store in (_counted, _latencies, _releases, _snapshots):
         store.pop(job, None)
     for metric in _BY_JOB:
-        _remove(metric, job)
-
-
-def _remove(metric: Counter | Gauge | Histogram, job: str) -> None:
-    """With all its labels; the job's name is the first."""
-    for labels in [labels for labels in metric._metrics if labels[0] == job]:
-        metric.remove(*labels)
+        for labels in [labels for labels in metric._metrics if labels[0] == job]:  # the job's name is the first of all labels
+            metric.remove(*labels)
 
 
 @dataclass(slots=True)
@@ -157,7 +150,7 @@ def _count(job: str, status: JobStatus) -> None:
         latencies.add(now.latencies, before.latencies, now.latencies_us - before.latencies_us)
         releases.add(now.releases, before.releases, now.releases_us - before.releases_us)
         known[now.worker] = now
-    while len(known) > MOST_WORKERS:
+    while len(known) > MOST_WORKERS:  # bounded: every life of a worker has a name of its own
         del known[next(iter(known))]
     _snapshots.setdefault(job, _Snapshots()).hear(status)
 

@@ -27,13 +27,13 @@ from flamestream_operator.http import Health
 from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.jobs.reconciler import JobReconciler
 from flamestream_operator.kube.api import ApiProblem, LightkubeApi
-from flamestream_operator.kube.cache import Cluster, Key
+from flamestream_operator.kube.cache import Cluster, Key, key_of
 from flamestream_operator.kube.lease import Leadership, end_process
 from flamestream_operator.kube.queue import WorkQueue
 from flamestream_operator.kube.readers import Readers
 from flamestream_operator.kube.watches import Watches, quiet
-from flamestream_operator.objects.endpoint import build_slice
 from flamestream_operator.objects.meta import JOB
+from flamestream_operator.objects.small import build_slice
 from flamestream_operator.savepoints.reconciler import SnapshotReconciler
 
 BEAT: Final = 2.0
@@ -101,14 +101,14 @@ class Operator:
 
     async def _lead(self) -> None:
         await self._watching.wait()
-        await asyncio.to_thread(_import_what_is_slow)
+        await asyncio.to_thread(importlib.import_module, "flamestream.store.s3")  # slow: nobody shall wait for it behind the Lease
         await self._leadership.acquire()
         _heed(self._stop)  # kopf has put handlers of its own in the place, and takes its time
         log.info("leads", extra={"pod": self._env.pod})
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._leadership.hold())
             await self._insist("the coordinators' address is not written yet", self._point_service)
-            await self._insist("what there is can not be listed yet", self._relist)
+            await self._insist("what there is can not be listed yet", self._relist)  # behind the Lease (!): watches may be late
             self._begin()
             for queue in self._queues.values():
                 tasks.create_task(queue.run())
@@ -118,55 +118,52 @@ class Operator:
         if not self._env.service:
             return
         env = self._env
-        wanted = build_slice(service=env.service, namespace=env.namespace, pod=env.pod, ip=env.ip, port=env.port)
-        there = await self._api.get("EndpointSlice", self._env.namespace, self._env.service)
+        desired = build_slice(service=env.service, namespace=env.namespace, pod=env.pod, ip=env.ip, port=env.port)
+        there = await self._api.get("EndpointSlice", env.namespace, env.service)
         if there is None:
-            await self._api.create(wanted)
+            await self._api.create(desired)
         else:
-            meta = {**wanted["metadata"], "resourceVersion": there["metadata"]["resourceVersion"]}
-            await self._api.replace({**wanted, "metadata": meta})
+            desired["metadata"]["resourceVersion"] = there["metadata"]["resourceVersion"]
+            await self._api.replace(desired)
 
-    async def _insist(self, trouble: str, work: Callable[[], Awaitable[None]]) -> None:
+    async def _insist(self, text: str, work: Callable[[], Awaitable[None]]) -> None:
         """Until it works: an API server that has just learnt our kinds answers 429 for a second."""
         while True:
             try:
                 return await work()
             except ApiProblem as problem:
-                log.warning(trouble, extra={"problem": str(problem)})
+                log.warning(text, extra={"problem": str(problem)})
                 await asyncio.sleep(0.3)
                 self._leadership.check()
 
     async def _relist(self) -> None:
         """List afresh what there is: the watches may be behind."""
+        stores = {"FlameStreamJob": self._cluster.jobs, "FlameStreamSnapshot": self._cluster.snapshots}
+        stores |= {"FlameStreamDrill": self._cluster.drills} if self._env.drills else {}
         for namespace in self._env.watch or (None,):
-            for kind, store in (("FlameStreamJob", self._cluster.jobs), ("FlameStreamSnapshot", self._cluster.snapshots)):
+            for kind, store in stores.items():
                 store.replace_all(await self._api.list_all(kind, namespace), namespace)
             pods = await self._api.list_all("Pod", namespace, {JOB: None})  # type: ignore[dict-item]  # None: the label is there
             self._cluster.replace_pods(pods, namespace)
-            if self._env.drills:
-                self._cluster.drills.replace_all(await self._api.list_all("FlameStreamDrill", namespace), namespace)
 
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
-        self._hosting = hosting = self._make_hosting(lambda job: _in_loop(loop, lambda: self._coordinator_changed(job)))
-        tools = Tools(
-            api=self._api,
-            cluster=self._cluster,
-            hosting=hosting,
-            check=self._leadership.check,
-            again=self._changed("jobs"),
-            clock=time.time,
-        )
+
+        def changed(job: str) -> None:
+            loop.call_soon_threadsafe(jobs.changed, job)  # told in the coordinators' thread
+
+        self._hosting = hosting = self._make_hosting(changed)
+        check, again = self._leadership.check, self._changed("jobs")
+        tools = Tools(api=self._api, cluster=self._cluster, hosting=hosting, check=check, again=again)
         self._jobs = jobs = JobReconciler(self._env.site, tools)
-        snapshots = SnapshotReconciler(jobs, self._env.site, tools)
-        jobs.reads_savepoints(snapshots.savepoint_named)
+        snapshots = SnapshotReconciler(jobs, tools)
         self._queues = {"jobs": WorkQueue(self._reconcile_job, "job"), "snapshots": WorkQueue(snapshots.reconcile, "snapshot")}
         if self._env.drills:
             drills = DrillReconciler(jobs, self._env.site, tools, self._api, (self._env.namespace, self._env.pod))
             self._queues["drills"] = WorkQueue(drills.reconcile, "drill")
         for kind, store in (("jobs", self._cluster.jobs), ("snapshots", self._cluster.snapshots), ("drills", self._cluster.drills)):
             for thing in store:
-                self._changed(kind)((thing["metadata"]["namespace"], thing["metadata"]["name"]))
+                self._changed(kind)(key_of(thing))
 
     # --- changes --------------------------------------------------------------------------------------------------------------------
 
@@ -177,10 +174,6 @@ class Operator:
                 queue.add(key)
 
         return add
-
-    def _coordinator_changed(self, job: str) -> None:
-        if self._jobs is not None:
-            self._jobs.changed(job)
 
     def _application_changed(self, namespace: str, name: str) -> None:
         if self._jobs is not None:
@@ -207,9 +200,7 @@ class Operator:
 
     def _alive(self) -> str:
         """ "" or what is dead."""
-        if self._hosting is not None and not self._hosting.healthy():
-            return "the coordinators' loop does not turn"
-        return ""
+        return "" if self._hosting is None or self._hosting.healthy() else "the coordinators' loop does not turn"
 
     def _observe(self) -> None:
         if self._jobs is not None:
@@ -222,15 +213,6 @@ class Operator:
 def _heed(stop: asyncio.Event) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-
-
-def _in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    loop.call_soon_threadsafe(call)
-
-
-def _import_what_is_slow() -> None:
-    """So that nobody waits for it when this replica begins to lead."""
-    importlib.import_module("flamestream.store.s3")
 
 
 def main() -> int:

@@ -21,12 +21,12 @@ _Names = Annotated[tuple[str, ...], Meta(max_length=256)]
 
 
 class Allowed(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What jobs may have beyond the least. docs/operations/kubernetes.md has the chart's values."""
+    """The chart's value `allow`: all that jobs may have beyond the least. docs/operations/kubernetes.md lists its fields."""
 
     images: _Names = ()
     """Beside the operator's own: an image, or the place of images if it ends with `/`."""
     service_accounts: _Names = ()
-    """For drivers, beside the one that is made for the job."""
+    """Service accounts for drivers, beside the one that is made for the job."""
     priority_classes: _Names = ()
     host_paths: _Names = ()
     """Folders of nodes, with all below them."""

@@ -15,7 +15,7 @@ MAX_MESSAGE: Final = 1024
 
 
 class Condition(Part, frozen=True):
-    """One statement about the job."""
+    """A statement about the job."""
 
     type: Annotated[str, Meta(max_length=32)]
     """Ready: the stream runs, whole, and saves its state. Running: results flow. Checkpointing: epochs commit in time. Recovering: a

@@ -43,7 +43,7 @@ ELSEWHERE: Final = ("zookeeper", "store", "pod")
 
 
 class Fault(Part, frozen=True):
-    """What is broken, and how."""
+    """A fault: its target and its action."""
 
     target: Target
     """worker: a worker's Python process. daemon: Spark's Python daemon. executor, driver: their pods. application: all pods of one Spark
@@ -53,7 +53,7 @@ class Fault(Part, frozen=True):
     """kill: SIGKILL, for a pod deletion without grace. pause: SIGSTOP for pauseFor, then SIGCONT. delete: a pod's deletion with grace.
     cut: nothing comes in or goes out for pauseFor, and nobody is told."""
     pause_for: Seconds | None = None
-    """How long a pause or a cut is; left out, 10s; at most 10m."""
+    """Duration of a pause or a cut; left out, 10s; at most 10m."""
     target_selector: Annotated[dict[str, str], Meta(max_length=8)] = field(default_factory=dict)
     """Labels of the pods, for zookeeper, store and pod."""
     target_namespace: ObjectName | None = None
@@ -71,13 +71,13 @@ class DrillSpec(Part, frozen=True):
     job: ObjectName
     """Name of the FlameStreamJob in this namespace."""
     fault: Fault
-    """What is broken, and how."""
+    """The fault: its target and its action."""
     times: Annotated[int, Meta(ge=1, le=100)] = 1
-    """How often."""
+    """Number of faults."""
     after: Seconds | None = None
     """Time between the job being whole and the next fault; left out, random from 0.2 to 3 seconds."""
     seed: int = 0
-    """Of the random moments and victims."""
+    """Seed of the random moments and victims."""
     timeout: Seconds = Seconds(300)
     """The job must be whole again so long after a fault."""
     audit: bool = True
@@ -86,7 +86,7 @@ class DrillSpec(Part, frozen=True):
 
 
 class DrillStatus(drill_status.DrillStatus, frozen=True, kw_only=True, rename="camel"):
-    """What happened."""
+    """The state of a drill, its faults and its verdict."""
 
     conditions: Annotated[list[Condition], Meta(max_length=4)] = field(default_factory=list)
     """Completed: it is over, whatever the verdict. Failed: it has not passed."""

@@ -5,7 +5,7 @@ Keeps: its size is bounded whatever the job's age. Does not: hold live figures (
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, field
+from msgspec import Meta, field, to_builtins
 
 from flamestream.job.manifest_parts import Free, Part
 from flamestream_operator.api.conditions import Condition
@@ -32,7 +32,7 @@ class WorkersStatus(Part, frozen=True):
     desired: int = 0
     """As asked for."""
     ready: int = 0
-    """In the layout and connected."""
+    """Workers that are in the layout and connected."""
     standby: int = 0
     """Connected, without slots."""
     summary: str = "0/0"
@@ -42,10 +42,10 @@ class WorkersStatus(Part, frozen=True):
 
 
 class DriverStatus(Part, frozen=True):
-    """One Spark application: a driver pod and the executors it makes."""
+    """A Spark application: a driver pod and the executors it makes."""
 
     name: str
-    """Of the pod."""
+    """The pod's name."""
     application: str
     """a, or b with highAvailability."""
     launch: int
@@ -55,7 +55,7 @@ class DriverStatus(Part, frozen=True):
     revision: str
     """Hash of everything that the pods were made from."""
     uid: str = ""
-    """Of the pod, once it was seen: a pod that was seen and is not there any more is never made again."""
+    """The pod's uid, once it was seen: a pod that was seen and is not there any more is never made again."""
     state: Literal["Starting", "Running", "Retiring"] = "Starting"
     """Retiring: its workers hand their slots over, then it is deleted."""
     since: str = ""
@@ -68,13 +68,13 @@ class RunStatus(Part, frozen=True):
     number: int = 0
     """Counts runs."""
     generation: int = 0
-    """Of the spec that it runs."""
+    """The generation of the spec that it runs."""
     code: str = ""
     """Hash of application and image: a change of it stops the run at an epoch."""
     application: str = ""
     """Fingerprint of the application's ConfigMap as the run began; "": there is none."""
     stage: Literal["None", "Restoring", "Forgetting", "Starting", "Running", "Draining", "Stopped", "Ended"] = "None"
-    """Where the run stands. Restoring, Forgetting: before it begins. Stopped: at an epoch, it can go on. Ended: for good."""
+    """The place of the run in its life. Restoring, Forgetting: before it begins. Stopped: at an epoch, it can go on. Ended: for good."""
     cause: Literal["", "Suspend", "Upgrade", "Completed", "Failed", "Rollback"] = ""
     """Why it drains, stopped or ended."""
     started_at: str = ""
@@ -86,23 +86,23 @@ class RunStatus(Part, frozen=True):
 
 
 class IntentStatus(Part, frozen=True):
-    """What the operator was about to do when it wrote this: an effect that this does not announce is never carried out."""
+    """The next effect, as the operator announced it when it wrote this: one that this does not announce is never carried out."""
 
     key: str = ""
     """Names the effect; the same key twice is the same effect."""
     generation: int = 0
-    """Of the spec that it is for."""
+    """The generation of the spec that it is for."""
 
 
 class RecoveryStatus(Part, frozen=True):
     """The last recovery."""
 
     cause: Annotated[str, Meta(max_length=512)]
-    """What had failed."""
+    """The failure that it repaired."""
     time: str
     """When it was seen."""
     duration_ms: float
-    """From its cause to the replay."""
+    """Milliseconds from its cause to the replay."""
     replayed_from: str = ""
     """The cut that the replay began at."""
     count: int = 0
@@ -110,7 +110,7 @@ class RecoveryStatus(Part, frozen=True):
     attempt: int = 0
     """The attempt that it began."""
     kind: str = ""
-    """Of the cause, in a word."""
+    """The cause in a word."""
 
 
 class ItemsStatus(Part, frozen=True):
@@ -123,7 +123,7 @@ class ItemsStatus(Part, frozen=True):
 
 
 class LatencyStatus(Part, frozen=True):
-    """From a record's entry on, in milliseconds, in the minute before this status was written."""
+    """Latencies from a record's entry on, in milliseconds, in the minute before this status was written."""
 
     p50_ms: float = 0
     """Until its results are released, the median of all runs."""
@@ -139,7 +139,7 @@ class SnapshotPlace(Part, frozen=True):
     """The committed snapshot."""
 
     store: str = ""
-    """Where it is, without credentials."""
+    """The snapshot's place, without credentials."""
     size: int = 0
     """Bytes."""
 
@@ -150,9 +150,9 @@ class PreflightStatus(Part, frozen=True):
     code: str
     """Hash of the application and image that is tried."""
     generation: int
-    """Of the spec that asks for it."""
+    """The generation of the spec that asks for it."""
     pod: str
-    """Where it is tried."""
+    """Name of the pod in which it is tried."""
     state: Literal["Running", "Passed", "Failed"] = "Running"
     """Passed: the stream is stopped for it. Failed: the stream goes on with the code that it has."""
     since: str = ""
@@ -193,9 +193,9 @@ class FailureStatus(Part, frozen=True):
     """Failures in a row."""
 
     count: int = 0
-    """How many."""
+    """Number of failures in a row."""
     last: Annotated[str, Meta(max_length=1024)] = ""
-    """What the last one said."""
+    """The message of the last failure."""
     reason: Annotated[str, Meta(max_length=128)] = ""
     """The same in a word."""
     time: str = ""
@@ -210,13 +210,13 @@ class JobResourceStatus(Part, frozen=True):
     observed_generation: int = 0
     """The newest generation of the spec that was acted on."""
     phase: Phase = "Pending"
-    """In one word."""
+    """The state of the job in a word."""
     message: Annotated[str, Meta(max_length=1024)] = ""
-    """In one sentence, with what to do if that is on you."""
+    """The state of the job in a sentence, with what to do if that is on you."""
     conditions: Annotated[list[Condition], Meta(max_length=16)] = field(default_factory=list)
     """Statements to wait for."""
     guarantee: str = ""
-    """What the running job promises."""
+    """The guarantee that the running job keeps."""
     attempt: int = 0
     """The fencing number, one more at every recovery."""
     epoch: EpochStatus | None = None
@@ -230,17 +230,17 @@ class JobResourceStatus(Part, frozen=True):
     run: RunStatus = field(default_factory=RunStatus)
     """The stretch since the last planned stop."""
     intent: IntentStatus = field(default_factory=IntentStatus)
-    """What the operator was about to do."""
+    """The effect that the operator was about to cause."""
     recovery: RecoveryStatus | None = None
     """The last recovery."""
     items: ItemsStatus = field(default_factory=ItemsStatus)
     """Items, at the time of the last write of this status."""
     latency: LatencyStatus | None = None
-    """Of a job with a journalled source."""
+    """Latencies of a job with a journalled source."""
     snapshot: SnapshotPlace | None = None
     """The committed snapshot."""
     suspension: SuspensionStatus | None = None
-    """Where it is suspended."""
+    """The epoch at which it is suspended."""
     failures: FailureStatus = field(default_factory=FailureStatus)
     """Failures in a row."""
     last_stable: StableSpec | None = None
@@ -263,7 +263,5 @@ class JobResourceStatus(Part, frozen=True):
 
 def encoded(status: JobResourceStatus) -> dict[str, Any]:
     """Plain values, with fields that are null left out."""
-    from msgspec import to_builtins
-
     plain: dict[str, Any] = to_builtins(status)
     return {key: value for key, value in plain.items() if value is not None}

@@ -18,12 +18,12 @@ class SnapshotSpec(Part, frozen=True):
 
 
 class SnapshotStatus(Part, frozen=True):
-    """What was saved."""
+    """The state of a savepoint, and its place in the store."""
 
     phase: Literal["Pending", "Taking", "Completed", "Failed", "Deleting"] = "Pending"
-    """In one word."""
+    """The state of the savepoint in a word."""
     message: Annotated[str, Meta(max_length=1024)] = ""
-    """In one sentence, with what to do if that is on you."""
+    """The state of the savepoint in a sentence, with what to do if that is on you."""
     conditions: Annotated[list[Condition], Meta(max_length=4)] = field(default_factory=list)
     """Completed, Failed."""
     observed_generation: int = 0
@@ -37,7 +37,7 @@ class SnapshotStatus(Part, frozen=True):
     cut: str = ""
     """Its global time."""
     store: str = ""
-    """Where it is."""
+    """The store that it is in."""
     secret: str = ""
     """The Secret that the store is read with."""
     manifest: str = ""
@@ -53,4 +53,4 @@ class SnapshotStatus(Part, frozen=True):
     time: str = ""
     """When it was complete."""
     tries: int = 0
-    """How often it was tried."""
+    """Number of tries."""

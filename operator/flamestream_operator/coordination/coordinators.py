@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.job.status import JobStatus
@@ -62,7 +62,7 @@ class Coordinators:
         self._hosted: dict[str, Hosted] = {}
         self._turned = time.monotonic()
         self._reactor.soon(self._beat)
-        self._for_records.background(self._state.connected, _connected)  # while workers dial
+        self._for_records.background(self._state.connected, _warning("ZooKeeper cannot be used yet"))  # while workers dial
         self._thread = threading.Thread(target=self._run, name="coordinators", daemon=True)
         self._thread.start()
 
@@ -168,7 +168,7 @@ class Coordinators:
                     raise
 
     def _turn(self) -> None:
-        for hosted in list(self._hosted.values()):
+        for hosted in list(self._hosted.values()):  # a turn may end a job
             hosted.turn()
 
     def _beat(self) -> None:
@@ -183,7 +183,7 @@ class Coordinators:
             known.close()
         threads: tuple[Background, Background] = (self._for_records, self._for_stores)
         records, store = self._state.records(job.job), self._store(job.store, job.keys)
-        self._for_stores.background(store.warm, lambda problem: _opened(job.job, problem))
+        self._for_stores.background(store.warm, _warning("store cannot be opened yet", job=job.job))  # before a recovery needs it
         self._hosted[job.job] = Hosted(job, self._reactor, self._listener, records, store, threads, self._changed)
         self._changed(job.job)
 
@@ -204,7 +204,7 @@ class Coordinators:
         """The loop, for calls of `job`: what they raise is that job's."""
         return Contained(self._reactor, lambda error: self._broken(job, error))
 
-    def _answering(self, answer: "Future[Any]") -> Contained:
+    def _answering(self, answer: "Future[T]") -> Contained:
         """The loop, for a call that somebody waits for: what it raises is the answer."""
         return Contained(self._reactor, lambda error: _settle(answer, error))
 
@@ -231,7 +231,7 @@ class Coordinators:
     def _savepoint(self, job: JobToCoordinate, name: str, answer: "Future[Savepoint]") -> None:
         hosted = self._hosted.get(job.job)
         if hosted is not None:
-            hosted.hold_deletions(True)
+            hosted.hold_deletions(True)  # or a commit would delete what is being copied (!)
 
         def work() -> Savepoint:
             record = self._record(job.job)
@@ -257,19 +257,17 @@ class Coordinators:
         return record
 
 
-def _connected(answer: object) -> None:
-    """A record asks again; until then streams run on without epochs."""
-    if isinstance(answer, Exception):
-        log.warning("ZooKeeper cannot be used yet", extra={"reason": str(answer)})
+def _warning(text: str, **about: str) -> Callable[[object], None]:
+    """Logs the answer of a background call if it is a problem: whoever needs the result asks again, and streams run on meanwhile."""
+
+    def answered(problem: object) -> None:
+        if problem and isinstance(problem, str | Exception):
+            log.warning(text, extra={**about, "reason": str(problem)})
+
+    return answered
 
 
-def _opened(job: str, problem: str | Exception) -> None:
-    """Opened before a recovery needs it; if it cannot be now, that call says so."""
-    if problem:
-        log.warning("store cannot be opened yet", extra={"job": job, "reason": str(problem)})
-
-
-def _settle(answer: "Future[Any]", result: Any) -> None:
+def _settle(answer: "Future[T]", result: T | Exception) -> None:
     if not answer.set_running_or_notify_cancel():
         return  # whoever asked has given up; to settle it would raise into the loop of all jobs
     if isinstance(result, Exception):

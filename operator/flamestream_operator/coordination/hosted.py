@@ -7,7 +7,7 @@ was fenced has a successor; one that ended stays readable. Does not: outlive a b
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from flamestream.core.coordinator import coordination as co
 from flamestream.core.protocol.messages import Hello, Stop, ToCoordinator
@@ -54,7 +54,7 @@ class Hosted:
         """Workers that were at an address and are not connected now."""
         self._retired: dict[str, float] = {}
         self._held = 0
-        self._shown: Any = None
+        self._shown: object = None
         self._epoch = -1
         self._told = 0
         """Which epoch was told last, and when."""
@@ -135,8 +135,8 @@ class Hosted:
     # --- what the control links say ---------------------------------------------------------------------------------------------------
 
     def connected(self, hello: Hello) -> None:
-        """From the first one on there is a coordinator."""
-        if self._is_retired(host_of(hello.address)):
+        """Take a worker in; the first one's Hello makes the coordinator."""
+        if self._is_retired(host_of(hello.address)):  # its slots are others' by now: it would take them back
             self._server.disconnect(hello.worker)
             return
         self._hellos[hello.worker] = (hello, time.monotonic())
@@ -153,7 +153,7 @@ class Hosted:
         if known is not None:
             here = self._left.setdefault(host_of(known[0].address), [])
             here.append(worker)
-            del here[:-MOST_LEFT]
+            del here[:-MOST_LEFT]  # bounded, whatever dials in
             if len(self._left) > MOST_LEFT:
                 del self._left[next(iter(self._left))]
         if self._host is not None:

@@ -17,7 +17,7 @@ SETTING = "the store"
 
 def job_store(url: str, keys: Keys, allowed: Allowed) -> ObjectStore:
     """Raises UserError: no keys, no S3 store, or an endpoint that is not allowed."""
-    if not all(keys):
+    if not all(keys):  # (!) a client without keys looks for some around itself
         raise UserError(f"{SETTING} {url} has no keys of its job, and the operator does not lend its own: name a Secret, checkpoint.secret")
     if problem := allowed.refused_store(url, SETTING):
         raise UserError(problem)

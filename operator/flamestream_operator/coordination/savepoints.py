@@ -8,7 +8,7 @@ Keeps: what is copied is compared with its checksum; a restore of one savepoint 
 up the job (its coordinator holds its deletions meanwhile), or decide when.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -37,10 +37,9 @@ def take(store: ObjectStore, url: str, record: JobRecord, job: str, name: str) -
         raise UserError(f"job {job!r} has not committed an epoch yet: take the savepoint when it has")
     found = read_manifest(store, record.manifest, record.manifest_hash)
     folder = f"savepoints/{job}/{name}"
-    copied = _copied(store, store, found.segments, lambda segment: f"{folder}/{PurePosixPath(segment.name).name}")
-    held = _copied(store, store, found.held, lambda segment: f"{folder}/{PurePosixPath(segment.name).name}")
+    copied, held = _copied(store, store, found.segments, folder), _copied(store, store, found.held, folder)
     manifest = msgspec.structs.replace(found, segments=copied, held=held)
-    digest = write_manifest(store, f"{folder}/manifest.json", manifest)
+    digest = write_manifest(store, f"{folder}/manifest.json", manifest)  # last: without it there is no savepoint
     return Savepoint(
         job=job, name=name, store=url, epoch=found.epoch, cut=found.cut, manifest=f"{folder}/manifest.json", manifest_hash=digest,
         graph=found.graph, size=sum(segment.size for segment in copied + held), objects=len(copied + held) + 1,
@@ -51,9 +50,8 @@ def restore(source: ObjectStore, savepoint: Savepoint, target: ObjectStore, job:
     """The first record of `job`, which begins where `savepoint` was taken. Its objects are in `target` then."""
     found = read_manifest(source, savepoint.manifest, savepoint.manifest_hash)
     folder = f"{plain(job)}/restored/{savepoint.name}"
-    copied = _copied(source, target, found.segments, lambda segment: f"{folder}/{PurePosixPath(segment.name).name}")
     outputs, held = (found.outputs, found.held) if job == savepoint.job else ((), ())  # another job's sinks have never had anything
-    held = _copied(source, target, held, lambda segment: f"{folder}/{PurePosixPath(segment.name).name}")
+    copied, held = _copied(source, target, found.segments, folder), _copied(source, target, held, folder)
     manifest = msgspec.structs.replace(found, job=job, segments=copied, outputs=outputs, held=held)
     name = f"{folder}/manifest.json"
     digest = write_manifest(target, name, manifest)
@@ -88,12 +86,11 @@ def _nobodys(version: LayoutVersion, slots: int, fronts: int) -> Layout:
     return Layout(version, (NOBODY,) * slots, (NOBODY,) * fronts, NOBODY)
 
 
-def _copied(
-    source: ObjectStore, target: ObjectStore, segments: Iterable[SegmentRef], name_of: Callable[[SegmentRef], str]
-) -> tuple[SegmentRef, ...]:
+def _copied(source: ObjectStore, target: ObjectStore, segments: Iterable[SegmentRef], folder: str) -> tuple[SegmentRef, ...]:
+    """Copy the segments into a folder of `target`. What they are called there."""
     copied = []
     for segment in segments:
-        name = name_of(segment)
+        name = f"{folder}/{PurePosixPath(segment.name).name}"
         put_and_compare(target, name, segment_bytes(source, segment))
         copied.append(msgspec.structs.replace(segment, name=name))
     return tuple(copied)

@@ -8,7 +8,7 @@ Keeps: the files in crds/ are what this makes (a test compares them). Does not: 
 
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
@@ -30,69 +30,73 @@ def job() -> Schema:
     properties = spec["properties"]
     properties["sources"] |= sources_schema()
     properties["sinks"] |= sinks_schema()
-    later = f" Later: {', '.join(LATER)}."
-    properties["guarantee"] |= {
-        "enum": [*GUARANTEES],
-        "description": properties["guarantee"]["description"] + later,
-    }
+    later = f"{properties['guarantee']['description']} Later: {', '.join(LATER)}."
+    properties["guarantee"] |= {"enum": [*GUARANTEES], "description": later}
     spec["x-kubernetes-validations"] = _job_rules()
-    properties["application"]["x-kubernetes-validations"] = [
-        _rule(
-            "!has(self.pyFiles) || self.pyFiles.all(f, !(f.startsWith('/') || f.contains('://')) || f.contains('#sha256='))",
-            "what is not in the application's folder could change while the job runs: pin it, s3://bucket/name.zip#sha256=HEX",
-            ".pyFiles",
-        ),
-        _rule("self.file.endsWith('.py')", "the application is a Python file, NAME.py", ".file"),
-    ]
-    properties["checkpoint"]["x-kubernetes-validations"] = [
-        _rule(
-            "self.store.startsWith('s3://') && self.store.size() > 5",
-            "in a cluster the store is s3://bucket/prefix: a folder is on one node, and the operator could not read it",
-            ".store",
-        ),
-        _rule("!self.store.contains('@')", "no keys in a URL: put them into a Secret and name it in checkpoint.secret", ".store"),
-    ]
-    properties["journal"]["x-kubernetes-validations"] = [
-        _rule("has(self.folder) != has(self.kafka)", "the journal is either in a folder (or zookeeper://) or in a topic: folder or kafka"),
-        _rule(
-            "(has(self.folder) && self.folder != 'zookeeper://') || (self.fsync && !self.shared)",
-            "fsync and shared are of a folder: remove the lines (ZooKeeper's and the brokers' own settings decide when they write)",
-        ),
-    ]
-    properties["workers"]["properties"]["resources"]["x-kubernetes-validations"] = [
-        _rule(
-            "!has(self.requests) || !('memory' in self.requests) || !has(self.limits) || !('memory' in self.limits)"
-            " || self.requests['memory'] == self.limits['memory']",
-            "Spark gives a worker one amount of memory, as request and limit: remove requests.memory, limits.memory counts",
-            ".requests",
-        ),
-    ]
-    properties["workers"]["x-kubernetes-validations"] = [
-        _rule("self.slots == oldSelf.slots", "slots are fixed for the life of a job: make a new job to change them", ".slots"),
-        _rule("self.replicas <= self.slots", "a worker without slots would be idle: at most as many replicas as slots", ".replicas"),
-    ]
-    schema = _whole("A streaming job: a graph of pure functions, exactly once.", spec, schema_of(JobResourceStatus), required=True)
-    schema["x-kubernetes-validations"] = [
+    for path, rules in _PART_RULES.items():
+        part = spec
+        for name in path.split("."):
+            part = part["properties"][name]
+        part["x-kubernetes-validations"] = [_rule(*each) for each in rules]
+    columns = {
+        "Phase": "string .status.phase", "Guarantee": "string .spec.guarantee", "Workers": "string .status.workers.summary",
+        "Attempt": "integer .status.attempt",
+        "Epochs": "string .status.conditions[?(@.type=='Checkpointing')].reason",  # a number would be old: it is written seldom
+    }  # fmt: skip
+    text = "A streaming job: a graph of pure functions, exactly once."
+    definition = _definition("FlameStreamJob", "fsj", text, spec, schema_of(JobResourceStatus), columns)
+    (version,) = definition["spec"]["versions"]
+    version["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] = [
         _rule(
             "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",
             "metadata.name is a DNS label: up to 63 lower-case letters, digits and '-', not at an end",
         )
     ]
-    columns = [
-        _column("Phase", "string", ".status.phase"),
-        _column("Guarantee", "string", ".spec.guarantee"),
-        _column("Workers", "string", ".status.workers.summary"),
-        _column("Attempt", "integer", ".status.attempt"),
-        _column("Epochs", "string", ".status.conditions[?(@.type=='Checkpointing')].reason"),  # a number would be old: it is written seldom
-        _column("Age", "date", ".metadata.creationTimestamp"),
-        _column("Message", "string", ".status.message", priority=1),
-    ]
-    scale = {
-        "specReplicasPath": ".spec.workers.replicas",
-        "statusReplicasPath": ".status.workers.ready",
+    version["subresources"]["scale"] = {
+        "specReplicasPath": ".spec.workers.replicas", "statusReplicasPath": ".status.workers.ready",
         "labelSelectorPath": ".status.workers.selector",
-    }
-    return _definition("FlameStreamJob", ["fsj"], schema, columns, {"status": {}, "scale": scale})
+    }  # fmt: skip
+    return definition
+
+
+_PART_RULES: Final[dict[str, list[tuple[str, ...]]]] = {
+    "application": [
+        (
+            "!has(self.pyFiles) || self.pyFiles.all(f, !(f.startsWith('/') || f.contains('://')) || f.contains('#sha256='))",
+            "what is not in the application's folder could change while the job runs: pin it, s3://bucket/name.zip#sha256=HEX",
+            ".pyFiles",
+        ),
+        ("self.file.endsWith('.py')", "the application is a Python file, NAME.py", ".file"),
+    ],
+    "checkpoint": [
+        (
+            "self.store.startsWith('s3://') && self.store.size() > 5",
+            "in a cluster the store is s3://bucket/prefix: a folder is on one node, and the operator could not read it",
+            ".store",
+        ),
+        ("!self.store.contains('@')", "no keys in a URL: put them into a Secret and name it in checkpoint.secret", ".store"),
+    ],
+    "journal": [
+        ("has(self.folder) != has(self.kafka)", "the journal is either in a folder (or zookeeper://) or in a topic: folder or kafka"),
+        (
+            "(has(self.folder) && self.folder != 'zookeeper://') || (self.fsync && !self.shared)",
+            "fsync and shared are of a folder: remove the lines (ZooKeeper's and the brokers' own settings decide when they write)",
+        ),
+    ],
+    "workers.resources": [
+        (
+            "!has(self.requests) || !('memory' in self.requests) || !has(self.limits) || !('memory' in self.limits)"
+            " || self.requests['memory'] == self.limits['memory']",
+            "Spark gives a worker one amount of memory, as request and limit: remove requests.memory, limits.memory counts",
+            ".requests",
+        ),
+    ],
+    "workers": [
+        ("self.slots == oldSelf.slots", "slots are fixed for the life of a job: make a new job to change them", ".slots"),
+        ("self.replicas <= self.slots", "a worker without slots would be idle: at most as many replicas as slots", ".replicas"),
+    ],
+}
+"""The rules of parts of a job's spec, by their path: CEL, what a refusal says, and the field."""
 
 
 def _job_rules() -> list[Schema]:
@@ -137,16 +141,10 @@ def snapshot() -> Schema:
     """FlameStreamSnapshot."""
     spec = schema_of(SnapshotSpec)
     spec["x-kubernetes-validations"] = [_rule("self.job == oldSelf.job", "a snapshot is of one job for ever: make another one", ".job")]
-    columns = [
-        _column("Job", "string", ".spec.job"),
-        _column("Phase", "string", ".status.phase"),
-        _column("Epoch", "integer", ".status.epoch"),
-        _column("Size", "integer", ".status.size"),
-        _column("Age", "date", ".metadata.creationTimestamp"),
-        _column("Message", "string", ".status.message", priority=1),
-    ]
-    schema = _whole("A savepoint of a FlameStreamJob.", spec, schema_of(SnapshotStatus), required=True)
-    return _definition("FlameStreamSnapshot", ["fss"], schema, columns, {"status": {}})
+    columns = {
+        "Job": "string .spec.job", "Phase": "string .status.phase", "Epoch": "integer .status.epoch", "Size": "integer .status.size",
+    }  # fmt: skip
+    return _definition("FlameStreamSnapshot", "fss", "A savepoint of a FlameStreamJob.", spec, schema_of(SnapshotStatus), columns)
 
 
 def drill() -> Schema:
@@ -173,32 +171,14 @@ def drill() -> Schema:
             for target, reason in REFUSALS.items()
         ),
     ]
-    columns = [
-        _column("Job", "string", ".spec.job"),
-        _column("Target", "string", ".spec.fault.target"),
-        _column("Phase", "string", ".status.phase"),
-        _column("Reason", "string", ".status.reason"),
-        _column("Faults", "integer", ".status.done"),
-        _column("Lost", "integer", ".status.audit.lost"),
-        _column("Doubled", "integer", ".status.audit.doubled"),
-        _column("Longest ms", "number", ".status.longestRecoveryMs"),
-        _column("Gap ms", "number", ".status.longestOutputGapMs"),
-        _column("Age", "date", ".metadata.creationTimestamp"),
-        _column("Message", "string", ".status.message", priority=1),
-    ]
-    schema = _whole("A deliberate fault against a FlameStreamJob, with an audited verdict.", spec, schema_of(DrillStatus), required=True)
-    return _definition("FlameStreamDrill", ["fsd"], schema, columns, {"status": {}})
-
-
-def _whole(text: str, spec: Schema, status: Schema, *, required: bool) -> Schema:
-    properties = {
-        "apiVersion": {"type": "string", "description": f"{GROUP}/{VERSION}."},
-        "kind": {"type": "string", "description": "What this object is."},
-        "metadata": {"type": "object"},
-        "spec": {"description": "What is wanted.", **spec},
-        "status": {"description": "What is. Written by the operator.", **_optional(status)},
-    }
-    return {"type": "object", "description": text, "properties": properties, **({"required": ["spec"]} if required else {})}
+    columns = {
+        "Job": "string .spec.job", "Target": "string .spec.fault.target", "Phase": "string .status.phase",
+        "Reason": "string .status.reason", "Faults": "integer .status.done", "Lost": "integer .status.audit.lost",
+        "Doubled": "integer .status.audit.doubled", "Longest ms": "number .status.longestRecoveryMs",
+        "Gap ms": "number .status.longestOutputGapMs",
+    }  # fmt: skip
+    text = "A deliberate fault against a FlameStreamJob, with an audited verdict."
+    return _definition("FlameStreamDrill", "fsd", text, spec, schema_of(DrillStatus), columns)
 
 
 def _optional(status: Schema) -> Schema:
@@ -206,34 +186,34 @@ def _optional(status: Schema) -> Schema:
     return {key: _optional(value) if isinstance(value, dict) else value for key, value in status.items() if key != "default"}
 
 
-def _definition(kind: str, short: list[str], schema: Schema, columns: list[Schema], subresources: dict[str, Any]) -> Schema:
+def _definition(kind: str, short: str, text: str, spec: Schema, status: Schema, columns: dict[str, str]) -> Schema:
+    """The definition of `kind`. `columns`: what `kubectl get` shows before age and message, each a type and a path."""
     plural = f"{kind.lower()}s"
+    properties = {
+        "apiVersion": {"type": "string", "description": f"{GROUP}/{VERSION}."},
+        "kind": {"type": "string", "description": "What this object is."},
+        "metadata": {"type": "object"},
+        "spec": {"description": "What is wanted.", **spec},
+        "status": {"description": "What is. Written by the operator.", **_optional(status)},
+    }
+    shown = columns | {"Age": "date .metadata.creationTimestamp", "Message": "string .status.message"}
+    printed: list[Schema] = [dict(zip(("name", "type", "jsonPath"), (name, *told.split()), strict=True)) for name, told in shown.items()]
+    printed[-1]["priority"] = 1  # only with -o wide
     version = {
-        "name": VERSION,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": subresources,
-        "additionalPrinterColumns": columns,
-    }
+        "name": VERSION, "served": True, "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "description": text, "properties": properties, "required": ["spec"]}},
+        "subresources": {"status": {}}, "additionalPrinterColumns": printed,
+    }  # fmt: skip
     names = {
-        "kind": kind,
-        "listKind": f"{kind}List",
-        "plural": plural,
-        "singular": kind.lower(),
-        "shortNames": short,
+        "kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower(), "shortNames": [short],
         "categories": ["all", "flamestream"],
-    }
+    }  # fmt: skip
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{plural}.{GROUP}", "labels": {"app.kubernetes.io/name": "flamestream"}},
         "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
     }
-
-
-def _column(name: str, kind: str, path: str, priority: int = 0) -> Schema:
-    return {"name": name, "type": kind, "jsonPath": path, **({"priority": priority} if priority else {})}
 
 
 def _rule(rule: str, message: str, field: str = "") -> Schema:

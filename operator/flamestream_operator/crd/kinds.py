@@ -5,9 +5,8 @@ Does not: know any kind.
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
-from msgspec import inspect
+from msgspec import Struct, inspect
 
 from flamestream.connectors import sinks
 from flamestream.connectors.installed import sink_kinds, source_kinds
@@ -17,26 +16,27 @@ from flamestream_operator.crd.schema import Schema, schema_of
 
 def sources_schema() -> Schema:
     """`spec.sources`: one kind for each source."""
-    return _mapping(source_kinds(), "source", "Settings of the source, see docs/reference/manifest.md.")
+    return _mapping(source_kinds(), "source")
 
 
 def sinks_schema() -> Schema:
     """`spec.sinks`: one kind for each sink."""
-    return _mapping(sink_kinds(), "sink", "Settings of the sink, see docs/reference/manifest.md.")
+    return _mapping(sink_kinds(), "sink")
 
 
-def _mapping(kinds: Mapping[str, type[Any]], what: str, text: str) -> Schema:
-    entry: Schema = {"type": "object", "properties": {name: _kind(kind, text) for name, kind in sorted(kinds.items())}}
+def _mapping(kinds: Mapping[str, type[Struct]], what: str) -> Schema:
+    text = f"Settings of the {what}, see docs/reference/manifest.md."
     has = ", ".join(f"has(self.{_escaped(name)})" for name in sorted(kinds))
-    names = ", ".join(sorted(kinds))
-    entry["x-kubernetes-validations"] = [
-        {"rule": f"[{has}].filter(x, x).size() == 1", "message": f"a {what} has exactly one kind with its settings: one of {names}"}
-    ]
+    message = f"a {what} has exactly one kind with its settings: one of {', '.join(sorted(kinds))}"
+    entry: Schema = {
+        "type": "object", "properties": {name: _kind(kind, text) for name, kind in sorted(kinds.items())},
+        "x-kubernetes-validations": [{"rule": f"[{has}].filter(x, x).size() == 1", "message": message}],
+    }  # fmt: skip
     return {"type": "object", "minProperties": 1, "maxProperties": 16, "additionalProperties": entry}
 
 
-def _kind(kind: type[Any], text: str) -> Schema:
-    """One kind, with every field of the connector's struct.
+def _kind(kind: type[Struct], text: str) -> Schema:
+    """The schema of a kind, with every field of the connector's struct.
 
     Defaults are told and not filled in: what a user has not written is not in the object, so a job is not changed by a new version's
     defaults. A field that is not there is kept, for the operator to refuse with the names that are.
@@ -67,7 +67,7 @@ def unfenced_kinds() -> list[str]:
     return found
 
 
-def _least(kind: type[Any]) -> dict[str, Any]:
+def _least(kind: type[Struct]) -> Schema:
     """The required fields, with something in them."""
     described = inspect.type_info(kind)
     assert isinstance(described, inspect.StructType), f"{kind} is a struct"

@@ -44,7 +44,7 @@ def _struct(described: inspect.StructType) -> Schema:
 
 
 def _default(field: inspect.Field) -> Any:
-    """What the API server fills in; None: nothing. Empty containers are left out, they say nothing."""
+    """The default that the API server fills in; None: nothing. Empty containers are left out, they say nothing."""
     value = field.default_factory() if field.default_factory is not msgspec.NODEFAULT else field.default
     if value is msgspec.NODEFAULT or value is None or value in ({}, [], ""):
         return None
@@ -79,7 +79,7 @@ def _limited(schema: Schema, kind: Any) -> Schema:
 def _union(kind: inspect.UnionType) -> Schema:
     """`X | None` is X left out; anything else is checked by the operator."""
     inner = [each for each in kind.types if not isinstance(each, inspect.NoneType)]
-    return _schema(inner[0]) if len(inner) == 1 else dict(FREE)
+    return _schema(inner[0]) if len(inner) == 1 else dict(FREE)  # a structural schema has no unions
 
 
 def _list(kind: inspect.ListType) -> Schema:

@@ -4,12 +4,12 @@ Keeps: what is offered by the CRD is what is carried out. Does not: go through t
 (drills/strikes.py).
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from flamestream.connectors import sinks
 from flamestream.job.drill import DrillPlan
 from flamestream_operator.api.drill import ELSEWHERE, DrillSpec
+from flamestream_operator.objects.meta import Object
 from flamestream_operator.site import Allowed
 
 HITS_WORKERS: Final = ("worker", "daemon", "executor", "driver", "application", "network", "node")
@@ -49,8 +49,8 @@ def forbidden(spec: DrillSpec, namespace: str, own: str, allowed: Allowed) -> st
     return ""
 
 
-def cannot_audit(spec: Mapping[str, Any]) -> str:
-    """The reason why the output of a job with this spec cannot be read back, as far as the spec alone says; "": it may be."""
+def cannot_audit(spec: Object) -> str:
+    """Why the output of a job with this spec cannot be read back, as far as the spec alone says; "": it may be."""
     for name, sink in spec["sinks"].items():
         known = sinks.kind_of(sink)
         if known is not None and not known.reads_back:

@@ -20,10 +20,10 @@ from flamestream_operator.api.conditions import conditions_of_ending
 from flamestream_operator.api.drill import DrillSpec, DrillStatus
 from flamestream_operator.drills.plan import cannot_audit, plan_of
 from flamestream_operator.drills.strikes import Blow, PodApi, Strikes, Targets
-from flamestream_operator.jobs.decide import desired_of, status_of
+from flamestream_operator.jobs.decide import status_of
 from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.jobs.launching import files_of, launch_of
-from flamestream_operator.jobs.observed import Observed, phase_of
+from flamestream_operator.jobs.observed import ended_containers, phase_of
 from flamestream_operator.jobs.reconciler import JobReconciler
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Key
@@ -41,7 +41,7 @@ class DrillReconciler:
     """`reconcile(key)` for every change of a FlameStreamDrill, and while one runs."""
 
     def __init__(self, jobs: JobReconciler, site: Site, tools: Tools, api: PodApi, me: Key) -> None:
-        self._jobs, self._site, self._api = jobs, site, api
+        self._jobs, self._site, self._api, self._tools = jobs, site, api, tools
         self._strikes = Strikes(tools, api, me, site)
         self._cluster, self._hosting, self._check, self._clock = tools.cluster, tools.hosting, tools.check, tools.clock
         self._events = EventSender(api, tools.clock)
@@ -56,10 +56,13 @@ class DrillReconciler:
             return None
         spec = msgspec.convert(drill["spec"], DrillSpec, dec_hook=lambda _, value: Seconds.parse(value))
         if before.phase == "Pending" and (first := self._before(key, drill, spec.job)):
-            return await self._waits(drill, before, f"waits for drill {first!r}: one drill of a job at a time")
+            why = f"waits for drill {first!r}: one drill of a job at a time"
+            if before.message != why:
+                await self._write(drill, replace(before, message=why))
+            return 5.0
         seen = await self._look(key, drill, spec, before if before.phase != "Pending" else replace(before, message=""))
         next_step = step(seen)
-        if next_step.status != before:
+        if next_step.status != before:  # announced before it is made (!)
             drill = await self._write(drill, _ours(next_step.status))
         if next_step.effect == "strike":
             blow = await self._strikes.strike(key[0], spec, _ours(next_step.status))
@@ -78,34 +81,29 @@ class DrillReconciler:
         first = min([*undone, drill], key=_turn)
         return "" if first["metadata"]["name"] == key[1] else str(first["metadata"]["name"])
 
-    async def _waits(self, drill: Object, status: DrillStatus, why: str) -> float:
-        if status.message != why:
-            await self._write(drill, replace(status, message=why))
-        return 5.0
-
     # --- looking --------------------------------------------------------------------------------------------------------------------
 
     async def _look(self, key: Key, drill: Object, spec: DrillSpec, status: DrillStatus) -> DrillSeen:
         job = await self._job((key[0], spec.job))
         found = status_of(job) if job is not None else None
-        wanted_of = job["spec"] if job is not None else {}
+        asked = job["spec"] if job is not None else {}
         audit, problem = await self._audit_of(key) if status.phase == "Auditing" else (None, "")
         targets = await self._strikes.targets(key[0], spec) if not status.struck_at and status.phase != "Auditing" else Targets({})
         blow = await self._strikes.look(key[0], spec, status) if status.struck_at else Blow()
         return DrillSeen(
             now=self._clock(),
-            plan=plan_of(spec, wanted_of.get("guarantee", "exactly-once")),
+            plan=plan_of(spec, asked.get("guarantee", "exactly-once")),
             status=status,
             job_phase=_phase(job, found.phase if found is not None else ""),
             job_uid=str(job["metadata"]["uid"]) if job is not None else "",
             job_message=found.message if found is not None else "",
-            workers=int(wanted_of["workers"]["replicas"]) if job is not None else 0,
+            workers=int(asked["workers"]["replicas"]) if job is not None else 0,
             attempt=found.attempt if found is not None else 0,
             told=self._hosting.status(f"{key[0]}.{spec.job}"),
             age=self._clock() - moment(str(drill["metadata"].get("creationTimestamp") or "") or written(self._clock())),
             victims=targets.victims,
             out_of_reach=targets.out_of_reach,
-            cannot_audit=cannot_audit(wanted_of) if job is not None else "",
+            cannot_audit=cannot_audit(asked) if job is not None else "",
             refused=blow.refused,
             sight=blow.sight,
             replaced=await self._strikes.is_replaced(key[0], spec, status) if status.struck_at else True,
@@ -125,16 +123,13 @@ class DrillReconciler:
         if await self._api.get("Pod", key[0], name) is not None:
             return
         job = await self._job((key[0], seen.plan.job))
-        memory = self._jobs.memory_of((key[0], seen.plan.job))
-        if job is None or memory is None:  # an operator that has just begun to lead looks at the job soon
+        if job is None or self._jobs.memory_of((key[0], seen.plan.job)) is None:
+            return  # an operator that has just begun to lead looks at the job soon
+        look, status, desired = self._jobs.planned(job)
+        if desired.plan is None:
             return
-        status = status_of(job)
-        look = Observed(now=seen.now, job=job, site=self._site, app_digest=memory.app_digest, specs=memory.specs)
-        want = desired_of(look, status)
-        if want.plan is None:
-            return
-        launch = launch_of(look, status, want, want.plan, application="a", number=status.launches, tasks=seen.workers)
-        config = build_config(job, name, files_of(look, launch, want))
+        launch = launch_of(look, status, desired, desired.plan, application="a", number=status.launches, tasks=seen.workers)
+        config = build_config(job, name, files_of(look, launch, desired))
         config["metadata"]["ownerReferences"] = [owner(drill)]
         self._check()
         for needed in (config, build_login(job, self._site.login)):  # launched by an older operator it has none
@@ -150,9 +145,8 @@ class DrillReconciler:
         pod = await self._api.get("Pod", key[0], names.audit(key[1]))
         if pod is None or phase_of(pod) not in ("Succeeded", "Failed"):
             return None, ""
-        for container in pod["status"].get("containerStatuses") or ():
-            text = str(((container.get("state") or {}).get("terminated") or {}).get("message") or "")
-            if text.startswith("{"):
+        for ended in ended_containers(pod):
+            if (text := str(ended.get("message") or "")).startswith("{"):
                 return _verdict(text)
         return None, f"the audit ended without a verdict: see `kubectl logs {pod['metadata']['name']}`"
 
@@ -169,17 +163,9 @@ class DrillReconciler:
         status = replace(status, conditions=conditions, observed_generation=generation)
         plain = {name: value for name, value in msgspec.to_builtins(status).items() if value is not None}
         self._check()
-        try:
-            new = await self._api.replace_status({**drill, "status": plain})
-        except ApiProblem as problem:
-            fresh = await self._api.get("FlameStreamDrill", drill["metadata"]["namespace"], drill["metadata"]["name"])
-            if fresh is not None:
-                self._cluster.drills.put(fresh)
-            raise problem
-        self._cluster.drills.put(new)
+        new = await self._tools.write_status(self._cluster.drills, drill, plain)
         if status.phase != before.phase:
-            kind = "Warning" if over and status.phase != "Passed" else "Normal"
-            await self._events.send(new, kind, reason, status.message or status.phase)
+            await self._events.send(new, "Warning" if failed else "Normal", reason, status.message or status.phase)
         return new
 
 

@@ -74,7 +74,7 @@ def paused(pids: Sequence[int], seconds: float) -> bool:
     """Whether all were seen standing still. They go on after so many seconds."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    if os.fork() == 0:
+    if os.fork() == 0:  # (!) ends the pause, whatever becomes of who asked
         os.setsid()
         for number in (0, 1, 2):  # whoever asked does not wait for the end of the pause
             os.close(number)

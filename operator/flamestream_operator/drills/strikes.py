@@ -8,7 +8,7 @@ Does not: decide when (flamestream.job.drill).
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from flamestream.job.drill_status import Sight
 from flamestream.model.decoding import DecodeError, from_json
@@ -142,12 +142,12 @@ class Strikes:
         log.warning("drill strikes", extra={"target": fault.target, "victim": victim, "action": fault.action})
         try:
             pods = await self._struck(namespace, spec, status)
-            if len(pods) < len(status.lives):
+            if len(pods) < len(status.lives):  # a successor of the same name is another (!)
                 return Blow(refused=f"{victim} was gone before it was struck")
             sights = [await self._one(spec, status, pod) for pod in pods]
         except ApiProblem as problem:
             log.warning("the strike failed", extra={"victim": victim, "problem": str(problem)})
-            if problem.passing:
+            if problem.passing:  # it may have struck: the sight decides
                 return Blow()
             hint = (_CUT_RIGHTS if fault.action == "cut" else _RIGHTS) if problem.status == 403 else ""
             return Blow(refused=f"the strike at {victim} failed: {problem}{hint}")
@@ -158,17 +158,15 @@ class Strikes:
         """Strike one pod."""
         fault, meta = spec.fault, pod["metadata"]
         if fault.action == "cut":
-            await self._api.attach(meta["namespace"], meta["name"], self._cutter(spec, status))
+            # From the operator's image and never from the pod's (!): it may do what the pod may not.
+            cutter = build_cutter(cutter_name(status.struck_at), self._site.image, self._site.pull_policy, fault.lasts)
+            await self._api.attach(meta["namespace"], meta["name"], cutter)
             return Blow()
         if fault.action == "pause" or fault.target in ("worker", "daemon"):
             return await self._inside(spec, pod)
         grace = 0 if fault.action == "kill" else None
         await self._api.delete("Pod", meta["namespace"], meta["name"], grace=grace)
         return Blow()
-
-    def _cutter(self, spec: DrillSpec, status: DrillStatus) -> Object:
-        """The container that cuts, from the operator's image and never from the pod's (!): it may do what the pod may not."""
-        return build_cutter(cutter_name(status.struck_at), self._site.image, self._site.pull_policy, spec.fault.lasts)
 
     async def _inside(self, spec: DrillSpec, pod: Object) -> Blow:
         """Strike by a process in the pod, which says what it saw."""
@@ -249,7 +247,7 @@ def _answer(pod: str, said: str) -> Blow:
     """Read what the process in the pod printed."""
     last = said.splitlines()[-1] if said else ""
     try:
-        told = from_json(last, dict[str, Any])
+        told = from_json(last, Object)
     except DecodeError:
         return Blow(refused=f"the strike in pod {pod} failed: {said[-300:] or 'it said nothing'}")
     if told.get("seen") in ("gone", "paused"):

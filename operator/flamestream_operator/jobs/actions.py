@@ -6,30 +6,34 @@ time nothing, and the coordinator's record fences what is left.
 Does not: say when (effects.py).
 """
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from msgspec import Struct
 
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.objects.meta import Object
 
 
-@dataclass(frozen=True, slots=True)
-class WriteStatus:
+class Action(Struct, frozen=True):
+    """Something for the shell to do."""
+
+
+class WriteStatus(Action, frozen=True):
     """Compare-and-set against the version that was seen."""
 
     status: JobResourceStatus
 
 
-@dataclass(frozen=True, slots=True)
-class SetFinalizer:
+class SetFinalizer(Action, frozen=True):
     """Add ours, or take it away."""
 
     there: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Tell:
+class Tell(Action, frozen=True):
     """An Event about the job."""
 
     kind: str
@@ -38,8 +42,7 @@ class Tell:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReadSecrets:
+class ReadSecrets(Action, frozen=True):
     """Token and credentials of the current run; makes the token if `create`."""
 
     token: Object
@@ -49,22 +52,19 @@ class ReadSecrets:
     """Name of the Secret with the store's keys; "": none."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadApplication:
+class ReadApplication(Action, frozen=True):
     """The application's ConfigMap, to be copied and told apart."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class LookFor:
+class LookFor(Action, frozen=True):
     """Is this pod really not there? A fresh read."""
 
     pod: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ensure:
+class Ensure(Action, frozen=True):
     """Create the object; one of the same owner that is there already is made like it if it can change."""
 
     thing: Object
@@ -72,8 +72,7 @@ class Ensure:
     """Under which a refusal is reported."""
 
 
-@dataclass(frozen=True, slots=True)
-class EnsureCopy:
+class EnsureCopy(Action, frozen=True):
     """Copy the application's ConfigMap under a name that tells its content; one that is there is fine."""
 
     config_map: str
@@ -81,16 +80,14 @@ class EnsureCopy:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Try:
+class Try(Action, frozen=True):
     """A dry run: what the API server would say."""
 
     thing: Object
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(Action, frozen=True):
     """Create the object. One of the same name and owner is fine; with `once` it means an interrupted try, which is given up."""
 
     thing: Object
@@ -98,8 +95,7 @@ class Create:
     once: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DeletePod:
+class DeletePod(Action, frozen=True):
     """`fail` first says in its status that it has failed, so that whoever watches it notices at once."""
 
     name: str
@@ -108,27 +104,23 @@ class DeletePod:
     fail: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MarkReady:
+class MarkReady(Action, frozen=True):
     """The worker in this pod is connected: from now on the disruption budget counts it."""
 
     pod: Object
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteSnapshot:
+class DeleteSnapshot(Action, frozen=True):
     """Its own reconciler removes what it stands for."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteJob:
+class DeleteJob(Action, frozen=True):
     """Its time is over."""
 
 
-@dataclass(frozen=True, slots=True)
-class Coordinate:
+class Coordinate(Action, frozen=True):
     """Start its coordinator, or change its settings."""
 
     job: JobToCoordinate
@@ -137,23 +129,19 @@ class Coordinate:
     """The run whose token it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suspend:
+class Suspend(Action, frozen=True):
     """Drain to an epoch."""
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Action, frozen=True):
     """Stop all workers now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Abandon:
+class Abandon(Action, frozen=True):
     """Coordinate it no more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retire:
+class Retire(Action, frozen=True):
     """Hand the slots of the workers at these IPs over, of all at once: each step of its own would be a recovery."""
 
     ips: tuple[str, ...]
@@ -161,33 +149,29 @@ class Retire:
     """The same of these, whose own stop is only expected."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gone:
+class Gone(Action, frozen=True):
     """The pod at this IP is dead."""
 
     ip: str
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(Action, frozen=True):
     """A long operation, once per key."""
 
     key: str
-    what: str
-    """restore or forget."""
-    arguments: dict[str, Any] = field(default_factory=dict)
-
-
-Action = (
-    WriteStatus | SetFinalizer | Tell | ReadSecrets | ReadApplication | LookFor | Ensure | EnsureCopy | Try | Create | DeletePod | MarkReady
-    | DeleteSnapshot | DeleteJob | Coordinate | Suspend | End | Abandon | Retire | Gone | Begin
-)  # fmt: skip
+    what: Literal["restore", "forget"]
+    settings: JobToCoordinate
+    """Without token and keys, which the shell adds."""
+    snapshot: str = ""
+    """Name of the FlameStreamSnapshot to restore."""
+    begins_anew: bool = False
+    """The job that is forgotten goes on: its attempts are kept, as its sinks refuse older ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Actions in their order, and when to look again if nothing happens."""
 
-    actions: list[Action]
+    actions: Sequence[Action]
     look_again: float | None = None
     """Seconds."""

@@ -39,24 +39,18 @@ def is_taking_over(observed: Observed, status: JobResourceStatus) -> bool:
         return False
     if observed.coordinated is None:
         return True
-    reported = observed.coordinated.status
-    return (
-        reported.phase in ("starting", "gathering") and not reported.outcome and observed.instant - observed.coordinated.since < TAKES_OVER
-    )
+    reported, waited = observed.coordinated.status, observed.instant - observed.coordinated.since
+    return reported.phase in ("starting", "gathering") and not reported.outcome and waited < TAKES_OVER
 
 
 def with_conditions(observed: Observed, before: JobResourceStatus, status: JobResourceStatus, desired: Desired) -> JobResourceStatus:
     """The status with its phase, its message and its conditions."""
     if is_taking_over(observed, before) and status.run.stage == "Running":
         return replace(status, phase=before.phase, message=before.message, conditions=before.conditions, workers=before.workers)
-    said = _statements(observed, status, desired)
+    said, now = _statements(observed, status, desired), written(observed.now)
     known = {each.type: each for each in before.conditions}
-    conditions = [
-        condition(
-            kind, said[kind].holds, said[kind].reason, said[kind].message, known.get(kind), written(observed.now), observed.generation
-        )
-        for kind in TYPES
-    ]
+    told = [(kind, said[kind], known.get(kind)) for kind in TYPES]
+    conditions = [condition(kind, it.holds, it.reason, it.message, old, now, observed.generation) for kind, it, old in told]
     phase = _phase(observed, status, desired)
     return replace(status, phase=phase, message=_message(observed, status, desired, said, phase)[:MAX_MESSAGE], conditions=conditions)
 
@@ -95,6 +89,9 @@ def _statements(observed: Observed, status: JobResourceStatus, desired: Desired)
     ready = flows and whole and checkpointing.holds and run.stage == "Running"
     cause = reported.last_recovery.cause if recovering and reported is not None and reported.last_recovery is not None else ""
     degraded = problem if not failed and not idle else None
+    failure = Statement(True, status.failures.reason or "Failed", status.failures.last)
+    if desired.refusal and run.stage == "None":
+        failure = Statement(True, "SpecRefused", desired.refusal)
     return {
         "Ready": Statement(ready, _reason_of_ready(ready, flows, whole, run.stage), "" if ready or problem is None else problem.message),
         "Running": Statement(flows, why_not.reason if not idle else run.cause or run.stage, "" if flows or idle else why_not.message),
@@ -103,7 +100,7 @@ def _statements(observed: Observed, status: JobResourceStatus, desired: Desired)
         "Suspended": Statement(stopped, "AtEpoch" if stopped else "Active", _suspension(status) if stopped else ""),
         "Degraded": degraded or Statement(False, "Whole"),
         "Completed": Statement(run.stage == "Ended" and run.cause == "Completed", run.cause or "Going"),
-        "Failed": _failure(status, desired) if failed else Statement(False, "NotFailed"),
+        "Failed": failure if failed else Statement(False, "NotFailed"),
     }  # fmt: skip
 
 
@@ -137,12 +134,6 @@ def _suspension(status: JobResourceStatus) -> str:
     return f"at epoch {at.epoch}, cut {at.cut}, {at.outputs} results delivered{rest}"
 
 
-def _failure(status: JobResourceStatus, desired: Desired) -> Statement:
-    if desired.refusal and status.run.stage == "None":
-        return Statement(True, "SpecRefused", desired.refusal)
-    return Statement(True, status.failures.reason or "Failed", status.failures.last)
-
-
 def _message(observed: Observed, status: JobResourceStatus, desired: Desired, said: dict[ConditionType, Statement], phase: Phase) -> str:
     if said["Failed"].holds:
         return said["Failed"].message
@@ -163,7 +154,7 @@ def _message(observed: Observed, status: JobResourceStatus, desired: Desired, sa
 
 
 def problem_of(observed: Observed, status: JobResourceStatus, desired: Desired) -> Statement | None:
-    """What is wrong though the job goes on, or why it does not start; None: nothing that is known."""
+    """The problem of a job that goes on, or why it does not start; None: nothing that is known is wrong."""
     if desired.waits_for and desired.refusal:
         return Statement(True, "ApplicationMissing", desired.refusal)
     if desired.refusal and status.run.stage not in ("None", "Ended"):
@@ -196,9 +187,8 @@ def _problem_of_pod(pod: Object) -> Statement | None:
         waits = (container.get("state") or {}).get("waiting") or {}
         if waits.get("reason") in _PULL:
             why = waits.get("message") or waits["reason"]
-            return Statement(
-                True, "ImagePullFailed", f"pod {name} cannot get its image ({why}): look at spec.image and pods.imagePullSecrets"
-            )
+            text = f"pod {name} cannot get its image ({why}): look at spec.image and pods.imagePullSecrets"
+            return Statement(True, "ImagePullFailed", text)
         if waits.get("reason") in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
             return Statement(True, "ContainerConfig", f"pod {name} cannot start: {waits.get('message')}")
     for each in pod.get("status", {}).get("conditions") or ():

@@ -54,10 +54,10 @@ def decide(observed: Observed) -> do.Decision:
     if FINALIZER not in (observed.job["metadata"].get("finalizers") or ()):
         return do.Decision([do.SetFinalizer(True)], SOON)
     after, desired = transition(observed, before)
-    if is_transition(before, after):
+    if is_transition(before, after):  # written first (!): its effects come with the next look, from what the API server has
         return do.Decision([do.WriteStatus(after), *events_between(before, after)], SOON)
-    actions = list(effects(observed, before, desired))
-    if _expired(observed, before):
+    actions = list(effects(observed, before, desired))  # from what is written, never from what is only decided (!)
+    if _expired(observed, before):  # by its own clock: nobody asks for this deletion
         return do.Decision([do.DeleteJob()], SOON)
     if after != before and observed.instant - observed.last_write >= FIGURES_EVERY:
         actions.append(do.WriteStatus(after))
@@ -84,7 +84,7 @@ def _look_again(observed: Observed, status: JobResourceStatus, actions: list[do.
 
 
 def desired_of(observed: Observed, status: JobResourceStatus) -> Desired:
-    """What should run: the newest spec that can, or the last stable one after a failed upgrade."""
+    """The spec that should run: the newest that can, or the last stable one after a failed upgrade."""
     spec = dict(observed.job.get("spec") or {})
     if is_rolled_back(observed, status) and status.last_stable is not None:
         stable = status.last_stable

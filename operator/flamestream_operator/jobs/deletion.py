@@ -37,7 +37,7 @@ def _actions(observed: Observed, status: JobResourceStatus, desired: Desired) ->
         if is_owned(pod, observed.job) and (lingers(pod) or node_of(pod) in observed.dead_nodes):
             grace = 0 if node_of(pod) in observed.dead_nodes else AT_ONCE
             yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=grace)
-    if observed.could_write:
+    if observed.could_write:  # no state is removed under a worker that may still write (!)
         return
     if _deletes(observed) and observed.snapshots:
         for snapshot in observed.snapshots:
@@ -59,9 +59,9 @@ def _state(observed: Observed, status: JobResourceStatus, desired: Desired) -> I
         if not observed.token:
             yield do.ReadSecrets(build_token(observed.job, status.run.number, ""), True, desired.plan.spec.checkpoint.secret or "")
         else:
-            yield do.Begin(FORGET, "forget", {"settings": settings_of(observed, desired.plan)})
+            yield do.Begin(FORGET, "forget", settings_of(observed, desired.plan))
         return
-    yield do.SetFinalizer(False)
+    yield do.SetFinalizer(False)  # last: from here on nobody looks after the object
 
 
 def _deletes(observed: Observed) -> bool:

@@ -16,10 +16,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from flamestream.job.moments import passed, written
-from flamestream.model.decoding import DecodeError, from_json
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.jobs.failures import may_try, with_failure
-from flamestream_operator.jobs.observed import Observed, ip_of, is_going, node_of, phase_of
+from flamestream_operator.jobs.observed import Observed, ended_containers, ip_of, is_going, node_of, phase_of, said_at_end
 from flamestream_operator.jobs.spec import Plan
 from flamestream_operator.jobs.suspicion import suspects
 from flamestream_operator.objects import names
@@ -37,7 +36,7 @@ HAND_OVER_WITHIN = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a driver ended."""
+    """The end of a driver: its reason, and whether it would end like this again."""
 
     reason: str
     message: str
@@ -75,7 +74,7 @@ def ending_that_is_final(observed: Observed, status: JobResourceStatus) -> Endin
 
 def with_drivers(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
     """Go one step towards one up-to-date driver an application."""
-    if not may_try(status, observed.now):
+    if not may_try(status, observed.now):  # the pause after a failure
         return status
     for application, tasks in plan.applications.items():
         mine = [driver for driver in status.drivers if driver.application == application and driver.state != "Retiring"]
@@ -149,13 +148,13 @@ def _ending(observed: Observed, driver: DriverStatus) -> Ending | None:
     """None: it lives, or is not there yet, or nobody knows."""
     pod = observed.pod(driver.name)
     if pod is None:
-        lost = driver.name in observed.absent and bool(driver.uid)
+        lost = driver.name in observed.absent and bool(driver.uid)  # a fresh read has missed it: the cache alone may be behind
         return Ending("DriverDeleted", f"driver pod {driver.name} was deleted") if lost else None
     if driver.uid and pod["metadata"]["uid"] != driver.uid:
         return Ending("DriverReplaced", f"driver pod {driver.name} is not the one that was made: somebody made another of its name")
     if phase_of(pod) in ("Failed", "Succeeded"):
         return _ending_of(pod)
-    if node_of(pod) in observed.dead_nodes and not _has_survivors(observed, driver):
+    if node_of(pod) in observed.dead_nodes and not _has_survivors(observed, driver):  # they go with its object
         return Ending("NodeLost", f"node {node_of(pod)} of driver pod {driver.name} is not ready")
     return None
 
@@ -172,29 +171,19 @@ def with_refusals(observed: Observed, status: JobResourceStatus, plan: Plan) -> 
 
 
 def _ending_of(pod: Object) -> Ending:
-    """How the driver's container ended, by its exit code and its termination message."""
-    name = pod["metadata"]["name"]
-    for container in pod.get("status", {}).get("containerStatuses") or ():
-        ended = (container.get("state") or {}).get("terminated")
-        if ended:
-            return _exited(name, int(ended.get("exitCode", -1)), str(ended.get("reason", "")), str(ended.get("message") or ""))
-    status = pod["status"]
-    return Ending(str(status.get("reason") or "DriverFailed"), f"driver pod {name} failed: {status.get('message') or 'without a word'}")
-
-
-def _exited(name: str, code: int, reason: str, message: str) -> Ending:
-    said: dict[str, Any] = {}
-    if message.lstrip().startswith("{"):
-        try:
-            said = from_json(message, dict[str, Any])
-        except DecodeError:
-            said = {}
+    """The ending of a driver's container, by its exit code and its termination message."""
+    name, status = pod["metadata"]["name"], pod["status"]
+    if not (containers := ended_containers(pod)):
+        return Ending(str(status.get("reason") or "DriverFailed"), f"driver pod {name} failed: {status.get('message') or 'without a word'}")
+    ended = containers[0]
+    code, message = int(ended.get("exitCode", -1)), str(ended.get("message") or "")
+    said = said_at_end(message)
     text = str(said.get("message") or message or f"see `kubectl logs {name}`")
     if code == 0:
         return Ending("DriverStopped", f"driver pod {name} ended though nobody asked it to")
     if code == 1 or said.get("category") == "user":
         return Ending(str(said.get("reason") or "ApplicationFailed"), text, final=True)
-    if reason == "OOMKilled":
+    if ended.get("reason") == "OOMKilled":
         return Ending("OutOfMemory", f"driver pod {name} was killed for its memory: raise spec.driver.resources.limits.memory")
     return Ending(str(said.get("reason") or "DriverFailed"), f"driver pod {name} ended with code {code}: {text}")
 

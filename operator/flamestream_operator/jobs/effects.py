@@ -33,7 +33,7 @@ SILENCE: Final = 2_000_000
 
 
 def effects(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
-    """What the status asks for and the cluster does not show yet."""
+    """The actions that the status asks for and the cluster does not show yet."""
     if desired.waits_for:
         yield do.ReadApplication(desired.waits_for)
     yield from _coordination(observed, status, desired)
@@ -56,7 +56,7 @@ def _coordination(observed: Observed, status: JobResourceStatus, desired: Desire
     if stage in _HOSTED and desired.plan is not None and observed.token:
         yield do.Coordinate(settings_of(observed, desired.plan), status.run.number)
     if stage == "Draining" and observed.coordinated is not None and not observed.coordinated.status.outcome:
-        yield do.Suspend() if status.run.cause != "Rollback" else do.End()
+        yield do.Suspend() if status.run.cause != "Rollback" else do.End()  # a run that could not begin has nothing to drain
     if stage in ("Stopped", "Ended") and observed.coordinated is not None:
         yield from () if observed.coordinated.status.outcome else (do.End(),)
         if not observed.members:
@@ -74,10 +74,9 @@ def _operations(observed: Observed, status: JobResourceStatus, desired: Desired)
     run = status.run
     restore = desired.plan.spec.restore_from if desired.plan is not None else None
     if run.stage == "Restoring" and desired.plan is not None and restore is not None and observed.token and may_restore(observed, status):
-        arguments = {"snapshot": restore.snapshot, "settings": settings_of(observed, desired.plan)}
-        yield do.Begin(f"restoring/{run.number}", "restore", arguments)
+        yield do.Begin(f"restoring/{run.number}", "restore", settings_of(observed, desired.plan), snapshot=restore.snapshot)
     if run.stage == "Forgetting" and desired.plan is not None and observed.token and not observed.could_write:
-        yield do.Begin(f"forgetting/{run.number}", "forget", {"settings": settings_of(observed, desired.plan), "begins_anew": True})
+        yield do.Begin(f"forgetting/{run.number}", "forget", settings_of(observed, desired.plan), begins_anew=True)
 
 
 # --- drivers ------------------------------------------------------------------------------------------------------------------------
@@ -90,7 +89,7 @@ def _drivers(observed: Observed, status: JobResourceStatus, desired: Desired, pl
         elif observed.pod(driver.name) is None and observed.token and f"launch/{driver.launch}" not in observed.refusals:
             if driver.name not in observed.absent:
                 yield do.LookFor(driver.name)
-            elif not driver.uid:
+            elif not driver.uid:  # one that was seen is never made again (!)
                 yield from _launch(observed, status, desired, plan, driver)
 
 
@@ -108,7 +107,7 @@ def _launch(observed: Observed, status: JobResourceStatus, desired: Desired, pla
     yield do.Ensure(build_budget(observed.job, plan.spec.workers.replicas), key)
     if plan.spec.application.config_map and desired.app_digest:
         yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)
-    yield do.Try(build_trial_pod(launch), key)
+    yield do.Try(build_trial_pod(launch), key)  # before the driver: an executor that is refused later is only seen in its log
     yield do.Create(build_config(observed.job, driver.name, files_of(observed, launch, desired)), key, once=True)
     yield do.Create(build_driver_pod(launch), key)
 
@@ -128,7 +127,7 @@ def _strays(observed: Observed, status: JobResourceStatus) -> Iterator[do.Action
     named = {driver.name: driver for driver in status.drivers}
     stopping = status.run.stage == "Stopped"
     for pod in observed.of_role("driver"):
-        if not is_owned(pod, observed.job):
+        if not is_owned(pod, observed.job):  # somebody's own pod with our labels, or of an earlier life
             continue
         driver = named.get(pod["metadata"]["name"])
         ended = phase_of(pod) in ("Failed", "Succeeded") and driver is None
@@ -143,11 +142,6 @@ def _still_stopping(observed: Observed, status: JobResourceStatus) -> bool:
     """Workers that were told to stop get a moment to do so by themselves."""
     at = status.suspension
     return at is not None and bool(observed.members) and not passed(observed.now, at.time, 5)
-
-
-def _fenced(observed: Observed, pod: Object) -> bool:
-    """The worker of this pod does not count any more."""
-    return not any(not member.standby and member.ip == ip_of(pod) for member in observed.members)
 
 
 def _workers(observed: Observed, status: JobResourceStatus, replicas: int) -> Iterator[do.Action]:
@@ -179,7 +173,8 @@ def _leaving(observed: Observed, replicas: int) -> Iterator[do.Action]:
 
 def _on_dead_node(observed: Observed, pod: Object, active: bool) -> Iterator[do.Action]:
     """Spark waits for ever for an executor whose node is gone: we say that it has failed, once nothing of it counts any more."""
-    if active and not _fenced(observed, pod):
+    counts = any(not member.standby and member.ip == ip_of(pod) for member in observed.members)
+    if active and counts:
         yield do.Gone(ip_of(pod))
     else:
         yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=0, fail=phase_of(pod) in ("Pending", "Running"))

@@ -20,7 +20,7 @@ def with_failure(status: JobResourceStatus, spec: Spec, now: float, reason: str,
     """Count one more failure, and say when the next try is due."""
     before = status.failures
     count = before.count + 1
-    pause = Backoff(float(spec.backoff.initial), float(spec.backoff.max)).after(count - 1)
+    pause = Backoff(float(spec.backoff.initial), float(spec.backoff.max)).after(count - 1)  # the first one is repaired at once
     failures = FailureStatus(count=count, last=message[:MAX_TEXT], reason=reason[:128], time=written(now), next_try=written(now + pause))
     return replace(status, failures=failures)
 

@@ -1,6 +1,6 @@
 """What the shells of all reconcilers work with, and what the handlers of a job's actions share.
 
-Keeps: a handler says whether there is something new to look at; what it may not go on behind, it raises as Stop. Does not: act.
+Keeps: a handler says (True) if there is something new to look at; what it may not go on behind, it raises as Stop. Does not: act.
 """
 
 import time
@@ -10,12 +10,12 @@ from typing import Any
 
 from flamestream_operator.coordination.hosting import Hosting
 from flamestream_operator.jobs.memory import Memory
-from flamestream_operator.kube.api import Api
-from flamestream_operator.kube.cache import Cluster, Key
-from flamestream_operator.objects.meta import Object
+from flamestream_operator.kube.api import Api, ApiProblem
+from flamestream_operator.kube.cache import Cluster, Key, Store, key_of
+from flamestream_operator.objects.meta import FINALIZER, Object
 
-Handler = Callable[[Key, Memory, Object, Any], Awaitable[bool]]
-"""(job's name, what is remembered, the job, the action)."""
+Handler = Callable[[Key, Memory, Object, Any], Awaitable[bool | None]]
+"""Takes the job's name, what is remembered of it, the job, and an action."""
 
 
 class Stop(Exception):
@@ -37,3 +37,20 @@ class Tools:
     """Seconds since 1970: for stamps."""
     instant: Callable[[], float] = time.monotonic
     """Seconds of a clock that nobody sets: for durations."""
+
+    async def write_status(self, store: Store, thing: Object, status: Object) -> Object:
+        """Compare-and-set the status of `thing`, which `store` has. Raises ApiProblem; the next look then sees what is there."""
+        try:
+            new = await self.api.replace_status({**thing, "status": status})
+        except ApiProblem:
+            if (fresh := await self.api.get(thing["kind"], *key_of(thing))) is not None:
+                store.put(fresh)
+            raise
+        store.put(new)
+        return new
+
+    async def finalize(self, thing: Object, *, there: bool) -> Object:
+        """Add our finalizer to `thing` as it was seen, or take it away. The object as it is then. Raises ApiProblem."""
+        known = [each for each in thing["metadata"].get("finalizers") or () if each != FINALIZER]
+        meta = {"finalizers": [*known, FINALIZER] if there else known, "resourceVersion": thing["metadata"]["resourceVersion"]}
+        return await self.api.patch(thing["kind"], *key_of(thing), {"metadata": meta})

@@ -65,14 +65,14 @@ class JobInputs:
         name = action.token["metadata"]["name"]
         found = await self._api.get("Secret", key[0], name)
         if found is None and action.create:
-            made = {**action.token, "stringData": {name: secrets.token_hex(32) for name in action.token["stringData"]}}
+            made = {**action.token, "stringData": {name: secrets.token_hex(32) for name in action.token["stringData"]}}  # 256 bits each
             try:
                 found = await self._api.create(made)
             except ApiProblem as problem:
                 if not problem.exists:
                     raise
                 found = await self._api.get("Secret", key[0], name)
-        if found is not None and not is_owned(found, job):
+        if found is not None and not is_owned(found, job):  # (!) a token of an earlier life lets its workers in
             raise ApiProblem(503, "EarlierLife", f"Secret {name} is not of this life of the job: it is about to be removed, or delete it")
         if found is None:
             raise LookupError(f"Secret {name} with the run's token is gone: suspend and resume the job, the next run makes another")

@@ -66,7 +66,7 @@ def _active(observed: Observed, status: JobResourceStatus, desired: Desired, pla
     ending = ending_that_is_final(observed, status)
     if ending is not None:
         return _failed_for_good(observed, status, plan, ending.reason, ending.message)
-    if gives_up(status, plan.spec):
+    if gives_up(status, plan.spec):  # spec.backoff.limit, or restartPolicy: Never
         return _ended(observed, status, "Failed")
     if plan.spec.suspend:
         return _draining(observed, status, "Suspend")
@@ -90,7 +90,7 @@ def _upgrading(observed: Observed, status: JobResourceStatus, plan: Plan) -> Job
 def _stable(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> JobResourceStatus:
     """A spec that was seen running, whole, with a commit of its own, is where an upgrade can go back to."""
     stable, coordinated = status.last_stable, observed.coordinated
-    if status.rolled_back or coordinated is None or coordinated.status.phase != "running":
+    if status.rolled_back or coordinated is None or coordinated.status.phase != "running":  # nothing new is proved then
         return status
     if not all(driver.state == "Running" and driver.revision == plan.revision for driver in status.drivers):
         return status
@@ -117,7 +117,7 @@ def _finished(observed: Observed, status: JobResourceStatus, reported: JobStatus
 def _failed_for_good(observed: Observed, status: JobResourceStatus, plan: Plan, reason: str, message: str) -> JobResourceStatus:
     stable = status.last_stable
     status = with_failure(status, plan.spec, observed.now, reason, message)
-    if stable is not None and stable.code != status.run.code and not status.rolled_back:
+    if stable is not None and stable.code != status.run.code and not status.rolled_back:  # once: the old code's failure is final
         status = replace(status, rolled_back=observed.generation, rolled_back_application=observed.app_digest)
         return _draining(observed, status, "Rollback")
     if plan.spec.restart_policy == "Always" and not gives_up(status, plan.spec):
@@ -189,7 +189,7 @@ def _ended(observed: Observed, status: JobResourceStatus, cause: str) -> JobReso
 
 
 def _begun(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> JobResourceStatus:
-    """From None, Stopped or Ended: whether there is a next run."""
+    """Begin the next run, if there is one, of a job that stands at None, Stopped or Ended."""
     run = status.run
     if plan.spec.suspend and run.stage != "Ended":
         return status

@@ -13,7 +13,7 @@ from flamestream_operator.objects.meta import Object
 
 @dataclass(slots=True)
 class Memory:
-    """What is remembered of one life of one job."""
+    """All that is remembered of one life of one job."""
 
     uid: str
     specs: Specs = field(default_factory=Specs)

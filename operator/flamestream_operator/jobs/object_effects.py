@@ -27,16 +27,10 @@ class JobObjects:
     def __init__(self, tools: Tools) -> None:
         self._api, self._cluster, self._clock = tools.api, tools.cluster, tools.clock
         self.handlers: Final[dict[type[object], Handler]] = {
-            do.LookFor: self._look_for,
-            do.Ensure: self._ensure,
-            do.EnsureCopy: self._ensure_copy,
-            do.Try: self._try,
-            do.Create: self._create,
-            do.DeletePod: self._delete_pod,
-            do.MarkReady: self._mark_ready,
-            do.DeleteSnapshot: self._delete_snapshot,
-            do.DeleteJob: self._delete_job,
-        }
+            do.LookFor: self._look_for, do.Ensure: self._ensure, do.EnsureCopy: self._ensure_copy, do.Try: self._try,
+            do.Create: self._create, do.DeletePod: self._delete_pod, do.MarkReady: self._mark_ready,
+            do.DeleteSnapshot: self._delete_snapshot, do.DeleteJob: self._delete_job,
+        }  # fmt: skip
 
     async def _look_for(self, key: Key, memory: Memory, job: Object, action: do.LookFor) -> bool:
         pod = await self._api.get("Pod", key[0], action.pod)
@@ -47,15 +41,13 @@ class JobObjects:
             self._cluster.put_pod(pod)
         return True
 
-    async def _ensure(self, key: Key, memory: Memory, job: Object, action: do.Ensure) -> bool:
-        thing = action.thing
+    async def _ensure(self, key: Key, memory: Memory, job: Object, action: do.Ensure) -> None:
         try:
-            await self._api.create(thing)
+            await self._api.create(action.thing)
         except ApiProblem as problem:
             if not problem.exists:
-                self._refused(memory, action.key, thing, problem)
+                self._refused(memory, action.key, action.thing, problem)
             await self._made_alike(key, memory, job, action)
-        return False
 
     async def _made_alike(self, key: Key, memory: Memory, job: Object, action: do.Ensure) -> None:
         thing, kind = action.thing, action.thing["kind"]
@@ -72,19 +64,17 @@ class JobObjects:
             except ApiProblem as problem:
                 self._refused(memory, action.key, thing, problem)
 
-    async def _ensure_copy(self, key: Key, memory: Memory, job: Object, action: do.EnsureCopy) -> bool:
+    async def _ensure_copy(self, key: Key, memory: Memory, job: Object, action: do.EnsureCopy) -> None:
         if memory.app is None or names.application_copy(key[1], memory.app_digest) != action.name:
-            return False  # the copy that a rollback needs was made when its run began
+            return  # the copy that a rollback needs was made when its run began
         await self._create(key, memory, job, do.Create(build_application_copy(job, memory.app), action.key))
-        return False
 
-    async def _try(self, key: Key, memory: Memory, job: Object, action: do.Try) -> bool:
+    async def _try(self, key: Key, memory: Memory, job: Object, action: do.Try) -> None:
         try:
             await self._api.create(action.thing, dry_run=True)
         except ApiProblem as problem:
             if not problem.exists:
                 self._refused(memory, action.key, action.thing, problem, "a worker's pod would be refused")
-        return False
 
     async def _create(self, key: Key, memory: Memory, job: Object, action: do.Create) -> bool:
         thing = action.thing
@@ -99,52 +89,46 @@ class JobObjects:
             if thing["metadata"].get("ownerReferences"):
                 self._ours(memory, action.key, there, job)
             if action.once:
-                memory.refusals[action.key] = Refusal("Interrupted", f"{action.key} was begun before", harmless=True)
+                memory.refusals[action.key] = Refusal("Interrupted", f"{action.key} was begun before", harmless=True)  # (!) never twice
                 raise Stop from problem
             made = there
-        if thing["kind"] == "Pod":
-            memory.absent.discard(thing["metadata"]["name"])
-            self._cluster.put_pod(made)
-            return True
-        return False
+        if thing["kind"] != "Pod":
+            return False
+        memory.absent.discard(thing["metadata"]["name"])
+        self._cluster.put_pod(made)
+        return True
 
     def _refused(self, memory: Memory, key: str, thing: Object, problem: ApiProblem, what: str = "") -> None:
         """Told to the core under the effect's key; what passes by itself is only tried again."""
-        if problem.passing:
+        if problem.passing:  # an API server that is away is no verdict on the object
             raise problem
-        name = f"{thing['kind']} {thing['metadata'].get('name', '')}"
-        reason = _reason(problem)
-        memory.refusals[key] = Refusal(reason, f"{what or name + ' was refused'}: {problem.message}"[:1000])
+        what = what or f"{thing['kind']} {thing['metadata'].get('name', '')} was refused"
+        memory.refusals[key] = Refusal(_reason(problem), f"{what}: {problem.message}"[:1000])
         raise Stop from problem
 
     def _ours(self, memory: Memory, key: str, there: Object, job: Object) -> None:
-        """What has the name that we need is ours, or about to go with an earlier life of the job, or a refusal."""
+        """Refuse an object of the name that we need that is not ours; one of an earlier life of the job is about to go (ApiProblem)."""
         if is_owned(there, job):
             return
-        if is_of_earlier_life(there, job):
-            raise ApiProblem(
-                503, "EarlierLife", f"{there['kind']} {there['metadata']['name']} of the job's earlier life is about to be removed"
-            )
         name = f"{there['kind']} {there['metadata']['name']}"
+        if is_of_earlier_life(there, job):
+            raise ApiProblem(503, "EarlierLife", f"{name} of the job's earlier life is about to be removed")
         memory.refusals[key] = Refusal("NameTaken", f"{name} is there and is somebody else's: delete it, or rename the job")
         raise Stop
 
-    async def _delete_pod(self, key: Key, memory: Memory, job: Object, action: do.DeletePod) -> bool:
+    async def _delete_pod(self, key: Key, memory: Memory, job: Object, action: do.DeletePod) -> None:
         if action.fail:
-            patch = {
-                "status": {"phase": "Failed", "reason": "NodeLost", "message": "its node is not ready; failed by the FlameStream operator"}
-            }
+            why = {"phase": "Failed", "reason": "NodeLost", "message": "its node is not ready; failed by the FlameStream operator"}
             try:
-                await self._api.patch("Pod", key[0], action.name, patch, status=True)
+                await self._api.patch("Pod", key[0], action.name, {"status": why}, status=True)
             except ApiProblem as problem:
                 if not problem.absent:
                     log.warning("a dead pod was not marked", extra={"pod": action.name, "problem": str(problem)})
-        await self._api.delete("Pod", *(key[0], action.name), grace=action.grace)
+        await self._api.delete("Pod", key[0], action.name, grace=action.grace)
         if action.grace == 0:
             self._cluster.forget_pod(key, action.name)
-        return False
 
-    async def _mark_ready(self, key: Key, memory: Memory, job: Object, action: do.MarkReady) -> bool:
+    async def _mark_ready(self, key: Key, memory: Memory, job: Object, action: do.MarkReady) -> None:
         """An old copy of the pod is refused; its newer one is on its way here."""
         meta, others = action.pod["metadata"], [each for each in action.pod["status"].get("conditions") or () if each["type"] != CONNECTED]
         conditions = [*others, {"type": CONNECTED, "status": "True", "lastTransitionTime": written(self._clock()), "reason": "Connected"}]
@@ -154,15 +138,12 @@ class JobObjects:
         except ApiProblem as problem:
             if not problem.absent and not problem.conflict:
                 log.warning("a worker's pod was not marked ready", extra={"pod": meta["name"], "problem": str(problem)})
-        return False
 
-    async def _delete_snapshot(self, key: Key, memory: Memory, job: Object, action: do.DeleteSnapshot) -> bool:
+    async def _delete_snapshot(self, key: Key, memory: Memory, job: Object, action: do.DeleteSnapshot) -> None:
         await self._api.delete("FlameStreamSnapshot", key[0], action.name)
-        return False
 
-    async def _delete_job(self, key: Key, memory: Memory, job: Object, action: do.DeleteJob) -> bool:
+    async def _delete_job(self, key: Key, memory: Memory, job: Object, action: do.DeleteJob) -> None:
         await self._api.delete("FlameStreamJob", *key)
-        return False
 
 
 def _reason(problem: ApiProblem) -> str:

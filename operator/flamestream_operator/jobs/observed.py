@@ -8,9 +8,9 @@ Does not: decide.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from flamestream.job.status import JobStatus
+from flamestream.model.decoding import DecodeError, from_json
 from flamestream_operator.coordination.hosting import Member
 from flamestream_operator.jobs.spec import Specs
 from flamestream_operator.objects.meta import CONNECTED, LAUNCH, ROLE, Object, identity
@@ -41,7 +41,6 @@ class Operation:
     """Why it failed; kept while it is tried again."""
     final: bool = False
     """It would fail again."""
-    result: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +49,6 @@ class Refusal:
 
     reason: str
     message: str
-    final: bool = False
-    """Nothing but a change of the spec helps."""
     harmless: bool = False
     """Not a failure: an earlier operator died in the middle of it."""
 
@@ -144,6 +141,20 @@ def ip_of(pod: Object) -> str:
 
 def phase_of(pod: Object) -> str:
     return str(pod.get("status", {}).get("phase") or "Pending")
+
+
+def ended_containers(pod: Object) -> list[Object]:
+    """The terminated states of a pod's containers, of those that have ended: exit code, reason and message."""
+    states = [container.get("state") or {} for container in pod.get("status", {}).get("containerStatuses") or ()]
+    return [state["terminated"] for state in states if state.get("terminated")]
+
+
+def said_at_end(message: str) -> Object:
+    """A termination message that is a JSON document; {} for any other."""
+    try:
+        return from_json(message, Object) if message.lstrip().startswith("{") else {}
+    except DecodeError:
+        return {}
 
 
 def is_going(pod: Object) -> bool:

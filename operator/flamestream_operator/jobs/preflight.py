@@ -7,16 +7,14 @@ Keeps: one trial of one code; its pod is named by code and run. Does not: try wh
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from msgspec.structs import replace
 
 from flamestream.job.moments import passed, written
-from flamestream.model.decoding import DecodeError, from_json
 from flamestream_operator.api.job_status import JobResourceStatus, PreflightStatus
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs.launching import files_of, launch_of
-from flamestream_operator.jobs.observed import Observed, phase_of
+from flamestream_operator.jobs.observed import Observed, ended_containers, phase_of, said_at_end
 from flamestream_operator.jobs.spec import Desired, Plan
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object
@@ -40,14 +38,13 @@ def with_trial(observed: Observed, status: JobResourceStatus, plan: Plan) -> Job
     said = _said(observed, trial)
     if said is None and not passed(observed.now, trial.since, WITHIN):
         return status
-    if said is None or said.get("ok") or said.get("passing"):
+    if said is None or said.get("ok") or said.get("passing"):  # no verdict, or a store that is away: the start itself will tell
         return replace(status, preflight=replace(trial, state="Passed", message=str((said or {}).get("message", ""))[:500]))
     text = str(said.get("message", "without a word"))[:1000]
     failures = replace(status.failures, last=text, reason=str(said.get("reason", "PreflightFailed"))[:128], time=written(observed.now))
     failed = replace(trial, state="Failed", message=text[:500])
-    return replace(
-        status, preflight=failed, failures=failures, rolled_back=observed.generation, rolled_back_application=observed.app_digest
-    )
+    status = replace(status, preflight=failed, failures=failures)
+    return replace(status, rolled_back=observed.generation, rolled_back_application=observed.app_digest)
 
 
 def trial_of(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> Iterator[do.Action]:
@@ -83,14 +80,14 @@ def may_restore(observed: Observed, status: JobResourceStatus) -> bool:
 
 
 def _savepoint(observed: Observed, status: JobResourceStatus) -> dict[str, Object]:
-    """For tools/preflight_main.py: what it shall try if the job has no state of its own."""
+    """The file that tells tools/preflight_main.py which savepoint to try if the job has no state of its own."""
     taken = taken_snapshot(observed)
     if status.run.stage != "Restoring" or taken is None:
         return {}
     return {"savepoint.json": {"store": taken["store"], "manifest": taken["manifest"], "hash": taken["manifestHash"]}}
 
 
-def _said(observed: Observed, trial: PreflightStatus) -> dict[str, Any] | None:
+def _said(observed: Observed, trial: PreflightStatus) -> Object | None:
     """The verdict, if there is one yet."""
     pod = observed.pod(trial.pod)
     refusal = observed.refusals.get(f"aside/{trial.pod}")
@@ -99,16 +96,9 @@ def _said(observed: Observed, trial: PreflightStatus) -> dict[str, Any] | None:
     return _verdict(pod) if pod is not None and phase_of(pod) in ("Succeeded", "Failed") else None
 
 
-def _verdict(pod: Object) -> dict[str, Any]:
-    for container in pod["status"].get("containerStatuses") or ():
-        text = str(((container.get("state") or {}).get("terminated") or {}).get("message") or "")
-        if text.lstrip().startswith("{"):
-            try:
-                return from_json(text, dict[str, Any])
-            except DecodeError:
-                continue
-    return {
-        "ok": False,
-        "reason": "PreflightFailed",
-        "message": f"the trial of the new code ended without a verdict: {pod['status'].get('message', '')}",
-    }
+def _verdict(pod: Object) -> Object:
+    for ended in ended_containers(pod):
+        if said := said_at_end(str(ended.get("message") or "")):
+            return said
+    text = f"the trial of the new code ended without a verdict: {pod['status'].get('message', '')}"
+    return {"ok": False, "reason": "PreflightFailed", "message": text}

@@ -5,25 +5,24 @@ and never ends the operator. Does not: decide (jobs/decide.py).
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from flamestream_operator import metrics
-from flamestream_operator.api.job_status import encoded
-from flamestream_operator.coordination.hosting import JobToCoordinate
+from flamestream_operator.api.job_status import JobResourceStatus, encoded
 from flamestream_operator.jobs import actions as do
-from flamestream_operator.jobs.decide import decide, status_of
+from flamestream_operator.jobs.decide import decide, desired_of, status_of
 from flamestream_operator.jobs.handlers import Handler, Stop, Tools
 from flamestream_operator.jobs.inputs import JobInputs
 from flamestream_operator.jobs.memory import Memory
 from flamestream_operator.jobs.object_effects import JobObjects
 from flamestream_operator.jobs.observed import Coordinated, Observed, ip_of
-from flamestream_operator.jobs.spec import needs_config_map
-from flamestream_operator.jobs.stream_effects import JobStreams, with_secrets
+from flamestream_operator.jobs.spec import Desired, needs_config_map
+from flamestream_operator.jobs.stream_effects import JobStreams
 from flamestream_operator.kube.api import ApiProblem
-from flamestream_operator.kube.cache import Key
+from flamestream_operator.kube.cache import Key, key_of
 from flamestream_operator.kube.events import EventSender
-from flamestream_operator.objects.meta import FINALIZER, ROLE, Object, part
+from flamestream_operator.objects.meta import ROLE, Object, part
 from flamestream_operator.site import Site
 
 MOST_ROUNDS: Final = 12
@@ -38,19 +37,15 @@ class JobReconciler:
     """`reconcile(key)` for every change of what is seen of a job."""
 
     def __init__(self, site: Site, tools: Tools) -> None:
-        self._api, self._cluster, self._hosting, self._site = tools.api, tools.cluster, tools.hosting, site
+        self._tools, self._api, self._cluster, self._hosting, self._site = tools, tools.api, tools.cluster, tools.hosting, site
         self._check, self._again, self._clock, self._instant = tools.check, tools.again, tools.clock, tools.instant
         self._memories: dict[Key, Memory] = {}
         self._events = EventSender(self._api, self._clock)
-        self._inputs, self._streams = JobInputs(tools), JobStreams(tools)
-        self._do: dict[type[Any], Handler] = {
-            do.WriteStatus: self._write_status,
-            do.SetFinalizer: self._set_finalizer,
-            do.Tell: self._tell,
-            **self._inputs.handlers,
-            **JobObjects(tools).handlers,
-            **self._streams.handlers,
-        }
+        self.inputs = JobInputs(tools)
+        self._do: dict[type[object], Handler] = {
+            do.WriteStatus: self._write_status, do.SetFinalizer: self._set_finalizer, do.Tell: self._tell,
+            **self.inputs.handlers, **JobObjects(tools).handlers, **JobStreams(tools).handlers,
+        }  # fmt: skip
 
     async def reconcile(self, key: Key) -> float | None:
         """Seconds until the next look, or None."""
@@ -66,10 +61,6 @@ class JobReconciler:
             if not await self._carry_out(key, memory, job, decision):
                 break
         return pause
-
-    def reads_savepoints(self, savepoint_of: Callable[[Object | None, str], Any]) -> None:
-        """Said by who knows snapshots."""
-        self._streams.savepoint_of = savepoint_of
 
     def changed(self, identity: str) -> None:
         """A coordinator's word. In the loop's thread."""
@@ -94,16 +85,14 @@ class JobReconciler:
                     log.exception("figures cannot be read", extra={"job": ".".join(key)})
 
     def memory_of(self, key: Key) -> Memory | None:
-        """What this process remembers of a job beside its status."""
+        """The memory of a job, beside its status; None: this process has not looked at it yet."""
         return self._memories.get(key)
 
-    async def reading(self, namespace: str, settings: JobToCoordinate, secret: str) -> JobToCoordinate:
-        """How a job's store is reached, whoever runs it. Raises LookupError or ApiProblem."""
-        return with_secrets(settings, Memory("", keys=await self.keys(namespace, secret)))
-
-    async def keys(self, namespace: str, secret: str) -> tuple[str, str]:
-        """Access key and secret key of a job's store. Raises LookupError or ApiProblem."""
-        return await self._inputs.keys(namespace, secret)
+    def planned(self, job: Object) -> tuple[Observed, JobResourceStatus, Desired]:
+        """A job as other reconcilers see it: without its pods, but with its status and the plan that should run."""
+        memory, status = self._memories.get(key_of(job)) or Memory(""), status_of(job)
+        observed = Observed(now=self._clock(), job=job, site=self._site, app_digest=memory.app_digest, specs=memory.specs)
+        return observed, status, desired_of(observed, status)
 
     # --- looking --------------------------------------------------------------------------------------------------------------------
 
@@ -123,28 +112,15 @@ class JobReconciler:
         pods, coordinated = tuple(self._cluster.pods_of(key)), self._coordinated(key, memory) if memory.hosted_run == run else None
         _note_away(memory, pods, coordinated, self._instant())
         return Observed(
-            now=self._clock(),
-            instant=self._instant(),
-            job=job,
-            site=self._site,
-            pods=pods,
-            absent=frozenset(memory.absent),
-            dead_nodes=self._cluster.dead_nodes(),
-            closed_nodes=self._cluster.closed_nodes(),
-            coordinated=coordinated,
-            token=memory.token if memory.token_run == run else "",
-            secrets_problem=memory.secrets_problem,
-            app_digest=memory.app_digest,
-            app_problem=memory.app_problem,
+            now=self._clock(), instant=self._instant(), job=job, site=self._site, pods=pods, absent=frozenset(memory.absent),
+            dead_nodes=self._cluster.dead_nodes(), closed_nodes=self._cluster.closed_nodes(), coordinated=coordinated,
+            token=memory.token if memory.token_run == run else "", secrets_problem=memory.secrets_problem,
+            app_digest=memory.app_digest, app_problem=memory.app_problem,
             snapshot=self._cluster.snapshots.get((key[0], str(restore.get("snapshot", "")))),
             snapshots=tuple(thing for thing in self._cluster.snapshots if _is_of(thing, key)),
-            refusals=dict(memory.refusals),
-            operations=dict(memory.operations),
-            away=dict(memory.away),
-            retired=frozenset(memory.retired),
-            specs=memory.specs,
-            last_write=memory.last_write,
-        )
+            refusals=dict(memory.refusals), operations=dict(memory.operations), away=dict(memory.away),
+            retired=frozenset(memory.retired), specs=memory.specs, last_write=memory.last_write,
+        )  # fmt: skip
 
     def _coordinated(self, key: Key, memory: Memory) -> Coordinated | None:
         identity = ".".join(key)
@@ -175,13 +151,13 @@ class JobReconciler:
         news, fresh = False, False
         for action in decision.actions:
             if isinstance(action, _FINAL) and not fresh:
-                if await self._is_old(key, job):
+                if await self._is_old(key, job):  # what cannot be taken back is done to what is there now (!)
                     return True
                 fresh = True
-            self._check()
+            self._check()  # before every effect (!): another operator may lead by now
             metrics.actions.labels(type(action).__name__).inc()
             try:
-                news = await self._do[type(action)](key, memory, job, action) or news
+                news = bool(await self._do[type(action)](key, memory, job, action)) or news
             except Stop:
                 return True
         return news
@@ -209,18 +185,15 @@ class JobReconciler:
         return True
 
     async def _conflicted(self, key: Key, job: Object, problem: ApiProblem) -> bool:
-        if problem.absent or problem.conflict:
+        if problem.absent or problem.conflict:  # somebody wrote in between: look again, force nothing (!)
             metrics.api_conflicts.inc()
             await self._is_old(key, job)
             raise Stop from problem
         raise problem
 
     async def _set_finalizer(self, key: Key, memory: Memory, job: Object, action: do.SetFinalizer) -> bool:
-        known = list(job["metadata"].get("finalizers") or ())
-        finalizers = [each for each in known if each != FINALIZER] + ([FINALIZER] if action.there else [])
-        patch = {"metadata": {"finalizers": finalizers, "resourceVersion": job["metadata"]["resourceVersion"]}}
         try:
-            new = await self._api.patch("FlameStreamJob", *key, patch)
+            new = await self._tools.finalize(job, there=action.there)
         except ApiProblem as problem:
             return await self._conflicted(key, job, problem)
         if action.there:
@@ -229,9 +202,8 @@ class JobReconciler:
             self._cluster.jobs.drop(new if new.get("metadata") else job)
         return True
 
-    async def _tell(self, key: Key, memory: Memory, job: Object, action: do.Tell) -> bool:
+    async def _tell(self, key: Key, memory: Memory, job: Object, action: do.Tell) -> None:
         await self._events.send(job, action.kind, action.reason, action.message)
-        return False
 
 
 def _note_away(memory: Memory, pods: Sequence[Object], coordinated: Coordinated | None, now: float) -> None:
@@ -250,7 +222,7 @@ def _prune(memory: Memory, action: do.WriteStatus) -> None:
     launches = {f"launch/{driver.launch}" for driver in action.status.drivers}
     for key in [key for key in memory.refusals if key.startswith("launch/") and key not in launches]:
         del memory.refusals[key]
-    if len(memory.absent) > 64:
+    if len(memory.absent) > 64:  # bounded; what is forgotten is looked for once more
         memory.absent.clear()
     if len(memory.retired) > 256:
         memory.retired.clear()

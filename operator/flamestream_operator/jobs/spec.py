@@ -58,7 +58,7 @@ class Desired:
 
     plan: Plan | None
     app_digest: str
-    spec: dict[str, Any]
+    spec: Object
     refusal: str = ""
     """Why the newest spec cannot run here."""
     waits_for: str = ""
@@ -74,7 +74,7 @@ class Specs:
     def __init__(self) -> None:
         self._known: list[tuple[Site, Desired]] = []
 
-    def read(self, job: Object, spec: dict[str, Any], site: Site, app_digest: str) -> Desired:
+    def read(self, job: Object, spec: Object, site: Site, app_digest: str) -> Desired:
         """The plan that `spec` asks for, or why it is refused."""
         for place, known in self._known:
             if known.spec == spec and known.app_digest == app_digest and place == site:
@@ -83,23 +83,23 @@ class Specs:
             found = Desired(planned(job, spec, site, app_digest), app_digest, spec)
         except FlameStreamError as error:
             found = Desired(None, app_digest, spec, refusal=str(error))
-        self._known = [(site, found), *self._known[:1]]
+        self._known = [(site, found), *self._known[:1]]  # two: the newest, and the stable one of a rollback
         return found
 
 
-def manifest_of(job: Object, spec: dict[str, Any]) -> Object:
+def manifest_of(job: Object, spec: Object) -> Object:
     """The manifest as `flamestream run` would read it."""
     meta = job["metadata"]
     return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": {"name": meta["name"]}, "spec": spec}
 
 
-def read(job: Object, spec: dict[str, Any]) -> Job:
+def read(job: Object, spec: Object) -> Job:
     """The job as the command line reads it. Raises ManifestError."""
     meta = job["metadata"]
     return job_of(Document(manifest_of(job, spec), f"FlameStreamJob {meta['namespace']}/{meta['name']}", {}))
 
 
-def planned(job: Object, spec: dict[str, Any], site: Site, app_digest: str) -> Plan:
+def planned(job: Object, spec: Object, site: Site, app_digest: str) -> Plan:
     """Raises ManifestError: the spec cannot run in this cluster, and why."""
     parsed, meta = read(job, spec).spec, job["metadata"]
     _runs_here(parsed, site)
@@ -129,7 +129,7 @@ def _journals_login(spec: Spec, job: Object, site: Site) -> str | None:
     return login_of(identity(job), site.login)
 
 
-def needs_config_map(spec: dict[str, Any]) -> str:
+def needs_config_map(spec: Object) -> str:
     """Name of the ConfigMap with the application; "": none."""
     application = spec.get("application")
     return str(application.get("configMap") or "") if isinstance(application, dict) else ""
@@ -149,7 +149,7 @@ def _runs_here(spec: Spec, site: Site) -> None:
         raise ManifestError("spec.workers.resources: a worker (Python beside a JVM) needs a memory limit of at least 512Mi")
     for written in spec.application.py_files:
         place, pin = py_files.split(written)
-        if not pin and (place.startswith("/") or "://" in place):
+        if not pin and (place.startswith("/") or "://" in place):  # relative ones are in the ConfigMap or image, which are hashed
             raise ManifestError(
                 f"spec.application.pyFiles: {written} is not in the application's folder, so it could change while the job runs: pin it, "
                 "with #sha256=HEX behind it (`flamestream validate --json`, or sha256sum)"

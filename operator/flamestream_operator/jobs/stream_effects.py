@@ -6,8 +6,7 @@ Does not: coordinate (coordination/hosting.py).
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -18,6 +17,7 @@ from flamestream_operator.jobs.decide import status_of
 from flamestream_operator.jobs.handlers import Handler, Tools
 from flamestream_operator.jobs.memory import Memory
 from flamestream_operator.jobs.observed import Operation
+from flamestream_operator.jobs.savepoints import restorable, savepoint_in
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Key
 from flamestream_operator.objects.meta import Object
@@ -33,18 +33,11 @@ class JobStreams:
 
     def __init__(self, tools: Tools) -> None:
         self._api, self._hosting, self._again, self._instant = tools.api, tools.hosting, tools.again, tools.instant
-        self.savepoint_of: Callable[[Object | None, str], Any] = _no_savepoints
-        """Set by who knows snapshots."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.handlers: Final[dict[type[object], Handler]] = {
-            do.Coordinate: self._coordinate,
-            do.Suspend: self._suspend,
-            do.End: self._end,
-            do.Abandon: self._abandon,
-            do.Retire: self._retire,
-            do.Gone: self._gone,
-            do.Begin: self._begin,
-        }
+            do.Coordinate: self._coordinate, do.Suspend: self._suspend, do.End: self._end, do.Abandon: self._abandon,
+            do.Retire: self._retire, do.Gone: self._gone, do.Begin: self._begin,
+        }  # fmt: skip
 
     async def _coordinate(self, key: Key, memory: Memory, job: Object, action: do.Coordinate) -> bool:
         settings = with_secrets(action.job, memory)
@@ -54,48 +47,41 @@ class JobStreams:
         memory.hosted, memory.hosted_run, memory.hosted_since = settings, action.run, self._instant()
         return True
 
-    async def _suspend(self, key: Key, memory: Memory, job: Object, action: do.Suspend) -> bool:
+    async def _suspend(self, key: Key, memory: Memory, job: Object, action: do.Suspend) -> None:
         intent = status_of(job).intent.key
-        if memory.suspended != intent:
+        if memory.suspended != intent:  # a second request would begin a second drain
             memory.suspended = intent
             self._hosting.suspend(".".join(key))
-        return False
 
-    async def _end(self, key: Key, memory: Memory, job: Object, action: do.End) -> bool:
+    async def _end(self, key: Key, memory: Memory, job: Object, action: do.End) -> None:
         self._hosting.end(".".join(key))
-        return False
 
-    async def _abandon(self, key: Key, memory: Memory, job: Object, action: do.Abandon) -> bool:
+    async def _abandon(self, key: Key, memory: Memory, job: Object, action: do.Abandon) -> None:
         self._hosting.stop(".".join(key))
         memory.hosted, memory.hosted_run = None, -1
         memory.retired.clear()
-        return False
 
-    async def _retire(self, key: Key, memory: Memory, job: Object, action: do.Retire) -> bool:
+    async def _retire(self, key: Key, memory: Memory, job: Object, action: do.Retire) -> None:
         memory.retired.update(action.ips)
         self._hosting.retire(".".join(key), [*action.ips, *action.beside])
-        return False
 
-    async def _gone(self, key: Key, memory: Memory, job: Object, action: do.Gone) -> bool:
+    async def _gone(self, key: Key, memory: Memory, job: Object, action: do.Gone) -> None:
         self._hosting.gone(".".join(key), action.ip)
-        return False
 
-    async def _begin(self, key: Key, memory: Memory, job: Object, action: do.Begin) -> bool:
+    async def _begin(self, key: Key, memory: Memory, job: Object, action: do.Begin) -> None:
         known = memory.operations.get(action.key)
         if known is not None and (not known.done or not known.problem or known.final):
-            return False
+            return
         memory.operations[action.key] = Operation(problem=known.problem if known else "")
-        settings = with_secrets(action.arguments["settings"], memory)
+        settings = with_secrets(action.settings, memory)
         task = asyncio.create_task(self._operate(key, memory, action, settings))
-        self._tasks.add(task)
+        self._tasks.add(task)  # a task that nobody holds may be collected while it runs
         task.add_done_callback(self._tasks.discard)
-        return False
 
     async def _operate(self, key: Key, memory: Memory, action: do.Begin, settings: JobToCoordinate) -> None:
         try:
             if action.what == "forget":
-                begins_anew = bool(action.arguments.get("begins_anew"))
-                await asyncio.wrap_future(self._hosting.forget(settings, begins_anew=begins_anew))
+                await asyncio.wrap_future(self._hosting.forget(settings, begins_anew=action.begins_anew))
             else:
                 await self._restore(key, action, settings)
             memory.operations[action.key] = Operation(done=True)
@@ -112,18 +98,13 @@ class JobStreams:
         self._again(key)
 
     async def _restore(self, key: Key, action: do.Begin, settings: JobToCoordinate) -> None:
-        """From a completed snapshot; a job that has state already keeps it."""
+        """Restore a completed snapshot; a job that has state already keeps it."""
         if await asyncio.wrap_future(self._hosting.record(settings.job)) is not None:
             return
-        name = action.arguments["snapshot"]
-        snapshot = await self._api.get("FlameStreamSnapshot", key[0], name)
-        await asyncio.wrap_future(self._hosting.restore(settings, self.savepoint_of(snapshot, name)))
+        snapshot = await self._api.get("FlameStreamSnapshot", key[0], action.snapshot)
+        await asyncio.wrap_future(self._hosting.restore(settings, savepoint_in(restorable(snapshot, action.snapshot))))
 
 
 def with_secrets(job: JobToCoordinate, memory: Memory) -> JobToCoordinate:
     """The same with its token and its keys."""
     return replace(job, token=memory.token, keys=memory.keys)
-
-
-def _no_savepoints(_: Object | None, name: str) -> Any:
-    raise LookupError(f"nobody can read snapshot {name!r}")

@@ -22,7 +22,7 @@ _DECIDED: Final = ("running", "recovering")
 
 def suspects(observed: Observed) -> frozenset[str]:
     """Nodes of which every worker that was connected has gone without a word."""
-    if observed.coordinated is None or not observed.members or observed.coordinated.status.phase not in _DECIDED:
+    if observed.coordinated is None or not observed.members or observed.coordinated.status.phase not in _DECIDED:  # perhaps it is us
         return frozenset()
     pods = list(_workers(observed))
     nodes = {node_of(pod) for pod in pods} - {""} - observed.dead_nodes

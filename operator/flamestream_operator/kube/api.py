@@ -4,6 +4,8 @@ Keeps: every request is bounded in time and counted by verb and kind; a foreign 
 does), cache, or retry (the next reconciliation does).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Protocol
@@ -17,32 +19,10 @@ from lightkube.resources.core_v1 import Pod
 from lightkube.types import PatchType
 
 from flamestream_operator import metrics
-from flamestream_operator.objects.meta import GROUP, Object
+from flamestream_operator.objects.meta import CLUSTER_WIDE, NAMESPACED, Object, api_version
 
 TIMEOUT: Final = 10.0
 MANAGER: Final = "flamestream-operator"
-_NAMESPACED: Final = {
-    "FlameStreamJob": (GROUP, "v1alpha1", "flamestreamjobs"),
-    "FlameStreamSnapshot": (GROUP, "v1alpha1", "flamestreamsnapshots"),
-    "FlameStreamDrill": (GROUP, "v1alpha1", "flamestreamdrills"),
-    "Pod": ("", "v1", "pods"),
-    "Service": ("", "v1", "services"),
-    "Secret": ("", "v1", "secrets"),
-    "ConfigMap": ("", "v1", "configmaps"),
-    "ServiceAccount": ("", "v1", "serviceaccounts"),
-    "Event": ("", "v1", "events"),
-    "Role": ("rbac.authorization.k8s.io", "v1", "roles"),
-    "RoleBinding": ("rbac.authorization.k8s.io", "v1", "rolebindings"),
-    "PodDisruptionBudget": ("policy", "v1", "poddisruptionbudgets"),
-    "NetworkPolicy": ("networking.k8s.io", "v1", "networkpolicies"),
-    "Lease": ("coordination.k8s.io", "v1", "leases"),
-    "EndpointSlice": ("discovery.k8s.io", "v1", "endpointslices"),
-}
-_GLOBAL: Final = {
-    "Node": ("", "v1", "nodes"),
-    "TokenReview": ("authentication.k8s.io", "v1", "tokenreviews"),
-    "SubjectAccessReview": ("authorization.k8s.io", "v1", "subjectaccessreviews"),
-}
 
 
 @dataclass(eq=False)  # not frozen: a context manager that passes it on sets its traceback
@@ -108,10 +88,9 @@ class LightkubeApi:
     async def list_all(self, kind: str, namespace: str | None, labels: dict[str, str] | None = None) -> list[Object]:
         """Fresh from the store; `namespace` None: of all."""
         with _asking("list", kind):
-            where = {} if kind in _GLOBAL else {"namespace": namespace or "*"}
+            where = {} if kind in CLUSTER_WIDE else {"namespace": namespace or "*"}
             found = [dict(each) async for each in self._client.list(self._kinds[kind], labels=labels, **where)]
-        version, known = _version(kind)
-        return [{"apiVersion": version, "kind": known, **each} for each in found]
+        return [{"apiVersion": api_version(kind), "kind": kind, **each} for each in found]  # items of a list do not say what they are
 
     async def create(self, thing: Object, *, dry_run: bool = False) -> Object:
         """Raises ApiProblem, `exists` among others."""
@@ -158,7 +137,7 @@ class LightkubeApi:
         """Add a container to a pod that runs. Raises ApiProblem."""
         with _asking("attach", "Pod"):
             patch = {"spec": {"ephemeralContainers": [container]}}
-            await self._client.patch(Pod.Ephemeralcontainers, pod, patch, namespace=namespace, patch_type=PatchType.STRATEGIC)
+            await self._client.patch(Pod.Ephemeralcontainers, pod, patch, namespace=namespace, patch_type=PatchType.STRATEGIC)  # adds one
 
     async def log(self, namespace: str, pod: str, container: str | None = None) -> str:
         """All that a pod's only container has printed, or the one of this name."""
@@ -173,43 +152,30 @@ class LightkubeApi:
 
 @cache
 def _kinds() -> dict[str, Any]:
-    """Once a process: the client's registry takes each kind once."""
-    found: dict[str, Any] = {kind: create_namespaced_resource(*_named(kind)) for kind in _NAMESPACED}
-    return found | {kind: create_global_resource(*_named(kind)) for kind in _GLOBAL}
+    """The client's classes by kind, made once a process: its registry takes each kind once."""
+    found: dict[str, Any] = {}
+    for kinds, create in ((NAMESPACED, create_namespaced_resource), (CLUSTER_WIDE, create_global_resource)):
+        found |= {kind: create(group, version, kind, plural) for kind, (group, version, plural) in kinds.items()}
+    return found
 
 
 def _in(namespace: str) -> dict[str, str]:
     return {"namespace": namespace} if namespace else {}
 
 
-def _named(kind: str) -> tuple[str, str, str, str]:
-    group, version, plural = (_NAMESPACED | _GLOBAL)[kind]
-    return group, version, kind, plural
-
-
-def _version(kind: str) -> tuple[str, str]:
-    """Items of a list do not say what they are."""
-    group, version, _ = (_NAMESPACED | _GLOBAL)[kind]
-    return (f"{group}/{version}" if group else version), kind
-
-
-class _asking:  # reads as a sentence
+@contextmanager
+def _asking(verb: str, kind: str) -> Iterator[None]:
     """Counts a request and turns the client's errors into ours."""
-
-    def __init__(self, verb: str, kind: str) -> None:
-        self._verb, self._kind = verb, kind
-
-    def __enter__(self) -> None:
-        metrics.api_requests.labels(self._verb, self._kind).inc()
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, ApiError):
-            status = error.status
-            raise ApiProblem(int(status.code or 0), str(status.reason or ""), str(status.message or error)) from error
-        if isinstance(error, httpx2.HTTPStatusError):
-            raise ApiProblem(error.response.status_code, "", str(error)) from error
-        if isinstance(error, WebSocketUpgradeError):  # a command in a pod is refused so, whatever the reason
-            said = error.response
-            raise ApiProblem(said.status_code, said.reason_phrase, f"{self._verb} {self._kind}: {said.reason_phrase}") from error
-        if isinstance(error, httpx2.HTTPError | HTTPXWSException | TimeoutError):
-            raise ApiProblem(0, type(error).__name__, f"{self._verb} {self._kind}: {error}") from error
+    metrics.api_requests.labels(verb, kind).inc()
+    try:
+        yield
+    except ApiError as error:
+        status = error.status
+        raise ApiProblem(int(status.code or 0), str(status.reason or ""), str(status.message or error)) from error
+    except httpx2.HTTPStatusError as error:
+        raise ApiProblem(error.response.status_code, "", str(error)) from error
+    except WebSocketUpgradeError as error:  # a command in a pod is refused so, whatever the reason
+        said = error.response
+        raise ApiProblem(said.status_code, said.reason_phrase, f"{verb} {kind}: {said.reason_phrase}") from error
+    except (httpx2.HTTPError, HTTPXWSException, TimeoutError) as error:
+        raise ApiProblem(0, type(error).__name__, f"{verb} {kind}: {error}") from error

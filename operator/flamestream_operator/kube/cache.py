@@ -34,7 +34,7 @@ class Store:
         """Whether it is news."""
         key, meta = key_of(thing), thing["metadata"]
         known = self._things.get(key)
-        if meta.get("uid") in self._gone:
+        if meta.get("uid") in self._gone:  # a late event of a life that is over (!)
             return False
         if known is not None and version_of(known) >= version_of(thing) and known["metadata"].get("uid") == meta.get("uid"):
             return False
@@ -48,7 +48,7 @@ class Store:
         if known is not None and known["metadata"].get("uid") == uid:
             del self._things[key]
         self._gone[uid] = version_of(thing)
-        while len(self._gone) > 10_000:
+        while len(self._gone) > 10_000:  # bounded: the oldest end is forgotten first
             del self._gone[next(iter(self._gone))]
 
     def forget(self, key: Key) -> None:

@@ -19,9 +19,9 @@ from typing import Final
 
 from flamestream_operator import metrics
 from flamestream_operator.kube.api import Api, ApiProblem
-from flamestream_operator.objects.meta import MANAGED, Object
+from flamestream_operator.objects.meta import MANAGED, Object, api_version
 
-_LEASE: Final = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+_LEASE: Final = {"apiVersion": api_version("Lease"), "kind": "Lease"}
 LABELS: Final = {**MANAGED, "app.kubernetes.io/component": "operator"}
 """How `kubectl flamestream` finds who leads, whatever the release is called."""
 RENEW: Final = 1.0
@@ -69,7 +69,7 @@ class Leadership:
             await asyncio.sleep(min(RETRY, max(LEAST, self._runs_out - time.monotonic())))
 
     async def hold(self) -> None:
-        """For as long as it lasts; `lost` otherwise."""
+        """Renew the Lease for as long as that works; calls `lost` otherwise."""
         while True:
             await asyncio.sleep(RENEW)
             self.check()
@@ -108,12 +108,12 @@ class Leadership:
             return await self._write(self._api.create, self._written({}, took=True), began)
         spec = lease.get("spec") or {}
         version = lease["metadata"]["resourceVersion"]
-        if self._seen[0] != version:
+        if self._seen[0] != version:  # it was renewed: its duration begins anew
             self._seen = (version, began)
         mine = spec.get("holderIdentity") == self._identity
         free = not spec.get("holderIdentity")
         self._runs_out = self._seen[1] + float(spec.get("leaseDurationSeconds") or self._seconds)
-        if not (mine or free or began > self._runs_out):
+        if not (mine or free or began > self._runs_out):  # by our own clock alone (!): no two clocks are compared
             return False
         return await self._write(self._api.replace, self._written(lease, took=not mine), began)
 
@@ -124,7 +124,7 @@ class Leadership:
             if problem.conflict or problem.exists:
                 return False
             raise
-        self._held_until = began + self._seconds
+        self._held_until = began + self._seconds  # from before the request (!): others may count from its arrival
         return True
 
     def _written(self, lease: Object, *, took: bool) -> Object:

@@ -55,7 +55,7 @@ class WorkQueue(Generic[K]):
         self._timers[key] = asyncio.get_running_loop().call_later(seconds, self.add, key)
 
     async def run(self) -> None:
-        """For ever."""
+        """Serve the queue for ever, several objects at once."""
         async with asyncio.TaskGroup() as tasks:
             for _ in range(WIDTH):
                 tasks.create_task(self._serve())
@@ -74,7 +74,7 @@ class WorkQueue(Generic[K]):
             except Exception:  # noqa: BLE001  # one object's trouble is not the operator's, whatever it is
                 pause = self._failed(key)
             self._busy.discard(key)
-            if key in self._again:
+            if key in self._again:  # it changed while it was in work
                 self._again.discard(key)
                 self.add(key)
             elif pause is not None:

@@ -12,11 +12,10 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from flamestream_operator.kube.api import ApiProblem
-from flamestream_operator.objects.meta import Object
+from flamestream_operator.objects.meta import Object, whole
 
 KEPT_FOR: Final = 30.0
 """Seconds; a right that is taken away holds for so long."""
@@ -34,8 +33,7 @@ class Reviews(Protocol):
     async def create(self, thing: Object, *, dry_run: bool = False) -> Object: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(NamedTuple):
     status: int
     until: float
 
@@ -53,11 +51,11 @@ class Readers:
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token or len(token) > LONGEST_TOKEN:
             return NO_LOGIN
-        key = hashlib.sha256(f"{path} {token}".encode()).digest()
+        key = hashlib.sha256(f"{path} {token}".encode()).digest()  # never the token itself (!)
         known = self._answers.get(key)
         if known is not None and self._clock() < known.until:
             return known.status
-        if self._asking >= AT_ONCE and (known is None or known.status != OK):
+        if self._asking >= AT_ONCE and (known is None or known.status != OK):  # a flood shuts out only who was never let in
             return NOT_NOW
         self._asking += 1
         try:
@@ -71,14 +69,14 @@ class Readers:
         return status
 
     async def _asked(self, token: str, path: str) -> int:
-        review = await self._api.create(_review("authentication.k8s.io", "TokenReview", {"token": token}))
+        review = await self._api.create(whole("TokenReview", {}, spec={"token": token}))
         said = review.get("status") or {}
         if not said.get("authenticated"):
             return NO_LOGIN
         user = said.get("user") or {}
         who = {name: user[name] for name in ("groups", "uid", "extra") if user.get(name)} | {"user": user.get("username", "")}
         wants = {"nonResourceAttributes": {"path": path, "verb": "get"}}
-        access = await self._api.create(_review("authorization.k8s.io", "SubjectAccessReview", who | wants))
+        access = await self._api.create(whole("SubjectAccessReview", {}, spec=who | wants))
         return OK if (access.get("status") or {}).get("allowed") else NO_RIGHT
 
     def _keep(self, key: bytes, status: int) -> None:
@@ -90,7 +88,3 @@ class Readers:
                 return
             del self._answers[next(iter(self._answers)) if refused is None else refused]
         self._answers[key] = _Answer(status, self._clock() + KEPT_FOR)
-
-
-def _review(group: str, kind: str, spec: Object) -> Object:
-    return {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {}, "spec": spec}

@@ -23,14 +23,9 @@ class Watches:
     """Registers the handlers. `changed` has a queue for each kind."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        changed: dict[str, Callable[[Key], None]],
-        application: Callable[[str, str], None],
-        *,
-        nodes: bool,
+        self, cluster: Cluster, changed: dict[str, Callable[[Key], None]], application: Callable[[str, str], None], *, nodes: bool,
         drills: bool,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._cluster, self._changed, self._application = cluster, changed, application
         self.registry = kopf.OperatorRegistry()
         login: Any = kopf.on.login
@@ -45,18 +40,18 @@ class Watches:
         if nodes:
             watch("", "v1", "nodes", registry=self.registry, id="nodes")(self._node)
 
-    def _put(self, store: Store, event: Any, kind: str) -> None:
+    def _put(self, store: Store, event: kopf.RawEvent, kind: str) -> None:
         thing = _plain(event)
-        if event["type"] == "DELETED":
+        gone = event["type"] == "DELETED"
+        if gone:
             store.drop(thing)
-            self._changed[kind](key_of(thing))
-        elif store.put(thing):
+        if gone or store.put(thing):
             self._changed[kind](key_of(thing))
 
-    async def _job(self, event: Any, **_: Any) -> None:
+    async def _job(self, event: kopf.RawEvent, **_: object) -> None:
         self._put(self._cluster.jobs, event, "jobs")
 
-    async def _snapshot(self, event: Any, **_: Any) -> None:
+    async def _snapshot(self, event: kopf.RawEvent, **_: object) -> None:
         self._put(self._cluster.snapshots, event, "snapshots")
         thing = _plain(event)
         namespace, name = key_of(thing)
@@ -65,32 +60,32 @@ class Watches:
             if part(job, "spec", "restoreFrom", "snapshot") == name:
                 self._changed["jobs"](key_of(job))
 
-    async def _drill(self, event: Any, **_: Any) -> None:
+    async def _drill(self, event: kopf.RawEvent, **_: object) -> None:
         self._put(self._cluster.drills, event, "drills")
 
-    async def _pod(self, event: Any, **_: Any) -> None:
+    async def _pod(self, event: kopf.RawEvent, **_: object) -> None:
         pod = _plain(event)
         job = self._cluster.drop_pod(pod) if event["type"] == "DELETED" else self._cluster.put_pod(pod)
         if job is not None:
             self._changed["jobs"](job)
 
-    async def _config_map(self, event: Any, **_: Any) -> None:
+    async def _config_map(self, event: kopf.RawEvent, **_: object) -> None:
         thing = _plain(event)
         self._application(*key_of(thing))
 
-    async def _node(self, event: Any, **_: Any) -> None:
+    async def _node(self, event: kopf.RawEvent, **_: object) -> None:
         before = self._cluster.dead_nodes()
         node = _plain(event)
         if event["type"] == "DELETED":
             self._cluster.nodes.drop(node)
         else:
             self._cluster.nodes.put(_small(node))
-        if self._cluster.dead_nodes() != before:
+        if self._cluster.dead_nodes() != before:  # nodes beat every few minutes: only a change of who is dead counts
             for job in self._cluster.jobs:
                 self._changed["jobs"](key_of(job))
 
 
-async def _login(**about: Any) -> Any:
+async def _login(**about: Any) -> kopf.ConnectionInfo | None:
     """As a pod, or as whoever started us by hand."""
     return kopf.login_with_service_account(**about) or kopf.login_with_kubeconfig(**about)
 
@@ -102,10 +97,9 @@ def _small(node: Object) -> Object:
     return {"metadata": meta, "spec": {"unschedulable": node.get("spec", {}).get("unschedulable")}, "status": {"conditions": ready}}
 
 
-def _plain(event: Any) -> Object:
-    thing = dict(event["object"])
-    thing["metadata"] = {key: value for key, value in dict(thing["metadata"]).items() if key != "managedFields"}
-    return thing
+def _plain(event: kopf.RawEvent) -> Object:
+    thing: Object = {**event["object"]}
+    return {**thing, "metadata": {key: value for key, value in thing["metadata"].items() if key != "managedFields"}}
 
 
 def quiet() -> kopf.OperatorSettings:

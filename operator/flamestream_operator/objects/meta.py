@@ -1,13 +1,12 @@
-"""What all objects of a job have in common: labels and an owner.
+"""The kinds of objects that the operator knows, and what all objects of a job have in common: labels and an owner.
 
-Does not: build an object.
+Does not: say what an object holds.
 """
 
 from typing import Any, Final
 
 Object = dict[str, Any]
 GROUP: Final = "flamestream.dev"
-API_VERSION: Final = f"{GROUP}/v1alpha1"
 JOB: Final = f"{GROUP}/job"
 APPLICATION: Final = f"{GROUP}/application"
 LAUNCH: Final = f"{GROUP}/launch"
@@ -18,10 +17,54 @@ MANAGED: Final = {"app.kubernetes.io/managed-by": "flamestream"}
 CONNECTED: Final = f"{GROUP}/connected"
 """Readiness gate of a worker's pod: the coordinator knows its worker."""
 FINALIZER: Final = f"{GROUP}/cleanup"
+NAMESPACED: Final = {
+    "FlameStreamJob": (GROUP, "v1alpha1", "flamestreamjobs"),
+    "FlameStreamSnapshot": (GROUP, "v1alpha1", "flamestreamsnapshots"),
+    "FlameStreamDrill": (GROUP, "v1alpha1", "flamestreamdrills"),
+    "Pod": ("", "v1", "pods"),
+    "Service": ("", "v1", "services"),
+    "Secret": ("", "v1", "secrets"),
+    "ConfigMap": ("", "v1", "configmaps"),
+    "ServiceAccount": ("", "v1", "serviceaccounts"),
+    "Event": ("", "v1", "events"),
+    "Role": ("rbac.authorization.k8s.io", "v1", "roles"),
+    "RoleBinding": ("rbac.authorization.k8s.io", "v1", "rolebindings"),
+    "PodDisruptionBudget": ("policy", "v1", "poddisruptionbudgets"),
+    "NetworkPolicy": ("networking.k8s.io", "v1", "networkpolicies"),
+    "Lease": ("coordination.k8s.io", "v1", "leases"),
+    "EndpointSlice": ("discovery.k8s.io", "v1", "endpointslices"),
+}
+"""Kinds with a namespace: their group, version and plural."""
+CLUSTER_WIDE: Final = {
+    "Node": ("", "v1", "nodes"),
+    "TokenReview": ("authentication.k8s.io", "v1", "tokenreviews"),
+    "SubjectAccessReview": ("authorization.k8s.io", "v1", "subjectaccessreviews"),
+}
+"""Kinds without a namespace: their group, version and plural."""
+
+
+def api_version(kind: str) -> str:
+    """The `apiVersion` of objects of `kind`.
+
+    >>> api_version("Pod"), api_version("Lease")
+    ('v1', 'coordination.k8s.io/v1')
+    """
+    group, version, _ = (NAMESPACED | CLUSTER_WIDE)[kind]
+    return f"{group}/{version}" if group else version
+
+
+def whole(kind: str, meta: Object, **content: Any) -> Object:
+    """An object of `kind` as the API server takes it."""
+    return {"apiVersion": api_version(kind), "kind": kind, "metadata": meta, **content}
+
+
+def dependent(kind: str, job: Object, name: str, **content: Any) -> Object:
+    """An object of `kind` that belongs to `job` and is removed with it."""
+    return whole(kind, metadata(job, name), **content)
 
 
 def part(thing: Object | None, *path: str) -> Any:
-    """What stands at a path; None if there is nothing. What is on the way may be anything: a schema that was exchanged lets all through.
+    """The value at a path; None if there is nothing. Any part of the way may be of any type: a schema that was exchanged lets all through.
 
     >>> part({"spec": {"job": "j"}}, "spec", "job"), part({"spec": "no"}, "spec", "job"), part(None, "spec")
     ('j', None, None)
@@ -49,31 +92,19 @@ def pod_labels(job: str, application: str, launch: int, role: str) -> dict[str, 
 
 def owner(thing: Object) -> Object:
     """A reference that makes the garbage collector remove the dependent with `thing`."""
-    meta = thing["metadata"]
-    return {
-        "apiVersion": thing["apiVersion"],
-        "kind": thing["kind"],
-        "name": meta["name"],
-        "uid": meta["uid"],
-        "controller": True,
-        "blockOwnerDeletion": False,
-    }
+    about = {"apiVersion": thing["apiVersion"], "kind": thing["kind"], "name": thing["metadata"]["name"], "uid": thing["metadata"]["uid"]}
+    return {**about, "controller": True, "blockOwnerDeletion": False}
 
 
 def metadata(thing: Object, name: str, more: dict[str, str] | None = None) -> Object:
     """Metadata of a dependent of the job `thing`."""
-    meta = thing["metadata"]
-    return {
-        "name": name,
-        "namespace": meta["namespace"],
-        "labels": {**labels(meta["name"]), **(more or {})},
-        "ownerReferences": [owner(thing)],
-    }
+    meta, marks = thing["metadata"], {**labels(thing["metadata"]["name"]), **(more or {})}
+    return {"name": name, "namespace": meta["namespace"], "labels": marks, "ownerReferences": [owner(thing)]}
 
 
 def is_owned(dependent: Object, thing: Object) -> bool:
     """Whether `dependent` belongs to this life of `thing`."""
-    return any(each.get("uid") == thing["metadata"]["uid"] for each in dependent["metadata"].get("ownerReferences") or ())
+    return any(each.get("uid") == thing["metadata"]["uid"] for each in dependent["metadata"].get("ownerReferences") or ())  # not its name
 
 
 def is_of_earlier_life(dependent: Object, thing: Object) -> bool:

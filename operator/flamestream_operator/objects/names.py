@@ -15,12 +15,10 @@ Does not: say what an object holds.
 
 from typing import Final
 
-from flamestream.job.object_names import LONGEST, fitted, login
+from flamestream.job.object_names import LONGEST as LONGEST
+from flamestream.job.object_names import fitted as fitted
+from flamestream.job.object_names import login as login
 
-__all__ = [
-    "LONGEST", "application_copy", "audit", "budget", "driver_pod", "executor_prefix", "fitted", "login", "network_policy", "preflight",
-    "scheduled", "service", "service_account", "token", "trial",
-]  # fmt: skip
 LONGEST_PREFIX: Final = 47
 """Spark's limit for the prefix of its executors' names."""
 

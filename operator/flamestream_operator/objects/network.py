@@ -12,7 +12,7 @@ from contextlib import suppress
 from flamestream.connectors.kit.spec import address_of
 from flamestream.job.manifest import Spec
 from flamestream_operator.objects import names
-from flamestream_operator.objects.meta import JOB, Object, metadata
+from flamestream_operator.objects.meta import JOB, Object, dependent
 
 
 def build_network_policy(job: Object, spec: Spec) -> Object:
@@ -22,12 +22,8 @@ def build_network_policy(job: Object, spec: Spec) -> Object:
     if ports := sorted(set(_listened(spec))):
         clients = {"from": [dict(each) for each in spec.pods.clients]} if spec.pods.clients else {}
         rules.append({**clients, "ports": [{"protocol": "TCP", "port": port} for port in ports]})
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": metadata(job, names.network_policy(name)),
-        "spec": {"podSelector": {"matchLabels": {JOB: name}}, "policyTypes": ["Ingress"], "ingress": rules},
-    }
+    policy = {"podSelector": {"matchLabels": {JOB: name}}, "policyTypes": ["Ingress"], "ingress": rules}
+    return dependent("NetworkPolicy", job, names.network_policy(name), spec=policy)
 
 
 def _listened(spec: Spec) -> Iterator[int]:

@@ -34,7 +34,7 @@ SUCCEED: Final = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """One application's start: everything that its pods are made from."""
+    """The start of one application: everything that its pods are made from."""
 
     job: Object
     """The FlameStreamJob."""
@@ -135,7 +135,7 @@ def build_driver_config(launch: Launch) -> Object:
     """driver-A.json, see docs/operations/kubernetes.md."""
     resources = launch.spec.workers.resources
     memory = worker_memory(launch.spec)
-    jvm = min(JVM_MEMORY, memory // 2)
+    jvm = min(JVM_MEMORY, memory // 2)  # the rest is Python's
     return {
         "job": f"{launch.namespace}.{launch.name}",
         "coordinator": launch.coordinator,

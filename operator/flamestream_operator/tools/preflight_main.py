@@ -95,7 +95,7 @@ def newest(records: JobRecords, store: ObjectStore) -> Manifest | None:
         try:
             return read_manifest(store, record.manifest, record.manifest_hash)
         except Corrupt:
-            if record.manifest == missed:
+            if record.manifest == missed:  # (!) nobody has committed meanwhile: it is really gone
                 raise
             missed = record.manifest
 

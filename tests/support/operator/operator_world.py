@@ -50,8 +50,7 @@ class OneOperator:
             instant=lambda: world.now - world.ahead,
         )
         self.jobs = JobReconciler(SITE, tools)
-        self.snapshots = SnapshotReconciler(self.jobs, SITE, tools)
-        self.jobs.reads_savepoints(self.snapshots.savepoint_named)
+        self.snapshots = SnapshotReconciler(self.jobs, tools)
         for kind, thing in world.kubernetes.log[:seen]:
             self._apply(kind, thing)
 

@@ -89,8 +89,7 @@ class PlainCluster:
         )  # fmt: skip
         tools = Tools(api=self.api, cluster=self.cluster, hosting=self.coordinators, check=lambda: None, again=lambda _: None)
         self.jobs = JobReconciler(site, tools)
-        self.snapshots = SnapshotReconciler(self.jobs, site, tools)
-        self.jobs.reads_savepoints(self.snapshots.savepoint_named)
+        self.snapshots = SnapshotReconciler(self.jobs, tools)
 
     def lose_leader(self) -> None:
         """Its process ends. Nobody is told."""

@@ -36,5 +36,5 @@ def test_an_operation_that_breaks_is_not_under_way_for_ever(monkeypatch: pytest.
 
     monkeypatch.setattr(job_streams, "OPERATE_AGAIN", 0.0)
     streams, memory = JobStreams(tools(hosting=SimpleNamespace(forget=forget))), Memory("uid")
-    asyncio.run(streams._operate(("here", "job"), memory, do.Begin("forgetting/1", "forget", {}), cast(Any, None)))
+    asyncio.run(streams._operate(("here", "job"), memory, do.Begin("forgetting/1", "forget", cast(Any, None)), cast(Any, None)))
     assert (memory.operations["forgetting/1"].done, memory.operations["forgetting/1"].problem) == (True, "no such thing")

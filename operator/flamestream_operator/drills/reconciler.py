@@ -11,7 +11,7 @@ import logging
 import msgspec
 from msgspec.structs import replace
 
-from flamestream.job.drill import DrillSeen, step
+from flamestream.job.drill import DrillObserved, step
 from flamestream.job.drill_status import OVER, AuditResult
 from flamestream.job.manifest_parts import Seconds
 from flamestream.job.moments import moment, written
@@ -83,14 +83,14 @@ class DrillReconciler:
 
     # --- looking --------------------------------------------------------------------------------------------------------------------
 
-    async def _look(self, key: Key, drill: Object, spec: DrillSpec, status: DrillStatus) -> DrillSeen:
+    async def _look(self, key: Key, drill: Object, spec: DrillSpec, status: DrillStatus) -> DrillObserved:
         job = await self._job((key[0], spec.job))
         found = status_of(job) if job is not None else None
         asked = job["spec"] if job is not None else {}
         audit, problem = await self._audit_of(key) if status.phase == "Auditing" else (None, "")
         targets = await self._strikes.targets(key[0], spec) if not status.struck_at and status.phase != "Auditing" else Targets({})
         blow = await self._strikes.look(key[0], spec, status) if status.struck_at else Blow()
-        return DrillSeen(
+        return DrillObserved(
             now=self._clock(),
             plan=plan_of(spec, asked.get("guarantee", "exactly-once")),
             status=status,
@@ -117,7 +117,7 @@ class DrillReconciler:
 
     # --- audit ----------------------------------------------------------------------------------------------------------------------
 
-    async def _begin_audit(self, key: Key, drill: Object, seen: DrillSeen) -> None:
+    async def _begin_audit(self, key: Key, drill: Object, seen: DrillObserved) -> None:
         """Its own ConfigMap and pod, both the drill's: the job may have no driver any more."""
         name = names.audit(key[1])
         if await self._api.get("Pod", key[0], name) is not None:

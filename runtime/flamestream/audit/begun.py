@@ -20,7 +20,7 @@ from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, UserError
-from flamestream.model.time import Time
+from flamestream.model.time import Time, timestamp_of
 from flamestream.node.run_folder import RunFolder
 
 MARK: Final = "bootstrap.json"
@@ -28,7 +28,7 @@ MARK: Final = "bootstrap.json"
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """What a job began with."""
+    """The history that a job began with, and its end."""
 
     paths: dict[str, str]
     """Source -> Parquet that stood in for it."""
@@ -41,7 +41,7 @@ class Begun(msgspec.Struct, frozen=True):
 
 
 def begun(folder: RunFolder) -> Begun | None:
-    """How the job of a run folder began; None if with nothing. Raises UserError if an older release wrote it down."""
+    """The beginning of a run folder's job; None if it began with nothing. Raises UserError if an older release wrote it down."""
     mark = folder.path / MARK
     if not mark.exists():
         return None
@@ -63,6 +63,14 @@ def history_of(checked: CheckedJob, paths: Mapping[str, str]) -> list[RecordedSo
             saved = replace(front, timed=True, run_length=traits.run_length, replayable=True)
             found.append(RecordedSource(checked.job.name, saved, spec))
     return found
+
+
+def check_history(began: Begun, last: Time | None) -> None:
+    """Raises UserError if the history that ends with `last` (None: it has no rows) is not the one that the job began with."""
+    if last is not None and timestamp_of(last) != timestamp_of(began.time) - 1:
+        raise UserError(
+            "the history that the job began with has another number of rows now: restore its files, or the job cannot be audited"
+        )
 
 
 def settle(folder: RunFolder, record: JobRecord | None) -> None:

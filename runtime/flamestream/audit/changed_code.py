@@ -32,8 +32,8 @@ def by_this_code(spans: Sequence[CodeSpan], code: str, *, all_of_it: bool = Fals
         return END, ""
     if all_of_it:
         return END, "the application's code was edited; all was interpreted with the code of now"
-    changes = ", ".join(f"{_place(span.since)} ({span.digest[:12]})" for span in spans[1:])
-    if spans[0].digest != code:
+    changes = ", ".join(f"time {timestamp_of(span.since)} us ({span.digest[:12]})" for span in spans[1:])
+    if spans[0].digest != code:  # state of other code cannot be computed any more (!)
         raise UserError(
             f"the application's code is {code[:12]}, but the job began with {spans[0].digest[:12]}"
             + (f" and changed at {changes}" if changes else "")
@@ -41,7 +41,3 @@ def by_this_code(spans: Sequence[CodeSpan], code: str, *, all_of_it: bool = Fals
             "then stands for all of it"
         )
     return spans[1].since, f"the application's code changed at {changes}: what was delivered from there on is not looked at"
-
-
-def _place(since: Time) -> str:
-    return f"time {timestamp_of(since)} us"

@@ -50,7 +50,7 @@ LOOKS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """Where a restored job has begun."""
+    """The savepoint that a restored job has begun with."""
 
     name: str
     store: str
@@ -61,7 +61,7 @@ class Savepoint:
         return self.manifest.cut
 
     def state(self, graph: Graph) -> dict[tuple[int, bytes], Any]:
-        """What each key had at the cut, for the reference interpreter."""
+        """The state of each key at the cut, for the reference interpreter."""
         objects = store_from(self.store)
         chains = chains_in([part_of(segment_table(objects, ref)) for ref in self.manifest.segments])
         return {(chain.operation, chain.key): stored_value(graph.vertices[chain.operation].kind, chain.states) for chain in chains}
@@ -69,7 +69,7 @@ class Savepoint:
 
 @dataclass(frozen=True, slots=True)
 class LastCommit:
-    """What must hold of a job now, as far as is committed."""
+    """The last commit: all that must hold of a job now."""
 
     record: JobRecord | None
     """None: no attempt has ever begun."""
@@ -77,10 +77,10 @@ class LastCommit:
     held: frozenset[bytes] = frozenset()
     """Metas of the output that the manifest holds."""
     outcome: str = ""
-    """How the job has ended, as its coordinator has told: completed, drained, stopped or failed; "": it may
+    """The job's end, as its coordinator has told: completed, drained, stopped or failed; "": it may
     run."""
     savepoint: Savepoint | None = None
-    """What it was restored from."""
+    """The savepoint that it was restored from."""
 
     @property
     def completed(self) -> bool:
@@ -98,7 +98,7 @@ class LastCommit:
         return self.record.cut if self.record is not None else START
 
     def position(self, front: FrontId) -> FrontPosition | None:
-        """Where a front stood at the cut; None if nothing says it."""
+        """The position of a front at the cut; None if nothing says it."""
         return None if self.manifest is None else next((each for each in self.manifest.fronts if each.front == front), None)
 
 
@@ -112,7 +112,7 @@ def cluster_state_of(folder: RunFolder) -> Iterator[str]:
         with EmbeddedZooKeeper(folder.zookeeper) as zookeeper:
             yield zookeeper.address
     else:
-        with TemporaryDirectory(prefix="flamestream-audit-") as place:
+        with TemporaryDirectory(prefix="flamestream-audit-") as place:  # a copy (!): a start finds its own free
             shutil.copytree(folder.zookeeper / "data", Path(place) / "data")
             with suppress(FileNotFoundError):  # made before there were any
                 shutil.copy(folder.zookeeper / "login", place)
@@ -121,7 +121,7 @@ def cluster_state_of(folder: RunFolder) -> Iterator[str]:
 
 
 def committed_here(folder: RunFolder, zookeeper: str, job: str, store: str) -> LastCommit:
-    """Of a job of this machine. `zookeeper`: as `cluster_state_of` gives it; `store`: the checkpoint store's
+    """The last commit of a job of this machine. `zookeeper`: as `cluster_state_of` gives it; `store`: the checkpoint store's
     URL. Raises Corrupt if the record is not there, or older than what was told of it."""
     told = folder.status()  # before the record, which can then only be newer
     outcome, epoch = (told.outcome, told.epoch) if told else ("", 0)
@@ -138,7 +138,7 @@ def committed_here(folder: RunFolder, zookeeper: str, job: str, store: str) -> L
 
 
 def committed_there(zookeeper: str, job: str, store: str, restored_from: str = "") -> LastCommit:
-    """Of a job of a cluster, from its ZooKeeper. `restored_from`: the FlameStreamSnapshot that it may have
+    """The last commit of a job of a cluster, from its ZooKeeper. `restored_from`: the FlameStreamSnapshot that it may have
     begun with."""
     with ClusterState(zookeeper) as state:
         found = read_commit(ZooKeeperJobRecords(state, job), store)

@@ -19,7 +19,7 @@ from flamestream.testing.audit import Delivered, Result, Verdict
 
 @dataclass(frozen=True, slots=True)
 class PlaceVerdict:
-    """What was found at the place of one sink."""
+    """The findings at the place of one sink."""
 
     sink: str
     place: str
@@ -41,7 +41,7 @@ class PlaceVerdict:
     examples: list[str]
     """The first differences, in words."""
     unknown: list[str]
-    """What cannot be known there, and why."""
+    """Sentences about what cannot be known there, and why."""
 
     @property
     def clean(self) -> bool:
@@ -53,7 +53,7 @@ class PlaceVerdict:
 
 
 def looks_at(checked: CheckedJob, job: str) -> dict[str, Look]:
-    """What stands at the places of all sinks that have one. Raises UserError for one that cannot be read."""
+    """The contents of the places of all sinks that have one. Raises UserError for a place that cannot be read."""
     found = {name: sinks.place_of(checked.job.sink(name), name, job) for name in checked.sinks}
     return {name: place.look() for name, place in found.items() if place is not None}
 
@@ -66,7 +66,7 @@ def has_deliveries(checked: CheckedJob, sink: str) -> bool:
 def judged(
     sink: str, look: Look, results: Sequence[Result], deliveries: Sequence[Delivered] | None, span: Span, *, ended: bool
 ) -> PlaceVerdict:
-    """What stands at a place, against the reference. `deliveries`: None, nobody knows them. `span`: of what the reference has.
+    """The verdict on a place, by the reference. `deliveries`: None, nobody knows them. `span`: of what the reference has.
 
     Of a job that has ended everything that was delivered has to stand there, due or not.
     """

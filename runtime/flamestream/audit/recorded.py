@@ -23,12 +23,6 @@ from flamestream.reference import Run
 from flamestream.testing.input_audit import Finding, Skip, committed_position, contiguity, records, recounted
 
 
-def recorded_runs(checked: CheckedJob, end: Time, job: str = "", zookeeper: str = "", cut: Time = START) -> list[Run]:
-    """All runs below `end` of all fronts. `job` and `zookeeper` as for `worker_config`: what the workers were told."""
-    runs = [run for source in recorded_sources(checked, job, zookeeper, cut) for run in source.below(end)]
-    return sorted(runs, key=lambda run: run[0])
-
-
 def recorded_sources(checked: CheckedJob, job: str = "", zookeeper: str = "", cut: Time = START) -> list[RecordedSource]:
     """Each front's source. `cut`: of the history that the job began with."""
     journal = journal_of(checked.job, zookeeper)
@@ -49,26 +43,26 @@ def recorded_sources(checked: CheckedJob, job: str = "", zookeeper: str = "", cu
 
 @dataclass(frozen=True, slots=True)
 class FrontInput:
-    """What is recorded of one front, and what is wrong with that."""
+    """The recorded input of one front, and what is wrong with it."""
 
     source: str
     records: int
     known_from: Literal["source", "journal"]
-    """What says which records they were: the source, read again, or the journal alone."""
+    """The witness of which records they were: the source, read again, or the journal alone."""
     findings: list[Finding]
     runs: Sequence[Run] = ()
-    """Of an input that was read here."""
+    """The runs of an input that was read here."""
 
 
 class RecordedInput:
-    """Of all fronts. The journals are read when it is made."""
+    """The recorded input of all fronts. The journals are read when it is made."""
 
     def __init__(self, recorded: Sequence[RecordedSource], traits: Mapping[str, SourceTraits], last: LastCommit) -> None:
         self._sources, self._traits, self._last = recorded, traits, last
         self._entries = {source.front.front: source.entries() for source in recorded}
         oldest = min((entries[0].time for entries in self._entries.values() if entries), default=END)
         self.savepoint = last.savepoint if last.savepoint is not None and last.savepoint.cut <= oldest else None
-        """What the job has begun with; None if it had runs of its own before that, and so a state."""
+        """The savepoint that the job has begun with; None if it had runs of its own before that, and so a state."""
 
     def read(self, timed_below: Time) -> list[FrontInput]:
         """All that is journalled, and of timed fronts what is below `timed_below`, which is known to have entered."""
@@ -82,7 +76,7 @@ class RecordedInput:
         ]
 
     def entered(self, front: FrontId) -> int | None:
-        """How many records of a timed front had entered when it was through; None if that is not known."""
+        """The number of records of a timed front that had entered when it was through; None if that is not known."""
         position = self._last.position(front) if self._last.cut == END else None
         return None if position is None else sum(position.offsets.values())
 
@@ -106,8 +100,10 @@ class RecordedInput:
                 yield problem
         if (position := self._last.position(front)) is not None:
             yield from committed_position(entries, position, self._last.cut, begins)
-        if self._last.completed and traits.bounded:
-            yield from _beyond(source, {**begins, **{entry.partition: entry.next for entry in entries}})
+        ends = {**begins, **{entry.partition: entry.next for entry in entries}}
+        if self._last.completed and traits.bounded and (count := source.beyond(ends)):
+            text = f"the source has {count:,} records behind the last that entered, and the job has completed"
+            yield Finding("unexpected", count, text)
 
     def _hole(self, source: RecordedSource, skip: Skip) -> Finding | None:
         """Whether the source has records where no run has any."""
@@ -117,7 +113,7 @@ class RecordedInput:
         return Finding("missing", skip.end - skip.first, f"{records(skip.partition, skip.first, skip.end)} not recorded: {reason}")
 
     def _begins(self, front: FrontId) -> Mapping[Partition, Offset]:
-        """Where a restored job's partitions go on."""
+        """The offsets at which a restored job's partitions go on."""
         known = () if self.savepoint is None else self.savepoint.manifest.fronts
         return next((each.offsets for each in known if each.front == front), {})
 
@@ -138,12 +134,6 @@ class RecordedInput:
 
 def _count(runs: Iterable[Run]) -> int:
     return sum(len(records) for _, records in runs)
-
-
-def _beyond(source: RecordedSource, ends: Mapping[Partition, Offset]) -> Iterator[Finding]:
-    """What a source that has ended, and whose job has completed, has behind its last record that entered."""
-    if count := source.beyond(ends):
-        yield Finding("unexpected", count, f"the source has {count:,} records behind the last that entered, and the job has completed")
 
 
 def _first(count: int, runs: Sequence[Run]) -> list[Run]:

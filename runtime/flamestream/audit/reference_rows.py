@@ -41,14 +41,14 @@ _ARROW: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class ReferenceJob:
-    """What decides the reference's results."""
+    """Everything that decides the reference's results."""
 
     graph: JobGraph
     slots: int
     fail: bool
     """`onError: fail`; else error items are results."""
     entered: Mapping[FrontId, Meta] = field(default_factory=dict)
-    """Of fronts whose source has more now than had entered: the meta of the first record that had not."""
+    """The meta of the first record that had not entered, of fronts whose source has more now than had entered."""
     sources: tuple[tuple[FrontId, str], ...] = ()
     """Which source a front stamps for; without it, front `i` for the graph's source number `i`."""
 
@@ -72,7 +72,7 @@ def rows_of(spark: Any, job: ReferenceJob, pieces: Sequence[tuple[int, Piece]], 
 
 
 def levels_of(graph: Graph) -> dict[int, int]:
-    """Of each door, how many there are on the longest way to it, itself included. Raises UserError for one that leads back to itself."""
+    """The number of doors on the longest way to each door, itself included. Raises UserError for one that leads back to itself."""
     doors = [vertex for vertex in graph.vertices if vertex.kind in STATEFUL]
     behind = {door.id: graph.reachable(door.id) for door in doors}
     for door in doors:
@@ -91,7 +91,7 @@ def levels_of(graph: Graph) -> dict[int, int]:
 
 
 class _Task:
-    """One walk of the reference, and its rows on their way out."""
+    """A walk of the reference, and its rows on their way out."""
 
     def __init__(self, job: ReferenceJob) -> None:
         self.graph = job.graph.get()
@@ -100,16 +100,16 @@ class _Task:
         self._rows: list[tuple[int, int, bytes, bytes, int, bytes]] = []
 
     def add(self, ends: Iterable[End]) -> None:
-        """Where items have come to."""
+        """Take items where they have come to: each becomes a row."""
         for end in ends:
             self._rows.append((*self._place(end), bytes(end.meta), end.depth, codec.encode(end.payload)))
 
     def pass_on(self, row: tuple[int, int, bytes, bytes, int, bytes]) -> None:
-        """What is done here elsewhere, or is done."""
+        """Let a row through that is done, or is worked on elsewhere."""
         self._rows.append(row)
 
     def batches(self, least: int = 1) -> Iterator[Any]:
-        """What there is, if it is `least` rows."""
+        """The rows so far as a batch, if there are `least` of them."""
         if len(self._rows) >= least:
             columns = zip(*self._rows, strict=True)
             yield pa.record_batch([pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)], schema=_ARROW)

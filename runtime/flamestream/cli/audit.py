@@ -14,31 +14,34 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from flamestream.audit.begun import Begun, begun, check_history, history_of
 from flamestream.audit.changed_code import behind, by_this_code
 from flamestream.audit.committed import LastCommit, Savepoint, cluster_state_of, committed_here
 from flamestream.audit.places import PlaceVerdict, first_of, has_deliveries, in_words, judged, looks_at, with_places
 from flamestream.audit.recorded import FrontInput, RecordedInput, recorded_sources
-from flamestream.cli.bootstrap import Begun, begun, history_of
 from flamestream.cli.cat import JobPlace
-from flamestream.cli.output import Json, as_json, say
+from flamestream.cli.output import Json, answer, say
 from flamestream.connectors import sinks
 from flamestream.connectors.kit.standing import Look, Span
+from flamestream.job.drill_status import AuditResult
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.manifest import DeadLetter
 from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model import payload as payloads
-from flamestream.model.errors import UserError
 from flamestream.model.ids import Slot
 from flamestream.model.meta import LEAST, Meta, floor, time_of_meta
 from flamestream.model.slot import slot_of
-from flamestream.model.time import END, START, Time, timestamp_of
+from flamestream.model.time import END, START, Time
 from flamestream.node.run_folder import RunFolder, find
 from flamestream.reference import ERRORS, Results, Run, State, interpret, slot_at
 from flamestream.testing.audit import Delivered, Result, Verdict, audit
 
-NEEDS_ARGUMENTS = True
 _ENDED: Final = {"drained": "the job was drained", "stopped": "the job was stopped", "failed": "the job has failed"}
+LONGEST: Final = 1000
+"""Characters of a first difference in a drill's status."""
+IN_WORDS: Final = 500
+"""Characters of bounds and input there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,11 @@ class Bounds:
     held: int
     """Results below it that the epoch holds: they leave now, and need not be there yet (`exactly-once-2pc`)."""
     outcome: str
-    """How the job has ended; "": it may run."""
+    """The job's end in a word; "": it may run."""
     begins: str
-    """What came before the first result that is looked at; "": nothing."""
+    """A sentence about what came before the first result that is looked at; "": nothing."""
     changed: str = ""
-    """That the application's code was edited, and what that means for what was looked at."""
+    """A sentence about edits of the application's code, and what they mean for what was looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +88,9 @@ class Report:
     complete: bool
     """Whether all of it had to be through."""
     verdict: Verdict
-    """Of what was delivered, in its order."""
+    """The verdict on what was delivered, in its order."""
     places: list[PlaceVerdict]
-    """Of what stands where users look: tables, hashes, streams, topics, events."""
+    """The verdicts on what stands where users look: tables, hashes, streams, topics, events."""
     input: list[InputVerdict]
     bounds: Bounds
     kept: bool
@@ -97,7 +100,7 @@ class Report:
     empty: bool
     """Nothing has entered, and nothing was delivered: there was nothing to audit."""
     first_difference: str
-    """In the input, else in the output, else at a place."""
+    """The first difference in the input, else in the output, else at a place."""
 
 
 def command(
@@ -124,10 +127,7 @@ def command(
         report = audited_with_spark(checked, folder, changed=changed)
     else:
         report = audited_here(checked, folder, changed=changed)
-    if json:
-        as_json(asdict(report))
-    else:
-        say(sentence(report))
+    answer(asdict(report), sentence(report), json)
     if not report.kept:
         if not json and report.verdict.first_difference:
             from flamestream.node.trial import suspect  # here: most audits are clean
@@ -169,7 +169,7 @@ def bounds_in_words(bounds: Bounds, outputs: str = "results") -> str:
 
 
 def input_in_words(found: Sequence[InputVerdict]) -> str:
-    """How much of each source is recorded, and what says so."""
+    """The share of each source that is recorded, and what says so."""
     words = {"source": "read again from the source", "journal": "known from the journal alone"}
     return "input: " + ", ".join(f"{each.source} ({each.records:,}) {words[each.known_from]}" for each in found)
 
@@ -193,7 +193,8 @@ def audited(
     until, edits = by_this_code(spans, checked.code, all_of_it=changed) if spans else (END, "")
     looks = looks_at(checked, job or checked.job.name)  # all sinks before the journals, which have what they follow from
     known = [name for name in checked.sinks if name not in looks or has_deliveries(checked, name)]
-    delivered = {name: [*_read(checked, name, job)] for name in known}
+    read = {name: sinks.read(checked.job.sink(name), f"spec.sinks.{name}", job or checked.job.name) for name in known}
+    delivered = {name: [Delivered(*item) for item in items] for name, items in read.items()}
     recorded = RecordedInput(recorded_sources(checked, job, zookeeper, START if began is None else began.time), checked.sources, last)
     savepoint = recorded.savepoint
     if savepoint is not None and savepoint.manifest.job == (job or checked.job.name):  # restored under its old name: its sinks go on
@@ -222,30 +223,23 @@ def _entered(delivered: Mapping[str, Sequence[Delivered]], looks: Mapping[str, L
     return max(Time(max(map(time_of_meta, metas), default=START) + 1), cut)
 
 
-def _read(checked: CheckedJob, name: str, job: str) -> Iterator[Delivered]:
-    return (Delivered(*item) for item in sinks.read(checked.job.sink(name), f"spec.sinks.{name}", job or checked.job.name))
-
-
 def _history(checked: CheckedJob, began: Begun) -> list[Run]:
     """Raises UserError if it is not what the job began with."""
     read = (run for source in history_of(checked, began.paths) for run in source.below(END))
     runs: list[Run] = sorted(read, key=lambda run: run[0])
-    if runs and timestamp_of(runs[-1][0]) != timestamp_of(began.time) - 1:
-        raise UserError(
-            "the history that the job began with has another number of rows now: restore its files, or the job cannot be audited"
-        )
+    check_history(began, runs[-1][0] if runs else None)
     return runs
 
 
 def beginning(savepoint: Savepoint | None, began: Begun | None) -> str:
-    """What came before the first result that is looked at, in words."""
+    """A sentence about what came before the first result that is looked at."""
     if savepoint is not None:
         return f"what came before is the state of savepoint {savepoint.name!r} (cut {savepoint.cut}), from which the job was restored"
     return "" if began is None else f"what came before (cut {began.time}) is the history that the job began with"
 
 
 def _results(checked: CheckedJob, runs: Sequence[Run], state: State | None) -> Results:
-    """What the reference gives, by sink."""
+    """The reference's results, by sink."""
     on_error = checked.job.spec.on_error
     fronts = {front.front: front.source for front in fronts_of(checked)}
     if isinstance(on_error, DeadLetter):
@@ -258,7 +252,7 @@ def _results(checked: CheckedJob, runs: Sequence[Run], state: State | None) -> R
 
 
 def _expected(checked: CheckedJob, sink: str, items: Iterable[tuple[Meta, Any]], last: LastCommit, cut: Time) -> Iterator[Result]:
-    """From `cut` on. `last` says which are due."""
+    """The results from `cut` on, with their slots. `last` says which are due."""
     below, begin = floor(END if last.completed else last.cut), floor(cut)
     held = frozenset[bytes]() if last.completed else last.held
     for meta, value in items:
@@ -267,22 +261,17 @@ def _expected(checked: CheckedJob, sink: str, items: Iterable[tuple[Meta, Any]],
 
 
 def _slot(checked: CheckedJob, sink: str, value: Any) -> Slot:
-    """Where an output belongs, by its payload alone."""
+    """The slot where an output belongs, by its payload alone."""
     slots = checked.job.spec.workers.slots
     vertex = next((vertex for vertex in checked.graph.sinks if vertex.name == sink), None)
     return slot_of(payloads.encode(value), slots) if vertex is None else slot_at(vertex, value, slots)
 
 
 def report_of(
-    checked: CheckedJob,
-    last: LastCommit,
-    verdict: Verdict,
-    places: list[PlaceVerdict],
-    fronts: Sequence[FrontInput],
-    begins: str,
+    checked: CheckedJob, last: LastCommit, verdict: Verdict, places: list[PlaceVerdict], fronts: Sequence[FrontInput], begins: str,
     edits: str,
-) -> Report:
-    """What was found, together."""
+) -> Report:  # fmt: skip
+    """All findings of an audit, as one report."""
     found = [_input_of(name, [front for front in fronts if front.source == name]) for name in checked.sources]
     bounds = Bounds(last.completed, last.epoch, last.cut, len(last.held), last.outcome, begins, edits)
     whole, count = not any(each.problems for each in found), sum(each.records for each in found)
@@ -297,8 +286,20 @@ def report_of(
     )  # fmt: skip
 
 
+def result_of(report: Report) -> AuditResult:
+    """The report as a drill keeps it, and as `kubectl flamestream audit --json` prints it. `clean`: as the job's guarantee allows it."""
+    found = report.verdict
+    return AuditResult(
+        clean=report.kept, records=report.records, delivered=found.delivered, lost=found.lost, doubled=found.doubled,
+        reordered=found.reordered, foreign=found.foreign, misplaced=found.misplaced, not_due=found.not_due,
+        missing_input=sum(each.missing for each in report.input), unexpected_input=sum(each.unexpected for each in report.input),
+        complete=report.complete, epoch=report.bounds.epoch, bounds=bounds_in_words(report.bounds)[:IN_WORDS],
+        input=input_in_words(report.input)[:IN_WORDS], first_difference=report.first_difference[:LONGEST],
+    )  # fmt: skip
+
+
 def _input_of(source: str, fronts: Sequence[FrontInput]) -> InputVerdict:
-    """Of all fronts that share it."""
+    """The verdict on a source, from all fronts that share it."""
     findings = [finding for front in fronts for finding in front.findings]
     counted = {kind: sum(each.count for each in findings if each.kind == kind) for kind in ("missing", "unexpected")}
     records = sum(front.records for front in fronts)

@@ -16,13 +16,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from flamestream.audit.begun import Begun, begun, check_history, history_of
 from flamestream.audit.changed_code import by_this_code
 from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here
 from flamestream.audit.recorded import RecordedInput, recorded_sources
 from flamestream.audit.reference_rows import ReferenceJob, levels_of, rows_of
 from flamestream.cli.audit import Report, beginning, report_of
-from flamestream.cli.bootstrap import Begun, begun, history_of
-from flamestream.cli.frames import frame_job, session, spark_for
+from flamestream.cli.frames import frame_job, spark_for
 from flamestream.connectors import sinks
 from flamestream.connectors.files.chunks import Chunk, chunks_of
 from flamestream.connectors.files.pieces import Piece, Runs
@@ -32,13 +32,14 @@ from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName
 from flamestream.model.meta import Meta, floor, meta_of
-from flamestream.model.time import END, START, FrontId, Time, front_of, next_time, timestamp_of
+from flamestream.model.time import END, START, FrontId, Time, front_of, next_time
 from flamestream.node.run_folder import RunFolder
 from flamestream.spark.frames.batch import partitions_for
 from flamestream.spark.frames.history import Due, History
 from flamestream.spark.frames.inputs import Input, pieces_of
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.raised import raised_in_tasks
+from flamestream.spark.frames.session import session_of
 from flamestream.testing.audit import Verdict
 
 _COUNT: Final = "front int, records long, below long, last long"
@@ -53,7 +54,7 @@ def audited_with_spark(checked: CheckedJob, folder: RunFolder, *, changed: bool 
         last = committed_here(folder, zookeeper, checked.job.name, checked.job.store)
     place = tempfile.TemporaryDirectory(dir=folder.made().path, prefix="audit-")  # the job itself may run, with a Spark of its own
     with place as scratch, spark_for(checked, RunFolder(Path(scratch))) as driver, raised_in_tasks():
-        return audited_in(session(driver), checked, last, begun(folder), changed=changed)
+        return audited_in(session_of(driver), checked, last, begun(folder), changed=changed)
 
 
 def audited_in(spark: Any, checked: CheckedJob, last: LastCommit, began: Begun | None = None, *, changed: bool = False) -> Report:
@@ -145,15 +146,12 @@ def _past(spark: Any, checked: CheckedJob, job: FrameJob, began: Begun | None) -
     sources = history_of(checked, began.paths)
     pieces = pieces_of(spark, [Input(vertices[source.front.source], source, bounded=True) for source in sources])
     last = max((row.last for row in _counted(spark, [piece for _, piece in pieces], END)), default=None)
-    if last is not None and timestamp_of(Time(last)) != timestamp_of(began.time) - 1:
-        raise UserError(
-            "the history that the job began with has another number of rows now: restore its files, or the job cannot be audited"
-        )
+    check_history(began, None if last is None else Time(last))
     return pieces
 
 
 def _counts(spark: Any, pieces: Sequence[Piece], cut: Time) -> dict[FrontId, tuple[int, int]]:
-    """Of each front all records, and those below the cut."""
+    """The number of all records of each front, and of those below the cut."""
     found: dict[FrontId, tuple[int, int]] = {}
     for row in _counted(spark, pieces, cut):
         records, below = found.get(FrontId(row.front), (0, 0))

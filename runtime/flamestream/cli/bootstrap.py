@@ -3,21 +3,18 @@
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
-from flamestream.audit.begun import MARK, Begun, begun, history_of, settle
-from flamestream.cli.output import Json, as_json, say
+from flamestream.audit.begun import MARK, Begun, history_of, settle
+from flamestream.cli.output import Json, answer
 from flamestream.cli.run import RunFolderOption
 from flamestream.cli.validate import ManifestFile
+from flamestream.job.settings import PYTHON
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.model.errors import ClusterStateUnavailable, ManifestError
 from flamestream.node.run_folder import RunFolder
-
-__all__ = ["Begun", "begun", "command", "history_of"]
-
-NEEDS_ARGUMENTS: Final = True
 
 
 def command(
@@ -35,10 +32,7 @@ def command(
     job = checked(manifest)
     folder = RunFolder.of(job.job.name, run_folder)
     rows = _bootstrapped(job, folder, dict(_pair(text) for text in history))
-    if json:
-        as_json({"job": job.job.name, "epoch": 1, "rows": rows})
-    else:
-        say(f"job {job.job.name!r} begins with {rows:,} keys at epoch 1")
+    answer({"job": job.job.name, "epoch": 1, "rows": rows}, f"job {job.job.name!r} begins with {rows:,} keys at epoch 1", json)
 
 
 def _pair(text: str) -> tuple[str, Path]:
@@ -49,11 +43,12 @@ def _pair(text: str) -> tuple[str, Path]:
 
 
 def _bootstrapped(job: CheckedJob, folder: RunFolder, paths: dict[str, Path]) -> int:
-    from flamestream.cli.frames import PYTHON, attempt_of, frame_job, session, spark_for  # lazily: PySpark takes a while to import
+    from flamestream.cli.frames import attempt_of, frame_job, spark_for  # lazily: PySpark takes a while to import
     from flamestream.spark.frames.bootstrap import bootstrap, end_of, refuse_state
     from flamestream.spark.frames.commit import Committed
     from flamestream.spark.frames.inputs import Input
     from flamestream.spark.frames.raised import raised_in_tasks
+    from flamestream.spark.frames.session import session_of
 
     frames = frame_job(job)
     unknown = sorted(paths.keys() - {each.name for each in frames.inputs})
@@ -71,7 +66,7 @@ def _bootstrapped(job: CheckedJob, folder: RunFolder, paths: dict[str, Path]) ->
         refuse_state(job.job.name, committed)
         folder.write(MARK, Begun(texts, end_of(history)))
         try:
-            return bootstrap(session(driver), frames, committed, history, len(job.graph.sources))
+            return bootstrap(session_of(driver), frames, committed, history, len(job.graph.sources))
         finally:
             with suppress(ClusterStateUnavailable):  # then the next start settles it
                 settle(folder, records.read())

@@ -17,7 +17,6 @@ from flamestream.model.meta import time_of_meta
 from flamestream.model.time import front_of, timestamp_of
 from flamestream.node.run_folder import find
 
-NEEDS_ARGUMENTS = True
 JobPlace = Annotated[Path, typer.Argument(help="The job's manifest, or its run folder.", show_default=False)]
 
 
@@ -48,5 +47,5 @@ def line(item: sinks.Item, places: bool) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no word for: a map with keys of any type is a list of pairs, other collections are lists."""
+    """Values that JSON has no word for: a map with keys of any type is a list of pairs, other collections are lists."""
     return [list(entry) for entry in value.items()] if isinstance(value, Map) else list(value)

@@ -26,10 +26,10 @@ from flamestream.cli.drill import BACK_WITHIN
 from flamestream.cli.drill_report import fault_told, verdict_told
 from flamestream.cli.local_drill import LocalPlace, Role, drilled
 from flamestream.cli.output import errors, say, say_error
-from flamestream.cli.progress import figures_of, status_of
+from flamestream.cli.progress import status_of
 from flamestream.cli.run import run
 from flamestream.connectors import sinks
-from flamestream.job.drill import DrillPlan, DrillSeen
+from flamestream.job.drill import DrillObserved, DrillPlan
 from flamestream.job.drill_status import DrillStatus
 from flamestream.job.exit_codes import ExitCode, code_of
 from flamestream.job.manifest import API_VERSION
@@ -120,14 +120,14 @@ class _HalfWay(LocalPlace):
         super().__init__(job, folder, Role.WORKER)
         self._documents, self._quarters = documents, 0
 
-    def look(self, plan: DrillPlan, status: DrillStatus) -> DrillSeen:
+    def look(self, plan: DrillPlan, status: DrillStatus) -> DrillObserved:
         """Says each quarter."""
         seen = super().look(plan, status)
         if seen.told is not None:
-            figures, quarters = figures_of(seen.told), figures_of(seen.told).items_in * 4 // self._documents
+            told, quarters = seen.told, seen.told.items_in * 4 // self._documents
             if quarters > self._quarters and not status.done:
-                self._quarters, read = quarters, f"{figures.items_in:,} of {self._documents:,} documents read"
-                say(f"  {read}, {figures.items_out:,} change records, epoch {seen.told.epoch}")
+                self._quarters, read = quarters, f"{told.items_in:,} of {self._documents:,} documents read"
+                say(f"  {read}, {told.items_out:,} change records, epoch {told.epoch}")
         return replace(seen, hold=self._quarters < HALF)
 
 

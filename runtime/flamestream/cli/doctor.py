@@ -11,7 +11,6 @@ from flamestream.cli.output import Json, as_json, console
 from flamestream.job.exit_codes import ExitCode
 from flamestream.machine.examination import examined
 
-NEEDS_ARGUMENTS = False
 _STYLES = {"good": "", "slow": "yellow", "missing": "red"}
 
 

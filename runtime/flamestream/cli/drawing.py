@@ -24,7 +24,7 @@ _SHAPES = {
 
 
 def label(vertex: Vertex) -> str:
-    """What a vertex is, in a few words."""
+    """A vertex in a few words."""
     function = vertex.name.rpartition(".")[2]
     match vertex.kind:
         case Kind.SOURCE | Kind.SINK:
@@ -46,12 +46,9 @@ def mermaid(graph: Graph) -> str:
         opening, closing = _SHAPES.get(vertex.kind, ("[", "]"))
         lines.append(f"  v{vertex.id}{opening}{label(vertex)}{closing}")
     for vertex in graph.vertices:
-        lines += [f"  v{vertex.id} {_arrow(graph.vertices[output])} v{output}" for output in vertex.outputs]
+        arrows = {output: "-->|by key|" if _is_routed(graph.vertices[output]) else "-->" for output in vertex.outputs}
+        lines += [f"  v{vertex.id} {arrow} v{output}" for output, arrow in arrows.items()]
     return "\n".join(lines)
-
-
-def _arrow(target: Vertex) -> str:
-    return "-->|by key|" if _is_routed(target) else "-->"
 
 
 def _is_routed(vertex: Vertex) -> bool:
@@ -59,7 +56,7 @@ def _is_routed(vertex: Vertex) -> bool:
 
 
 def text(graph: Graph) -> str:
-    """One line a vertex, in the order of the graph: `>>` marks results that go to the worker of their key."""
+    """A line for each vertex, in the order of the graph: `>>` marks results that go to the worker of their key."""
     width = max(len(f"{vertex.id} {label(vertex)}") for vertex in graph.vertices)
     lines = []
     for vertex in graph.vertices:

@@ -10,13 +10,12 @@ import typer
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.drill_report import code_of_drill, fault_told, verdict_told
 from flamestream.cli.local_drill import HITS, LocalPlace, Role, drilled
-from flamestream.cli.output import Json, as_json, say
+from flamestream.cli.output import Json, answer, say
 from flamestream.cli.run import RunFolderOption
 from flamestream.job.drill import DrillPlan
 from flamestream.job.validation import checked_job
 from flamestream.node.run_folder import find
 
-NEEDS_ARGUMENTS = True
 BACK_WITHIN = 120.0
 
 
@@ -45,8 +44,5 @@ def command(  # noqa: PLR0913, PLR0917  # a command's parameters are its options
     )  # fmt: skip
     with LocalPlace(checked_job(found), folder, kill) as place:
         status = drilled(place, plan, lambda fault: None if json else say(fault_told(fault)))
-    if json:
-        as_json(status)
-    else:
-        say(verdict_told(status))
+    answer(status, verdict_told(status), json)
     raise typer.Exit(code_of_drill(status))

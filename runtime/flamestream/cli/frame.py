@@ -20,7 +20,7 @@ _WRONG_LINE: Final[Any] = typer.BadParameter.__base__
 
 
 def command_line(name: str, description: str) -> typer.Typer:
-    """One without commands yet."""
+    """A command line that has no commands yet."""
     return typer.Typer(
         name=name,
         help=description,
@@ -46,7 +46,7 @@ def run(app: typer.Typer, arguments: Sequence[str] | None) -> NoReturn:
         say_error(error, json="--json" in given)
         sys.exit(code_of(error))
     except (KeyboardInterrupt, typer.Abort):
-        sys.exit(128 + 2)
+        sys.exit(128 + 2)  # as a shell says of SIGINT
     except Exception as error:  # noqa: BLE001  # the last boundary: whatever it is, it is ours to explain
         traceback.print_exc()
         message = f"{type(error).__name__}: {error}"

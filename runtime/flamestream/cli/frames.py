@@ -6,11 +6,9 @@ the other way round.
 Keeps: one runner of a job at a time in a run folder (the launcher's claim). Does not: compute anything (spark/).
 """
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -32,7 +30,7 @@ from flamestream.node.run_folder import RunFolder, RunInfo
 from flamestream.spark.frames.inputs import Input
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.job_graph import FromFile
-from flamestream.spark.frames.session import frames_settings, session_of
+from flamestream.spark.frames.session import frames_settings
 from flamestream.spark.streaming.session import SparkDriver
 from flamestream.store.places import store_from
 from flamestream.store.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
@@ -40,21 +38,16 @@ from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 
 
 def frame_job(checked: CheckedJob, cut: Time = START) -> FrameJob:
-    """What DataFrames need to know of a job. `cut`: of the history that it began with."""
+    """The job as DataFrames need it. `cut`: of the history that it began with."""
     job, spec = checked.job, checked.job.spec
     vertices = {vertex.name: vertex.id for vertex in checked.graph.sources}
     recorded = recorded_sources(checked, cut=cut)
     inputs = tuple(Input(vertices[each.front.source], each, checked.sources[each.front.source].bounded) for each in recorded)
     return FrameJob(
-        name=job.name,
-        graph=FromFile(str(checked.application), spec.application.graph, checked.py_files),
-        slots=spec.workers.slots,
-        inputs=inputs,
-        sinks={name: job.sink(name) for name in spec.sinks},
+        name=job.name, graph=FromFile(str(checked.application), spec.application.graph, checked.py_files), slots=spec.workers.slots,
+        inputs=inputs, sinks={name: job.sink(name) for name in spec.sinks}, exactly_once=spec.guarantee in EXACT, debug=spec.debug,
         dead_letter=spec.on_error.dead_letter if isinstance(spec.on_error, DeadLetter) else None,
-        exactly_once=spec.guarantee in EXACT,
-        debug=spec.debug,
-    )
+    )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -83,13 +76,9 @@ def spark_for(checked: CheckedJob, folder: RunFolder) -> Iterator[SparkDriver]:
     """A Spark that starts. Only in the main thread."""
     asked = checked.job.spec.spark
     settings = frames_settings(
-        cores=checked.job.spec.workers.replicas,
-        scratch=folder.path / "spark",
-        master=asked.master or "",
-        conf=asked.conf,
-        python_path=(checked.application.parent, *folders_of(checked.py_files)),
-        name=f"flamestream {checked.job.name}",
-    )
+        cores=checked.job.spec.workers.replicas, scratch=folder.path / "spark", master=asked.master or "", conf=asked.conf,
+        python_path=(checked.application.parent, *folders_of(checked.py_files)), name=f"flamestream {checked.job.name}",
+    )  # fmt: skip
     with SparkDriver(settings) as driver:
         yield driver
 
@@ -103,15 +92,10 @@ def attempt_of(checked: CheckedJob, folder: RunFolder, *, changed: bool) -> Iter
             claim.claim()
         except UserError as error:
             raise AlreadyRunning(str(error)) from error
-        info = RunInfo(
-            job=checked.job.name,
-            manifest=str(checked.job.path(checked.job.document.file).absolute()),
-            launcher=ProcessIdentity.of_this_process(),
-            address="",
-            zookeeper=zookeeper.pid,
-        )
+        manifest, me = str(checked.job.path(checked.job.document.file).absolute()), ProcessIdentity.of_this_process()
+        info = RunInfo(job=checked.job.name, manifest=manifest, launcher=me, address="", zookeeper=zookeeper.pid)
         records = ZooKeeperJobRecords(state, checked.job.name)
-        may_start(checked, folder, records, changed=changed)
+        may_start(checked, folder, records, changed=changed)  # behind the claim: nobody else changes what it reads
         lineage.claim(store_from(checked.job.store, create=True), folder, checked.job.name, checked.job.store)
         folder.write("run.json", info)
         yield _next_attempt(records, checked)
@@ -140,17 +124,9 @@ def _next_attempt(records: ZooKeeperJobRecords, checked: CheckedJob) -> Records:
 
 
 def write_status(folder: RunFolder, job: str, attempt: int, outcome: str, message: str = "", epoch: int = 0) -> None:
-    """For `status` and `audit`."""
+    """Write the status that `status` and `audit` read."""
     status = JobStatus(
         job=job, pid=ProcessIdentity.of_this_process().pid, updated=0, phase="batch", attempt=attempt, epoch=epoch, outcome=outcome,
         category="user" if outcome == "failed" else "", message=message,
     )  # fmt: skip
     folder.write(folder.status_file.name, status)
-
-
-def session(driver: SparkDriver) -> Any:
-    """The session of a Spark that has started."""
-    return session_of(driver)
-
-
-PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -21,11 +21,10 @@ from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
-from flamestream.cli.audit import audited_here
-from flamestream.cli.audit_result import result_of
+from flamestream.cli.audit import audited_here, result_of
 from flamestream.cli.progress import status_of
 from flamestream.connectors import sinks
-from flamestream.job.drill import DrillPlan, DrillSeen, step
+from flamestream.job.drill import DrillObserved, DrillPlan, step
 from flamestream.job.drill_status import OVER, AuditResult, DrillStatus, FaultResult
 from flamestream.job.settings import fronts_of
 from flamestream.job.status import JobStatus
@@ -42,7 +41,7 @@ _ENDED: Final = {"completed": "Completed", "failed": "Failed"}
 
 
 class Role(enum.StrEnum):
-    """What to kill."""
+    """The part of a job that is killed."""
 
     WORKER = "worker"
     STANDBY = "standby"
@@ -56,9 +55,9 @@ HITS: Final = (Role.WORKER, Role.EXECUTOR, Role.DRIVER)
 
 
 class Place(Protocol):
-    """Where a drill takes place."""
+    """The place of a drill: it looks, strikes, audits and waits."""
 
-    def look(self, plan: DrillPlan, status: DrillStatus) -> DrillSeen: ...
+    def look(self, plan: DrillPlan, status: DrillStatus) -> DrillObserved: ...
     def strike(self, status: DrillStatus) -> None: ...
     def audit(self) -> None: ...
     def rest(self, seconds: float) -> None: ...
@@ -101,13 +100,14 @@ class LocalPlace:
         if self._watch is not None:
             self._watch.__exit__(*error)
 
-    def look(self, plan: DrillPlan, status: DrillStatus) -> DrillSeen:
-        """What is there now."""
+    def look(self, plan: DrillPlan, status: DrillStatus) -> DrillObserved:
+        """The state of the job and of its processes now."""
         info, said = self._folder.info(), status_of(self._folder)
         runs = info is not None and info.running
         told = said if runs and info is not None and said is not None and said.pid == info.coordinator else None
-        phase = "" if info is None else "Running" if runs and (told is None or not told.outcome) else _ended(said)
-        return DrillSeen(
+        ended = _ENDED.get(said.outcome, "Stopped") if said is not None else "Stopped"
+        phase = "" if info is None else "Running" if runs and (told is None or not told.outcome) else ended
+        return DrillObserved(
             now=time.time(), plan=plan, status=status, job_phase=phase,
             job_uid=f"{info.launcher.pid}/{info.launcher.ticks}" if info is not None else "",
             job_message=said.message if said is not None else "", workers=self._checked.job.spec.workers.replicas,
@@ -121,9 +121,9 @@ class LocalPlace:
 
     def strike(self, status: DrillStatus) -> None:
         """SIGKILL, if it is still the process that was announced."""
-        self._before = status_of(self._folder)
+        self._before = status_of(self._folder)  # what its place is compared with
         for life in status.lives:
-            if not _lives(life):
+            if not _lives(life):  # (!) a pid may be another process by now
                 self._refused = f"{status.victim} had ended before it was struck"
                 return
             try:
@@ -194,10 +194,6 @@ def cannot_audit(checked: CheckedJob) -> str:
     return ""
 
 
-def _ended(said: JobStatus | None) -> str:
-    return _ENDED.get(said.outcome, "Stopped") if said is not None else "Stopped"
-
-
 def _life(pid: int) -> str:
     return f"{pid}/{start_ticks(pid)}"
 
@@ -217,6 +213,3 @@ def _parent(pid: int) -> int:
 
 def _is_java(pid: int) -> bool:
     return Path(f"/proc/{pid}/comm").read_text().strip() == "java"
-
-
-__all__ = ["LocalPlace", "Place", "Role", "cannot_audit", "drilled", "sink_folders"]

@@ -1,14 +1,16 @@
-"""The command line: `flamestream COMMAND`. Each command is a module; this one puts them together.
+"""The command line: `flamestream COMMAND`. Each command is a module; this one puts them together, in the order that help shows them.
 
 Does not: start anything before it knows what is asked (commands import Spark and servers when they need them).
 """
 
 from collections.abc import Sequence
 
-from flamestream.cli import commands, frame
+from flamestream.cli import audit, bootstrap, cat, doctor, drill, frame, plan, reset, run, simulate, snapshots, status, validate
 
 app = frame.command_line("flamestream", "Streaming jobs as graphs of pure functions, exactly once in milliseconds.")
-commands.add_to(app)
+for module in (run, validate, plan, status, cat, audit, drill, simulate, bootstrap, reset, doctor):
+    app.command(module.__name__.rpartition(".")[2], no_args_is_help=module is not doctor)(module.command)
+app.add_typer(snapshots.app, name="snapshots")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

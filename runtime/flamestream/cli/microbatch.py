@@ -6,14 +6,16 @@ Does not: compute anything (spark/frames/microbatch.py).
 import signal
 from collections.abc import Callable
 
-from flamestream.cli.frames import PYTHON, attempt_of, frame_job, session, spark_for, write_status
-from flamestream.cli.output import as_json, say
+from flamestream.cli.frames import attempt_of, frame_job, spark_for, write_status
+from flamestream.cli.output import say_outcome
 from flamestream.job.exit_codes import ExitCode
+from flamestream.job.settings import PYTHON
 from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
 from flamestream.node.run_folder import RunFolder
 from flamestream.spark.frames.commit import Committed
-from flamestream.spark.frames.microbatch import MicroBatches, Totals
+from flamestream.spark.frames.microbatch import MicroBatches
+from flamestream.spark.frames.session import session_of
 from flamestream.spark.frames.stages import stages_of
 
 
@@ -31,17 +33,18 @@ def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: 
             write_status(folder, job.name, records.record.attempt, outcome, message, committed.record.committed)
 
         batches = MicroBatches(
-            session(driver), frame_job(checked), committed, folder.path / "micro-batch",
+            session_of(driver), frame_job(checked), committed, folder.path / "micro-batch",
             interval=float(spec.checkpoint.interval), most_runs=spec.limits.runs, looked=status,
         )  # fmt: skip
         status()
-        stopped, problem = _until_stopped(batches), ""
-        if batches.totals.problem:
-            problem = batches.totals.problem
-        outcome = "failed" if problem else "stopped" if stopped else "completed"
-        status(outcome, problem)
-    _say(job.name, outcome, problem, batches.totals, committed.record.committed, json)
-    return ExitCode.JOB_FAILED if problem else ExitCode.OK
+        stopped, totals = _until_stopped(batches), batches.totals
+        outcome = "failed" if totals.problem else "stopped" if stopped else "completed"
+        status(outcome, totals.problem)
+    epoch, category = committed.record.committed, "user" if totals.problem else ""
+    text = f"{totals.delivered:,} results delivered in {totals.batches} batches; epoch {epoch}"
+    figures = {"batches": totals.batches, "delivered": totals.delivered, "repeated": totals.repeated, "epoch": epoch}
+    say_outcome(job.name, outcome, category, totals.problem, json, text, **figures)
+    return ExitCode.JOB_FAILED if totals.problem else ExitCode.OK
 
 
 def _until_stopped(batches: MicroBatches) -> bool:
@@ -65,13 +68,3 @@ def _until_stopped(batches: MicroBatches) -> bool:
         for number, handler in before.items():
             signal.signal(number, handler)
     return stopped
-
-
-def _say(job: str, outcome: str, problem: str, totals: Totals, epoch: int, json: bool) -> None:
-    if json:
-        category = "user" if problem else ""
-        figures = {"batches": totals.batches, "delivered": totals.delivered, "repeated": totals.repeated, "epoch": epoch}
-        as_json({"job": job, "outcome": outcome, "category": category, "message": problem, **figures})
-    else:
-        say(f"job {job!r} {outcome}{f': {problem}' if problem else ''}")
-        say(f"{totals.delivered:,} results delivered in {totals.batches} batches; epoch {epoch}")

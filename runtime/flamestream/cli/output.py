@@ -29,8 +29,23 @@ def say(text: str) -> None:
     console.print(text, markup=False)
 
 
+def answer(value: Any, text: str, json: bool) -> None:
+    """Print a command's answer: `value` for programs, or `text` for people."""
+    if json:
+        as_json(value)
+    else:
+        say(text)
+
+
+def say_outcome(job: str, outcome: str, category: str, message: str, json: bool, text: str = "", **figures: int) -> None:
+    """Print how a run has ended. `text`: what else people are told, `figures`: what else programs are."""
+    ended = f"job {job!r} {outcome}{f': {message}' if message else ''}"
+    value = {"job": job, "outcome": outcome, "category": category, "message": message, **figures}
+    answer(value, "\n".join(filter(None, (ended, text))), json)
+
+
 def say_error(error: FlameStreamError, json: bool) -> None:
-    """What happened, where, and what to do."""
+    """Print an error: what happened, where, and what to do."""
     if json:
         as_json({"error": {"category": error.category, "message": plain(str(error))}})
     errors.print(f"error: {plain(str(error))}", markup=False, style="red" if errors.is_terminal else "")

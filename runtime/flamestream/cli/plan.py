@@ -6,16 +6,14 @@ from typing import Annotated
 import typer
 
 from flamestream.cli.drawing import described, mermaid, text
-from flamestream.cli.output import Json, as_json, say
+from flamestream.cli.output import Json, answer
 from flamestream.cli.validate import ManifestFile
 from flamestream.job.validation import checked
 from flamestream.model.errors import ManifestError
 
-NEEDS_ARGUMENTS = True
-
 
 class Format(enum.StrEnum):
-    """How to draw."""
+    """A format of a drawing."""
 
     TEXT = "text"
     MERMAID = "mermaid"
@@ -33,7 +31,4 @@ def command(
     graph = checked(manifest).graph
     if json and draw is not None:
         raise ManifestError("--format is of a drawing, and --json describes the graph: leave one of them out")
-    if json:
-        as_json(described(graph))
-    else:
-        say(mermaid(graph) if draw is Format.MERMAID else text(graph))
+    answer(described(graph), mermaid(graph) if draw is Format.MERMAID else text(graph), json)

@@ -4,11 +4,9 @@ Does not: ask anybody. What the coordinator has not written is not shown.
 """
 
 import time
-from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from rich.status import Status as Spinner
 from rich.table import Table
 
 from flamestream.cli.output import errors
@@ -16,14 +14,6 @@ from flamestream.job.status import JobStatus
 from flamestream.model.decoding import from_json
 from flamestream.model.time import END, timestamp_of
 from flamestream.node.run_folder import RunFolder
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What changes from look to look."""
-
-    items_in: int
-    items_out: int
 
 
 def status_of(folder: RunFolder) -> JobStatus | None:
@@ -34,15 +24,9 @@ def status_of(folder: RunFolder) -> JobStatus | None:
         return None
 
 
-def figures_of(status: JobStatus) -> Figures:
-    """Sums over all workers that there were."""
-    return Figures(status.items_in, status.items_out)
-
-
 def line(status: JobStatus, per_second: float | None) -> str:
     """Everything in one line."""
-    figures = figures_of(status)
-    parts = [status.phase, f"attempt {status.attempt}", f"epoch {status.epoch}", f"{figures.items_in:,} in", f"{figures.items_out:,} out"]
+    parts = [status.phase, f"attempt {status.attempt}", f"epoch {status.epoch}", f"{status.items_in:,} in", f"{status.items_out:,} out"]
     if per_second is not None:
         parts.append(f"{per_second:,.0f} items/s")
     if status.latency is not None and status.latency.calls:
@@ -68,31 +52,23 @@ def table(status: JobStatus, pids: dict[str, int]) -> Table:
     return grid
 
 
-class ProgressLine:
-    """A line on the terminal that follows the job; silent when `shown` is false."""
+@contextmanager
+def progress_line(folder: RunFolder, shown: bool) -> Iterator[Callable[[], None]]:
+    """A line on the terminal that follows the job: gives the function that shows what is new, which is silent unless `shown`."""
+    if not shown:
+        yield lambda: None
+        return
+    last: tuple[float, int] | None = None
+    with errors.status("starting") as spinner:
 
-    def __init__(self, folder: RunFolder, shown: bool) -> None:
-        self._folder = folder
-        self._spinner: Spinner | None = errors.status("starting") if shown else None
-        self._last: tuple[float, int] | None = None
+        def look() -> None:
+            nonlocal last
+            if (status := status_of(folder)) is None:
+                return
+            now, rate = time.monotonic(), None
+            if last is not None and now > last[0]:
+                rate = max(0.0, (status.items_out - last[1]) / (now - last[0]))
+            last = now, status.items_out
+            spinner.update(line(status, rate))
 
-    def look(self) -> None:
-        """Show what is new."""
-        status = status_of(self._folder) if self._spinner is not None else None
-        if status is None or self._spinner is None:
-            return
-        now, count = time.monotonic(), figures_of(status).items_out
-        rate = None
-        if self._last is not None and now > self._last[0]:
-            rate = max(0.0, (count - self._last[1]) / (now - self._last[0]))
-        self._last = now, count
-        self._spinner.update(line(status, rate))
-
-    def __enter__(self) -> Self:
-        if self._spinner is not None:
-            self._spinner.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._spinner is not None:
-            self._spinner.stop()
+        yield look

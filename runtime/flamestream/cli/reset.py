@@ -19,7 +19,7 @@ import msgspec
 import typer
 
 from flamestream.cli.cat import JobPlace
-from flamestream.cli.output import Json, as_json, say
+from flamestream.cli.output import Json, answer, say
 from flamestream.cli.run import RunFolderOption
 from flamestream.connectors import sinks, sources
 from flamestream.connectors.kit.ownership import remove_files
@@ -34,7 +34,6 @@ from flamestream.ports import ObjectStore
 from flamestream.store.object_names import plain
 from flamestream.store.places import store_from
 
-NEEDS_ARGUMENTS = True
 _FILES: Final = (
     "run.json", "status.json", "lineage.json", "bootstrap.json", "coordinator.json", "worker.json", "executor.json",
 )  # fmt: skip
@@ -77,11 +76,8 @@ def command(
         if part.remove is not None:
             part.remove()
     gone, left = ([f"{part.what}: {part.where}" for part in parts if bool(part.remove) is goes] for goes in (True, False))
-    if json:
-        as_json({"job": found.name, "removed": gone, "left": left})
-    else:
-        nothing = "" if gone else f"; it had left nothing (run folder {folder.path})"
-        say(f"job {found.name!r} is one that never ran{nothing}")
+    nothing = "" if gone else f"; it had left nothing (run folder {folder.path})"
+    answer({"job": found.name, "removed": gone, "left": left}, f"job {found.name!r} is one that never ran{nothing}", json)
 
 
 def parts_of(job: Job, folder: RunFolder) -> Iterator[Part]:
@@ -91,7 +87,7 @@ def parts_of(job: Job, folder: RunFolder) -> Iterator[Part]:
     yield from _journal(job)
     yield from _own_files(job)
     yield from _store(job, folder)
-    if folder.path.is_dir():
+    if folder.path.is_dir():  # last (!): its lineage says whose the store is
         yield Part("the job record and the run folder", str(folder.path), lambda: _remove_run_folder(folder.path))
 
 
@@ -140,7 +136,7 @@ def _remove_journal(root: Path, fronts: list[Path]) -> None:
 
 
 def _own_files(job: Job) -> Iterator[Part]:
-    """What sources have made for themselves, like idempotency keys."""
+    """Files that sources have made for themselves, like idempotency keys."""
     for name in job.spec.sources:
         spec = job.source(name)
         (settings,) = spec.values()

@@ -7,17 +7,16 @@ from typing import Annotated, Literal
 
 import typer
 
-from flamestream.cli.output import Json, as_json, errors, say
-from flamestream.cli.progress import ProgressLine
+from flamestream.cli.output import Json, errors, say_outcome
+from flamestream.cli.progress import progress_line
 from flamestream.cli.validate import ManifestFile
-from flamestream.job.exit_codes import ExitCode
+from flamestream.job.exit_codes import BY_CATEGORY, ExitCode
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_shell import keep_private
 from flamestream.model.errors import ManifestError
 from flamestream.model.kernel import WHY_NOT, kernel
 from flamestream.node.run_folder import RunFolder
 
-NEEDS_ARGUMENTS = True
 RunFolderOption = Annotated[Path | None, typer.Option("--run-folder", help="Default: ./.flamestream/JOB", show_default=False)]
 
 
@@ -65,7 +64,7 @@ def command(
 
 
 def _refuse(runner: str, options: dict[str, bool]) -> None:
-    """What a runner does not look at."""
+    """Refuse options that a runner does not look at."""
     for option in (name for name, given in options.items() if given):
         raise ManifestError(f"{option} is of the streaming runner, and this is {runner}: leave it out, or choose --runner streaming")
 
@@ -77,28 +76,18 @@ def run(
     from flamestream.local.launcher import Launcher  # lazily: it brings kazoo and more
 
     logging.basicConfig(level=logging.WARNING, format=_LOG_LINE, filename=folder.made().logs / "launcher.log")
-    with ProgressLine(folder, shown=errors.is_terminal and not json) as progress:
+    with progress_line(folder, shown=errors.is_terminal and not json) as look:
         say_aside = lambda text: errors.print(text, markup=False)  # noqa: E731
-        launcher = Launcher(job, folder, spark=spark, changed=changed, look=progress.look, say=say_aside)
+        launcher = Launcher(job, folder, spark=spark, changed=changed, look=look, say=say_aside)
         before = {number: signal.signal(number, lambda *_: launcher.request("drain" if drain else "stop")) for number in _SIGNALS}
         try:
             outcome = launcher.run()
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-    if json:
-        as_json({"job": job.job.name, "outcome": outcome.outcome, "category": outcome.category, "message": outcome.message})
-    else:
-        say(f"job {job.job.name!r} {outcome.outcome}{f': {outcome.message}' if outcome.message else ''}")
-    return _CODES.get(outcome.category, ExitCode.BUG)
+    say_outcome(job.job.name, outcome.outcome, outcome.category, outcome.message, json)
+    return BY_CATEGORY.get(outcome.category, ExitCode.BUG)
 
 
 _LOG_LINE = "%(asctime)s %(levelname)s %(name)s %(message)s"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_CODES = {
-    "": ExitCode.OK,
-    "user": ExitCode.JOB_FAILED,
-    "retryable": ExitCode.UNAVAILABLE,
-    "corrupt": ExitCode.CORRUPT,
-    "fenced": ExitCode.ALREADY_RUNNING,
-}

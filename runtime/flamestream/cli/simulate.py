@@ -9,7 +9,6 @@ from flamestream.cli.output import Json, as_json, errors, say
 from flamestream.job.exit_codes import ExitCode
 from flamestream.model.errors import ManifestError
 
-NEEDS_ARGUMENTS = True
 MAX_SEEDS = 1_000_000
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from flamestream.cli.output import Json, as_json, say
+from flamestream.cli.output import Json, answer, as_json, say
 from flamestream.cli.progress import moment
 from flamestream.cli.validate import ManifestFile
 from flamestream.core.protocol.messages import Manifest
@@ -50,11 +50,7 @@ def show_command(manifest: ManifestFile, epoch: EpochNumber = None, json: Json =
     Example: [bold]flamestream snapshots show job.yaml 12[/bold]
     """
     _, snapshot = _one(read(manifest), epoch)
-    data = msgspec.to_builtins(snapshot)
-    if json:
-        as_json(data)
-    else:
-        say(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+    answer(msgspec.to_builtins(snapshot), msgspec.json.format(msgspec.json.encode(snapshot), indent=2).decode(), json)
 
 
 @app.command("verify")
@@ -65,33 +61,25 @@ def verify_command(manifest: ManifestFile, epoch: EpochNumber = None, json: Json
     """
     job = read(manifest)
     name, snapshot = _one(job, epoch)
-    store = _store(job)
+    store = store_from(job.store)
     parts = [*snapshot.segments, *snapshot.held]
     problems = [problem for segment in parts if (problem := _problem(store, segment.name, segment.size, segment.checksum))]
-    if json:
-        as_json({"name": name, "epoch": snapshot.epoch, "segments": len(snapshot.segments), "problems": problems})
-    else:
-        for problem in problems:
-            say(problem)
-        say(f"{name}: {len(snapshot.segments)} segments, {len(problems)} damaged or missing")
+    value = {"name": name, "epoch": snapshot.epoch, "segments": len(snapshot.segments), "problems": problems}
+    answer(value, "\n".join([*problems, f"{name}: {len(snapshot.segments)} segments, {len(problems)} damaged or missing"]), json)
     if problems:
         raise typer.Exit(ExitCode.CORRUPT)
 
 
-def _store(job: Job) -> ObjectStore:
-    return store_from(job.store)
-
-
 def _all(job: Job) -> Iterator[tuple[str, Manifest]]:
     """Every manifest of this job in its store, by epoch. One that cannot be read is an error that names it."""
-    store = _store(job)
+    store = store_from(job.store)
     for name in store.names(FOLDER):
         data = store.get(name)
         try:
             snapshot = from_json(data, Manifest)
         except msgspec.DecodeError as error:
             raise Corrupt(f"{name} in {job.store} is not a manifest: {error}") from error
-        if snapshot.job == job.name:
+        if snapshot.job == job.name:  # several jobs may share a store
             yield name, snapshot
 
 

@@ -16,7 +16,6 @@ from flamestream.job.status import JobStatus, LastRecovery
 from flamestream.model.kernel import NAME
 from flamestream.node.run_folder import RunFolder, RunInfo, find
 
-NEEDS_ARGUMENTS = True
 STALE: Final = 2.0
 """Seconds after which a running coordinator should have written."""
 
@@ -72,7 +71,7 @@ def coordinator_alive(info: RunInfo, status: JobStatus | None) -> bool:
     """Whether its process is there and has written lately, or not had the time to yet."""
     if not os.path.exists(f"/proc/{info.coordinator}"):
         return False
-    return status is None or status.pid != info.coordinator or time.time() - status.updated / 1_000_000 < STALE
+    return status is None or status.pid != info.coordinator or time.time() - status.updated / 1_000_000 < STALE  # a new one may be
 
 
 def pids_of(folder: RunFolder, status: JobStatus) -> dict[str, int]:

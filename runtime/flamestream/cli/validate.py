@@ -8,7 +8,6 @@ import typer
 from flamestream.cli.output import Json, as_json, say
 from flamestream.job.validation import CheckedJob, checked
 
-NEEDS_ARGUMENTS = True
 ManifestFile = Annotated[Path, typer.Argument(help="The job's manifest, a YAML file.", show_default=False)]
 
 
@@ -37,7 +36,7 @@ def command(manifest: ManifestFile, json: Json = False) -> None:
 
 
 def summary_of(job: CheckedJob) -> dict[str, object]:
-    """What `--json` says of a job that can run."""
+    """The summary of a job that can run, for `--json`."""
     spec = job.job.spec
     return {
         "job": job.job.name,

@@ -42,7 +42,7 @@ def load(file: Path, graph: str, py_files: Sequence[PyFile] = ()) -> Graph:
 
 
 def folders_of(py_files: Sequence[PyFile]) -> list[Path]:
-    """Where their contents are on this machine; they are fetched if they are not there. Raises ManifestError, or StoreUnavailable."""
+    """The folders on this machine with their contents, fetched if they are not there. Raises ManifestError, or StoreUnavailable."""
     return [folder_of(file) for file in py_files]
 
 
@@ -58,7 +58,7 @@ def _put_first(folders: Sequence[Path]) -> None:
 
 
 def digest_of(files: Mapping[str, Path]) -> str:
-    """What tells two versions of an application's files apart: 64 hex digits over their names and contents.
+    """A digest that tells two versions of an application's files apart: 64 hex digits over their names and contents.
 
     The names are those that imports go by (`job.py`, `shop/prices.py`, `lib.zip`), not places, so that equal files in other folders, on
     other machines, give the same digest. Neither the order of the mapping nor a file's time or rights count. Raises OSError.
@@ -76,7 +76,7 @@ def _imported(file: Path, py_files: Sequence[Path]) -> ModuleType:
         raise ManifestError(f"{file}: the application must be a .py file whose name can be imported")
     if not file.is_file():
         raise ManifestError(f"{file}: the application file is not there")
-    known = sys.modules.get(file.stem)
+    known = sys.modules.get(file.stem)  # a file is executed once a process (!)
     if known is not None:
         if Path(getattr(known, "__file__", None) or "").absolute() == file.absolute():
             return known

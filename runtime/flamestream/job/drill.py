@@ -25,7 +25,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from flamestream.job.drill_status import MOST_FAULTS, OVER, AuditResult, DrillStatus, FaultResult, Phase, Reason, Sight
+from flamestream.job.drill_status import BROKEN, MOST_FAULTS, OVER, AuditResult, DrillStatus, FaultResult, Phase, Reason, Sight
 from flamestream.job.moments import CLOCKS_DIFFER, moment, passed, precise, written
 from flamestream.job.status import JobStatus
 
@@ -44,7 +44,7 @@ _RUNS: Final = "a drill needs a job that runs"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillPlan:
-    """What is asked for. Times are seconds."""
+    """A drill as it was asked for. Times are seconds."""
 
     job: str
     target: str
@@ -64,8 +64,8 @@ class DrillPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DrillSeen:
-    """One look."""
+class DrillObserved:
+    """Everything that a look at the job, at the victims and at the drill's own status has shown."""
 
     now: float
     """Seconds since 1970."""
@@ -97,7 +97,7 @@ class DrillSeen:
     refused: str = ""
     """Why the fault that was announced was not made."""
     sight: Sight = ""
-    """What is seen of the fault now."""
+    """The fault as it is seen now."""
     replaced: bool = True
     """Whether the victim's place is taken again."""
     audit: AuditResult | None = None
@@ -107,15 +107,15 @@ class DrillSeen:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What follows."""
+    """The next status of a drill, an effect to carry out, and when to look again (seconds)."""
 
     status: DrillStatus
     effect: Literal["", "strike", "audit"] = ""
     look_again: float = 0.5
 
 
-def step(seen: DrillSeen) -> Step:
-    """One step."""
+def step(seen: DrillObserved) -> Step:
+    """The status that follows from one look, and what is to be done for it."""
     status = seen.status
     if status.phase in OVER:
         return Step(status)
@@ -131,40 +131,40 @@ def step(seen: DrillSeen) -> Step:
 # --- before a fault ---------------------------------------------------------------------------------------------------------------------
 
 
-def _begun(seen: DrillSeen) -> Step:
+def _begun(seen: DrillObserved) -> Step:
     if seen.age > TAKEN_UP_WITHIN:
         text = f"nobody took it up within {TAKEN_UP_WITHIN:.0f} s, and a fault that late may surprise somebody: make another drill"
-        return _proves_nothing(seen, "Expired", text)
+        return _over(seen, "Expired", text)
     if not seen.job_phase:
-        return _proves_nothing(seen, "JobNotFound", f"there is no job {seen.plan.job!r}: {_RUNS}")
+        return _over(seen, "JobNotFound", f"there is no job {seen.plan.job!r}: {_RUNS}")
     if seen.plan.audit and seen.cannot_audit:
         text = f"nothing was broken, for the output could not be audited: {seen.cannot_audit}. A drill without audit measures the gap only"
-        return _proves_nothing(seen, "NotAudited", text)
+        return _over(seen, "NotAudited", text)
     now = precise(seen.now)
     return Step(replace(seen.status, phase="Running", started_at=now, since=now, asked=seen.plan.times, job_uid=seen.job_uid))
 
 
-def _without_job(seen: DrillSeen) -> Step | None:
+def _without_job(seen: DrillObserved) -> Step | None:
     status, plan, phase = seen.status, seen.plan, seen.job_phase
     if phase in ("", "Deleting") or status.job_uid != seen.job_uid:
-        return _proves_nothing(seen, "JobDeleted", f"the job {plan.job!r} was deleted meanwhile, after {_count(seen)}")
+        return _over(seen, "JobDeleted", f"the job {plan.job!r} was deleted meanwhile, after {_count(seen)}")
     if phase == "Failed" and (status.done or status.struck_at):
         where = f"after the fault at {status.victim}" if status.victim else "after its faults"
-        return _failed(seen, "JobFailed", f"the job failed {where}: {seen.job_message or 'look at its conditions'}")
+        return _over(seen, "JobFailed", f"the job failed {where}: {seen.job_message or 'look at its conditions'}")
     if phase in ("Failed", "Suspended", "Stopped") and status.phase == "Running":
-        return _proves_nothing(seen, "NotRunning", f"the job {plan.job!r} is {phase}, after {_count(seen)}: {_RUNS}")
+        return _over(seen, "NotRunning", f"the job {plan.job!r} is {phase}, after {_count(seen)}: {_RUNS}")
     return None
 
 
-def _between(seen: DrillSeen) -> Step:
+def _between(seen: DrillObserved) -> Step:
     """No fault is under way."""
     status, plan = seen.status, seen.plan
     if seen.job_phase == "Completed" and not status.done:
-        return _proves_nothing(seen, "Completed", f"the job has completed before anything was broken: {_RUNS}, and input that goes on")
+        return _over(seen, "Completed", f"the job has completed before anything was broken: {_RUNS}, and input that goes on")
     if seen.job_phase == "Completed" or status.done >= plan.times:
         return _saved(seen)
     if seen.out_of_reach:
-        return _proves_nothing(seen, "Refused", seen.out_of_reach)
+        return _over(seen, "Refused", seen.out_of_reach)
     if not is_whole(seen):
         if status.next_at:  # it was
             return Step(replace(status, next_at="", since=precise(seen.now)))
@@ -174,7 +174,7 @@ def _between(seen: DrillSeen) -> Step:
     return _due(seen)
 
 
-def _flows(seen: DrillSeen) -> Step | None:
+def _flows(seen: DrillObserved) -> Step | None:
     """None: the job has given results while it was watched. Who breaks an idle job learns nothing."""
     status = seen.status
     if _attempt(seen) != status.whole_attempt:
@@ -186,7 +186,7 @@ def _flows(seen: DrillSeen) -> Step | None:
     return _idle(seen, "nothing was broken")
 
 
-def _due(seen: DrillSeen) -> Step:
+def _due(seen: DrillObserved) -> Step:
     status, plan = seen.status, seen.plan
     rng = random.Random(f"{plan.seed}/{status.done}")  # a schedule, not a secret
     pause = plan.after if plan.after is not None else rng.uniform(0.2, 3.0)
@@ -198,24 +198,24 @@ def _due(seen: DrillSeen) -> Step:
     if 0 < left <= pause + CLOCKS_DIFFER:  # else the clock was set back since
         return Step(status, look_again=max(0.05, left))
     if not seen.victims:
-        return _proves_nothing(seen, "Refused", f"there is no {plan.target} that could be struck")
+        return _over(seen, "Refused", f"there is no {plan.target} that could be struck")
     victim, now = rng.choice(sorted(seen.victims)), precise(seen.now)
     announced = replace(
         status, struck_at=now, since=now, victim=victim, lives=list(seen.victims[victim]), peers=len(seen.victims), seen="",
         attempt=_attempt(seen), next_at="", whole_at="", message="",
     )  # fmt: skip
-    return Step(announced, "strike", 0.05)
+    return Step(announced, "strike", 0.05)  # written before it is made (!): whoever finds it waits for its end
 
 
 # --- after one --------------------------------------------------------------------------------------------------------------------------
 
 
-def _struck(seen: DrillSeen) -> Step:
-    """Until the fault was seen, the job is whole again, and gives results."""
-    status, plan = seen.status, seen.plan
+def _struck(seen: DrillObserved) -> Step:
+    """Wait until the fault was seen, the job is whole again, and gives results."""
+    status, plan, told = seen.status, seen.plan, seen.told
     if seen.refused:
-        return _proves_nothing(seen, "Refused", f"{seen.refused}; {_count(seen)} took place before")
-    if not status.seen:
+        return _over(seen, "Refused", f"{seen.refused}; {_count(seen)} took place before")
+    if not status.seen:  # a signal that was sent is no fault (!)
         return _sighted(seen)
     if seen.job_phase == "Completed":
         counts = seen.attempt > status.attempt or not plan.hits  # else it had ended before anybody missed the victim
@@ -224,20 +224,18 @@ def _struck(seen: DrillSeen) -> Step:
         return Step(status)  # it is over when the zombie has come back, and changed nothing
     if not _recovered(seen):
         return _in_time(seen, status.struck_at, plan.timeout + plan.lasting, f"after the fault at {status.victim}")
+    assert told is not None, "a whole job has a coordinator"
     if not status.whole_at:
-        told = seen.told
-        assert told is not None, "a whole job has a coordinator"
-        mark = max(worker.minimal for worker in told.workers)
-        return Step(replace(_watched(seen), epoch=told.epoch, mark=mark), look_again=0.2)
+        return Step(replace(_watched(seen), epoch=told.epoch, mark=max(worker.minimal for worker in told.workers)), look_again=0.2)
     if _attempt(seen) != status.whole_attempt:  # somebody else's recovery: counters began anew
         counted_anew = replace(_watched(seen), whole_at=status.whole_at)
         return _again(seen, status.struck_at, counted_anew, f"after the fault at {status.victim}")
     if _bundles(seen) > status.bundles:
-        return Step(_with_fault(seen, gap_since(seen.told, moment(status.struck_at)), "output"))
-    return _silent(seen)
+        return Step(_with_fault(seen, gap_since(told, moment(status.struck_at)), "output"))
+    return _silent(seen, sum(worker.in_flight for worker in told.workers))
 
 
-def _sighted(seen: DrillSeen) -> Step:
+def _sighted(seen: DrillObserved) -> Step:
     status = seen.status
     if seen.sight:
         return Step(replace(status, seen=seen.sight), look_again=0.05)
@@ -245,30 +243,28 @@ def _sighted(seen: DrillSeen) -> Step:
         return Step(_without_fault(status), look_again=0.05)
     if passed(seen.now, status.struck_at, seen.plan.lasting + SEEN_WITHIN):
         text = f"the fault at {status.victim} was announced, and nobody saw that it took place; {_count(seen)} took place before"
-        return _proves_nothing(seen, "NotStruck", text)
+        return _over(seen, "NotStruck", text)
     return Step(status, look_again=0.2)
 
 
-def _recovered(seen: DrillSeen) -> bool:
+def _recovered(seen: DrillObserved) -> bool:
     plan = seen.plan
     noticed = plan.hits and (not plan.lasting or plan.lasting >= NOTICED)
     return is_whole(seen) and seen.replaced and (_attempt(seen) > seen.status.attempt or not noticed)
 
 
-def _silent(seen: DrillSeen) -> Step:
-    """No results since the job is whole again: none are due, or it does not give them."""
-    status, told = seen.status, seen.told
-    assert told is not None, "a whole job has a coordinator"
-    waiting = sum(worker.in_flight for worker in told.workers)
+def _silent(seen: DrillObserved, waiting: int) -> Step:
+    """No results since the job is whole again: none are due, or `waiting` items do not get theirs."""
+    status = seen.status
     if waiting and passed(seen.now, status.whole_at, seen.plan.timeout):
         text = f"no result came within {seen.plan.timeout:g} s after the fault at {status.victim}"
-        return _failed(seen, "OutputStopped", f"{text}, and {waiting} items that have entered wait for theirs")
+        return _over(seen, "OutputStopped", f"{text}, and {waiting} items that have entered wait for theirs")
     if not waiting and passed(seen.now, status.whole_at, RESULTS_WITHIN):
         return _idle(seen, f"{_count(seen)} took place before the one at {status.victim}")
     return Step(status, look_again=0.2)
 
 
-def _with_fault(seen: DrillSeen, gap: float | None, then: Literal["output", "ended"]) -> DrillStatus:
+def _with_fault(seen: DrillObserved, gap: float | None, then: Literal["output", "ended"]) -> DrillStatus:
     status, told = seen.status, seen.told
     whole, struck = moment(status.whole_at) if status.whole_at else seen.now, moment(status.struck_at)
     last = told.last_recovery if told is not None and told.attempt > status.attempt else None
@@ -299,130 +295,105 @@ def gap_since(told: JobStatus | None, struck: float) -> float | None:
 # --- the audit and the verdict ----------------------------------------------------------------------------------------------------------
 
 
-def _saved(seen: DrillSeen) -> Step:
+def _saved(seen: DrillObserved) -> Step:
     """Until an epoch holds what came after the last fault: an audit does not miss what lies above the committed cut."""
     status, plan, told = seen.status, seen.plan, seen.told
     if not plan.audit:
         text = f"{_count(seen)} took place, and output went on{_ended(seen)}. Nothing was audited: this says nothing about the guarantee"
-        return _proves_nothing(seen, "NotAudited", text)
+        return _over(seen, "NotAudited", text)
     held = told is not None and (not told.unsaved_since or (told.epoch > status.epoch and told.cut_time >= status.mark))
     if held or not plan.saves or seen.job_phase == "Completed":
         epoch = told.epoch if held and plan.saves and told is not None else 0
         return Step(replace(status, phase="Auditing", epoch=epoch, since=precise(seen.now), message=""), look_again=0.05)
     if passed(seen.now, status.since, plan.timeout):
-        return _failed(
-            seen, "NotSaved", f"no epoch was committed within {plan.timeout:g} s after the last fault: look at the job's conditions"
-        )
+        text = f"no epoch was committed within {plan.timeout:g} s after the last fault: look at the job's conditions"
+        return _over(seen, "NotSaved", text)
     return Step(status)
 
 
-def _audited(seen: DrillSeen) -> Step:
+def _audited(seen: DrillObserved) -> Step:
     status, found = seen.status, seen.audit
     if seen.audit_problem:
-        return _proves_nothing(seen, "NotAudited", f"the output could not be audited: {seen.audit_problem}")
+        return _over(seen, "NotAudited", f"the output could not be audited: {seen.audit_problem}")
     if found is None:
         if passed(seen.now, status.since, AUDIT_WITHIN):
-            return _proves_nothing(seen, "AuditTimedOut", f"the audit did not end within {AUDIT_WITHIN:.0f} s: look at its pod")
+            return _over(seen, "AuditTimedOut", f"the audit did not end within {AUDIT_WITHIN:.0f} s: look at its pod")
         return Step(status, "audit", 1.0)
     return _concluded(dataclasses.replace(seen, status=replace(status, audit=found)), found)
 
 
-def _concluded(seen: DrillSeen, found: AuditResult) -> Step:
-    text = counted(found)
+def _concluded(seen: DrillObserved, found: AuditResult) -> Step:
+    text = found.in_words()
     if not found.clean:
-        return _failed(seen, "NotClean", f"{text}; first difference: {found.first_difference or 'not named'}")
-    if not found.delivered or not found.records:
-        return _proves_nothing(seen, "NotAudited", f"the audit is of nothing: {text}")
+        return _over(seen, "NotClean", f"{text}; first difference: {found.first_difference or 'not named'}")
+    if not found.delivered or not found.records:  # an audit of nothing is no audit (!)
+        return _over(seen, "NotAudited", f"the audit is of nothing: {text}")
     if not found.complete and found.epoch < seen.status.epoch:
         short = f"the audit goes to epoch {found.epoch}, and only epoch {seen.status.epoch} holds what came after the last fault"
-        return _proves_nothing(seen, "NotAudited", f"{short}; {text}")
+        return _over(seen, "NotAudited", f"{short}; {text}")
     if seen.status.done < seen.plan.times:
-        return _proves_nothing(seen, "FewerFaults", f"only {_count(seen)} took place, then the job had completed; {text}")
-    return _over(seen, "Passed", "Clean", f"{_count(seen)} took place, and output went on{_ended(seen)}; {text}")
+        return _over(seen, "FewerFaults", f"only {_count(seen)} took place, then the job had completed; {text}")
+    return _over(seen, "Clean", f"{_count(seen)} took place, and output went on{_ended(seen)}; {text}")
 
 
-def counted(found: AuditResult) -> str:
-    """In words: what must be 0 is always said, the rest where there is something to say, and how far the audit goes."""
-    always = {"lost": found.lost, "doubled": found.doubled, "reordered": found.reordered}
-    other = {
-        "that the reference does not have": found.foreign, "in a wrong slot": found.misplaced, "not due yet": found.not_due,
-        "records missing from the input": found.missing_input, "unexpected ones in it": found.unexpected_input,
-    }  # fmt: skip
-    words = [f"{count:,} {what}" for what, count in always.items()]
-    words += [f"{count:,} {what}" for what, count in other.items() if count]
-    text = f"{found.delivered:,} results of {found.records:,} records: {', '.join(words)}"
-    limits = "; ".join(filter(None, (found.bounds, found.input)))
-    return f"{text} ({limits})" if limits else text
-
-
-def _count(seen: DrillSeen) -> str:
+def _count(seen: DrillObserved) -> str:
     return f"{seen.status.done} of {seen.plan.times} faults"
 
 
-def _ended(seen: DrillSeen) -> str:
+def _ended(seen: DrillObserved) -> str:
     ended = seen.status.faults and seen.status.faults[-1].then == "ended"
     return " until the input ended, after the last" if ended else " after each"
 
 
-def _idle(seen: DrillSeen, before: str) -> Step:
-    told = seen.told
-    entered = _entered(seen) - seen.status.entered if told is not None else 0
+def _idle(seen: DrillObserved, before: str) -> Step:
+    entered = _entered(seen) - seen.status.entered if seen.told is not None else 0
     what = f"{entered:,} items entered and gave no result" if entered > 0 else "nothing entered"
-    return _proves_nothing(seen, "Idle", f"the job is idle: {what} for {RESULTS_WITHIN:.0f} s ({before}). Feed its sources during a drill")
+    return _over(seen, "Idle", f"the job is idle: {what} for {RESULTS_WITHIN:.0f} s ({before}). Feed its sources during a drill")
 
 
-def _in_time(seen: DrillSeen, since: str, within: float, when: str) -> Step:
+def _in_time(seen: DrillObserved, since: str, within: float, when: str) -> Step:
     if not passed(seen.now, since, within):
         return Step(seen.status)
     text = f"the job was not whole within {within:g} s {when}: look at its conditions"
-    if not seen.status.done and not seen.status.struck_at:
-        return _proves_nothing(seen, "NotRunning", text)
-    return _failed(seen, "NotWhole", text)
+    return _over(seen, "NotWhole" if seen.status.done or seen.status.struck_at else "NotRunning", text)
 
 
-def _again(seen: DrillSeen, since: str, status: DrillStatus, when: str) -> Step:
+def _again(seen: DrillObserved, since: str, status: DrillStatus, when: str) -> Step:
     """Results are waited for anew in another attempt; of a job that is whole for a moment only, not for ever."""
     within = seen.plan.timeout + seen.plan.lasting + RESULTS_WITHIN
     return _in_time(seen, since, within, when) if passed(seen.now, since, within) else Step(status, look_again=0.2)
 
 
-def _failed(seen: DrillSeen, reason: Reason, message: str) -> Step:
-    return _over(seen, "Failed", reason, message)
-
-
-def _proves_nothing(seen: DrillSeen, reason: Reason, message: str) -> Step:
-    return _over(seen, "Inconclusive", reason, message)
-
-
-def _over(seen: DrillSeen, phase: Phase, reason: Reason, message: str) -> Step:
+def _over(seen: DrillObserved, reason: Reason, message: str) -> Step:
+    """The verdict: which one it is follows from its reason."""
+    phase: Phase = "Passed" if reason == "Clean" else "Failed" if reason in BROKEN else "Inconclusive"
     return Step(replace(seen.status, phase=phase, reason=reason, message=message[:LONGEST_MESSAGE], finished_at=written(seen.now)))
 
 
 # --- the coordinator's word -------------------------------------------------------------------------------------------------------------
 
 
-def is_whole(seen: DrillSeen) -> bool:
+def is_whole(seen: DrillObserved) -> bool:
     """Results flow, and every worker is there and has reported."""
-    told = seen.told
-    whole = told is not None and told.phase == "running" and len(told.workers) >= seen.workers > 0
-    return whole and told is not None and all(worker.memory for worker in told.workers)
+    if seen.told is None or seen.told.phase != "running" or not len(seen.told.workers) >= seen.workers > 0:
+        return False
+    return all(worker.memory for worker in seen.told.workers)
 
 
-def _watched(seen: DrillSeen) -> DrillStatus:
+def _watched(seen: DrillObserved) -> DrillStatus:
     """Results are waited for from now on."""
-    return replace(
-        seen.status, whole_at=precise(seen.now), whole_attempt=_attempt(seen), bundles=_bundles(seen), entered=_entered(seen)
-    )  # fmt: skip
+    counts = {"whole_attempt": _attempt(seen), "bundles": _bundles(seen), "entered": _entered(seen)}
+    return replace(seen.status, whole_at=precise(seen.now), **counts)
 
 
-def _attempt(seen: DrillSeen) -> int:
+def _attempt(seen: DrillObserved) -> int:
     return seen.told.attempt if seen.told is not None else 0
 
 
-def _bundles(seen: DrillSeen) -> int:
-    """That consumers have acknowledged: counted by no clock."""
+def _bundles(seen: DrillObserved) -> int:
+    """Bundles that consumers have acknowledged: a count, which no clock can change."""
     return sum(worker.bundles for worker in seen.told.workers) if seen.told is not None else 0
 
 
-def _entered(seen: DrillSeen) -> int:
+def _entered(seen: DrillObserved) -> int:
     return sum(worker.items_in for worker in seen.told.workers) if seen.told is not None else 0

@@ -17,6 +17,8 @@ Reason = Literal[
     "Completed", "FewerFaults", "Idle", "Refused", "NotStruck", "NotAudited", "AuditTimedOut", "JobNotFound", "JobDeleted", "NotRunning",
     "Expired", "Unreadable", "DrillsOff", "DrillDeleted", "Stalled",
 ]  # fmt: skip
+BROKEN: Final[tuple[Reason, ...]] = ("NotClean", "OutputStopped", "NotWhole", "NotSaved", "JobFailed")
+"""Reasons of a job that has broken a promise: the drill has Failed."""
 Sight = Literal["", "gone", "going", "paused", "cut"]
 MOST_FAULTS: Final = 50
 
@@ -26,16 +28,16 @@ class _Part(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class FaultResult(_Part, frozen=True):
-    """One fault, and what it cost."""
+    """A fault that took place, and what it cost."""
 
     victim: str
-    """What was broken."""
+    """Name of the worker, pod or process that was struck."""
     time: str
     """When."""
     recovered_ms: float
     """Until the job was whole again."""
     seen: Sight = ""
-    """What was seen of the fault itself: the victim gone, going (a deletion with grace), paused, or cut off."""
+    """The sight of the fault itself: the victim gone, going (a deletion with grace), paused, or cut off."""
     recovery_ms: float = 0
     """The coordinator's own figure: from the cause to the replay."""
     output_gap_ms: float | None = None
@@ -44,11 +46,11 @@ class FaultResult(_Part, frozen=True):
     gap_resolution_ms: float | None = None
     """So much the gap may be too long: from how often it was looked, or workers reported."""
     then: Literal["output", "ended"] = "output"
-    """What came after it: results, or the input had ended."""
+    """The course after it: results (output), or the input had ended (ended)."""
 
 
 class AuditResult(_Part, frozen=True):
-    """What the reference interpreter says."""
+    """The verdict of the reference interpreter."""
 
     clean: bool
     """Whether all output is right, as far as the audit's bounds go."""
@@ -77,15 +79,26 @@ class AuditResult(_Part, frozen=True):
     epoch: int = 0
     """Else those up to this committed epoch."""
     bounds: Annotated[str, Meta(max_length=1024)] = ""
-    """How far the verdict goes, in words."""
+    """Limits of the verdict, in words."""
     input: Annotated[str, Meta(max_length=1024)] = ""
-    """What the records of the input were checked against, in words."""
+    """The witnesses of the input, in words: the sources read again, or the journal alone."""
     first_difference: Annotated[str, Meta(max_length=1024)] = ""
     """The first item that differs."""
 
+    def in_words(self) -> str:
+        """The verdict in a line: what must be 0 is always said, the rest where there is something to say, and how far the audit goes."""
+        always = {"lost": self.lost, "doubled": self.doubled, "reordered": self.reordered}
+        other = {
+            "that the reference does not have": self.foreign, "in a wrong slot": self.misplaced, "not due yet": self.not_due,
+            "records missing from the input": self.missing_input, "unexpected ones in it": self.unexpected_input,
+        }  # fmt: skip
+        words = [f"{count:,} {what}" for what, count in {**always, **{what: count for what, count in other.items() if count}}.items()]
+        limits = "; ".join(filter(None, (self.bounds, self.input)))
+        return f"{self.delivered:,} results of {self.records:,} records: {', '.join(words)}" + (f" ({limits})" if limits else "")
+
 
 class DrillStatus(_Part, frozen=True):
-    """How far a drill is, and its verdict."""
+    """The state of a drill, and its verdict."""
 
     phase: Phase = "Pending"
     """Passed: every fault took place, output went on after each, and the audit is clean. Failed: the job has broken a promise.
@@ -95,7 +108,7 @@ class DrillStatus(_Part, frozen=True):
     FewerFaults, Idle, Refused, NotStruck, NotAudited, AuditTimedOut, JobNotFound, JobDeleted, NotRunning, Expired, Unreadable; the
     command line also says DrillsOff, DrillDeleted and Stalled."""
     message: Annotated[str, Meta(max_length=1024)] = ""
-    """In one sentence, with what to do if that is on you."""
+    """The state or the verdict in a sentence, with what to do if that is on you."""
     asked: int = 0
     """Faults that were asked for."""
     done: int = 0
@@ -103,27 +116,27 @@ class DrillStatus(_Part, frozen=True):
     faults: Annotated[list[FaultResult], Meta(max_length=MOST_FAULTS)] = field(default_factory=list)
     """The newest 50."""
     longest_recovery_ms: float = 0
-    """Of all faults."""
+    """The longest recovery of all faults."""
     longest_output_gap_ms: float = 0
-    """Of all faults whose gap is known."""
+    """The longest output gap of all faults whose gap is known."""
     audit: AuditResult | None = None
     """The verdict on the output."""
     job_uid: str = ""
-    """Of the job, as the drill began: one that was deleted and made again is another."""
+    """The job's uid as the drill began: a job that was deleted and made again is another."""
     since: str = ""
     """When the wait began that is under way; every wait has its bound."""
     struck_at: str = ""
     """When the fault that is under way was made; written before it."""
     seen: Sight = ""
-    """What was seen of it so far."""
+    """The sight of the fault that is under way, so far."""
     whole_at: str = ""
     """When the job was whole, and results were waited for."""
     next_at: str = ""
     """When the next fault is due."""
     victim: str = ""
-    """Of the fault that is under way."""
+    """Name of the victim of the fault that is under way."""
     lives: Annotated[list[str], Meta(max_length=1000)] = field(default_factory=list)
-    """What stands behind its name: uids of pods, or processes. A successor of the same name is another."""
+    """The lives behind that name: uids of pods, or processes. A successor of the same name is another."""
     peers: int = 0
     """So many could have been struck."""
     attempt: int = 0

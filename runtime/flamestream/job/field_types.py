@@ -39,12 +39,12 @@ FLOAT_KEY = (
 
 
 def said(vertex: Vertex) -> str:
-    """How people find it."""
+    """A vertex as messages call it: its operation, and the line of the user's file."""
     return f"the {vertex.kind.value} of {vertex.place}"
 
 
 def _given(graph: Graph, records: Mapping[str, type | None]) -> dict[int, type | None]:
-    """By vertex: the one class of everything that enters it; None if that is not known. Only what sources lead to is in it."""
+    """The one class of everything that enters each vertex; None if that is not known. Only vertices that sources lead to are in it."""
     given: dict[int, type | None] = {vertex.id: records.get(vertex.name) for vertex in graph.sources}
     changed = True
     while changed:

@@ -17,7 +17,7 @@ _PLACE: Final = ("spec", "journal", "kafka")
 
 
 def journal_of(job: Job, zookeeper: str = "") -> JournalConfig | None:
-    """What workers and audits are told. Raises ManifestError."""
+    """The journal as workers and audits are told of it; None: the job has none. Raises ManifestError."""
     journal = job.spec.journal
     if journal is None:
         return None

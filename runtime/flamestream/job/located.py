@@ -46,7 +46,7 @@ class Document:
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """How messages write a path: spec.sources.docs."""
+    """A path as messages write it: spec.sources.docs."""
     return ".".join(str(part) for part in path) or "the document"
 
 
@@ -82,7 +82,7 @@ class _Loader(yaml.SafeLoader):
     _depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        self._depth += 1
+        self._depth += 1  # (!) before the recursion that depth would break
         if self._depth > 4 * MAX_DEPTH:
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.composer.ComposerError(None, None, f"it nests deeper than {MAX_DEPTH} levels: no field does", mark)
@@ -94,7 +94,7 @@ class _Loader(yaml.SafeLoader):
 def _note(node: yaml.Node, path: Path, lines: dict[Path, int], file: str) -> None:
     if len(path) > MAX_DEPTH:
         raise ManifestError(f"{file}:{node.start_mark.line + 1}: {dotted(path[:3])} nests deeper than {MAX_DEPTH} levels: no field does")
-    if len(lines) > MAX_VALUES:
+    if len(lines) > MAX_VALUES:  # aliases are written out here, so a bomb is counted (!)
         where = f"{file}:{node.start_mark.line + 1}: {dotted(path[:3])}"
         raise ManifestError(f"{where}: more than {MAX_VALUES} values, with aliases (*name) written out: use fewer of them")
     lines.setdefault(path, node.start_mark.line + 1)

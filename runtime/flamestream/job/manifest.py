@@ -36,7 +36,7 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 class Metadata(_Part, frozen=True):
     name: str
     labels: dict[str, str] = field(default_factory=dict)
-    """For people: in a cluster the object's, and `flamestream validate --json` has them."""
+    """Labels for people: in a cluster the object's, and `flamestream validate --json` has them."""
 
 
 class Application(_Part, frozen=True):
@@ -47,7 +47,7 @@ class Application(_Part, frozen=True):
     graph: Annotated[str, Meta(min_length=1, max_length=253)]
     """Name of the fs.Graph in the file."""
     config_map: ObjectName | None = None
-    """In a cluster: a ConfigMap whose keys are the application's files. A change of it is a change of the application."""
+    """A ConfigMap in the cluster whose keys are the application's files. A change of it is a change of the application."""
     py_files: Annotated[list[Annotated[str, Meta(min_length=1, max_length=1024)]], Meta(max_length=32)] = field(default_factory=list)
     """Pure Python for its path: archives (.zip, .whl) and modules (.py), from a path (a mounted volume) or s3://bucket/name.zip; with
     #sha256=HEX behind it, pinned to that content. In a cluster what is not in the application's folder must be pinned. The application's
@@ -55,7 +55,7 @@ class Application(_Part, frozen=True):
 
 
 class Workers(_Part, frozen=True):
-    """How many workers, and what each may use."""
+    """The number of workers, and what each may use."""
 
     replicas: Annotated[int, Meta(ge=1, le=256)]
     """Workers that share the slots; `kubectl scale` changes it."""
@@ -64,11 +64,11 @@ class Workers(_Part, frozen=True):
     slots: Annotated[int, Meta(ge=1, le=MAX_SLOTS)] = DEFAULT_SLOTS
     """Virtual partitions; fixed for the life of the job."""
     resources: Resources = field(default_factory=lambda: Resources(requests={"cpu": "200m"}, limits={"memory": "2Gi"}))
-    """In a cluster: requests and limits of a worker's container. Spark makes its memory's request equal to the limit."""
+    """Requests and limits of a worker's container in a cluster. Spark makes its memory's request equal to the limit."""
 
 
 class Checkpoint(_Part, frozen=True):
-    """How often state is saved, and where."""
+    """The interval of epochs, and the place of snapshots."""
 
     interval: Seconds
     """Time between two epochs, like 50ms, 1s, 2m. Results never wait for it."""
@@ -92,14 +92,14 @@ class JournalTopic(_Part, frozen=True):
 
 
 class JournalSettings(_Part, frozen=True):
-    """Where the order of journalled sources is kept: in a folder or in a topic."""
+    """The place where the order of journalled sources is kept: a folder or a topic."""
 
     folder: Annotated[str, Meta(min_length=1, max_length=1024)] | None = None
     """A folder; in a cluster on a volume that a lost node cannot take, or zookeeper:// for the cluster's ZooKeeper."""
     kafka: JournalTopic | None = None
     """Instead of a folder: a topic, which the brokers keep as safely as its replicas say."""
     fsync: bool = True
-    """Of a folder: survive the machine, not only the processes."""
+    """Whether a folder's journal survives the machine, and not only the processes."""
     keep: bool = False
     """Keep everything, so that `audit` can read the input again."""
     shared: bool = False
@@ -123,7 +123,7 @@ class SparkSettings(_Part, frozen=True):
 
 
 class Limits(_Part, frozen=True):
-    """Of each source: input that has entered and whose results are not delivered yet. Less means shorter recoveries under a backlog."""
+    """Bounds of each source's input that has entered and is not delivered yet. Less means shorter recoveries under a backlog."""
 
     runs: Annotated[int, Meta(ge=1, le=1_000_000)] = 1024
     """Runs."""
@@ -137,21 +137,21 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     application: Application
     """The Python file, and the name of the graph in it."""
     sources: Annotated[dict[str, Any], Meta(min_length=1, max_length=16)]
-    """One kind and its settings, for each source of the graph."""
+    """The kind and the settings of each source of the graph."""
     sinks: Annotated[dict[str, Any], Meta(min_length=1, max_length=16)]
-    """One kind and its settings, for each sink of the graph."""
+    """The kind and the settings of each sink of the graph."""
     workers: Workers
-    """How many workers, and what each may use."""
+    """The number of workers, and what each may use."""
     checkpoint: Checkpoint
-    """How often state is saved, and where."""
+    """The interval of epochs, and the place of snapshots."""
     guarantee: str = "exactly-once"
     """exactly-once, exactly-once-2pc (output waits for its epoch), at-least-once or none; on one machine also micro-batch."""
     journal: JournalSettings | None = None
-    """Where the order of journalled sources is kept; needed for sources that can be read in one order only."""
+    """The place where the order of journalled sources is kept; needed for sources that can be read in one order only."""
     on_error: Literal["fail"] | DeadLetter = "fail"
     """fail: stop at an epoch and name the record; {deadLetter: SINK}: error items go to that sink."""
     limits: Limits = field(default_factory=Limits)
-    """Of each source: input that has entered and whose results are not delivered yet."""
+    """Bounds of each source's input that has entered and whose results are not delivered yet."""
     debug: bool = False
     """Run every function twice and compare: names one that changes its input or is not deterministic."""
     spark: SparkSettings = field(default_factory=SparkSettings)
@@ -179,7 +179,7 @@ class Job(Struct, frozen=True):
 
     @property
     def folder(self) -> Path:
-        """What relative paths of the manifest start from."""
+        """The folder that relative paths of the manifest start from."""
         return Path(self.document.file).absolute().parent
 
     def path(self, written: str) -> Path:

@@ -16,12 +16,12 @@ Quantity = Annotated[int | str, Meta(extra_json_schema={"x-kubernetes-int-or-str
 
 
 class Resources(Part, frozen=True):
-    """What a container asks for and may use."""
+    """Resources of a container: what it asks for, and what it may use."""
 
     requests: Annotated[dict[str, Quantity], Meta(max_length=16)] = field(default_factory=dict)
-    """What the scheduler reserves, like {cpu: 500m, memory: 1Gi}."""
+    """Amounts that the scheduler reserves, like {cpu: 500m, memory: 1Gi}."""
     limits: Annotated[dict[str, Quantity], Meta(max_length=16)] = field(default_factory=dict)
-    """What the container may use at most, like {memory: 2Gi}."""
+    """Amounts that the container may use at most, like {memory: 2Gi}."""
 
 
 class Driver(Part, frozen=True):
@@ -32,7 +32,7 @@ class Driver(Part, frozen=True):
 
 
 class PodSettings(Part, frozen=True):
-    """What all pods of the job get, drivers and workers alike."""
+    """Settings of all pods of the job, drivers and workers alike."""
 
     labels: Annotated[dict[str, str], Meta(max_length=32)] = field(default_factory=dict)
     """Labels of the pods, beside FlameStream's own."""
@@ -61,7 +61,7 @@ class PodSettings(Part, frozen=True):
 
 
 class Upgrade(Part, frozen=True):
-    """What a change of code or image may do to the state. Without it, it restores; a change of graph name or file is refused."""
+    """The fate of the state at a change of code or image. Without it, state is restored; a change of graph name or file is refused."""
 
     strategy: Literal["Restore", "Fresh"]
     """Restore: stop at an epoch, check that the snapshot fits the new graph, go on from it, go back to the last stable spec if that
@@ -91,14 +91,14 @@ class Savepoints(Part, frozen=True):
 
 
 class RestoreFrom(Part, frozen=True):
-    """Where a job that has no state yet begins."""
+    """The beginning of a job that has no state yet."""
 
     snapshot: ObjectName
     """Name of a completed FlameStreamSnapshot in this namespace."""
 
 
 class ZooKeeper(Part, frozen=True):
-    """Where the job record lives."""
+    """The ZooKeeper that keeps the job record."""
 
     servers: Annotated[str, Meta(min_length=1, max_length=1024)]
     """host:port[,host:port]."""
@@ -116,13 +116,13 @@ class ClusterSpec(Part, frozen=True):
     driver: Driver = field(default_factory=Driver)
     """The Spark driver."""
     pods: PodSettings = field(default_factory=PodSettings)
-    """What all pods of the job get."""
+    """Settings of all pods of the job."""
     high_availability: bool = False
     """Run as two Spark applications on different nodes, so that losing a driver is losing some workers only. Needs two workers."""
     suspend: bool = False
     """Stop at a committed epoch, and stay stopped until this is false again."""
     upgrade: Upgrade | None = None
-    """What a change of code or image may do to the state."""
+    """The fate of the state at a change of code or image."""
     restore_from: RestoreFrom | None = None
     """A savepoint to begin with, looked at only while the job has no state."""
     restart_policy: Literal["Always", "OnFailure", "Never"] = "OnFailure"
@@ -135,6 +135,6 @@ class ClusterSpec(Part, frozen=True):
     ttl_after_finished: Seconds | None = None
     """A job that completed or failed for good is deleted after so long; left out, never."""
     deletion_policy: Literal["Keep", "Delete"] = "Keep"
-    """What happens to snapshots and the job record when the job is deleted. Kept ones are adopted by a job of the same name."""
+    """The fate of snapshots and the job record when the job is deleted. Kept ones are adopted by a job of the same name."""
     savepoints: Savepoints | None = None
     """Savepoints taken by the clock."""

@@ -42,7 +42,7 @@ class PyFile(msgspec.Struct, frozen=True):
     place: str
     """An absolute path or a URL."""
     sha256: str
-    """Of its bytes, in hex."""
+    """Hash of its bytes, in hex."""
 
     @property
     def name(self) -> str:
@@ -96,7 +96,7 @@ def folder_of(file: PyFile) -> Path:
 
 
 def check_loaded(files: Sequence[PyFile], folders: Sequence[Path], application: Path) -> None:
-    """What this process has loaded from elsewhere would stay, and other processes would get another. Raises ManifestError."""
+    """Refuse what this process has loaded from elsewhere: it would stay, and other processes would get another. Raises ManifestError."""
     ours = [*folders, application]
     for file, folder in zip(files, folders, strict=True):
         for module in sorted(_modules([path.name for path in folder.iterdir()])):
@@ -149,6 +149,6 @@ def _unpacked(file: PyFile, data: bytes) -> None:
 
 
 def _modules(names: list[str]) -> set[str]:
-    """What can be imported from an archive's top."""
+    """The modules that can be imported from an archive's top."""
     tops = {PurePosixPath(name).parts[0] for name in names}
     return {top.removesuffix(".py") for top in tops if top.removesuffix(".py").isidentifier()} - {"__pycache__", "__main__"}

@@ -37,41 +37,27 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
     spec = checked.job.spec
     interval = int(spec.checkpoint.interval * 1_000_000)
     return WorkerSettings(
-        job=checked.job.name,
-        slots=spec.workers.slots,
-        fronts=fronts_of(checked),
-        python=PYTHON,
-        exactly_once=spec.guarantee in EXACT,
-        two_phase=spec.guarantee == "exactly-once-2pc",
-        durable=spec.guarantee != "none",
+        job=checked.job.name, slots=spec.workers.slots, fronts=fronts_of(checked), python=PYTHON,
+        exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee == "exactly-once-2pc", durable=spec.guarantee != "none",
         remembered=all(sink.fences for sink in checked.sinks.values()),
         dead_letter=SinkName(spec.on_error.dead_letter) if isinstance(spec.on_error, DeadLetter) else None,
-        credit_runs=spec.limits.runs,
-        credit_bytes=spec.limits.bytes,
-        heartbeat=min(HEARTBEAT, interval),
-        debug=spec.debug,
-    )
+        credit_runs=spec.limits.runs, credit_bytes=spec.limits.bytes, heartbeat=min(HEARTBEAT, interval), debug=spec.debug,
+    )  # fmt: skip
 
 
 def local_coordinator(checked: CheckedJob, *, changed: bool = False) -> Settings:
-    """What the launcher's coordinator is told. `changed`: the application may be another than that of the last run."""
+    """The settings of the launcher's coordinator. `changed`: the application may be another than that of the last run."""
     settings = coordinator_settings(checked.job.spec, checked.job.name, checked.sources.values())
     return replace(settings, graph=checked.graph.identity, python=PYTHON, code=checked.code, code_changed=changed)
 
 
 def coordinator_settings(spec: Spec, job: str, sources: Iterable[SourceTraits]) -> Settings:
-    """For core.coordinator, on one machine and in a cluster. `job` is the job's identity.
+    """The settings of core.coordinator, on one machine and in a cluster. `job` is the job's identity.
 
     Graph, Python and code are still to be said: a cluster's coordinator loads no application, and hears of them from the first worker.
     """
     return Settings(
-        job=job,
-        graph="",
-        python="",
-        workers=spec.workers.replicas,
-        fronts=sum(source.fronts for source in sources),
-        slots=spec.workers.slots,
-        interval_us=int(spec.checkpoint.interval * 1_000_000) if spec.guarantee != "none" else None,
-        exactly_once=spec.guarantee in EXACT,
-        two_phase=spec.guarantee == "exactly-once-2pc",
-    )
+        job=job, graph="", python="", workers=spec.workers.replicas, fronts=sum(source.fronts for source in sources),
+        slots=spec.workers.slots, interval_us=int(spec.checkpoint.interval * 1_000_000) if spec.guarantee != "none" else None,
+        exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee == "exactly-once-2pc",
+    )  # fmt: skip

@@ -7,7 +7,7 @@ import msgspec
 
 
 class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """One worker, as it said last."""
+    """Figures of a worker, from its last heartbeat."""
 
     worker: str
     connected: bool
@@ -40,19 +40,19 @@ class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
 class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
     duration_ms: float
-    """From its cause to the replay; 0 while it is under way."""
+    """Milliseconds from its cause to the replay; 0 while it is under way."""
     kind: str = ""
-    """Of its cause, in a word: start, lost, link, worker, stuck, drained or joined."""
+    """The cause in a word: start, lost, link, worker, stuck, drained or joined."""
     attempt: int = 0
-    """That it began."""
+    """The attempt that it began."""
     replayed_from: int = 0
     """The cut that its replay began at: a global time."""
     steps_ms: dict[str, float] = {}
-    """What took how long: decide, record, open, seal."""
+    """Milliseconds of each step: decide, record, open, seal."""
 
 
 class LatencyFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """From a run's stamp on, in milliseconds, of the last minute: to its release, or to its consumer's acknowledgment."""
+    """Latencies of the last minute in milliseconds, from a run's stamp to its release or to its consumer's acknowledgment."""
 
     p50_ms: float = 0
     p99_ms: float = 0
@@ -65,7 +65,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     job: str
     pid: int
-    """Of the coordinator."""
+    """The coordinator's process."""
     began: int = 0
     """Microseconds since 1970: when this coordinator was made. What it counts it counts from then on."""
     updated: int
@@ -86,7 +86,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     workers: list[WorkerFigures] = []
     standbys: list[str] = []
     items_in: int = 0
-    """Of all workers that this coordinator has heard of, also of those that are gone; what a recovery reads again counts once."""
+    """Items of all workers that this coordinator has heard of, also of those that are gone; what a recovery reads again counts once."""
     items_out: int = 0
     """The same of results; what is computed again counts again."""
     recoveries: int = 0
@@ -98,11 +98,11 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     release: LatencyFigures | None = None
     """To releases, by runs: without the consumer's share."""
     snapshot_ms: float = 0
-    """From the announcement of the last committed epoch to its commit."""
+    """Milliseconds from the announcement of the last committed epoch to its commit."""
     snapshots: int = 0
     """Epochs that this coordinator announced and committed."""
     snapshots_ms: float = 0
-    """What they took, summed up."""
+    """Milliseconds that all these took, summed up."""
     first_output: int = 0
     last_output: int = 0
     """Microseconds since 1970: when a consumer acknowledged something first and last, as far as it was reported to this coordinator."""

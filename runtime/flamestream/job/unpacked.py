@@ -63,7 +63,7 @@ class Contents:
         files = [info for info in archive.infolist() if not info.is_dir()]
         for info in files:
             path = PurePosixPath(info.filename)
-            if path.is_absolute() or ".." in path.parts or "\\" in info.filename:
+            if path.is_absolute() or ".." in path.parts or "\\" in info.filename:  # (!) or it writes where it likes
                 raise ManifestError(f"{self._place} holds {info.filename!r}, which leads out of its folder: make the archive anew")
         if sum(info.file_size for info in files) > MOST_BYTES:
             raise ManifestError(f"{self._place} holds more than {MOST_BYTES >> 20} MiB: build what it holds into the image")
@@ -89,7 +89,7 @@ def kept(key: str) -> Path | None:
             held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:
             return None
-        fcntl.flock(held, fcntl.LOCK_SH)
+        fcntl.flock(held, fcntl.LOCK_SH)  # never released: the folder is ours as long as we live
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(held), os.stat(folder)):  # else it was removed before we had it
                 os.utime(folder)
@@ -105,7 +105,7 @@ def make(key: str, contents: Contents) -> None:
     if folder.exists():
         return
     shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(mode=0o700)
+    fresh.mkdir(mode=0o700)  # beside: what has the right name is whole (!)
     try:
         contents.write(fresh)
         with suppress(OSError):  # somebody else was faster: theirs is the same

@@ -4,7 +4,7 @@ Keeps: what passes here starts. Does not: look into folders or servers (the run 
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -40,7 +40,7 @@ class CheckedJob:
     py_files: tuple[PyFile, ...] = ()
     """As they were found: by their content."""
     warnings: tuple[str, ...] = ()
-    """What can run, and may not be what was meant."""
+    """Warnings: the job can run, and this may not be what was meant."""
 
     @property
     def application(self) -> Path:
@@ -63,7 +63,7 @@ def checked_job(job: Job) -> CheckedJob:
     """A job that was read already."""
     files, graph = loaded(job)
     _same_names(job, "sources", {vertex.name for vertex in graph.sources}, graph)
-    _dead_letter_fits(job, graph)
+    _dead_letter_fits(job, graph)  # before the names: its message is the clearer one
     _same_names(job, "sinks", {vertex.name for vertex in graph.sinks} | _dead_letters(job), graph)
     of_sources = {name: described(job, "sources", name, job.source(name), sources.describe) for name in job.spec.sources}
     of_sinks = {name: described(job, "sinks", name, job.sink(name), sinks.describe) for name in job.spec.sinks}
@@ -110,7 +110,7 @@ def _dead_letter_fits(job: Job, graph: Graph) -> None:
 
 
 def described(job: Job, part: str, name: str, spec: object, describe: Callable[[object, str], T]) -> T:
-    """What a connector says of a spec; its error is given a file and a line."""
+    """The answer of a connector about a spec; its error is given a file and a line."""
     place = f"spec.{part}.{name}"
     try:
         return describe(spec, place)
@@ -118,11 +118,6 @@ def described(job: Job, part: str, name: str, spec: object, describe: Callable[[
         field, colon, message = str(error).partition(": ")
         path = ("spec", part, name, *re.findall(r"\w+", field.removeprefix(place)))
         raise job.error(path, message if colon else str(error)) from error
-
-
-def needs_journal(sources: Iterable[SourceTraits]) -> bool:
-    """Whether the order of one of them is written nowhere else."""
-    return not all(source.timed for source in sources)
 
 
 def _guarantee_holds(job: Job, of_sources: dict[str, SourceTraits], of_sinks: dict[str, SinkTraits]) -> None:
@@ -140,5 +135,5 @@ def _guarantee_holds(job: Job, of_sources: dict[str, SourceTraits], of_sinks: di
                 f"this source needs a journal under {guarantee}: the order in which its records enter is written nowhere else. "
                 "Add spec.journal, like journal: {folder: journal}, or choose guarantee: none",
             )
-    if job.spec.journal is not None and not needs_journal(of_sources.values()):
+    if job.spec.journal is not None and all(source.timed for source in of_sources.values()):
         raise job.error(("spec", "journal"), "no source of this job needs a journal: remove it")

@@ -2,13 +2,13 @@
 
 import pytest
 
-from flamestream.audit.recorded import recorded_runs
 from flamestream.core.worker.front import TimedFront
 from flamestream.job.validation import checked
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset
 from flamestream.model.time import END, START, FrontId
 from support.runs.job_folder import JobFolder
+from support.runs.recorded import recorded_runs
 
 
 def test_a_timed_source_has_the_runs_that_its_front_stamps(job: JobFolder) -> None:

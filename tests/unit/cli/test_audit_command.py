@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from flamestream.audit.recorded import recorded_runs
 from flamestream.cli.main import main
 from flamestream.connectors.kit.folder import Writing
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
@@ -20,6 +19,7 @@ from flamestream.model.slot import slot_of
 from flamestream.model.time import END
 from flamestream.reference import interpret
 from support.runs.job_folder import JobFolder
+from support.runs.recorded import recorded_runs
 
 FENCE = Fence(Attempt(1), LayoutVersion(1))
 Items = list[tuple[Meta, Any]]

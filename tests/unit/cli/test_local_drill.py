@@ -14,7 +14,7 @@ import pytest
 from flamestream.cli import local_drill
 from flamestream.cli.drill_report import CODES, code_of_drill, fault_told, verdict_told
 from flamestream.cli.local_drill import LocalPlace, Role, cannot_audit, drilled
-from flamestream.job.drill import DrillPlan, DrillSeen
+from flamestream.job.drill import DrillObserved, DrillPlan
 from flamestream.job.drill_status import AuditResult, DrillStatus, FaultResult, Reason
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.status import JobStatus, WorkerFigures
@@ -34,7 +34,7 @@ class FakePlace:
         self.struck: list[str] = []
         self.audits = 0
 
-    def look(self, plan: DrillPlan, status: DrillStatus) -> DrillSeen:
+    def look(self, plan: DrillPlan, status: DrillStatus) -> DrillObserved:
         self.count += 1
         workers = [WorkerFigures(worker="w1", connected=True, memory=1, bundles=self.count)]
         attempt = 1 + len(self.struck)
@@ -43,7 +43,7 @@ class FakePlace:
             "job_phase": "Running", "workers": 1, "attempt": attempt, "told": told, "victims": {"w1": ("7/1",)}, "sight": "gone",
             "audit": AuditResult(clean=True, records=3, delivered=3, complete=True) if self.audits else None,
         }  # fmt: skip
-        return DrillSeen(now=self.now, plan=plan, status=status, **(given | self.wrong))
+        return DrillObserved(now=self.now, plan=plan, status=status, **(given | self.wrong))
 
     def strike(self, status: DrillStatus) -> None:
         self.struck.append(status.victim)
@@ -158,7 +158,7 @@ class Running:
         }
         self.folder.write("status.json", JobStatus(**(whole | status)))
 
-    def look(self, role: Role = Role.WORKER, status: DrillStatus | None = None, place: LocalPlace | None = None) -> DrillSeen:
+    def look(self, role: Role = Role.WORKER, status: DrillStatus | None = None, place: LocalPlace | None = None) -> DrillObserved:
         return (place or LocalPlace(self.job, self.folder, role)).look(PLAN, status or DrillStatus())
 
 

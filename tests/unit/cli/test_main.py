@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from flamestream.cli import commands
+from flamestream.cli import snapshots
 from flamestream.cli.main import app, main
 from flamestream.job.exit_codes import AlreadyRunning, ExitCode, code_of
 from flamestream.model import errors
@@ -29,7 +29,7 @@ def test_every_command_has_help_with_an_example_and_json(command: str, capsys: p
 
 def test_every_command_is_registered() -> None:
     assert [command.name for command in app.registered_commands] == COMMANDS
-    assert commands.snapshots.app in [group.typer_instance for group in app.registered_groups]
+    assert snapshots.app in [group.typer_instance for group in app.registered_groups]
 
 
 @pytest.mark.parametrize("arguments", [["nothing"], ["validate", "--no-such-option", "x"], ["simulate", "--seed", "x"], ["cat", "one"]])

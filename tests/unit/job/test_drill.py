@@ -12,8 +12,8 @@ from flamestream.job.drill import (
     RESULTS_WITHIN,
     SEEN_WITHIN,
     TAKEN_UP_WITHIN,
+    DrillObserved,
     DrillPlan,
-    DrillSeen,
     Step,
     step,
 )
@@ -45,14 +45,14 @@ class World:
         self.struck: list[str] = []
         self.effects: list[str] = []
 
-    def look(self, **more: Any) -> DrillSeen:
+    def look(self, **more: Any) -> DrillObserved:
         self.count, self.epoch = self.count + 1, self.epoch + 1
         coordinator = told(self.attempt, bundles=self.count, items_in=self.count, epoch=self.epoch, cut_time=self.count)
         given: dict[str, Any] = {
             "job_phase": "Running", "workers": 2, "told": coordinator, "attempt": self.attempt, "victims": {"p1": ("u1",), "p2": ("u2",)},
             "sight": "gone" if self.struck else "", "audit": CLEAN if self.status.phase == "Auditing" else None,
         }  # fmt: skip
-        return DrillSeen(now=self.now, plan=self.plan, status=self.status, **(given | self.always | more))
+        return DrillObserved(now=self.now, plan=self.plan, status=self.status, **(given | self.always | more))
 
     def step(self, **more: Any) -> Step:
         """One look and what follows, carried out; then time passes."""

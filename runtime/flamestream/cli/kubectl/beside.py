@@ -24,10 +24,10 @@ _KEPT: Final = ("env", "envFrom", "image", "imagePullPolicy", "securityContext",
 
 
 def pod_beside(driver: Object, job: Object, command: list[str]) -> Object:
-    """What to create."""
+    """The pod to create: the driver's, with another command and without its token."""
     name = f"{job['metadata']['name'][:50]}-look-{secrets.token_hex(3)}"
     original = next(each for each in driver["spec"]["containers"] if each["name"] == "driver")
-    mounts = [mount for mount in original["volumeMounts"] if not _is_private(mount["name"])]
+    mounts = [mount for mount in original["volumeMounts"] if not _is_private(mount["name"])]  # (!) not the run's token
     container = {key: original[key] for key in _KEPT if key in original} | {"name": "look", "command": command, "volumeMounts": mounts}
     container["resources"] = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}}
     kept = ("affinity", "imagePullSecrets", "nodeSelector", "securityContext", "tolerations")
@@ -58,7 +58,7 @@ def as_launched(config: Object) -> Object:
 
 
 def _driver_of(cluster: Cluster, name: str) -> Object:
-    """One that runs, or the last that did. Raises UserError for a job that was never launched."""
+    """A driver's pod that runs, or the last that did. Raises UserError for a job that was never launched."""
     for pod in cluster.pods(name):
         if pod["metadata"]["labels"].get(ROLE) == "driver" and pod["status"].get("phase") == "Running":
             return pod
@@ -82,7 +82,7 @@ def beside(cluster: Cluster, name: str, command: list[str]) -> Iterator[str]:
 
 
 def exit_code(cluster: Cluster, pod: str) -> int:
-    """Of a pod whose log has ended. Raises Retryable if nobody says."""
+    """The exit code of a pod whose log has ended. Raises Retryable if nobody says."""
     deadline = time.monotonic() + ENDS_WITHIN
     while time.monotonic() < deadline:
         for container in cluster.get("pod", pod)["status"].get("containerStatuses") or ():

@@ -22,7 +22,7 @@ LAUNCH: Final = f"{GROUP}/launch"
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """One context and namespace ("": the context's own)."""
+    """A context and namespace of kubectl ("": the context's own)."""
 
     namespace: str = ""
     context: str = ""
@@ -82,5 +82,5 @@ def _error(said: str) -> Exception:
 
 
 def condition(job: Object, kind: str) -> Object:
-    """One of its conditions; {} before it has any."""
+    """The condition of this type of a job; {} before it has any."""
     return next((each for each in (job.get("status") or {}).get("conditions") or () if each["type"] == kind), {})

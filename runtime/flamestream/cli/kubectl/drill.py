@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from flamestream.cli.drill_report import code_of_drill, fault_told, verdict_told
 from flamestream.cli.kubectl.cluster import Cluster, Object
-from flamestream.cli.output import Json, as_json, say
+from flamestream.cli.output import Json, answer, say
 from flamestream.job.drill import AUDIT_WITHIN
 from flamestream.job.drill_status import OVER, DrillStatus, FaultResult, Reason
 from flamestream.job.manifest_parts import Seconds
@@ -66,10 +66,7 @@ def command(  # noqa: PLR0913, PLR0917  # a command's parameters are its options
     fault |= {"targetNamespace": where} if where else {}
     spec = {"job": job, "fault": fault, "times": times, "timeout": timeout, "audit": audit}
     status = _made(Cluster(namespace, context), job, target, spec, None if json else lambda found: say(fault_told(found)))
-    if json:
-        as_json(status)
-    else:
-        say(verdict_told(status))
+    answer(status, verdict_told(status), json)
     raise typer.Exit(code_of_drill(status))
 
 
@@ -90,20 +87,20 @@ def _made(cluster: Cluster, job: str, target: str, spec: Object, tell: Callable[
     made = cluster.create({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamDrill", "metadata": meta, "spec": spec})
     name = made["metadata"]["name"]
     longest = max(AUDIT_WITHIN, float(Seconds.parse(spec["timeout"]))) + GRACE
-    return followed(lambda: read(cluster, name), lambda: _removed(cluster, name), tell or (lambda _: None), longest)
+
+    def remove() -> None:
+        cluster.run("delete", KIND, name, "--ignore-not-found", "--wait=false")
+
+    return followed(lambda: read(cluster, name), remove, tell or (lambda _: None), longest)
 
 
 def read(cluster: Cluster, name: str) -> DrillStatus | None:
-    """What the operator has written; None: nothing yet. Raises UserError if the drill is not there, Retryable for a silent cluster."""
+    """The status as the operator wrote it; None: none yet. Raises UserError if the drill is not there, Retryable if nobody answers."""
     found: Any = cluster.get(KIND, name).get("status")
     try:
         return msgspec.convert(found, DrillStatus) if found else None
     except msgspec.ValidationError as error:
         raise UserError(f"the status of drill {name} is of another version of FlameStream than this command: {error}") from error
-
-
-def _removed(cluster: Cluster, name: str) -> None:
-    cluster.run("delete", KIND, name, "--ignore-not-found", "--wait=false")
 
 
 def followed(
@@ -132,7 +129,7 @@ def followed(
             return status
         last, since = status, clock() if status != last else since
         if status == DrillStatus() and clock() - since > TAKEN_UP_WITHIN:
-            remove()
+            remove()  # (!) it would strike whenever drills are switched on
             return _nothing("DrillsOff", _OFF.format(TAKEN_UP_WITHIN))
         if clock() - since > longest:
             text = f"the operator has written nothing for {longest:.0f} s: does one run? It goes on when it does, or delete the drill"

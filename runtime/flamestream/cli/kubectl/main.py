@@ -19,7 +19,7 @@ from flamestream.cli.kubectl import drill
 from flamestream.cli.kubectl.beside import beside, exit_code
 from flamestream.cli.kubectl.cluster import Cluster, Object, condition
 from flamestream.cli.kubectl.screen import lines, row, table
-from flamestream.cli.output import Json, as_json, say
+from flamestream.cli.output import Json, answer, as_json, say
 from flamestream.job.exit_codes import ExitCode
 from flamestream.model.errors import ManifestError, Retryable, UserError
 
@@ -44,28 +44,18 @@ def list_command(
     """
     cluster = Cluster(namespace, context)
     rows = [row(job) for job in cluster.get(_KIND, *(["-A"] if everywhere else []))["items"]]
-    if json:
-        as_json(rows)
-    elif rows:
-        for line in table(rows):
-            say(line)
-    else:
-        say("no jobs: kubectl apply -f job.yaml makes one")
+    answer(rows, "\n".join(table(rows)) if rows else "no jobs: kubectl apply -f job.yaml makes one", json)
 
 
 @app.command()
 def status(job: JobName, namespace: Namespace = "", context: Context = "", json: Json = False) -> None:
-    """One screen about a job: graph, stream, workers, last recovery. Exit code 5 if it is not running.
+    """Show a job on a screen: graph, stream, workers, last recovery. Exit code 5 if it is not running.
 
     Example: [bold]kubectl flamestream status inverted-index[/bold]
     """
     cluster = Cluster(namespace, context)
     found = cluster.job(job)
-    if json:
-        as_json({"job": found})
-    else:
-        for line in lines(found, cluster.pods(job)):
-            say(line)
+    answer({"job": found}, "" if json else "\n".join(lines(found, cluster.pods(job))), json)
     if condition(found, "Running").get("status") != "True" and found.get("status", {}).get("phase") != "Completed":
         raise typer.Exit(ExitCode.UNAVAILABLE)
 
@@ -88,7 +78,7 @@ def suspend(job: JobName, namespace: Namespace = "", context: Context = "", wait
 
 
 def _standing(job: Object) -> dict[str, Any]:
-    """Where a job stands, for `--json`."""
+    """The phase of a job and its suspension, for `--json`."""
     status = job.get("status") or {}
     return {"job": job["metadata"]["name"], "phase": status.get("phase", "Pending"), "suspension": status.get("suspension")}
 
@@ -103,10 +93,7 @@ def resume(job: JobName, namespace: Namespace = "", context: Context = "", wait:
     cluster.patch(_KIND, job, {"spec": {"suspend": False}})
     if wait:
         cluster.run("wait", "--for=condition=Ready", f"{_KIND}/{job}", "--timeout=55s")
-    if json:
-        as_json(_standing(cluster.job(job)))
-    else:
-        say(f"{job} resumes")
+    answer(_standing(cluster.job(job)) if json else {}, f"{job} resumes", json)
 
 
 @app.command()
@@ -129,11 +116,8 @@ def savepoint(
     if wait:
         cluster.run("wait", "--for=condition=Completed", f"flamestreamsnapshots.flamestream.dev/{taken}", "--timeout=55s")
     found = cluster.get("flamestreamsnapshots.flamestream.dev", taken).get("status") or {}
-    if json:
-        as_json({"name": taken, "status": found})
-    else:
-        size = f", epoch {found['epoch']}, {found['size']:,} bytes" if found.get("epoch") else ""
-        say(f"{taken}: {found.get('phase', 'Pending')}{size}")
+    size = f", epoch {found['epoch']}, {found['size']:,} bytes" if found.get("epoch") else ""
+    answer({"name": taken, "status": found}, f"{taken}: {found.get('phase', 'Pending')}{size}", json)
 
 
 app.command("drill")(drill.command)
@@ -225,15 +209,12 @@ def logs(
 
 def _show(pod: str, line: str, json: bool) -> None:
     time, _, text = line.partition(" ")
-    if json:
-        as_json({"pod": pod, "time": time, "line": text})
-    else:
-        say(f"{pod}  {line}")
+    answer({"pod": pod, "time": time, "line": text}, f"{pod}  {line}", json)
 
 
 def _follow(cluster: Cluster, names: Sequence[str], commands: Sequence[list[str]], json: bool) -> None:
     """Each pod in a thread, until all have ended."""
-    arrived: Queue[tuple[str, str] | None] = Queue(maxsize=10_000)
+    arrived: Queue[tuple[str, str] | None] = Queue(maxsize=10_000)  # bounded: a slow terminal holds the readers back
 
     def read(name: str, command: list[str]) -> None:
         for line in cluster.follow(*command, "-f"):

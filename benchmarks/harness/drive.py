@@ -114,8 +114,7 @@ class _Ends:
     def reports(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What both saw."""
         for process in (self._producer, self._consumer):
-            if not (self._wire and process is self._producer):
-                process.terminate()
+            process.terminate()
             process.wait(REPORTED_WITHIN)
         return json.loads((self._folder / "sent.json").read_text()), json.loads((self._folder / "received.json").read_text())
 

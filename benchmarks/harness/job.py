@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import json
 import os
-import signal
 import socket
 import statistics
 import subprocess
@@ -137,9 +136,9 @@ def run(settings: Settings, during: Callable[[Path], None] | None = None) -> Out
             helper.start()
         if engine.wait(settings.deadline) != 0:
             raise SystemExit(f"the job ended with {engine.returncode}:\n{(folder / 'engine.log').read_text()[-4000:]}")
-        producer.wait(30)
-        consumer.send_signal(signal.SIGTERM)
-        consumer.wait(120)
+        for process in (producer, consumer):
+            process.terminate()
+            process.wait(120)
         return measured(
             json.loads((folder / "sent.json").read_text()), json.loads((folder / "received.json").read_text()), settings.warm_up
         )

@@ -106,7 +106,7 @@ def _patient(bucket: Bucket, size: int) -> Bucket:
 
 def _environments_keys() -> Keys | None:
     """The environment's, as they are now."""
-    access, secret = (os.environ.get(name) for name in _KEYS)
+    access, secret = map(os.environ.get, _KEYS)
     return Keys(access, secret, os.environ.get("AWS_SESSION_TOKEN") or None) if access and secret else None
 
 
@@ -131,20 +131,16 @@ def _with_found_keys(bucket: Bucket) -> Client:
 
 
 def _made(bucket: Bucket, keys: "S3CredentialProvider") -> Client:
-    endpoint = bucket.endpoint or _variable("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    known = os.environ.get
+    endpoint = bucket.endpoint or known("AWS_ENDPOINT_URL_S3") or known("AWS_ENDPOINT_URL")
     where: S3Config = {"endpoint": endpoint} if endpoint else {"virtual_hosted_style_request": "." not in bucket.name}
-    region = bucket.region or _variable("AWS_REGION", "AWS_DEFAULT_REGION") or "us-east-1"
+    region = bucket.region or known("AWS_REGION") or known("AWS_DEFAULT_REGION") or "us-east-1"
     config: S3Config = {**where, "region": region, "disable_bulk_delete": not bucket.bulk}
     options = _options(bucket)
     try:
         return Client(bucket.name, config=config, client_options=options, retry_config={"max_retries": 0}, credential_provider=keys)
     except (BaseError, ValueError) as error:
         raise UserError(f"s3://{bucket.name} cannot be used: {_first_line(error)}; correct its URL in the manifest") from error
-
-
-def _variable(*names: str) -> str | None:
-    """The first of these environment variables that is set."""
-    return next((found for name in names if (found := os.environ.get(name))), None)
 
 
 def _options(bucket: Bucket) -> "ClientConfig":

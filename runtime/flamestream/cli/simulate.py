@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from flamestream.cli.output import Json, as_json, errors, say
+from flamestream.cli.output import Json, answer, as_json, errors, say
 from flamestream.job.exit_codes import ExitCode
 from flamestream.model.errors import ManifestError
 
@@ -65,9 +65,6 @@ def _failed(seed: int, failure: Exception, json: bool) -> None:
 
 
 def _summed_up(outcomes: dict[str, int], events: int, seconds: float, json: bool) -> None:
-    if json:
-        as_json({"outcomes": outcomes, "events": events, "seconds": round(seconds, 3), "failures": 0})
-        return
-    count = sum(outcomes.values())
     told = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
-    say(f"{count} seeds ({told}), {events} events, no invariant broken, {seconds:.1f} s")
+    text = f"{sum(outcomes.values())} seeds ({told}), {events} events, no invariant broken, {seconds:.1f} s"
+    answer({"outcomes": outcomes, "events": events, "seconds": round(seconds, 3), "failures": 0}, text, json)

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from flamestream.cli.output import Json, answer, as_json, say
+from flamestream.cli.output import Json, answer
 from flamestream.cli.progress import moment
 from flamestream.cli.validate import ManifestFile
 from flamestream.core.protocol.messages import Manifest
@@ -34,13 +34,8 @@ def list_command(manifest: ManifestFile, json: Json = False) -> None:
     Example: [bold]flamestream snapshots list job.yaml[/bold]
     """
     found = [_summary(name, snapshot) for name, snapshot in _all(read(manifest))]
-    if json:
-        as_json(found)
-        return
-    for each in found:
-        say("epoch {epoch:>8}  cut {cut}  attempt {attempt}  {segments} segments, {rows} rows, {bytes} bytes  {name}".format(**each))
-    if not found:
-        say("no snapshots: none has been written yet")
+    row = "epoch {epoch:>8}  cut {cut}  attempt {attempt}  {segments} segments, {rows} rows, {bytes} bytes  {name}"
+    answer(found, "\n".join(row.format(**each) for each in found) or "no snapshots: none has been written yet", json)
 
 
 @app.command("show")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from flamestream.cli.output import Json, as_json, say
+from flamestream.cli.output import Json, answer
 from flamestream.job.validation import CheckedJob, checked
 
 ManifestFile = Annotated[Path, typer.Argument(help="The job's manifest, a YAML file.", show_default=False)]
@@ -24,15 +24,12 @@ def command(manifest: ManifestFile, json: Json = False) -> None:
     job = checked(manifest)
     trial = tried(job)
     warnings = [*job.warnings, *(text for text in trial.warnings if text not in job.warnings)]
-    if json:
-        as_json({"valid": True, **summary_of(job), "warnings": warnings, "tried": trial.tried})
-        return
-    say(f"{manifest}: job {job.job.name!r} can run: {_sentence(job)}")
+    lines = [f"{manifest}: job {job.job.name!r} can run: {_sentence(job)}"]
     for name in job.sources:
         said = f"{trial.tried[name]} records went through" if name in trial.tried else "not asked, since it is a server or a class"
-        say(f"source {name!r}: {said}")
-    for warning in warnings:
-        say(f"warning: {warning}")
+        lines.append(f"source {name!r}: {said}")
+    lines += [f"warning: {warning}" for warning in warnings]
+    answer({"valid": True, **summary_of(job), "warnings": warnings, "tried": trial.tried}, "\n".join(lines), json)
 
 
 def summary_of(job: CheckedJob) -> dict[str, object]:

@@ -92,7 +92,8 @@ class AuditResult(_Part, frozen=True):
             "that the reference does not have": self.foreign, "in a wrong slot": self.misplaced, "not due yet": self.not_due,
             "records missing from the input": self.missing_input, "unexpected ones in it": self.unexpected_input,
         }  # fmt: skip
-        words = [f"{count:,} {what}" for what, count in {**always, **{what: count for what, count in other.items() if count}}.items()]
+        words = [f"{count:,} {what}" for what, count in always.items()]
+        words += [f"{count:,} {what}" for what, count in other.items() if count]
         limits = "; ".join(filter(None, (self.bounds, self.input)))
         return f"{self.delivered:,} results of {self.records:,} records: {', '.join(words)}" + (f" ({limits})" if limits else "")
 

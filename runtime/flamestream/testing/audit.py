@@ -6,6 +6,8 @@ payload: by values with their types, and not by an encoding, whose mistakes woul
 What a slot lacks before its own last item is lost. What it lacks behind that is lost if it is `due`, and else not due yet: who audits
 says which results had to be there, so that a slot which is silent for ever is lost output and not output under way.
 
+>>> from flamestream.model.meta import meta_of
+>>> from flamestream.model.time import Time
 >>> item = (meta_of(Time(4096), 0), "a")
 >>> audit({"texts": [Result(*item)]}, {"texts": [Delivered(item[0], Slot(0), SequenceNumber(1), "a")] * 2}).doubled
 1

@@ -139,14 +139,10 @@ def audit(job: JobName, namespace: Namespace = "", context: Context = "", json: 
     found = reader.loads(said[-1])
     if "error" in found:
         raise UserError(f"the output of {job!r} cannot be audited: {found['error']}")
-    if json:
-        as_json(found)
-    else:
-        wrong = ", ".join(f"{found[what]} {what}" for what in ("lost", "doubled", "reordered", "foreign", "misplaced"))
-        say(f"{found['records']:,} records, {found['delivered']:,} results, {wrong}, {found['notDue']:,} not due yet")
-        say(f"{found['bounds']}\n{found['input']}")
-        if found["firstDifference"]:
-            say(f"first difference: {found['firstDifference']}")
+    wrong = ", ".join(f"{found[what]} {what}" for what in ("lost", "doubled", "reordered", "foreign", "misplaced"))
+    counts = f"{found['records']:,} records, {found['delivered']:,} results, {wrong}, {found['notDue']:,} not due yet"
+    difference = f"first difference: {found['firstDifference']}" if found["firstDifference"] else ""
+    answer(found, "\n".join(filter(None, (counts, f"{found['bounds']}\n{found['input']}", difference))), json)
     if not found["clean"]:
         raise typer.Exit(ExitCode.DIFFERENCE)
 

@@ -22,11 +22,10 @@ REPORT = Path(os.environ.get("E2E_REPORT", "e2e-report.jsonl"))
 def namespace() -> Iterator[str]:
     name = os.environ.get("E2E_NAMESPACE") or f"e2e-{uuid.uuid4().hex[:6]}"
     kube = Kube(name)
-    kube.run("create", "namespace", name, check=False)
+    kube.make_namespace()
     yield name
     if not os.environ.get("E2E_KEEP"):
-        kube.run("delete", "flamestreamjobs,flamestreamsnapshots", "--all", "--timeout=60s", check=False)
-        kube.run("delete", "namespace", name, "--wait=false")
+        kube.unmake_namespace()
 
 
 @pytest.fixture(scope="session")
@@ -68,8 +67,7 @@ def flowing(made: Stream, ready_within: float = 120) -> Iterator[Stream]:
         yield made
     finally:
         if not os.environ.get("E2E_KEEP"):
-            made.kube.delete("flamestreamjob", made.name, "--timeout=120s")
-            made.kube.delete("pod", "outside", "--force", "--grace-period=0")
+            made.delete()
 
 
 @pytest.fixture(scope="module")

@@ -180,19 +180,15 @@ def take(step: Step, environment: dict[str, str], more: list[str], log: Path) ->
 
 def tidy() -> None:
     """What a step that was cut short has left: a broken or closed node, a job that takes the processor."""
-    cluster = Kube("default")
-    for node in cluster.list("nodes"):
+    for node in Kube("").list("Node"):
         name, told = node["metadata"]["name"], {each["type"]: each["status"] for each in node["status"]["conditions"]}
         faults.hold(name, False)
         if told.get("Ready") != "True" and faults.can_break_nodes():
             for verb in ("start", "heal"):
                 with contextlib.suppress(AssertionError):  # one of the two fits
                     faults.break_node(verb, name)
-    for job in json.loads(cluster.run("get", "flamestreamjobs", "--all-namespaces", "--output", "json", check=False) or "{}").get(
-        "items", ()
-    ):
-        cluster.run("delete", "namespace", job["metadata"]["namespace"], "--wait=false", check=False)
-        Kube(job["metadata"]["namespace"]).run("delete", "flamestreamjob", job["metadata"]["name"], "--timeout=60s", check=False)
+    for namespace in {job["metadata"]["namespace"] for job in Kube("").list("FlameStreamJob")}:
+        Kube(namespace).unmake_namespace()
 
 
 def main() -> None:

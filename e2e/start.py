@@ -13,21 +13,26 @@ import sys
 import time
 from pathlib import Path
 
-from e2e.support.installation import RELEASE, SYSTEM, Installation, install
-from e2e.support.kube import Kube, until
+from e2e.support.installation import RELEASE, SYSTEM, Installation, first_node, install
+from e2e.support.kube import Kube, kubectl, until
 from e2e.support.stream import Stream
 
 
 def demo(file: Path) -> float:
     """Seconds to the demo's first Python job."""
-    kube = Kube("default")
-    kube.run("delete", "--filename", str(file), "--ignore-not-found", "--wait=true", check=False)
+    kubectl("delete", "--filename", str(file), "--ignore-not-found", "--wait=true")
     began = time.monotonic()
-    kube.run("apply", "--filename", str(file))
-    until("the demo's first job", lambda: "first job after" in kube.run("logs", "job/spark-demo", check=False), 300, 0.2)
+    kubectl("apply", "--filename", str(file))
+    until("the demo's first job", lambda: "first job after" in _said(Kube("default")), 300, 0.2)
     taken = time.monotonic() - began
-    kube.run("delete", "--filename", str(file), "--wait=true")
+    kubectl("delete", "--filename", str(file), "--wait=true")
     return taken
+
+
+def _said(kube: Kube) -> str:
+    """By the driver, once it runs."""
+    pods = [pod for pod in kube.list("Pod", "job-name=spark-demo") if pod["status"]["phase"] != "Pending"]
+    return kube.logs(pods[0]["metadata"]["name"]) if pods else ""
 
 
 def ours(stream: Stream) -> tuple[float, float]:
@@ -39,8 +44,7 @@ def ours(stream: Stream) -> tuple[float, float]:
     stream.wait_ready(300)
     ready = time.monotonic() - began
     first = until("the first delivery", lambda: stream.state()["first"], 120, 0.2)
-    stream.kube.run("delete", "flamestreamjob", stream.name, "--timeout=90s")
-    stream.kube.run("delete", "pod", "outside", "--force", "--grace-period=0")
+    stream.delete()
     return ready, float(first) - float(asked)
 
 
@@ -53,14 +57,14 @@ def main() -> None:
     parser.add_argument("--installed", action="store_true", help="the chart is there already, for this namespace")
     options = parser.parse_args()
     kube = Kube(options.namespace)
-    kube.run("create", "namespace", options.namespace, check=False)
+    kube.make_namespace()
     if options.installed:
-        there = Installation(Kube(SYSTEM), f"s3://flamestream/start?endpoint=http://{RELEASE}-s3.{SYSTEM}.svc:7070", _node())
+        there = Installation(Kube(SYSTEM), f"s3://flamestream/start?endpoint=http://{RELEASE}-s3.{SYSTEM}.svc:7070", first_node())
     else:
         there = install(options.namespace)
     for number in range(options.times):
         name = f"start-{int(time.time())}-{number}"
-        stream = Stream(kube, there, standby=0, high_availability=options.high_availability, name=name)
+        stream = Stream(kube, there, name, standby=0, high_availability=options.high_availability)
         row = {"demo_s": round(demo(options.demo), 1)} if options.demo else {}
         ready, first = ours(stream)
         row |= {"ready_s": round(ready, 1), "first_output_s": round(first, 1), "load": round(os.getloadavg()[0], 1)}
@@ -70,10 +74,6 @@ def main() -> None:
             with Path(os.environ["E2E_REPORT"]).open("a") as file:
                 file.write(json.dumps({"what": what, **row}) + "\n")
         sys.stdout.flush()
-
-
-def _node() -> str:
-    return str(Kube("default").list("nodes")[0]["metadata"]["name"])
 
 
 if __name__ == "__main__":

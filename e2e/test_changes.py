@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from e2e.support.kube import KubectlError, until
+from e2e.support.job import is_running
+from e2e.support.kube import ApiException
 from e2e.support.stream import Stream
 
 Report = Callable[..., None]
@@ -13,10 +14,10 @@ pytestmark = pytest.mark.ci
 
 def test_suspend_stops_at_an_epoch_and_resume_goes_on(stream: Stream, report: Report) -> None:
     stream.apply(suspend=True)
-    stream.kube.run("wait", "--for=condition=Suspended", f"flamestreamjob/{stream.name}", "--timeout=120s", within=150)
+    stream.wait_condition("Suspended")
     status = stream.status()
     assert status["epoch"]["number"] > 0
-    until("its pods are gone", lambda: not stream.workers() and not stream.drivers(), 60, 0.5)
+    stream.kube.watch("Pod", lambda there: not any(map(is_running, there.values())), 60, selector=stream.selector())
     stream.apply(suspend=False)
     stream.wait_ready(180)
     stream.wait_flowing(60)
@@ -27,22 +28,18 @@ def test_suspend_stops_at_an_epoch_and_resume_goes_on(stream: Stream, report: Re
 def test_a_changed_interval_restarts_nothing(stream: Stream) -> None:
     before = {pod["metadata"]["uid"] for pod in stream.workers()}
     store = stream.manifest()["spec"]["checkpoint"]
-    stream.apply(checkpoint={**store, "interval": "2s"})
-    generation = lambda: (stream.kube.get("flamestreamjob", stream.name) or {})["metadata"]["generation"]  # noqa: E731
-    until("it is observed", lambda: stream.status().get("observedGeneration") == generation(), 30)
-    stream.wait_ready(60)
+    stream.apply_and_wait(checkpoint={**store, "interval": "2s"})
     stream.wait_flowing()
     assert {pod["metadata"]["uid"] for pod in stream.workers()} == before
 
 
 def test_a_mistake_is_refused_by_name(stream: Stream) -> None:
     wrong = stream.manifest(workers={"replicas": 0})
-    with pytest.raises(KubectlError, match="replicas"):
+    with pytest.raises(ApiException, match="replicas"):
         stream.kube.apply(wrong)
 
 
 def test_deletion_leaves_nothing(stream: Stream) -> None:
-    stream.kube.run("delete", "flamestreamjob", stream.name, "--timeout=90s")
-    selector = f"flamestream.dev/job={stream.name}"
-    kinds = "pods,secrets,services,serviceaccounts,roles,rolebindings,poddisruptionbudgets,networkpolicies"
-    until("nothing of it is left", lambda: not stream.kube.list(kinds, selector), 60, 0.5)
+    stream.kube.delete("FlameStreamJob", stream.name)
+    for kind in ("Pod", "Secret", "Service", "ServiceAccount", "Role", "RoleBinding", "PodDisruptionBudget", "NetworkPolicy"):
+        stream.kube.watch(kind, lambda there: not there, 60, selector=stream.selector())

@@ -8,7 +8,7 @@ import pytest
 from e2e.conftest import fresh
 from e2e.support.folders import FolderJob
 from e2e.support.installation import RELEASE, SYSTEM, Installation
-from e2e.support.kube import Kube, KubectlError
+from e2e.support.kube import ApiException, Kube
 
 Report = Callable[..., None]
 
@@ -130,13 +130,13 @@ def test_a_drill_that_can_not_be_made_proves_nothing_and_says_why(job: FolderJob
     status = other.drill("worker")
     assert (status["phase"], status["reason"]) == ("Inconclusive", "JobNotFound")
     assert "nobody" in status["message"]
-    with pytest.raises(KubectlError, match="to delete its pod, target: executor"):
+    with pytest.raises(ApiException, match="to delete its pod, target: executor"):
         job.drill("worker", action="delete")
-    with pytest.raises(KubectlError, match="cut it, for pauseFor"):
+    with pytest.raises(ApiException, match="cut it, for pauseFor"):
         job.drill("store", action="pause", targetSelector={"a": "b"})
-    with pytest.raises(KubectlError, match="say which pods"):
+    with pytest.raises(ApiException, match="say which pods"):
         job.drill("store", targetSelector={})
-    with pytest.raises(KubectlError, match="target"):
+    with pytest.raises(ApiException, match="target"):
         job.drill("moon")
-    with pytest.raises(KubectlError, match="a network is cut"):
+    with pytest.raises(ApiException, match="a network is cut"):
         job.drill("network", action="kill")

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from e2e.support import faults
-from e2e.support.kube import until
 from e2e.support.stream import Stream
 
 Report = Callable[..., None]
@@ -18,7 +17,7 @@ SETTLED = 6.0
 def broken(stream: Stream, report: Report, what: str, fault: Callable[[], None], wait: float = SETTLED) -> float:
     """Do it, and audit: the longest pause between two deliveries from then on, in milliseconds."""
     stream.wait_ready(180)
-    until("all workers are there", lambda: len(stream.workers()) >= stream.replicas + stream.standby, 180, 0.5)
+    stream.wait_whole()
     stream.wait_flowing()
     since = stream.state()["now"]
     fault()

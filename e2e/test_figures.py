@@ -1,5 +1,6 @@
 """Figures that no fault is needed for: latency outside the job, at 50 documents a second, from a minute after Ready on."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,7 +25,7 @@ def quick(installation: Installation, kube: Kube) -> Iterator[Stream]:
 @pytest.fixture(scope="module")
 def recommended(installation: Installation, kube: Kube) -> Iterator[Stream]:
     """The journal where docs/operations/kubernetes.md wants it."""
-    yield from _running(Stream(kube, installation, standby=0, name=fresh(), extra={"journal": {"folder": "zookeeper://"}}))
+    yield from _running(Stream(kube, installation, fresh(), standby=0, extra={"journal": {"folder": "zookeeper://"}}))
 
 
 def _running(stream: Stream) -> Iterator[Stream]:
@@ -32,8 +33,7 @@ def _running(stream: Stream) -> Iterator[Stream]:
     stream.apply()
     stream.wait_ready()
     yield stream
-    stream.kube.delete("flamestreamjob", stream.name, "--timeout=90s")
-    stream.kube.delete("pod", "outside", "--force", "--grace-period=0")
+    stream.delete()
 
 
 @pytest.mark.parametrize("interval", INTERVALS)
@@ -53,7 +53,7 @@ def _latency(stream: Stream) -> dict[str, Any]:
     stream.send(PER_SECOND, PER_SECOND * (SETTLES + TAKES))
     time.sleep(SETTLES)  # the figure is of a stream that has run so long
     first = stream.state()["sent"]
-    time.sleep(TAKES)  # a kubectl that asks each second costs the two nodes more than the job does
+    time.sleep(TAKES)  # nobody asks meanwhile: an answer takes a processor from the job
     until("all documents are sent", lambda: (s := stream.state())["sent"] >= s["wanted"], TAKES + 60, 1)
     verdict = stream.wait_through()
     assert verdict["complete"] and verdict["clean"], verdict
@@ -76,7 +76,7 @@ def test_what_an_idle_job_costs(quick: Stream, report: Callable[..., None]) -> N
 
 
 def operators(stream: Stream) -> list[str]:
-    pods = stream.installation.system.list("pods", "app.kubernetes.io/component=operator")
+    pods = stream.installation.system.list("Pod", "app.kubernetes.io/component=operator")
     return [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
 
@@ -90,8 +90,9 @@ sys.stdout.write(urllib.request.urlopen(request, timeout=10).read().decode())
 def metrics_of(stream: Stream, pod: str) -> list[str]:
     """With the token of an account that the chart's metrics.readers names: the API server's proxy would take the token out."""
     system = stream.installation.system
-    token = system.run("create", "token", READER)
-    return system.run("exec", "-i", pod, "--", "python3", "-c", SCRAPE, stdin=token).splitlines()
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    given = json.loads(system.raw(f"/api/v1/namespaces/{system.namespace}/serviceaccounts/{READER}/token", asked))
+    return system.execute(pod, "python3", "-c", SCRAPE, stdin=given["status"]["token"]).splitlines()
 
 
 def figure(stream: Stream, pod: str, name: str) -> float:
@@ -107,7 +108,7 @@ def requests(stream: Stream, pods: list[str]) -> dict[str, float]:
             if line.startswith("flamestream_operator_api_requests_total{") and 'kind="Lease"' not in line:
                 labels, _, count = line.partition("{")[2].rpartition(" ")
                 found[f"operator {labels.rstrip('}')}"] = found.get(f"operator {labels.rstrip('}')}", 0) + float(count)
-    for line in stream.kube.run("get", "--raw", "/metrics").splitlines():
+    for line in stream.kube.raw("/metrics").splitlines():
         if line.startswith("apiserver_request_total{") and 'resource="pods"' in line and 'scope="namespace"' in line:
             verb = line.partition('verb="')[2].partition('"')[0]
             if verb in ("LIST", "WATCH"):

@@ -9,7 +9,7 @@ import pytest
 from e2e.conftest import fresh
 from e2e.support.folders import FolderJob
 from e2e.support.installation import Installation
-from e2e.support.kube import Kube, until
+from e2e.support.kube import Kube
 
 Report = Callable[..., None]
 
@@ -35,7 +35,7 @@ def test_a_life_under_a_guarantee(installation: Installation, kube: Kube, report
     report(f"{guarantee}: a life", **{name: found[name] for name in ("delivered", "lost", "doubled", "reordered")})
     other.delete()
     job.delete()
-    kube.run("delete", "flamestreamsnapshot", saved, "--timeout=60s")
+    kube.delete("FlameStreamSnapshot", saved)
 
 
 def test_none_keeps_nothing_and_runs_on(installation: Installation, kube: Kube) -> None:
@@ -58,10 +58,7 @@ def struck(job: FolderJob, target: str, guarantee: str, times: int = 1) -> dict[
 def edited(job: FolderJob, **changes: Any) -> None:
     """Another manifest, until it is what runs; the drill behind it says that results come."""
     job.extra |= changes
-    job.kube.apply(job.manifest())
-    wanted = (job.kube.get("flamestreamjob", job.name) or {})["metadata"]["generation"]
-    until("it is observed", lambda: job.status().get("observedGeneration") == wanted, 60, 0.5)
-    job.wait_ready(180)
+    job.apply_and_wait()
 
 
 def judged(job: FolderJob, guarantee: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from e2e.conftest import flowing, fresh
 from e2e.support import faults
 from e2e.support.installation import Installation
-from e2e.support.kube import Kube, until
+from e2e.support.kube import Kube
 from e2e.support.stream import Stream
 from e2e.test_faults import broken
 
@@ -31,7 +31,7 @@ def test_a_killed_driver_takes_its_own_workers_only(pair: Stream, report: Report
 @pytest.mark.parametrize(("verb", "back"), [("cut", "heal"), ("crash", "start")])
 def test_a_lost_node_takes_one_application_only(pair: Stream, report: Report, verb: str, back: str, leader: str) -> None:
     pair.wait_ready(300)
-    until("all workers are there", lambda: len(pair.workers()) >= 4, 300, 0.5)
+    pair.wait_whole(300)
     elsewhere = [pod["spec"]["nodeName"] for pod in pair.workers() if pod["spec"]["nodeName"] != pair.installation.node]
     if not elsewhere:
         pytest.skip("every worker is beside ZooKeeper: there is no other node to lose")
@@ -43,7 +43,7 @@ def test_a_lost_node_takes_one_application_only(pair: Stream, report: Report, ve
         faults.break_node(verb, node)
         faults.wait_node(node, ready=False)
         began = time.monotonic()
-        pair.wait_workers(4, node, 180)
+        pair.wait_workers(4, 180, beside=node)
         report(f"capacity back after node {verb}, the operator's leader {leader}", not_ready_plus_s=round(time.monotonic() - began, 1))
 
     try:

@@ -2,13 +2,12 @@
 
 import json
 import uuid
-from typing import Any
 from urllib.parse import unquote
 
 import pytest
 
-from e2e.support.installation import IMAGE
-from e2e.support.kube import Kube, until
+from e2e.support.job import is_over, restricted_pod
+from e2e.support.kube import Kube
 
 _JAVA = (
     "timeout 20 $JAVA_HOME/bin/java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
@@ -28,24 +27,12 @@ print(json.dumps([f"pkg:pypi/{re.sub('[-_.]+', '-', each.name).lower()}@{each.ve
 def printed(kube: Kube, *command: str) -> str:
     """What `command` prints in a restricted pod of the image."""
     name = f"image-{uuid.uuid4().hex[:6]}"
-    container: dict[str, Any] = {
-        "name": "it", "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": list(command),
-        "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}},
-        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
-    }  # fmt: skip
-    security = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-    spec = {
-        "restartPolicy": "Never",
-        "securityContext": security,
-        "containers": [container],
-        "volumes": [{"name": "tmp", "emptyDir": {}}],
-    }
-    kube.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
+    kube.apply(restricted_pod(name, *command, mounts={"tmp": ({"emptyDir": {}}, "/tmp")}, restartPolicy="Never"))
     try:
-        until("the pod ends", lambda: kube.run("get", "pod", name, "-o", "jsonpath={.status.phase}") in ("Succeeded", "Failed"), 60)
-        return kube.run("logs", name)
+        kube.wait("Pod", name, is_over, 60)
+        return kube.logs(name)
     finally:
-        kube.run("delete", "pod", name, "--wait=false")
+        kube.delete("Pod", name, within=0)
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ import pytest
 from e2e.conftest import fresh
 from e2e.support.folders import FolderJob
 from e2e.support.installation import Installation
-from e2e.support.kube import Kube, until
+from e2e.support.kube import Kube
 
 
 @pytest.fixture(scope="module")
 def job(installation: Installation, kube: Kube) -> Iterator[FolderJob]:
     made = FolderJob(kube, installation, fresh())
     made.start()
-    until("it has saved something", lambda: made.status().get("epoch"), 60, 0.5)
+    made.wait_status("epoch")
     yield made
     made.delete()
 
@@ -39,7 +39,7 @@ def test_logs_are_of_all_pods_in_the_order_of_time(job: FolderJob) -> None:
 def test_a_savepoint_by_name_is_complete_when_the_command_ends(job: FolderJob) -> None:
     name = f"typed-{job.name}"
     assert f"{name}: Completed, epoch" in job.typed("savepoint", job.name, "--name", name)
-    job.kube.run("delete", "flamestreamsnapshot", name, "--timeout=60s")
+    job.kube.delete("FlameStreamSnapshot", name)
 
 
 def test_a_drill_says_each_fault_and_the_verdict(job: FolderJob) -> None:

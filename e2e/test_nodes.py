@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from e2e.support import faults
-from e2e.support.kube import until
 from e2e.support.stream import Stream
 from e2e.test_faults import broken
 
@@ -25,7 +24,7 @@ def victim(stream: Stream) -> str:
 
 @pytest.mark.parametrize(("verb", "back"), [("cut", "heal"), ("crash", "start")])
 def test_a_lost_node_costs_no_item(stream: Stream, report: Report, verb: str, back: str) -> None:
-    until("a worker on another node", lambda: len(stream.workers()) >= stream.replicas + stream.standby, 120, 0.5)
+    stream.wait_whole()
     node = victim(stream)
     faults.names_elsewhere(node)
     try:

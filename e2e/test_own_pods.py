@@ -9,9 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.conftest import fresh
-from e2e.support.folders import ROOT, FolderJob
+from e2e.support.folders import FolderJob
 from e2e.support.installation import Installation
-from e2e.support.kube import Kube, until
+from e2e.support.job import ROOT
+from e2e.support.kube import Kube
 
 DEVICE = "flamestream.test/device"
 CODE = (ROOT / "examples" / "inverted_index.py").read_text()
@@ -37,7 +38,7 @@ def test_a_package_on_a_volume_is_there_in_workers_audits_and_drills(installatio
     job.write(10)
     code = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_bytes(bytes.fromhex(sys.argv[2]))"
     kube.execute(f"{name}-writer", "python3", "-c", code, f"{job.folder(name)}/folded.zip", held.hex())
-    kube.apply(job.manifest())
+    job.apply()
     job.wait_ready()
     status = job.drill("worker")
     assert (status["phase"], status["reason"]) == ("Passed", "Clean"), status
@@ -48,17 +49,12 @@ def test_a_package_on_a_volume_is_there_in_workers_audits_and_drills(installatio
 @pytest.fixture
 def devices(kube: Kube) -> Iterator[None]:
     """Each node has two, as a device plugin would say."""
-    nodes = [node["metadata"]["name"] for node in kube.list("nodes")]
-    key = DEVICE.replace("/", "~1")
+    nodes = [node["metadata"]["name"] for node in kube.list("Node")]
     for node in nodes:
-        _patch(kube, node, {"op": "add", "path": f"/status/capacity/{key}", "value": "2"})
+        kube.patch("Node", node, {"status": {"capacity": {DEVICE: "2"}}}, part="status")
     yield
     for node in nodes:
-        _patch(kube, node, {"op": "remove", "path": f"/status/capacity/{key}"})
-
-
-def _patch(kube: Kube, node: str, change: dict[str, str]) -> None:
-    kube.run("patch", "node", node, "--subresource=status", "--type=json", "--patch", json.dumps([change]))
+        kube.patch("Node", node, {"status": {"capacity": {DEVICE: None}}}, part="status")
 
 
 def test_workers_get_the_device_they_ask_for_and_a_job_says_when_there_is_none(
@@ -67,12 +63,11 @@ def test_workers_get_the_device_they_ask_for_and_a_job_says_when_there_is_none(
     job = FolderJob(kube, installation, fresh(), replicas=2, standby=0)
     job.extra = {"workers": {"replicas": 2, "standby": 0, "resources": {"limits": {DEVICE: "1", "memory": "1Gi"}}}}
     job.start()
-    selector = f"flamestream.dev/job={job.name},flamestream.dev/role=worker"
-    limits = [pod["spec"]["containers"][0]["resources"]["limits"] for pod in kube.list("pods", selector)]
+    limits = [pod["spec"]["containers"][0]["resources"]["limits"] for pod in kube.list("Pod", job.selector("worker"))]
     assert [each[DEVICE] for each in limits] == ["1", "1"]
     job.extra["workers"] = {**job.extra["workers"], "resources": {"limits": {DEVICE: "9", "memory": "1Gi"}}}
-    kube.apply(job.manifest())
+    job.apply()
     try:
-        until("its conditions name it", lambda: DEVICE in json.dumps(job.status().get("conditions", [])), 180, 1.0)
+        kube.wait("FlameStreamJob", job.name, lambda it: DEVICE in json.dumps(it["status"]["conditions"]), 180)
     finally:
         job.delete()

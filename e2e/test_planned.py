@@ -1,7 +1,5 @@
 """What people do to a running cluster on purpose: a node is drained, a job's settings or image change, the operator is upgraded by helm."""
 
-import json
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 
@@ -9,8 +7,9 @@ import pytest
 
 from e2e.conftest import fresh
 from e2e.support import faults
-from e2e.support.installation import CHART, OTHER_IMAGE, RELEASE, SYSTEM, Installation
-from e2e.support.kube import Kube, until
+from e2e.support.installation import OTHER_IMAGE, Installation, helm
+from e2e.support.job import is_running
+from e2e.support.kube import Kube, Object
 from e2e.support.stream import Stream
 from e2e.test_faults import broken
 
@@ -36,8 +35,7 @@ def planned(request: pytest.FixtureRequest, installation: Installation, kube: Ku
     finally:
         for node in filter(None, (installation.node, other)):
             faults.hold(node, False)
-        kube.delete("flamestreamjob", made.name, "--timeout=120s")
-        kube.delete("pod", "outside", "--force", "--grace-period=0")
+        made.delete()
 
 
 def generation_of(stream: Stream) -> set[str]:
@@ -46,10 +44,14 @@ def generation_of(stream: Stream) -> set[str]:
 
 def rolled(stream: Stream, before: set[str]) -> None:
     """Until none of the old workers is left, and the new ones are all there."""
-    wanted = stream.replicas + stream.standby
-    new = lambda: (now := generation_of(stream)) and not now & before and len(now) >= wanted  # noqa: E731
-    until("new workers have taken over", new, ROLL_WITHIN, 0.5)
-    until("the roll is over", lambda: len(stream.status()["drivers"]) == 1 + stream.high_availability, ROLL_WITHIN, 0.5)
+
+    def is_new(there: dict[str, Object]) -> bool:
+        now = {pod["metadata"]["uid"] for pod in there.values() if is_running(pod)}
+        return not now & before and len(now) >= stream.replicas + stream.standby
+
+    stream.kube.watch("Pod", is_new, ROLL_WITHIN, selector=stream.selector("worker"))
+    drivers = 1 + stream.high_availability
+    stream.kube.wait("FlameStreamJob", stream.name, lambda job: len(job["status"]["drivers"]) == drivers, ROLL_WITHIN)
 
 
 def what(stream: Stream, change: str) -> str:
@@ -96,23 +98,7 @@ def test_an_operator_upgraded_by_helm_is_not_noticed(planned: Stream, report: Re
     leader = planned.installation.leader()
 
     def upgrade() -> None:
-        values = json.dumps({"operator": {"podAnnotations": {"upgraded": str(int(time.time()))}}})
-        command = [
-            "helm",
-            "upgrade",
-            RELEASE,
-            str(CHART),
-            "--namespace",
-            SYSTEM,
-            "--reuse-values",
-            "--values",
-            "-",
-            "--wait",
-            "--timeout",
-            "180s",
-        ]
-        done = subprocess.run(command, input=values, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-1000:]
-        until("another operator leads", lambda: planned.installation.leader() not in ("", leader), 60, 0.5)
+        helm("--reuse-values", values={"operator": {"podAnnotations": {"upgraded": str(int(time.time()))}}})
+        planned.installation.wait_leader(leader)
 
     broken(planned, report, what(planned, "operator upgraded by helm"), upgrade, wait=10)

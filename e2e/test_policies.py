@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-from e2e.support.folders import SECURITY, FolderJob
-from e2e.support.installation import IMAGE, RELEASE, SYSTEM, Installation
+from e2e.support.folders import FolderJob
+from e2e.support.installation import RELEASE, SYSTEM, Installation
+from e2e.support.job import restricted_pod
 from e2e.support.kube import Kube
 
 pytestmark = pytest.mark.skipif(
@@ -52,31 +53,26 @@ print(*{int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A" and
     ids=["a stranger", "half a worker", "a worker", "an audit", "a trial of new code"],
 )
 def test_who_reaches_what(installation: Installation, kube: Kube, labels: dict[str, str], open_: set[str]) -> None:
-    metrics = f"{(installation.system.get('pod', installation.leader()) or {})['status']['podIP']}:8080"
+    metrics = f"{installation.leader_pod()['status']['podIP']}:8080"
     assert reached(kube, labels, ZOOKEEPER, CONTROL, S3, metrics) == open_ | {metrics}
 
 
 def reached(kube: Kube, labels: dict[str, str], *places: str) -> set[str]:
     """Where a pod with these labels gets a connection."""
-    container = {"name": "reach", "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": ["sleep", "600"], "securityContext": SECURITY}
-    spec = {
-        "containers": [container], "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},  # as a job's
-    }  # fmt: skip
-    kube.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "reach", "labels": labels}, "spec": spec})
+    kube.apply(restricted_pod("reach", "sleep", "600", labels=labels, automountServiceAccountToken=False))
     try:
-        kube.run("wait", "--for=condition=Ready", "pod/reach", "--timeout=60s")
+        kube.wait_condition("Pod", "reach", "Ready", 60)
         said = dict(line.split() for line in kube.execute("reach", "python3", "-c", REACH, *places).splitlines())
         return {place for place, seen in said.items() if seen == "open"}
     finally:
-        kube.delete("pod", "reach", "--force", "--grace-period=0")
+        kube.delete("Pod", "reach", grace=0)
 
 
 def test_a_job_s_pods_are_reached_by_pods_of_that_job_alone(installation: Installation, kube: Kube) -> None:
     """Links of workers, Spark's driver and executors: a stranger and a worker of another job get no connection at all."""
     job = FolderJob(kube, installation, "shut")
     job.start()
-    pods = [pod for pod in kube.list("pods", f"flamestream.dev/job={job.name}") if pod["status"]["phase"] == "Running"]
+    pods = [pod for pod in kube.list("Pod", job.selector()) if pod["status"]["phase"] == "Running"]
     places = {
         f"{pod['status']['podIP']}:{port}"
         for pod in pods
@@ -108,4 +104,4 @@ def test_audits_cats_drills_and_savepoints_pass(installation: Installation, kube
     assert "0 lost, 0 doubled, 0 reordered" in job.typed("audit", job.name)
     assert len(job.typed("cat", "index", job.name, "--limit", "5").splitlines()) == 5
     job.delete()
-    kube.run("delete", "flamestreamsnapshot", "policed", "--timeout=60s")
+    kube.delete("FlameStreamSnapshot", "policed")

@@ -8,7 +8,7 @@ import pytest
 
 from e2e.conftest import flowing, fresh
 from e2e.support.installation import Installation
-from e2e.support.kube import Kube, until
+from e2e.support.kube import Kube, kubectl, until
 from e2e.support.stream import Stream
 from e2e.test_faults import broken
 from e2e.test_planned import generation_of, rolled
@@ -21,18 +21,22 @@ def scaled(installation: Installation, kube: Kube) -> Iterator[Stream]:
     """One worker, and no spare."""
     with flowing(Stream(kube, installation, words=60, replicas=1, standby=0, name=fresh())) as made:
         yield made
-        kube.delete("horizontalpodautoscaler", made.name)
+        kube.delete("HorizontalPodAutoscaler", made.name)
 
 
-def becomes(stream: Stream, replicas: int, change: Callable[[], None]) -> None:
+def becomes(stream: Stream, replicas: int, change: Callable[[], object]) -> None:
     """Make the change, and wait until so many workers carry the stream and the scale subresource says so."""
     before = generation_of(stream)
     stream.replicas = replicas
     change()
     rolled(stream, before)
     path = f"/apis/flamestream.dev/v1alpha1/namespaces/{stream.kube.namespace}/flamestreamjobs/{stream.name}/scale"
-    told = lambda: {part: json.loads(stream.kube.run("get", "--raw", path))[part]["replicas"] for part in ("spec", "status")}  # noqa: E731
-    until("the scale subresource says so", lambda: told() == {"spec": replicas, "status": replicas}, 60, 0.5)
+
+    def says_so() -> bool:
+        told = json.loads(stream.kube.raw(path))
+        return bool({told[part]["replicas"] for part in ("spec", "status")} == {replicas})
+
+    until("the scale subresource says so", says_so, 60)
 
 
 def test_an_autoscaler_adds_a_worker_and_costs_no_item(scaled: Stream, report: Report) -> None:
@@ -46,9 +50,6 @@ def test_an_autoscaler_adds_a_worker_and_costs_no_item(scaled: Stream, report: R
 
 
 def test_scaling_down_by_hand_costs_no_item(scaled: Stream, report: Report) -> None:
-    scaled.kube.delete("horizontalpodautoscaler", scaled.name)
-
-    def scale() -> None:
-        scaled.kube.run("scale", f"flamestreamjob/{scaled.name}", "--replicas=1")
-
-    broken(scaled, report, "scaled from 2 workers to 1", lambda: becomes(scaled, 1, scale))
+    scaled.kube.delete("HorizontalPodAutoscaler", scaled.name)
+    by_hand = ("scale", f"flamestreamjob/{scaled.name}", "--replicas=1", "--namespace", scaled.kube.namespace)
+    broken(scaled, report, "scaled from 2 workers to 1", lambda: becomes(scaled, 1, lambda: kubectl(*by_hand)))

@@ -5,15 +5,14 @@ The hostile one has Kubernetes' own ClusterRole `edit` and all of FlameStream's 
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from e2e.support.folders import SECURITY
-from e2e.support.installation import IMAGE, RELEASE, SYSTEM, Installation, install
-from e2e.support.kube import Kube, KubectlError, until
+from e2e.support.installation import RELEASE, SYSTEM, Installation, install
+from e2e.support.job import config_map, is_over, ours, restricted_pod
+from e2e.support.kube import ApiException, Kube, Object, until
 from e2e.support.stream import Stream
 
 SECONDS, PER_SECOND = 20, 20
@@ -21,33 +20,25 @@ WORSE = 2.0
 """Times that the other's p99 may grow, and `MORE` ms: both tenants' pods share the processors of a small cluster."""
 MORE = 25.0
 Report = Callable[..., None]
-Object = dict[str, Any]
 ZOOKEEPER = {"app.kubernetes.io/component": "zookeeper"}
 A_WORKER = {"app.kubernetes.io/managed-by": "flamestream", "flamestream.dev/role": "worker"}
 
 
-@dataclass(frozen=True)
-class Tenant(Kube):
-    """A namespace, with the rights of who works in it."""
-
-    def run(self, *words: str, **more: Any) -> str:
-        return super().run(f"--as=system:serviceaccount:{self.namespace}:tenant", *words, **more)
-
-    def refuses(self, thing: Object) -> str:
-        """Why it cannot be created; "": it can."""
-        try:
-            self.apply(thing)
-        except KubectlError as error:
-            return str(error)
-        return ""
+def refused(tenant: Kube, thing: Object) -> str:
+    """Why it cannot be created; "": it can."""
+    try:
+        tenant.apply(thing)
+    except ApiException as error:
+        return str(error)
+    return ""
 
 
 @pytest.fixture(scope="module")
-def tenant(installation: Installation, namespace: str) -> Iterator[Tenant]:
-    """The hostile one, where the operator watches too."""
+def tenant(installation: Installation, namespace: str) -> Iterator[Kube]:
+    """The hostile one, where the operator watches too, with the rights of who works in its namespace."""
     name = f"{namespace}-hostile"
     owner = Kube(name)
-    owner.run("create", "namespace", name, check=False)
+    owner.make_namespace()
     install(namespace, name, drill_namespaces=())  # with the operator's among them whoever may create drills may strike ZooKeeper
     rules = [{"apiGroups": ["flamestream.dev"], "resources": ["*"], "verbs": ["*"]}]
     subject = [{"kind": "ServiceAccount", "name": "tenant", "namespace": name}]
@@ -62,13 +53,12 @@ def tenant(installation: Installation, namespace: str) -> Iterator[Tenant]:
             }
             for kind, role in (("Role", "streams"), ("ClusterRole", "edit"))
         ),
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bad"}, "data": {"bad.py": APPLICATION}},
+        config_map("bad", {"bad.py": APPLICATION}),
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "guessed"}, "stringData": GUESSED},
         {**installation.secret(), "metadata": {"name": "keys"}},
     )  # fmt: skip
-    yield Tenant(name)
-    owner.run("delete", "flamestreamjobs,flamestreamdrills,flamestreamsnapshots", "--all", "--timeout=120s", check=False)
-    owner.run("delete", "namespace", name, "--wait=false", check=False)
+    yield Kube(name, f"system:serviceaccount:{name}:tenant")
+    owner.unmake_namespace()
     install(namespace)
 
 
@@ -101,10 +91,6 @@ graph.source("numbers").flat_map(bad).sink("out")
 """
 
 
-def ours(kind: str, name: str, spec: Object) -> Object:
-    return {"apiVersion": "flamestream.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
-
-
 def job(name: str, store: str, *, secret: str = "keys", kind: str = "", pods: Object | None = None, **spec: Any) -> Object:
     """A FlameStreamJob of the hostile tenant."""
     pods = {**(pods or {}), "env": [{"name": "KIND", "value": kind}]} if kind else pods or {}
@@ -119,10 +105,8 @@ def job(name: str, store: str, *, secret: str = "keys", kind: str = "", pods: Ob
 
 
 def pod(name: str, labels: dict[str, str], **spec: Any) -> Object:
-    container = {"name": "it", "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": ["sleep", "600"], "securityContext": SECURITY}
     security = {"runAsNonRoot": True, "runAsUser": 185, "seccompProfile": {"type": "RuntimeDefault"}}
-    whole = {"containers": [container], "securityContext": security, "terminationGracePeriodSeconds": 0, "restartPolicy": "Never", **spec}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": whole}
+    return restricted_pod(name, "sleep", "600", labels=labels, **{"restartPolicy": "Never", "securityContext": security, **spec})
 
 
 def drill(name: str, of: str, **fault: Any) -> Object:
@@ -179,79 +163,86 @@ def unharmed(stream: Stream, report: Report, what: str, before: Object, during: 
     assert during["p99"] <= WORSE * before["p99"] + MORE, (before, during)
 
 
-def unharmed_by_job(installation: Installation, tenant: Tenant, stream: Stream, report: Report, what: str, bad: Object) -> str:
+def unharmed_by_job(installation: Installation, tenant: Kube, stream: Stream, report: Report, what: str, bad: Object) -> str:
     """`bad` costs the other no more than an honest job that starts as it does: both share its processors. Gives the phase it came to."""
     spans, phase = [], ""
     for thing in (job("honest", own_store(installation, tenant, "honest")), bad):
         name = thing["metadata"]["name"]
         try:
             spans.append(measured(stream, lambda thing=thing: tenant.apply(thing)))  # type: ignore[misc]
-            phase = str((tenant.get("flamestreamjob", name) or {}).get("status", {}).get("phase", ""))
+            phase = str((tenant.get("FlameStreamJob", name) or {}).get("status", {}).get("phase", ""))
         finally:
-            tenant.delete("flamestreamjob", name, "--timeout=120s")
+            tenant.delete("FlameStreamJob", name)
     unharmed(stream, report, what, *spans)
     return phase
 
 
-def test_what_a_tenant_may_not_have_is_refused_and_named(installation: Installation, tenant: Tenant, stream: Stream) -> None:
+def test_what_a_tenant_may_not_have_is_refused_and_named(installation: Installation, tenant: Kube, stream: Stream) -> None:
     tenant.apply(job("own", own_store(installation, tenant, "own")))  # all that is refused below differs from it in one thing
-    tenant.run("wait", "--for=condition=Ready", "flamestreamjob/own", "--timeout=120s", within=140)
+    tenant.wait_condition("FlameStreamJob", "own", "Ready")
     for what, (thing, word) in asked_for(installation, tenant, stream).items():
         kind, name = thing["kind"], thing["metadata"]["name"]
-        said = tenant.refuses(thing)
+        said = refused(tenant, thing)
         if not said:  # then the operator does, by a condition, and makes nothing of it
             assert kind != "Pod", f"{what}: its pod was created"
-            said = until(f"{what} is refused", lambda kind=kind, name=name: refusal(tenant, kind, name), 30)  # type: ignore[misc]
-            assert not tenant.list("pods", f"flamestream.dev/job={name}"), what
+            said = tenant.wait(kind, name, refusal, 30)
+            assert not tenant.list("Pod", f"flamestream.dev/job={name}"), what
             tenant.delete(kind, name)
         assert word in said, (what, said)
-    tenant.delete("flamestreamjob", "own", "--timeout=120s")
+    tenant.delete("FlameStreamJob", "own")
     assert stream.status()["phase"] == "Running"
 
 
-def refusal(tenant: Kube, kind: str, name: str) -> str:
+def refusal(thing: Object) -> str:
     """What the operator says."""
-    status = (tenant.get(kind, name) or {}).get("status", {})
+    status = thing.get("status", {})
     wrong = [each for each in status.get("conditions", []) if each["reason"] in ("SpecRefused", "Refused", "Invalid", "NotAllowed")]
     return str(wrong or (status if status.get("phase") in ("Failed", "Inconclusive") else ""))
 
 
-def test_it_has_no_rights_beside_its_own(tenant: Tenant, stream: Stream) -> None:
+def test_it_has_no_rights_beside_its_own(tenant: Kube, stream: Stream) -> None:
     """Neither in the other's namespace nor in the operator's."""
+    ours, core = "flamestream.dev", ""
+    wanted = (("get", core, "secrets"), ("create", core, "pods"), ("create", ours, "flamestreamjobs"), ("delete", ours, "flamestreamjobs"))
+    assert may(tenant, tenant.namespace, *wanted[0]), "the question is asked as it wants to be"
     for namespace in (stream.kube.namespace, SYSTEM):
-        for verb, kind in (("get", "secrets"), ("create", "pods"), ("create", "flamestreamjobs"), ("delete", "flamestreamjobs")):
-            assert Kube.run(tenant, f"--as=system:serviceaccount:{tenant.namespace}:tenant", "auth", "can-i", verb, kind,
-                            "--namespace", namespace, check=False).strip() == "no"  # fmt: skip
+        assert not [each for each in wanted if may(tenant, namespace, *each)], namespace
 
 
-def test_a_snapshot_of_the_other_s_job_is_none(tenant: Tenant, stream: Stream) -> None:
+def may(tenant: Kube, namespace: str, verb: str, group: str, resource: str) -> bool:
+    """What `kubectl auth can-i` asks."""
+    review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    wanted = {"namespace": namespace, "verb": verb, "group": group, "resource": resource}
+    asked = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": wanted}}
+    return bool(json.loads(tenant.raw(review, asked))["status"]["allowed"])
+
+
+def test_a_snapshot_of_the_other_s_job_is_none(tenant: Kube, stream: Stream) -> None:
     """A name is looked for in the snapshot's own namespace."""
     tenant.apply(ours("FlameStreamSnapshot", "stolen", {"job": stream.name}))
-    until("it is refused", lambda: (tenant.get("flamestreamsnapshot", "stolen") or {}).get("status", {}).get("conditions"), 30)
-    assert (tenant.get("flamestreamsnapshot", "stolen") or {})["status"].get("phase") != "Completed"
-    tenant.delete("flamestreamsnapshot", "stolen")
+    tenant.wait("FlameStreamSnapshot", "stolen", lambda it: it.get("status", {}).get("conditions"), 30)
+    assert (tenant.get("FlameStreamSnapshot", "stolen") or {})["status"].get("phase") != "Completed"
+    tenant.delete("FlameStreamSnapshot", "stolen")
 
 
 @pytest.mark.parametrize("kind", ["endless", "huge", "hang", "memory"])
-def test_bad_functions_cost_their_own_job(installation: Installation, tenant: Tenant, stream: Stream, report: Report, kind: str) -> None:
+def test_bad_functions_cost_their_own_job(installation: Installation, tenant: Kube, stream: Stream, report: Report, kind: str) -> None:
     bad = job(f"bad-{kind}", own_store(installation, tenant, kind), kind=kind)
     unharmed_by_job(installation, tenant, stream, report, f"a job whose function is {kind}", bad)
 
 
-def test_the_name_of_the_other_s_store_opens_nothing(installation: Installation, tenant: Tenant, stream: Stream, report: Report) -> None:
+def test_the_name_of_the_other_s_store_opens_nothing(installation: Installation, tenant: Kube, stream: Stream, report: Report) -> None:
     """Without its keys. (Who has the keys of a bucket has all that is in it: give each tenant its own.)"""
     thief = job("thief", installation.store, secret="guessed", kind="endless")
     assert unharmed_by_job(installation, tenant, stream, report, "a job with the other's store", thief) != "Running"
 
 
 @pytest.mark.parametrize("labels", [{}, A_WORKER], ids=["a stranger", "a worker's labels"])
-def test_floods_cost_nobody_else(
-    installation: Installation, tenant: Tenant, stream: Stream, report: Report, labels: dict[str, str]
-) -> None:
+def test_floods_cost_nobody_else(installation: Installation, tenant: Kube, stream: Stream, report: Report, labels: dict[str, str]) -> None:
     """To ZooKeeper, coordinators, S3, metrics, and the other's own pods. `labels` open what a worker's would."""
     script = (Path(__file__).parent / "support" / "flood.py").read_text()
     addresses = [each["status"]["podIP"] for each in stream.workers()]
-    leader = (installation.system.get("pod", installation.leader()) or {})["status"]["podIP"]
+    leader = installation.leader_pod()["status"]["podIP"]
     places = [
         f"{RELEASE}-zookeeper.{SYSTEM}.svc:2181", f"{RELEASE}-coordinators.{SYSTEM}.svc:7700", f"{RELEASE}-s3.{SYSTEM}.svc:7070",
         f"{leader}:8080", *(f"{address}:{port}" for address in addresses for port in (7078, 7079)),
@@ -263,24 +254,25 @@ def test_floods_cost_nobody_else(
     }
     try:
         unharmed(stream, report, "floods", measured(stream, lambda: None), measured(stream, lambda: tenant.apply(made)))
-        until("the flood is over", lambda: (tenant.get("pod", "flood") or {})["status"]["phase"] in ("Succeeded", "Failed"), 120, poll=1)
-        taken = json.loads(tenant.run("logs", "flood") or "{}")
+        tenant.wait("Pod", "flood", is_over, 120)
+        taken = json.loads(tenant.logs("flood") or "{}")
         report("two tenants: doors that a flood found open", taken=taken, labels=labels)
         assert set(taken) <= set(places)
     finally:
-        tenant.delete("pod", "flood", "--force", "--grace-period=0")
+        tenant.delete("Pod", "flood", grace=0)
 
 
-def test_many_objects_at_once_cost_nobody_else(installation: Installation, tenant: Tenant, stream: Stream, report: Report) -> None:
+def test_many_objects_at_once_cost_nobody_else(installation: Installation, tenant: Kube, stream: Stream, report: Report) -> None:
     """A hundred jobs that cannot run, with a snapshot of each."""
     things = [job(f"n{number}", "s3://b/p?endpoint=http://169.254.169.254") for number in range(100)]
     things += [ours("FlameStreamSnapshot", f"n{number}", {"job": f"n{number}"}) for number in range(100)]
 
     def all_of_them() -> None:
         for thing in things:
-            tenant.refuses(thing)
+            refused(tenant, thing)
 
     try:
         unharmed(stream, report, "100 jobs and snapshots", measured(stream, lambda: None), measured(stream, all_of_them))
     finally:
-        tenant.run("delete", "flamestreamjobs,flamestreamsnapshots", "--all", "--timeout=120s", check=False)
+        for kind in ("FlameStreamJob", "FlameStreamSnapshot"):
+            tenant.delete_all(kind)

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.conftest import fresh
-from e2e.support.folders import ROOT, FolderJob
+from e2e.support.folders import FolderJob
 from e2e.support.installation import Installation
-from e2e.support.kube import Kube, until
+from e2e.support.job import ROOT
+from e2e.support.kube import Kube, Object, condition_of
 
 CODE = (ROOT / "examples" / "inverted_index.py").read_text()
 
@@ -21,14 +22,17 @@ def job(installation: Installation, kube: Kube) -> Iterator[FolderJob]:
 
 
 def workers(job: FolderJob) -> set[str]:
-    selector = f"flamestream.dev/job={job.name},flamestream.dev/role=worker"
-    return {pod["metadata"]["uid"] for pod in job.kube.list("pods", selector) if "deletionTimestamp" not in pod["metadata"]}
+    return staying({pod["metadata"]["name"]: pod for pod in job.kube.list("Pod", job.selector("worker"))})
+
+
+def staying(pods: dict[str, Object]) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in pods.values() if "deletionTimestamp" not in pod["metadata"]}
 
 
 def stable(job: FolderJob) -> set[str]:
     """Its workers, once the spec that runs is one that could be gone back to."""
     job.wait_ready()
-    until("it has been seen stable", lambda: job.status().get("lastStable"), 60, 0.5)
+    job.wait_status("lastStable")
     return workers(job)
 
 
@@ -47,18 +51,17 @@ def test_code_that_cannot_go_on_costs_the_stream_nothing(job: FolderJob, what: s
     job.kube.apply(job.application(code))
     told = job.wait_condition("Degraded", "RolledBack")
     assert words in told["message"].lower(), told
-    events = job.kube.run("get", "events", "--field-selector", f"involvedObject.name={job.name},reason=RolledBack", "-o", "name")
-    assert events.strip(), "and an event tells of it"
+    assert job.has_event("RolledBack"), "and an event tells of it"
     assert workers(job) == before, "the stream ran on"
     job.kube.apply(job.application(CODE))
-    until("the trouble is over", lambda: job.condition("Degraded").get("status") == "False", 60, 0.5)
+    job.kube.wait("FlameStreamJob", job.name, lambda it: condition_of(it, "Degraded").get("status") == "False", 60)
     assert workers(job) == before
 
 
 def test_equivalent_code_goes_on_from_the_epoch_with_a_clean_audit(job: FolderJob) -> None:
     before, epoch = stable(job), job.status()["epoch"]["number"]
     job.kube.apply(job.application(CODE + "\n# a comment more\n"))
-    until("new workers run", lambda: (now := workers(job)) and not now & before, 120, 0.5)
+    job.kube.watch("Pod", lambda there: (now := staying(there)) and not now & before, 120, selector=job.selector("worker"))
     job.wait_ready()
     assert job.status()["epoch"]["number"] >= epoch
     status = job.drill("worker")

@@ -1,13 +1,12 @@
 """Deliberate faults, one function each. What they do is what happens to users; none asks the job for permission."""
 
-import json
 import os
 import shlex
 import subprocess
 import time
 
-from e2e.support.installation import RELEASE, SYSTEM, Installation
-from e2e.support.kube import Kube, until
+from e2e.support.installation import RELEASE, Installation
+from e2e.support.kube import Kube, condition_of, kubectl, until
 from e2e.support.stream import Stream
 
 _KILL = """
@@ -53,16 +52,16 @@ def pause_worker(stream: Stream) -> None:
 
 def delete_executor(stream: Stream) -> None:
     """As a drain does: with its grace period."""
-    stream.kube.run("delete", "pod", stream.active_workers()[0], "--wait=false")
+    stream.kube.delete("Pod", stream.active_workers()[0], within=0)
 
 
 def force_delete_executor(stream: Stream) -> None:
-    stream.kube.run("delete", "pod", stream.active_workers()[0], "--wait=false", "--force", "--grace-period=0")
+    stream.kube.delete("Pod", stream.active_workers()[0], grace=0, within=0)
 
 
 def delete_driver(stream: Stream) -> None:
     """The whole application goes with it."""
-    stream.kube.run("delete", "pod", stream.drivers()[0]["metadata"]["name"], "--wait=false", "--force", "--grace-period=0")
+    stream.kube.delete("Pod", stream.drivers()[0]["metadata"]["name"], grace=0, within=0)
 
 
 def kill_leader(stream: Stream) -> None:
@@ -73,7 +72,7 @@ def kill_leader_and_executor(stream: Stream) -> None:
     """Nobody leads when the executor goes."""
     victim = stream.active_workers()[0]
     kill_leader(stream)
-    stream.kube.run("delete", "pod", victim, "--wait=false", "--force", "--grace-period=0")
+    stream.kube.delete("Pod", victim, grace=0, within=0)
 
 
 def lead_from(installation: Installation, node: str) -> None:
@@ -81,39 +80,39 @@ def lead_from(installation: Installation, node: str) -> None:
     system = installation.system
 
     def leads() -> bool:
-        pod = system.get("pod", installation.leader())
-        if pod is not None and pod["spec"]["nodeName"] != node and "deletionTimestamp" not in pod["metadata"]:
-            system.run("delete", "pod", pod["metadata"]["name"], "--grace-period=1")
-        return pod is not None and pod["spec"]["nodeName"] == node
+        pod = installation.leader_pod()
+        if pod and pod["spec"]["nodeName"] != node and "deletionTimestamp" not in pod["metadata"]:
+            system.delete("Pod", pod["metadata"]["name"], grace=1)
+        return bool(pod) and pod["spec"]["nodeName"] == node
 
     until(f"the leader is on {node}", leads, 120, 2)
-    system.run("rollout", "status", f"deployment/{RELEASE}-operator", "--timeout=120s")
+    system.wait_rollout("Deployment", f"{RELEASE}-operator")
 
 
 def away(installation: Installation, what: str, seconds: float) -> None:
     """ZooKeeper, or S3, is not there for so long."""
-    system = installation.system
-    system.run("scale", f"statefulset/{RELEASE}-{what}", "--replicas=0")
-    system.run("delete", "pod", f"{RELEASE}-{what}-0", "--force", "--grace-period=0", "--ignore-not-found", "--wait=false")
+    system, name = installation.system, f"{RELEASE}-{what}"
+    system.patch("StatefulSet", name, {"spec": {"replicas": 0}})
+    system.delete("Pod", f"{name}-0", grace=0, within=0)
     time.sleep(seconds)
-    system.run("scale", f"statefulset/{RELEASE}-{what}", "--replicas=1")
-    system.run("rollout", "status", f"statefulset/{RELEASE}-{what}", "--timeout=120s")
+    system.patch("StatefulSet", name, {"spec": {"replicas": 1}})
+    system.wait_rollout("StatefulSet", name)
 
 
 def other_node(installation: Installation) -> str:
     """One without ZooKeeper and S3; "" if there is none."""
-    names = [node["metadata"]["name"] for node in Kube("default").list("nodes")]
+    names = [node["metadata"]["name"] for node in Kube("").list("Node")]
     return next((name for name in names if name != installation.node), "")
 
 
 def hold(node: str, held: bool) -> None:
     """Whether new pods stay away from it."""
-    Kube("default").run("cordon" if held else "uncordon", node)
+    Kube("").patch("Node", node, {"spec": {"unschedulable": held}})
 
 
 def drain(node: str) -> None:
     """As whoever maintains it does."""
-    Kube("default").run("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=400s", within=420)
+    kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=400s", within=420)
 
 
 def names_elsewhere(node: str) -> None:
@@ -122,12 +121,11 @@ def names_elsewhere(node: str) -> None:
     kube = Kube("kube-system")
     away = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [node]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [away]}]}}
-    patch = json.dumps({"spec": {"template": {"spec": {"affinity": {"nodeAffinity": required}}}}})
-    for each in kube.list("deployments"):
+    for each in kube.list("Deployment"):
         if each["spec"]["selector"].get("matchLabels", {}).get("k8s-app") == "kube-dns":
-            name = f"deployment/{each['metadata']['name']}"
-            kube.run("patch", name, "--type=merge", "--patch", patch)
-            kube.run("rollout", "status", name, "--timeout=120s", within=130)
+            name = each["metadata"]["name"]
+            kube.patch("Deployment", name, {"spec": {"template": {"spec": {"affinity": {"nodeAffinity": required}}}}})
+            kube.wait_rollout("Deployment", name)
 
 
 def can_break_nodes() -> bool:
@@ -144,6 +142,4 @@ def break_node(verb: str, node: str) -> None:
 
 def wait_node(node: str, ready: bool, within: float = 120) -> None:
     """Until Kubernetes has noticed."""
-    path = '{.status.conditions[?(@.type=="Ready")].status}'
-    kube = Kube(SYSTEM)
-    until(f"{node} ready={ready}", lambda: (kube.run("get", "node", node, "-o", f"jsonpath={path}") == "True") is ready, within, 0.5)
+    Kube("").wait("Node", node, lambda it: (condition_of(it, "Ready").get("status") == "True") is ready, within)

@@ -11,11 +11,12 @@ import struct
 import sys
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 
 A_SECOND, HELD = 200, 64
 CHANCE = random.Random(15)
 GREETING = struct.pack(">iqiq", 0, 0, 30_000, 0) + struct.pack(">i", 16) + bytes(16) + b"\0"
-THROWN = [
+THROWN: list[Callable[[], bytes]] = [
     lambda: b"",
     lambda: CHANCE.randbytes(CHANCE.choice((1, 40, 3000))),
     lambda: b"GET /metrics HTTP/1.1\r\nHost: x\r\na: ",

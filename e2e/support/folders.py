@@ -9,17 +9,14 @@ import os
 import subprocess
 import sys
 import uuid
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from e2e.support.installation import DISK, IMAGE, Installation
-from e2e.support.kube import Kube, until
+from e2e.support.installation import DISK
+from e2e.support.job import ROOT, Job, config_map, ours, restricted_pod
+from e2e.support.kube import Object
 
-ROOT = Path(__file__).resolve().parents[2]
-SECURITY = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
-_VOLUME = {"name": "shared", "hostPath": {"path": f"{DISK}/shared"}}
-_MOUNT = {"name": "shared", "mountPath": "/shared"}
+_SHARED = {"hostPath": {"path": f"{DISK}/shared"}}
 _WRITER = """
 import os, pathlib, sys, time
 folder, pause = pathlib.Path(sys.argv[1]), float(sys.argv[2])
@@ -39,90 +36,53 @@ while True:
 
 
 @dataclass
-class FolderJob:
+class FolderJob(Job):
     """One job, and the pod that feeds it. Several may read the same documents: `docs` is then the other's name."""
 
-    kube: Kube
-    installation: Installation
-    name: str
-    replicas: int = 2
-    standby: int = 1
     docs: str = ""
-    extra: dict[str, Any] = field(default_factory=dict)
 
     def folder(self, name: str) -> str:
         """Below the shared volume."""
         return f"/shared/{self.kube.namespace}-{name}"
 
-    def manifest(self, **changes: Any) -> dict[str, Any]:
-        """The FlameStreamJob."""
-        mine = self.folder(self.name)
-        spec: dict[str, Any] = {
+    def spec(self) -> Object:
+        """The fields that such a job always has."""
+        return {
             "application": {"file": "inverted_index.py", "graph": "graph", "configMap": f"{self.name}-app"},
             "sources": {"docs": {"files": {"path": f"{self.folder(self.docs or self.name)}/docs", "follow": True}}},
-            "sinks": {"index": {"files": {"path": f"{mine}/index"}}},
+            "sinks": {"index": {"files": {"path": f"{self.folder(self.name)}/index"}}},
             "workers": {"replicas": self.replicas, "standby": self.standby},
             "checkpoint": {"interval": "1s", "store": self.installation.store, "secret": "s3-keys"},
             "journal": {"folder": "zookeeper://", "keep": True},
-            "pods": {"volumes": [_VOLUME], "volumeMounts": [_MOUNT]},
-            **self.extra, **changes,
-        }  # fmt: skip
-        spec = {name: value for name, value in spec.items() if value is not None}
-        return {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": self.name}, "spec": spec}
+            "pods": {"volumes": [{"name": "shared", **_SHARED}], "volumeMounts": [{"name": "shared", "mountPath": "/shared"}]},
+        }
 
-    def application(self, text: str = "") -> dict[str, Any]:
+    def application(self, text: str = "") -> Object:
         """Its ConfigMap; the label lets an edit be noticed at once."""
         text = text or (ROOT / "examples" / "inverted_index.py").read_text()
-        meta = {"name": f"{self.name}-app", "labels": {"flamestream.dev/application-source": "true"}}
-        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"inverted_index.py": text}}
+        return config_map(f"{self.name}-app", {"inverted_index.py": text}, {"flamestream.dev/application-source": "true"})
 
     def write(self, per_second: float) -> None:
         """Documents come from now on, until the pod `writer` is deleted."""
         command = ["python3", "-c", _WRITER, self.folder(self.docs or self.name), str(1 / per_second)]
-        container = {
-            "name": "writer", "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": command, "securityContext": SECURITY,
-            "volumeMounts": [_MOUNT],
-        }  # fmt: skip
-        spec = {
-            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}, "containers": [container],
-            "volumes": [_VOLUME], "terminationGracePeriodSeconds": 0,
-        }  # fmt: skip
-        self.kube.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{self.name}-writer"}, "spec": spec})
-        self.kube.run("wait", "--for=condition=Ready", f"pod/{self.name}-writer", "--timeout=60s")
+        self.kube.apply(restricted_pod(f"{self.name}-writer", *command, mounts={"shared": (_SHARED, "/shared")}))
+        self.kube.wait_condition("Pod", f"{self.name}-writer", "Ready", 60)
 
     def start(self, per_second: float = 10) -> None:
         """Everything, and wait until it is Ready."""
         self.kube.apply(self.installation.secret(), self.application())
         if not self.docs:
             self.write(per_second)
-        self.kube.apply(self.manifest())
+        self.apply()
         self.wait_ready()
 
-    def wait_ready(self, seconds: float = 120) -> None:
-        """As a user waits."""
-        self.kube.run("wait", "--for=condition=Ready", f"flamestreamjob/{self.name}", f"--timeout={seconds:g}s", within=seconds + 20)
-
-    def status(self) -> dict[str, Any]:
-        """The job's."""
-        return dict((self.kube.get("flamestreamjob", self.name) or {}).get("status", {}))
-
-    def condition(self, kind: str) -> dict[str, Any]:
-        """One of its conditions."""
-        return next((each for each in self.status().get("conditions", []) if each["type"] == kind), {})
-
-    def wait_condition(self, kind: str, reason: str = "", within: float = 120) -> dict[str, Any]:
-        """Until it holds, for that reason if one is named."""
-        seen = lambda: (c := self.condition(kind)).get("status") == "True" and reason in ("", c["reason"]) and c  # noqa: E731
-        return dict(until(f"{self.name} is {kind} {reason}", seen, within, 0.5))
-
-    def drill(self, target: str, **fault: Any) -> dict[str, Any]:
+    def drill(self, target: str, **fault: Any) -> Object:
         """Apply a FlameStreamDrill and wait for its verdict: its status. `times` and `audit` are the drill's, all else the fault's."""
-        mine = {name: fault.pop(name) for name in ("times", "audit") if name in fault}
+        mine: Object = {name: fault.pop(name) for name in ("times", "audit") if name in fault}
         name = f"{self.name}-{target}-{uuid.uuid4().hex[:4]}"
-        spec = {"job": self.name, "fault": {"target": target, **fault}, **mine}
-        self.kube.apply({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamDrill", "metadata": {"name": name}, "spec": spec})
-        self.kube.run("wait", "--for=condition=Completed", f"flamestreamdrill/{name}", "--timeout=400s", within=420)
-        return dict((self.kube.get("flamestreamdrill", name) or {})["status"])
+        self.kube.apply(ours("FlameStreamDrill", name, {"job": self.name, "fault": {"target": target, **fault}, **mine}))
+        self.kube.wait_condition("FlameStreamDrill", name, "Completed", 400)
+        return dict((self.kube.get("FlameStreamDrill", name) or {})["status"])
 
     def typed(self, *words: str, code: int = 0) -> str:
         """`kubectl flamestream WORDS`, and what it prints."""
@@ -134,5 +94,5 @@ class FolderJob:
 
     def delete(self) -> None:
         """The job and its writer."""
-        self.kube.delete("flamestreamjob", self.name, "--timeout=90s")
-        self.kube.delete("pod", f"{self.name}-writer", "--force", "--grace-period=0")
+        super().delete()
+        self.kube.delete("Pod", f"{self.name}-writer", grace=0)

@@ -6,9 +6,8 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from e2e.support.kube import Kube, until
+from e2e.support.kube import Kube, Object, until
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "flamestream"
@@ -33,33 +32,45 @@ class Installation:
     node: str
     """Where ZooKeeper and S3 are: never a target of node faults."""
 
-    def secret(self) -> dict[str, Any]:
+    def secret(self) -> Object:
         """The S3 keys, for another namespace."""
-        found = self.system.get("secret", f"{RELEASE}-s3")
+        found = self.system.get("Secret", f"{RELEASE}-s3")
         assert found is not None, "the chart makes it"
         return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3-keys"}, "data": found["data"]}
 
     def leader(self) -> str:
         """The operator pod that leads."""
-        lease = self.system.get("lease", f"{RELEASE}-operator") or {}
-        return str(lease.get("spec", {}).get("holderIdentity") or "").partition("_")[0]
+        return _holder(self.system.get("Lease", f"{RELEASE}-operator") or {})
+
+    def leader_pod(self) -> Object:
+        """That pod; empty while it is not there."""
+        return self.system.get("Pod", self.leader()) or {}
+
+    def wait_leader(self, *but: str, within: float = 60) -> None:
+        """Until somebody leads, other than these."""
+        self.system.wait("Lease", f"{RELEASE}-operator", lambda lease: _holder(lease) not in ("", *but), within)
 
     def life(self) -> tuple[str, int]:
         """Of who leads: the pod, and how often it has begun again."""
-        name = self.leader()
-        pod = self.system.get("pod", name) or {}
-        return name, sum(each["restartCount"] for each in pod.get("status", {}).get("containerStatuses", ()))
+        pod = self.leader_pod()
+        restarts = sum(each["restartCount"] for each in pod.get("status", {}).get("containerStatuses", ()))
+        return pod.get("metadata", {}).get("name", ""), restarts
+
+
+def _holder(lease: Object) -> str:
+    return str(lease.get("spec", {}).get("holderIdentity") or "").partition("_")[0]
 
 
 def install(job_namespace: str, *others: str, drill_namespaces: Sequence[str] = (SYSTEM,)) -> Installation:
     """helm upgrade --install, and wait until it is ready. The operator watches these namespaces."""
     system = Kube(SYSTEM)
-    node = os.environ.get("E2E_CONTROL_NODE") or _first_node(system)
+    node = os.environ.get("E2E_CONTROL_NODE") or first_node()
     metadata = _disks(node)
     repository, _, tag = IMAGE.rpartition(":")
-    values = {
+    operator = {"watchNamespaces": [] if os.environ.get("E2E_CLUSTERWIDE") else [job_namespace, *others], "drills": True}
+    values: Object = {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"},
-        "operator": {"watchNamespaces": [job_namespace, *others], "drills": True},
+        "operator": operator,
         "allow": {"hostPaths": [DISK], "images": [OTHER_IMAGE] if OTHER_IMAGE else [], "drillNamespaces": list(drill_namespaces)},
         "metrics": {"readers": [{"kind": "ServiceAccount", "name": READER, "namespace": SYSTEM}]},
         "zookeeper": {"storageClass": "flamestream-e2e", "nodeSelector": {"kubernetes.io/hostname": node}},
@@ -68,20 +79,25 @@ def install(job_namespace: str, *others: str, drill_namespaces: Sequence[str] = 
             "accessKey": "e2e", "secretKey": "e2e-secret", "metadata": metadata,
         },
     }  # fmt: skip
-    if os.environ.get("E2E_CLUSTERWIDE"):
-        values["operator"]["watchNamespaces"] = []
-    command = ["helm", "upgrade", "--install", RELEASE, str(CHART), "--namespace", SYSTEM, "--create-namespace", "--values", "-"]
-    command += os.environ.get("E2E_HELM_ARGUMENTS", "").split()
-    done = subprocess.run([*command, "--wait", "--timeout", "180s"], input=json.dumps(values), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"helm: {done.stderr[-2000:]}\n{system.run('get', 'pods', check=False)}"
+    helm("--install", "--create-namespace", *os.environ.get("E2E_HELM_ARGUMENTS", "").split(), values=values)
     endpoint = f"http://{RELEASE}-s3.{SYSTEM}.svc:7070"
     made = Installation(system, f"s3://flamestream/{job_namespace}?endpoint={endpoint}", node)
     until("an operator leads", made.leader, 30)
     return made
 
 
-def _first_node(kube: Kube) -> str:
-    return str(kube.list("nodes")[0]["metadata"]["name"])
+def helm(*words: str, values: Object) -> None:
+    """helm upgrade, until everything is ready. Raises AssertionError with the pods that are there."""
+    command = ["helm", "upgrade", RELEASE, str(CHART), "--namespace", SYSTEM, "--values", "-", "--wait", "--timeout", "180s", *words]
+    done = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pods = {pod["metadata"]["name"]: pod["status"] for pod in Kube(SYSTEM).list("Pod")}
+        raise AssertionError(f"helm: {done.stderr[-2000:]}\n{json.dumps(pods)[-4000:]}")
+
+
+def first_node() -> str:
+    """The cluster's first by name."""
+    return str(Kube("").list("Node")[0]["metadata"]["name"])
 
 
 _ATTRIBUTES = "import os, sys; os.setxattr(sys.argv[1], b'user.flamestream', b'1')"
@@ -90,7 +106,7 @@ _ATTRIBUTES = "import os, sys; os.setxattr(sys.argv[1], b'user.flamestream', b'1
 def _disks(node: str) -> str:
     """Claims for a cluster that has no storage class: folders of one node, made by a pod that may. Where S3's metadata can be in them."""
     kube = Kube("default")
-    volumes = [
+    volumes: list[Object] = [
         {
             "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"flamestream-e2e-{number}"},
             "spec": {
@@ -117,11 +133,10 @@ def _disks(node: str) -> str:
             "volumes": [{"name": "disk", "hostPath": {"path": DISK, "type": "DirectoryOrCreate"}}],
         },
     }  # fmt: skip
-    kube.delete("pod", "flamestream-e2e-disks")
+    kube.delete("Pod", "flamestream-e2e-disks")
     kube.apply(*volumes, maker)
-    phase = "{.status.phase}"
-    until("the folders are made", lambda: kube.run("get", "pod", "flamestream-e2e-disks", "-o", f"jsonpath={phase}") == "Succeeded", 60)
-    for volume in volumes:  # one that an earlier installation has used can be bound again
-        name = volume["metadata"]["name"]
-        kube.run("patch", "persistentvolume", name, "--type=merge", "--patch", '{"spec":{"claimRef":null}}', check=False)
-    return kube.run("logs", "flamestream-e2e-disks").strip()
+    kube.wait("Pod", "flamestream-e2e-disks", lambda pod: pod["status"].get("phase") == "Succeeded", 60)
+    for volume in volumes:  # one whose claim is gone can be bound again; of one that is bound nothing can be taken
+        if kube.list("PersistentVolume", fields=f"metadata.name={volume['metadata']['name']}")[0]["status"].get("phase") == "Released":
+            kube.patch("PersistentVolume", volume["metadata"]["name"], {"spec": {"claimRef": None}})
+    return kube.logs("flamestream-e2e-disks").strip()

@@ -1,6 +1,6 @@
 """NetworkPolicies enforced where the network ignores them (a plain bridge): nftables rules on every node, made again as pods change.
 
-    python3 -m e2e.support.policies NETWORK_NAMESPACE...        # one a node, "-" is this machine's own; as root, with kubectl and nft
+    python3 -m e2e.support.policies NETWORK_NAMESPACE...        # one a node, "-" is this machine's own; as root, with nft
 
 What a policy says of ports, pods and namespaces is enforced for packets that a node forwards: towards a pod that an Ingress policy selects,
 from one that an Egress policy selects; answers always pass, and so does the node itself (probes). As Kubernetes has it: policies add up.
@@ -13,12 +13,9 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterable, Iterator
-from typing import Any
 
-Object = dict[str, Any]
-POLL = 0.5
+from e2e.support.kube import POLL, Kube, Object
 
 
 def matches(selector: Object, labels: dict[str, str]) -> bool:
@@ -104,24 +101,12 @@ KINDS = ("/apis/networking.k8s.io/v1/networkpolicies", "/api/v1/pods", "/api/v1/
 def enforce(nodes: list[str]) -> None:
     """Until it is ended. The rules stay."""
     before = ""
-    with subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True) as proxy:
-        assert proxy.stdout is not None
-        server = f"http://{proxy.stdout.readline().split()[-1]}"
-        try:
-            while True:
-                rules = Cluster(*(_listed(server + path) for path in KINDS)).rules()
-                if rules != before:
-                    _tell(nodes, rules)
-                before = rules
-                time.sleep(POLL)
-        finally:
-            proxy.terminate()
-
-
-def _listed(url: str) -> list[Object]:
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        found: list[Object] = json.load(answer)["items"]
-    return found
+    while True:
+        rules = Cluster(*(json.loads(Kube("").raw(path, within=30))["items"] for path in KINDS)).rules()
+        if rules != before:
+            _tell(nodes, rules)
+        before = rules
+        time.sleep(POLL)
 
 
 def _tell(nodes: list[str], rules: str) -> None:

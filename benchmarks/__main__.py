@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE / "jobs"), str(HERE.parent / "operator")]
+sys.path += [str(HERE / "jobs"), str(HERE.parent / "operator"), str(HERE.parent / "tests")]  # the servers that tests start are there
 
 
 def main() -> None:

@@ -13,7 +13,6 @@ import json
 import os
 import shutil
 import statistics
-import sys
 import tempfile
 import threading
 import time
@@ -229,9 +228,9 @@ def history(folder: Path, items: int) -> None:
             for time_, place, numbers in stamps.cut(first, range(first, min(first + HELD, items))):
                 for index, number in enumerate(numbers, place):
                     meta, payload = meta_of(time_, index), (number, number // KEYS + 1)
-                    held, _ = waiting.get(slot := slot_of(codec.encode(payload), SLOTS), ([], meta))
+                    held, _ = waiting.get(key := slot_of(codec.encode(payload), SLOTS), ([], meta))
                     held.append(codec.encode_item(meta, payload))
-                    waiting[slot] = held, meta
+                    waiting[key] = held, meta
             for slot in waiting:
                 sequences[slot] += 1
             bundles = [
@@ -325,4 +324,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -13,36 +13,32 @@ import io
 import json
 import os
 import statistics
-import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness import BENCHMARKS
+import boto3
+import pyarrow as pa
+import pyarrow.parquet as pq
+import workload
+from harness.job import noise
 
-sys.path[:0] = [str(BENCHMARKS.parent / "tests")]
-
-import boto3  # noqa: E402
-import pyarrow as pa  # noqa: E402
-import pyarrow.parquet as pq  # noqa: E402
-import workload  # noqa: E402
-from harness.job import noise  # noqa: E402
-
-from flamestream.connectors.files.spec import FilesSpec, reader  # noqa: E402
-from flamestream.connectors.rolling.connector import Rolling  # noqa: E402
-from flamestream.connectors.rolling.opening import FORMAT, Owner  # noqa: E402
-from flamestream.connectors.rolling.parts import part_format  # noqa: E402
-from flamestream.connectors.rolling.writing import Log  # noqa: E402
-from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink  # noqa: E402
-from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot, WorkerId  # noqa: E402
-from flamestream.model.payload import encode_items, payload_type  # noqa: E402
-from flamestream.store.places import store_from  # noqa: E402
-from support.versitygw import KEY, SECRET, S3Server  # noqa: E402
+from flamestream.connectors.files.spec import FilesSpec, reader
+from flamestream.connectors.rolling.connector import Rolling
+from flamestream.connectors.rolling.opening import FORMAT, Owner
+from flamestream.connectors.rolling.parts import part_format
+from flamestream.connectors.rolling.writing import Log
+from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
+from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.payload import encode_items, payload_type
+from flamestream.store.places import store_from
+from support.versitygw import KEY, SECRET, S3Server
 
 BUCKET = "bench"
 ITEMS_A_DELIVERY = 200
@@ -91,18 +87,24 @@ FLOORS: dict[str, Callable[[bytes], list[Any]]] = {
 }
 
 
-def source_rows(folder: Path, url: Callable[[str], str], put: Callable[[str, bytes], None], rows: list[dict[str, Any]]) -> Iterator[dict]:
+def _count(plainly: Callable[[bytes], Any], data: bytes) -> int:
+    return len(plainly(data))
+
+
+def source_rows(
+    folder: Path, url: Callable[[str], str], put: Callable[[str, bytes], None], rows: list[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
     """A line of the table for each format and place."""
     for form, plainly in FLOORS.items():
         data = encoded(rows, form)
         (folder / form).mkdir()
         (folder / form / "a").write_bytes(data)
         put(f"{form}/a", data)
-        floor = best(lambda plainly=plainly, data=data: len(plainly(data)), len(rows))
+        floor = best(partial(_count, plainly, data), len(rows))
         for place, path in (("folder", str(folder / form)), ("S3", url(form))):
             settings: dict[str, Any] = {"path": path, "format": form, **({"records": "lines"} if form == "text" else {})}
-            rate = best(lambda settings=settings: read_all(settings), len(rows))
-            typed = rate if form == "text" else best(lambda settings=settings: read_all({**settings, "type": "BenchRow"}), len(rows))
+            rate = best(partial(read_all, settings), len(rows))
+            typed = rate if form == "text" else best(partial(read_all, {**settings, "type": "BenchRow"}), len(rows))
             yield {
                 "source": form,
                 "place": place,
@@ -166,13 +168,13 @@ def deliveries(count: int) -> list[list[Bundle]]:
     return made
 
 
-def sink_rows(folder: Path, url: Callable[[str], str], calls: list[list[Bundle]], floors: dict[str, float]) -> Iterator[dict]:
+def sink_rows(folder: Path, url: Callable[[str], str], calls: list[list[Bundle]], floors: dict[str, float]) -> Iterator[dict[str, Any]]:
     """A line of the table for each format and place."""
     items = len(calls) * ITEMS_A_DELIVERY
     for form in ("parquet", "jsonl"):
         for place, path in (("folder", str(folder / f"out-{form}")), ("S3", url(f"out-{form}"))):
             store = Counted(store_from(path, create=True))
-            settings = Rolling(path=path, format=form, type="Change")  # type: ignore[arg-type]
+            settings = Rolling(path=path, format=form, type="Change")
             fence = Fence(Attempt(1), LayoutVersion(1))
             action = OpenSink(fence, SinkName("out"), [Slot(n) for n in range(SLOTS)])
             log = Log(
@@ -251,7 +253,7 @@ def main() -> None:
         folder = Path(name)
         client = boto3.client("s3", endpoint_url=s3.endpoint)
 
-        def show(row: dict) -> None:
+        def show(row: dict[str, Any]) -> None:
             print(json.dumps(row) if chosen.json else "  ".join(f"{key}={value}" for key, value in row.items()), flush=True)
 
         def url(prefix: str) -> str:

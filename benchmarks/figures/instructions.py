@@ -19,6 +19,7 @@ import subprocess
 import sys
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from harness import PATHS as MODULES
 from harness.corpus import documents
@@ -77,14 +78,15 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="write the file")
     parser.add_argument("--paths", nargs="+", default=list(PATHS), choices=list(PATHS))
     options = parser.parse_args()
-    before = json.loads(KEPT.read_text()) if KEPT.exists() else {"python": "", "instructions_a_record": {}}
+    before: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {"python": "", "instructions_a_record": {}}
     if before["python"] not in ("", platform.python_version()):
         print(f"the file is of Python {before['python']}, this is {platform.python_version()}: ratios mean little", file=sys.stderr)
-    kept, found = before["instructions_a_record"], {}
+    kept: dict[str, int] = before["instructions_a_record"]
+    found: dict[str, int] = {}
     for path in options.paths:
         found[path] = a_record(path)
-        ratio = f"  {found[path] / kept[path]:.3f} of what is kept" if path in kept else ""
-        print(f"{path}: {found[path]:,} instructions a record{ratio}", flush=True)
+        beside = f"  {found[path] / kept[path]:.3f} of what is kept" if path in kept else ""
+        print(f"{path}: {found[path]:,} instructions a record{beside}", flush=True)
     if options.keep:
         rows = {"python": platform.python_version(), "machine": platform.machine(), "instructions_a_record": kept | found}
         KEPT.write_text(json.dumps(rows, indent=2) + "\n")

@@ -21,8 +21,9 @@ from typing import Any
 from uuid import uuid4
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
-from harness import BENCHMARKS, JOBS
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from harness import JOBS
 from harness.job import DEADLINE, Outcome, _end, _environment, measured, noise
 from harness.kafka_outside import COMMON
 
@@ -152,7 +153,6 @@ def _broker(given: str) -> Iterator[str]:
     if given:
         yield given
         return
-    sys.path.insert(0, str(BENCHMARKS.parent / "tests"))
     from support.kafka_broker import Broker
 
     with tempfile.TemporaryDirectory(prefix="flamestream-kafka-") as folder:

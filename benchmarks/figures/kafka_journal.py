@@ -9,7 +9,6 @@ acks=all, one record at a time. Milliseconds; the load is printed beside them. A
 
 import argparse
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,7 +16,6 @@ from pathlib import Path
 from uuid import uuid4
 
 from confluent_kafka import Producer
-from harness import BENCHMARKS
 from harness.job import noise
 from harness.kafka_outside import COMMON
 
@@ -25,8 +23,6 @@ from figures.kafka import _broker, topic
 from flamestream.journal.places import JournalConfig, KafkaJournal, build
 from flamestream.loop.reactor import EpollReactor
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
-
-sys.path.insert(0, str(BENCHMARKS.parent / "tests"))
 from support.journals.worker import Worker
 
 

@@ -31,7 +31,7 @@ from typing import Any
 import workload
 from harness.corpus import documents
 
-from figures.scaling import BEGIN, MS, SECOND, SLOTS, Costs, charge, core_costs, plan_of
+from figures.scaling import BEGIN, SECOND, SLOTS, Costs, charge, core_costs, plan_of
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.protocol import actions as a
 from flamestream.core.protocol import events as e
@@ -46,7 +46,7 @@ from flamestream.simulation.faults import Fault, FaultPlan
 from flamestream.simulation.graphs import SimJob
 from flamestream.simulation.outside.producers import SimRecord
 from flamestream.simulation.process import CLOCKS_BEGIN
-from flamestream.simulation.settings import Plan
+from flamestream.simulation.settings import MS, Plan
 from flamestream.testing import Timing, simulate
 
 DELAY = 100
@@ -141,11 +141,11 @@ def measured(case: Case, costs: Costs, lines: Sequence[str], options: argparse.N
         last.update((change.document, now) for _, change in codec.decode_items(bundle.items))
 
     job = SimJob(workload.graph, None, lambda _rng, _number: lines[0], 1)
-    kept, node.Worker = node.Worker, watched(seen)  # type: ignore[misc,attr-defined]
+    kept, node.Worker = node.Worker, watched(seen)  # type: ignore[attr-defined]
     try:
         simulate(0, adjust=adjust, job=job, parts=FASTEST, timing=Timing(charge(costs), taken))
     finally:
-        node.Worker = kept  # type: ignore[misc,attr-defined]
+        node.Worker = kept  # type: ignore[attr-defined]
     numbers = [int(line.partition("\t")[0]) for line in lines]
     quantiles, floor = (
         statistics.quantiles([(ends[number] - at) / 1e3 for number, at in zip(numbers, moments, strict=True)], n=100)

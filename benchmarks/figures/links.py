@@ -30,12 +30,16 @@ class Pair:
         accepted, _ = near.accept()
         near.close()
         self.near = FrameConnection(loop, accepted, 1 << 26, self._came, _ended)
-        self.far = FrameConnection(loop, far, 1 << 26, lambda frames: [self.far.send(frame) for frame in frames] and None, _ended)
+        self.far = FrameConnection(loop, far, 1 << 26, self._echo, _ended)
         if key is not None:
             proved: list[None] = []
             self.near.secure(key.dialling(b"bench"), lambda: proved.append(None))
             self.far.secure(key.accepting(b"bench"), lambda: proved.append(None))
             self._turn(lambda: len(proved) == 2)
+
+    def _echo(self, frames: list[bytes]) -> None:
+        for frame in frames:
+            self.far.send(frame)
 
     def _came(self, frames: list[bytes]) -> None:
         self._back += len(frames)

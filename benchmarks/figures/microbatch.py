@@ -10,7 +10,6 @@ favours it. transformWithState needs the package protobuf, which nothing else he
 import argparse
 import json
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
@@ -87,7 +86,7 @@ def with_runner(spark: Any, folder: Path, batches: int, runs: int) -> dict[str, 
 
 
 def with_state_store(spark: Any, folder: Path, batches: int, runs: int) -> dict[str, Any]:
-    from pyspark.sql.streaming import StatefulProcessor
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     spark.conf.set(
         "spark.sql.streaming.stateStore.providerClass", "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -140,4 +139,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -19,22 +19,19 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-from harness import BENCHMARKS
+import psycopg
+from harness.job import noise
+from workload import Change
 
-sys.path[:0] = [str(BENCHMARKS.parent / "runtime"), str(BENCHMARKS.parent / "tests")]
-
-import psycopg  # noqa: E402
-from harness.job import noise  # noqa: E402
-from workload import Change  # noqa: E402
-
-from flamestream.connectors import sinks  # noqa: E402
-from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink  # noqa: E402
-from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed, SinkOpened  # noqa: E402
-from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot, WorkerId  # noqa: E402
-from flamestream.model.payload import encode_items  # noqa: E402
-from flamestream.testing.port_driver import PortDriver  # noqa: E402
+from flamestream.connectors import sinks
+from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
+from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed, SinkOpened
+from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.payload import encode_items
+from flamestream.testing.port_driver import PortDriver
 
 FENCE = Fence(Attempt(1), LayoutVersion(1))
 SINK = SinkName("index")
@@ -94,14 +91,12 @@ def latency(dsn: str, rounds: int, rows: int, slots: int, key: list[str]) -> dic
         copied: list[float] = []
         arrays: list[float] = []
         for number in range(rounds):
-            bare.append(
-                timed(lambda number=number: raw.execute("INSERT INTO bench_bare VALUES (%s, %s)", (number, "x" * 40), prepare=True))
-            )
+            insert = partial(raw.execute, "INSERT INTO bench_bare VALUES (%s, %s)", (number, "x" * 40), prepare=True)
+            bare.append(timed(insert))
             plain = [(f"word{n}", number, [n, n + 7], number) for n in range(rows)]
-            copied.append(timed(lambda plain=plain: _copy(raw, "bench_copy", plain)))
-            arrays.append(timed(lambda plain=plain: _arrays(raw, "bench_arrays", plain, key)))
-            bundles = sink.bundles(rows, slots)
-            ours.append(timed(lambda bundles=bundles: sink.deliver(bundles)))
+            copied.append(timed(partial(_copy, raw, "bench_copy", plain)))
+            arrays.append(timed(partial(_arrays, raw, "bench_arrays", plain, key)))
+            ours.append(timed(partial(sink.deliver, sink.bundles(rows, slots))))
     warm = rounds // 10
     of_sink: dict[str, Any] = {"rows": rows, "slots": slots, "key": bool(key)} | quantiles("sink", ours[warm:])
     floors = quantiles("bare", bare[warm:]) | quantiles("copy", copied[warm:]) | quantiles("arrays", arrays[warm:])
@@ -112,7 +107,7 @@ def throughput(dsn: str, deliveries: int, rows: int, slots: int, key: list[str])
     """Rows a second through the sink, and through COPY and one multi-row INSERT a commit without it."""
     with table(dsn, key) as name, contextlib.closing(Sink(dsn, name, key, slots)) as sink:
         made = [sink.bundles(rows, slots) for _ in range(deliveries)]
-        took = timed(lambda: [sink.deliver(bundles) for bundles in made])
+        took = sum(timed(partial(sink.deliver, bundles)) for bundles in made)
     plain = [[(f"word{n}", d, [n, n + 7], d) for n in range(rows)] for d in range(deliveries)]
     total = deliveries * rows
     return {
@@ -221,9 +216,8 @@ def main() -> None:
     with server(options.dsn) as dsn:
         before = noise()
         rows: list[dict[str, Any]] = []
-        for turn in [lambda: latency(dsn, options.rounds, 1, 1, []), lambda: latency(dsn, options.rounds, 163, 64, []),
-                     lambda: latency(dsn, options.rounds, 163, 64, key), lambda: throughput(dsn, options.deliveries, 4096, 128, []),
-                     lambda: throughput(dsn, options.deliveries, 4096, 128, key)]:  # fmt: skip
+        turns = [partial(latency, dsn, options.rounds, *load) for load in ((1, 1, []), (163, 64, []), (163, 64, key))]
+        for turn in [*turns, *(partial(throughput, dsn, options.deliveries, 4096, 128, each) for each in ([], key))]:
             rows.append(turn())
             print(
                 json.dumps(rows[-1] | before) if options.json else "  ".join(f"{name}={value}" for name, value in rows[-1].items()),

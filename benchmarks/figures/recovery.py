@@ -25,6 +25,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -76,11 +77,14 @@ class Running:
             at = time.monotonic()
             os.kill(pid, signal.SIGKILL)
             if self._kind == "coordinator":
-                after = self._await(lambda status, pid=pid: self._whole(status) and status["pid"] != pid)
+                after = self._await(partial(self._is_of_another, "pid", pid))
             else:
-                after = self._await(lambda status, attempt=before["attempt"]: self._whole(status) and status["attempt"] > attempt)
+                after = self._await(partial(self._is_of_another, "attempt", before["attempt"]))
             recovery = after["last_recovery"] if self._kind != "coordinator" else None
             self.kills.append(Kill(at, time.monotonic(), name, recovery["duration_ms"] if recovery else 0.0))
+
+    def _is_of_another(self, what: str, before: int, status: dict[str, Any]) -> bool:
+        return self._whole(status) and bool(status[what] != before)
 
     def _whole(self, status: dict[str, Any]) -> bool:
         settings = KINDS[self._kind]

@@ -128,7 +128,7 @@ class _Timed(Alone):
                 self.spent, self.passes = self.spent + spent, self.passes + 1
             return actions
 
-        self.worker.step = timed  # type: ignore[method-assign]
+        self.worker.step = timed  # type: ignore[method-assign,assignment]
 
     def reset(self) -> None:
         self.spent = 0.0

@@ -1,11 +1,11 @@
 """Bytewax: its keyed exchange between processes of Python (peers/bytewax_job.py)."""
 
 from systems import environments
-from systems.base import AT_LEAST_ONCE, NONE, Cell, Command, Places, Setting
+from systems.base import AT_LEAST_ONCE, NONE, Cell, Command, Places, Setting, System
 from systems.plain import COLLECTOR, PEERS
 
 
-class Bytewax:
+class Bytewax(System):
     """With recovery it promises at least once: what was sent since the last epoch is sent again."""
 
     name = "bytewax"

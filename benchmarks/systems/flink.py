@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from systems.base import AT_LEAST_ONCE, EXACTLY_ONCE, NONE, Cell, Command, NotHere, Places, Setting
+from systems.base import AT_LEAST_ONCE, EXACTLY_ONCE, NONE, Cell, Command, NotHere, Places, Setting, System
 from systems.environments import CACHE
 
 SOURCE = Path(__file__).resolve().parent.parent / "peers" / "flink"
@@ -17,7 +17,7 @@ BUILT = CACHE / "flink"
 OPENED = ("java.lang", "java.lang.invoke", "java.net", "java.nio", "java.text", "java.time", "java.util", "java.util.concurrent")
 
 
-class Flink:
+class Flink(System):
     """One task manager in one JVM, a slot a core: an exchange between slots crosses no socket, which is in its favour."""
 
     name = "flink"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from harness import PATHS, job
 
-from systems.base import AT_LEAST_ONCE, EXACTLY_ONCE, NONE, TWO_PHASES, Cell, Command, Places, Setting
+from systems.base import AT_LEAST_ONCE, EXACTLY_ONCE, NONE, TWO_PHASES, Cell, Command, Places, Setting, System
 
 
-class Ours:
+class Ours(System):
     """Two workers in Spark's executors, local mode."""
 
     form = "wire"

@@ -1,11 +1,11 @@
 """Pathway: Python functions in a Rust engine, one process (peers/pathway_job.py)."""
 
 from systems import environments
-from systems.base import NONE, Cell, Command, Places, Setting
+from systems.base import NONE, Cell, Command, Places, Setting, System
 from systems.plain import COLLECTOR, PEERS
 
 
-class Pathway:
+class Pathway(System):
     """Without persistence; with it, the free edition promises at least once, which is not measured here."""
 
     name = "pathway"

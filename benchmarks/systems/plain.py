@@ -6,14 +6,14 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from systems.base import NONE, Cell, Command, NotHere, Places, Setting
+from systems.base import NONE, Cell, Command, NotHere, Places, Setting, System
 
 COLLECTOR = Setting("gc", "off", "no cycles are made, and looking for them holds a loop up")
 """Of peers in Python."""
 PEERS = Path(__file__).resolve().parent.parent / "peers"
 
 
-class Plain:
+class Plain(System):
     """What the same functions cost with no engine around them."""
 
     name = "plain loop"
@@ -35,7 +35,7 @@ class Plain:
         return Command([sys.executable, str(PEERS / "plain.py"), places.source, places.sink])
 
 
-class Columns:
+class Columns(System):
     """What the same job costs over numpy's and pyarrow's columns, with no engine around it."""
 
     name = "numpy loop"

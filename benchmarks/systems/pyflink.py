@@ -3,14 +3,14 @@
 import os
 
 from systems import environments
-from systems.base import NONE, Cell, Command, Places, Setting
+from systems.base import NONE, Cell, Command, Places, Setting, System
 from systems.flink import BUILT, Flink
 from systems.plain import PEERS
 
 JAR = BUILT / "flink-peer-1.jar"
 
 
-class PyFlink:
+class PyFlink(System):
     """The same local cluster, with an interpreter in its JVM."""
 
     name = "pyflink"

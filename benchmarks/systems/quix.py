@@ -1,11 +1,11 @@
 """Quix Streams: Python between Kafka topics, with Kafka's transactions for exactly once (peers/quix_job.py)."""
 
 from systems import environments
-from systems.base import AT_LEAST_ONCE, EXACTLY_ONCE, Cell, Command, Places, Setting
+from systems.base import AT_LEAST_ONCE, EXACTLY_ONCE, Cell, Command, Places, Setting, System
 from systems.plain import COLLECTOR, PEERS
 
 
-class Quix:
+class Quix(System):
     """Its figures hold Kafka's own time: three topics on the way, and the broker on the same cores."""
 
     name = "quix"

@@ -3,11 +3,11 @@
 import os
 
 from systems import environments
-from systems.base import EXACTLY_ONCE, Cell, Command, Places, Setting
+from systems.base import EXACTLY_ONCE, Cell, Command, Places, Setting, System
 from systems.plain import PEERS
 
 
-class Spark:
+class Spark(System):
     """Local mode; a batch is a checkpoint, so there is no weaker guarantee to choose."""
 
     name = "spark"

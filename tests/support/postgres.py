@@ -64,7 +64,7 @@ class PostgresServer:
         self.dsn = f"postgresql://{USER}@127.0.0.1:{self.port}/{DATABASE}"
         if os.geteuid() == 0:
             shutil.chown(folder, "postgres")
-        initdb = [self._bin / "initdb", "-D", self._data, "-U", USER, "-A", auth, "-E", "UTF8", "--locale=C", "--no-sync"]
+        initdb: list[str | Path] = [self._bin / "initdb", "-D", self._data, "-U", USER, "-A", auth, "-E", "UTF8", "--locale=C", "--no-sync"]
         if auth != "trust":
             (folder / "password").write_text("secret")
             initdb += ["--pwfile", folder / "password"]
@@ -74,7 +74,7 @@ class PostgresServer:
     def start(self) -> "PostgresServer":
         """Back when it answers."""
         options = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
-        command = [*_as_postgres(), self._bin / "postgres", "-D", self._data, "-p", str(self.port), *options]
+        command: list[str | Path] = [*_as_postgres(), self._bin / "postgres", "-D", self._data, "-p", str(self.port), *options]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._data.parent)
         eventually(self._answers, f"PostgreSQL answers; see {self._log}")
@@ -110,7 +110,7 @@ class PostgresServer:
         """Run these; the rows of the last one."""
         with self.connect() as connection:
             for statement in statements:
-                cursor = connection.execute(statement)  # type: ignore[call-overload]  # a test's own SQL
+                cursor = connection.execute(statement)  # a test's own SQL
             return cursor.fetchall() if cursor.description else []
 
     def backends(self, like: str = "flamestream%") -> list[int]:

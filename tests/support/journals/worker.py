@@ -39,7 +39,7 @@ class Worker:
         event = self.next()
         assert isinstance(event, JournalSealed), event
         assert event.fence == self.fence
-        return event.entries
+        return list(event.entries)
 
     def ask_to_seal(self, cut: int = 0) -> None:
         self.journal.seal(SealJournal(self.fence, FRONT, Time(cut)))

@@ -8,7 +8,8 @@ from typing import Any
 from uuid import uuid4
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 QUIET: dict[str, Any] = {"log_level": 0}
 

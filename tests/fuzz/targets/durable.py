@@ -170,8 +170,8 @@ def _logs() -> Iterator[bytes]:
 
 def decision(data: bytes) -> None:
     """An entry of a rolling sink's chain."""
-    found = attempt(lambda given: chain._decoded(given, "decision"), data, Corrupt)
-    assert found is None or chain._decoded(chain._encode(found), "decision") == found
+    found = attempt(lambda given: segments.decoded(chain._decode, given, "decision"), data, Corrupt)
+    assert found is None or segments.decoded(chain._decode, chain._encode(found), "decision") == found
 
 
 def _decisions() -> Iterator[bytes]:

@@ -3,10 +3,10 @@
 from typing import Any
 
 from flamestream.core.coordinator import compaction
-from flamestream.core.dataflow import dataflow, grouping, reduce
+from flamestream.core.dataflow import grouping, placing, reduce
 from flamestream.core.dataflow.barrier import Barrier
-from flamestream.core.dataflow.dataflow import Dataflow
 from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.operations import Operations
 from flamestream.core.worker.rejoin import Rejoin
 from flamestream.core.worker.snapshot import PendingSnapshot
 from flamestream.model import payload as codec
@@ -45,7 +45,7 @@ def _only_minimal(self: LiveCuts) -> None:
     self.newest = self.all[-1]
 
 
-def _tied_forward(self: Dataflow, vertex: Any) -> Any:
+def _tied_forward(self: Operations, vertex: Any) -> Any:
     entrances = [self._enter[output] for output in vertex.outputs]
 
     def forward(meta: Any, payload: Any, tombstone: bool) -> None:
@@ -55,10 +55,10 @@ def _tied_forward(self: Dataflow, vertex: Any) -> Any:
     return forward
 
 
-_place = Dataflow._place
+_place = Operations._place
 
 
-def _place_by_equality(self: Dataflow, vertex: Any) -> Any:
+def _place_by_equality(self: Operations, vertex: Any) -> Any:
     """Keys that Python finds equal share the encoding of the first of them."""
     known: dict[Any, bytes] = {}
 
@@ -67,7 +67,7 @@ def _place_by_equality(self: Dataflow, vertex: Any) -> Any:
 
     if vertex.key is None:
         return _place(self, vertex)
-    with patched(dataflow.codec, encode=encode):
+    with patched(placing.codec, encode=encode):
         return _place(self, vertex)
 
 
@@ -111,10 +111,10 @@ TAKEN_OVER = directed(
 DAMAGE = directed(Fault.STORE_DAMAGE, Fault.WORKER_CRASH, times=6, spacing=4_000, coordinator={"interval_us": 5_000})
 
 VARIANTS = [
-    BrokenVariant("edges that tie", patch(Dataflow, _forward=_tied_forward)),
+    BrokenVariant("edges that tie", patch(Operations, forward=_tied_forward)),
     BrokenVariant("tombstones matched by meta alone", _tombstones_by_meta, CROWD, several_sources),
     BrokenVariant("buckets collected past a live cut", patch(LiveCuts, _refresh=_only_minimal), LOST_WORKERS),
-    BrokenVariant("keys compared by ==", patch(Dataflow, _place=_place_by_equality), job=confusing_keys),
+    BrokenVariant("keys compared by ==", patch(Operations, _place=_place_by_equality), job=confusing_keys),
     BrokenVariant("state above the cut kept by a survivor", patch(Rejoin, _roll_back=_no_roll_back), LOST_WORKERS),
     BrokenVariant("accepted with the first of several uploads", patch(PendingSnapshot, _all_durable=_first_durable), LOST_WORKERS),
     BrokenVariant("ignored checksum", patch(snapshots, checked=lambda data, ref: data), DAMAGE),

@@ -1,4 +1,4 @@
-"""Native parts: the worker's hot paths in the kernel, behind the interfaces of dataflow.py, keyed.py, barrier.py and delivery.py.
+"""Native parts: the worker's hot paths in the kernel, behind the interfaces of dataflow.py, keyed_state.py, barrier.py and delivery.py.
 
 Keeps: the same trace as the reference parts, for every seed (tests/sim/test_native.py). Does not: know the protocol; these classes
 translate between the core's types and the kernel's.
@@ -10,10 +10,11 @@ from types import ModuleType
 from typing import Any
 
 from flamestream.core.dataflow import reduce, user_code
-from flamestream.core.dataflow.dataflow import KEYED, Output, Work, too_often
+from flamestream.core.dataflow.dataflow import Output, Work
 from flamestream.core.dataflow.delivery import NOT_AGAIN, NOT_BEFORE, changed, difference
 from flamestream.core.dataflow.keyed_state import AT_ONCE
 from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.operations import KEYED, too_often
 from flamestream.core.dataflow.outbox import Gathered
 from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.core.dataflow.placing import itself
@@ -191,7 +192,7 @@ def _fold(vertex: Vertex, debug: bool) -> dict[str, Any]:
 
 
 class NativeState:
-    """keyed.KeyedState."""
+    """keyed_state.KeyedState."""
 
     def __init__(self, flow: Any, operation: int, cuts: LiveCuts) -> None:
         self.operation = operation
@@ -199,7 +200,7 @@ class NativeState:
         self._cuts = cuts
 
     def rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
-        """What changed since the committed cut, a bucket a step (None: nothing after all)."""
+        """Rows of what changed since the committed cut, a bucket a step (None: nothing after all)."""
         committed, announced = floor(self._cuts.committed), floor(cut)
         self._flow.begin_rows(self.operation)
         while rows := self._flow.rows(self.operation, AT_ONCE, epoch, committed, announced, Row):
@@ -257,7 +258,7 @@ class NativeDelivery:
             self._queue.opened(slot, bundle.sequence, bundle.t_last if compare else b"", items)
 
     def outputs(self) -> list[SlotOutput]:
-        """What each slot has released so far."""
+        """How far each slot has released."""
         return [SlotOutput(self.sink, slot, SequenceNumber(number), t_last) for slot, number, t_last in self._queue.outputs()]
 
     def put(self, released: Any) -> None:
@@ -290,7 +291,7 @@ class NativeDelivery:
         return END if (first := self._queue.first()) is None else Time(first)
 
     def waiting_times(self) -> set[Time]:
-        """Of the runs whose results wait."""
+        """The times of the runs whose results wait."""
         return {Time(time) for time in self._queue.times()}
 
 
@@ -304,4 +305,4 @@ def native(kernel: ModuleType) -> Parts:
 
 
 FASTEST = REFERENCE if kernel is None else native(kernel)
-"""What a real worker is made of."""
+"""The parts of a real worker."""

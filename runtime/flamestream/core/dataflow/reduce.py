@@ -47,7 +47,7 @@ class _Stored(tuple[bytes, ...]):
 
 
 class Accumulation(Bucket):
-    """One key's items with the accumulator and the result after each, ascending. One list, because each object is a cache miss."""
+    """The items of a key with the accumulator and the result after each, ascending. One list, because each object is a cache miss."""
 
     __slots__ = ("entries",)
 
@@ -144,13 +144,10 @@ class Reduce(KeyedState[Accumulation]):
         if newest == before:
             return None
         accumulator = self._accumulator(bucket, newest)
-        change = states.delta_state(self._accumulator(bucket, before), accumulator) if before >= 0 and bucket.full else None
-        if change is not None and bucket.chain + len(change) <= bucket.full + states.FULL_ABOVE:
-            bucket.chain += len(change)
-            return Row(self.operation, bucket.slot, bucket.key, epoch, False, change)
-        state = states.encode_state(accumulator)
-        bucket.full, bucket.chain = len(state), 0
-        return Row(self.operation, bucket.slot, bucket.key, epoch, True, state)
+        older, full = (self._accumulator(bucket, before), bucket.full) if before >= 0 else (None, 0)
+        whole, state = to_store(older, accumulator, full, bucket.chain)
+        bucket.full, bucket.chain = (len(state), 0) if whole else (full, bucket.chain + len(state))
+        return Row(self.operation, bucket.slot, bucket.key, epoch, whole, state)
 
     def restore(self, bucket: Accumulation, states: Sequence[bytes]) -> None:
         bucket.entries.append((floor(Time(0)), None, _Stored(states), None))
@@ -164,6 +161,17 @@ class Reduce(KeyedState[Accumulation]):
         return self._accumulator(bucket, newest)
 
 
+def to_store(before: Any, accumulator: Any, full: int, changes: int) -> tuple[bool, bytes]:
+    """A snapshot's row of an accumulator: (is it the whole state, the state or what changed since `before`).
+
+    `full` and `changes` are the sizes of what is stored of the key: 0 if nothing is. A chain of changes never outgrows its full state.
+    """
+    change = states.delta_state(before, accumulator) if full else None
+    if change is not None and changes + len(change) <= full + states.FULL_ABOVE:
+        return False, change
+    return True, states.encode_state(accumulator)
+
+
 def decoded(stored: tuple[bytes, ...]) -> Any:
     """The accumulator of a full state and the changes behind it."""
     accumulator = states.decode_state(stored[0])
@@ -173,12 +181,12 @@ def decoded(stored: tuple[bytes, ...]) -> Any:
 
 
 def stored_value(kind: Kind, stored: tuple[bytes, ...]) -> Any:
-    """What a snapshot has for a key: a grouping's last items as a tuple, or a reduce's accumulator."""
+    """The value that a snapshot has for a key: a grouping's last items as a tuple, or a reduce's accumulator."""
     return tuple(value for _, value in codec.decode_items(stored[-1])) if kind is Kind.GROUPING else decoded(stored)
 
 
 def _find(entries: list[Entry], meta: Meta, payload: Any) -> int | None:
     """The place of an item by meta *and* payload; None if it is not there."""
-    encoded = codec.encode(payload)
+    encoded = codec.encode(payload)  # versions of one item share a meta for a while (!)
     start, end = bisect_left(entries, meta, key=_META), bisect_right(entries, meta, key=_META)
     return next((place for place in range(start, end) if codec.encode(entries[place][1]) == encoded), None)

@@ -14,19 +14,17 @@ from heapq import heappop, heappush
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flamestream.core.dataflow import user_code
-from flamestream.core.dataflow.reduce import decoded
+from flamestream.core.dataflow.reduce import decoded, to_store
 from flamestream.core.protocol.chain import Chain
 from flamestream.model import payload as codec
-from flamestream.model import state as states
 from flamestream.model.errors import GraphError
 from flamestream.model.graph import Graph, Kind, Vertex, name_of
 from flamestream.model.meta import Meta
 from flamestream.model.payload import ErrorValue
 from flamestream.spark.frames.kept_state import EarlierState
-from flamestream.spark.frames.rows import CHANGE, FULL, state_row
+from flamestream.spark.frames.rows import CHANGE, FULL, split, state_row
 from flamestream.spark.frames.stages import Stages
 from flamestream.spark.frames.walk import Walk
 
@@ -62,7 +60,7 @@ class Operation:
         self._before, self._full, self._changes = _MISSING, 0, 0
 
     def restore(self, chain: Chain) -> None:
-        """What the key's state was before these rows."""
+        """Begin with the state that the key had before these rows."""
         if self._fold is None:
             self.items = codec.decode_items(chain.states[-1])
             return
@@ -76,10 +74,8 @@ class Operation:
             return FULL + codec.encode_items(kept) if kept else None
         if self.state is _MISSING:
             return None
-        change = None if self._before is _MISSING else states.delta_state(self._before, self.state)
-        if change is not None and self._changes + len(change) <= self._full + states.FULL_ABOVE:
-            return CHANGE + change
-        return FULL + states.encode_state(self.state)
+        whole, state = to_store(self._before, self.state, self._full, self._changes)
+        return (FULL if whole else CHANGE) + state
 
     def _reduce(self, meta: Meta, payload: Any) -> None:
         assert self._fold is not None
@@ -87,9 +83,9 @@ class Operation:
         self.state, result = self._fold(None if first else self.state, payload, first)
         self.touched = True
         if type(result) is ErrorValue:
-            self._fail(meta, result)
+            self._fail(meta, result, False)
         else:
-            self._forward(meta, result)
+            self._forward(meta, result, False)
 
     def _group(self, meta: Meta, payload: Any) -> None:
         items = self.items
@@ -97,7 +93,7 @@ class Operation:
         if len(items) > self._window:
             del items[: len(items) - self._window]
         self.touched = True
-        self._forward(meta, tuple(value for _, value in items))
+        self._forward(meta, tuple(value for _, value in items), False)
 
 
 class KeyedLevel:
@@ -122,11 +118,10 @@ class KeyedLevel:
     def process(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Batches of results, and of rows that only pass through."""
         for batch in batches:
-            mine = pc.is_in(batch.column("to"), value_set=self._doors)
-            passing = batch.filter(pc.invert(mine))
+            mine, passing = split(batch, self._doors)
             if passing.num_rows:
                 yield passing
-            for _ in self._rows(batch.filter(mine) if passing.num_rows else batch):
+            for _ in self._rows(mine):
                 yield from self._walk.out.take()
         self._end_key()
         yield from self._walk.end()
@@ -163,7 +158,7 @@ class KeyedLevel:
             self._go_round(before=None)
         for operation in self._members if self._keep else ():
             if operation.touched and (state := operation.stored()) is not None:
-                self._walk.out.add(state_row(operation.vertex.id), operation.slot, self._key, b"", state)
+                self._walk.out.add((state_row(operation.vertex.id), operation.slot, self._key, b"", state))
         self._members = []
 
     # --- cycles ---------------------------------------------------------------------------------------------------------------------
@@ -171,7 +166,7 @@ class KeyedLevel:
     def _go_round(self, before: Meta | None) -> None:
         """Everything that waits and comes before the next row."""
         heap = self._heap
-        while heap and (before is None or heap[0][0] < before):
+        while heap and (before is None or heap[0][0] < before):  # the least meta of rows and heap is next in the total order
             meta, _, vertex, payload = heappop(heap)
             operation = self._operations[vertex]
             operation.take(meta, payload)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flamestream.core.dataflow.native import described
 from flamestream.core.protocol.settings import ERRORS
@@ -18,10 +17,9 @@ from flamestream.model.errors import Bug
 from flamestream.model.failure import failure
 from flamestream.model.graph import Graph, Kind, Vertex
 from flamestream.model.kernel import kernel
-from flamestream.model.meta import Meta, child
 from flamestream.model.payload import ErrorValue
 from flamestream.spark.frames.origins import Origins
-from flamestream.spark.frames.rows import SCHEMA, halts
+from flamestream.spark.frames.rows import SCHEMA, halts, split
 
 THERE: Final = kernel is not None
 
@@ -48,13 +46,7 @@ class NativeWalk:
 
     def enter(self, vertex: int, start: bytes, first: int, records: list[Any]) -> Iterator[Any]:
         """Records of one run; batches of rows whenever there are enough."""
-        self._origins.run = records
-        if any(type(record) is ErrorValue for record in records):  # bad input: the source could not read it
-            records = [
-                self._origins.unreadable(child(Meta(start), index), record) if type(record) is ErrorValue else record
-                for index, record in enumerate(records, first)
-            ]
-        at = 0
+        records, at = self._origins.entering(start, first, records), 0
         while (at := self._flow.enter_records(vertex, start, first, records, at)) < len(records):
             yield from self.take()
 
@@ -62,14 +54,13 @@ class NativeWalk:
         """Sorted rows of which those of `doors` are folded; the others pass."""
         wanted = pa.array(doors, pa.int32())
         for batch in batches:
-            mine = pc.is_in(batch.column("to"), value_set=wanted)
-            passing = batch.filter(pc.invert(mine))
+            mine, passing = split(batch, wanted)
             if passing.num_rows:
                 yield passing
-            yield from self._folded(batch.filter(mine) if passing.num_rows else batch)
+            yield from self._folded(mine)
 
     def end(self) -> Iterator[Any]:
-        """What is left, and what `onError: fail` has to tell every slot."""
+        """The rows that are left, and what `onError: fail` has to tell every slot."""
         yield from self.take()
         if self._fail and (least := self._flow.least_error()) is not None:
             yield halts(self._slots, *least)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 HALT: Final = -(1 << 30)
 """Its floor comes before every item of its run, so that whoever sees metas ascend stops in front of them."""
@@ -52,35 +53,29 @@ def halts(slots: int, meta: bytes, error: bytes) -> Any:
     return pa.record_batch([pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
 
-class Outbox:
-    """Rows on their way out of a task, column by column."""
+def split(batch: Any, doors: Any) -> tuple[Any, Any]:
+    """A batch's rows for `doors` (an array of vertices), and those that only pass."""
+    mine = pc.is_in(batch.column("to"), value_set=doors)
+    passing = batch.filter(pc.invert(mine))
+    return (batch.filter(mine) if passing.num_rows else batch), passing
 
-    __slots__ = ("key", "meta", "payload", "slot", "to")
+
+class Outbox:
+    """Rows on their way out of a task."""
 
     def __init__(self) -> None:
-        self.to: list[int] = []
-        self.slot: list[int] = []
-        self.key: list[bytes] = []
-        self.meta: list[bytes] = []
-        self.payload: list[bytes] = []
-
-    def add(self, to: int, slot: int, key: bytes, meta: bytes, payload: bytes) -> None:
-        """One row."""
-        self.to.append(to)
-        self.slot.append(slot)
-        self.key.append(key)
-        self.meta.append(meta)
-        self.payload.append(payload)
+        self._rows: list[tuple[int, int, bytes, bytes, bytes]] = []
+        self.add = self._rows.append
+        """(to, slot, key, meta, payload): a row."""
 
     @property
     def full(self) -> bool:
         """It is time to `take`."""
-        return len(self.to) >= FLUSH
+        return len(self._rows) >= FLUSH
 
     def take(self) -> Iterator[Any]:
-        """What is in it, as a batch (none if nothing is). It is empty then."""
-        if self.to:
-            columns: list[list[Any]] = [self.to, self.slot, self.key, self.meta, self.payload]
+        """Empty it: its rows as a batch (none if there are none)."""
+        if self._rows:
+            columns = zip(*self._rows, strict=True)
             yield pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
-            for column in columns:
-                column.clear()
+            self._rows.clear()

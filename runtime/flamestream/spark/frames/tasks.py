@@ -10,9 +10,7 @@ from typing import Any
 
 from flamestream.connectors.files.pieces import Piece
 from flamestream.model.errors import Bug
-from flamestream.model.graph import Graph
-from flamestream.model.meta import COMPONENTS, Meta, child, floor
-from flamestream.model.payload import ErrorValue
+from flamestream.model.meta import floor
 from flamestream.model.time import FrontId
 from flamestream.spark.frames import native
 from flamestream.spark.frames.job_graph import JobGraph
@@ -25,7 +23,7 @@ from flamestream.spark.frames.walk import Walk
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What decides the bytes of a result, the same in every task of a job."""
+    """Everything that decides the bytes of a result, the same in every task of a job."""
 
     graph: JobGraph
     slots: int
@@ -37,10 +35,10 @@ class Meaning:
     sources: tuple[tuple[FrontId, str], ...] = ()
     """Which source a front stamps for; without it, front `i` for the graph's source number `i`."""
 
-    def walk(self) -> tuple[Graph, Walk]:
-        """The graph, and a walk of it for one task."""
+    def walk(self) -> Walk:
+        """A walk of the graph for one task."""
         graph = self.graph.get()
-        return graph, Walk(graph, self.slots, Origins(graph, dict(self.sources)), fail=self.fail, debug=self.debug)
+        return Walk(graph, self.slots, Origins(graph, dict(self.sources)), fail=self.fail, debug=self.debug)
 
     def native(self) -> native.NativeWalk:
         """The same in the kernel."""
@@ -63,38 +61,11 @@ class ReadPieces:
 
 def walked(meaning: Meaning, pieces: Iterable[tuple[int, Piece]]) -> Iterator[Any]:
     """The rows that the records of (source vertex, piece) come to."""
-    if native.THERE:
-        yield from _walked_natively(meaning, pieces)
-        return
-    _, walk = meaning.walk()
-    out = walk.out
-    for vertex, piece in pieces:
-        for _ in _entered(walk, vertex, piece):
-            if out.full:
-                yield from out.take()
-    yield from walk.end()
-
-
-def _walked_natively(meaning: Meaning, pieces: Iterable[tuple[int, Piece]]) -> Iterator[Any]:
-    walk = meaning.native()
+    walk = meaning.native() if native.THERE else meaning.walk()
     for vertex, piece in pieces:
         for time, first, records in piece.runs():
             yield from walk.enter(vertex, floor(time), first, records if isinstance(records, list) else list(records))
     yield from walk.end()
-
-
-def _entered(walk: Walk, vertex: int, piece: Piece) -> Iterator[None]:
-    enter, settle = walk.entrance(vertex), walk.settle
-    for time, first, records in piece.runs():
-        start, walk.origins.run = floor(time), records if isinstance(records, list) else ()
-        for index, record in enumerate(records, first):
-            meta = Meta(start + COMPONENTS[index]) if index < 4096 else child(start, index)
-            if type(record) is ErrorValue:  # bad input: the source could not read it
-                walk.error(meta, walk.origins.unreadable(meta, record))
-            else:
-                enter(meta, record)
-                settle()
-            yield
 
 
 def slots_of_partition(partition: int, slots: int, partitions: int) -> list[int]:
@@ -130,7 +101,9 @@ class RunLevel:
         return self._by_reference(batches, stages)
 
     def _by_reference(self, batches: Iterable[Any], stages: Stages) -> Iterator[Any]:
-        graph, walk = self.meaning.walk()
-        earlier = None if self.earlier is None else EarlierState(self.earlier, task_slots(self.meaning.slots, self.partitions))
-        keyed = KeyedLevel(graph, stages, self.level, walk, keep_state=self.meaning.keep_state, debug=self.meaning.debug, earlier=earlier)
+        walk, meaning = self.meaning.walk(), self.meaning
+        earlier = None if self.earlier is None else EarlierState(self.earlier, task_slots(meaning.slots, self.partitions))
+        keyed = KeyedLevel(
+            meaning.graph.get(), stages, self.level, walk, keep_state=meaning.keep_state, debug=meaning.debug, earlier=earlier
+        )
         return keyed.process(batches)

@@ -44,7 +44,7 @@ class Barrier:
         held = self._held.get(meta[:8], [])
         encoded = codec.encode(payload)
         for place, (other, _, value) in enumerate(held):
-            if other == meta and codec.encode(value) == encoded:
+            if other == meta and codec.encode(value) == encoded:  # by both (!)
                 del held[place]
                 self.dropped += 1
                 return

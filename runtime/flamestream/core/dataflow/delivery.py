@@ -39,7 +39,7 @@ class _SlotState:
 
 
 class Delivery:
-    """One sink of one worker in one attempt."""
+    """A sink's delivery by one worker in one attempt."""
 
     def __init__(self, sink: SinkName, cut: Time, most_items: int) -> None:
         self.sink = sink
@@ -62,7 +62,7 @@ class Delivery:
                 state.expected.extend(item for item in items if item[0] >= self._cut)
 
     def outputs(self) -> list[SlotOutput]:
-        """What each slot has released so far."""
+        """How far each slot has released."""
         return [SlotOutput(self.sink, slot, state.sequence, state.t_last) for slot, state in sorted(self._slots.items()) if state.t_last]
 
     def put(self, results: list[Result]) -> None:
@@ -103,7 +103,7 @@ class Delivery:
         return time_of_meta(self._queue[0][0]) if self._queue else END
 
     def waiting_times(self) -> set[Time]:
-        """Of the runs whose results wait."""
+        """The times of the runs whose results wait."""
         return {time_of_meta(meta) for meta, _, _ in self._queue}
 
     @property

@@ -31,7 +31,7 @@ TRIM_ABOVE = 16
 
 
 class Window(Bucket):
-    """One key's items, ascending."""
+    """The items of a key, ascending."""
 
     __slots__ = ("metas", "payloads")
 
@@ -126,7 +126,7 @@ class Grouping(KeyedState[Window]):
 
 def find(metas: list[Meta], payloads: list[Any], meta: Meta, payload: Any) -> int | None:
     """The place of an item by meta *and* payload; None if it is not there."""
-    encoded = codec.encode(payload)
+    encoded = codec.encode(payload)  # versions of one item share a meta for a while (!)
     for place in range(bisect_left(metas, meta), bisect_right(metas, meta)):
         if codec.encode(payloads[place]) == encoded:
             return place

@@ -25,13 +25,13 @@ from flamestream.model.ids import Epoch, Fence, SequenceNumber, SinkName, Slot
 from flamestream.model.time import END, START, Time
 
 CALL_BYTES = 1 << 20
-"""Of bundles that a snapshot held and that are handed over in one call."""
+"""Bytes of bundles that a snapshot held and that are handed over in one call."""
 Call = tuple[Time, tuple[Bundle, ...]]
 """With the time of its oldest result; END if that is not known."""
 
 
 class HeldOutputs(Outputs):
-    """By the vertex number of the sink."""
+    """Outputs that wait for commits, by the vertex number of the sink."""
 
     def __init__(self, fence: Fence, sinks: Mapping[int, SinkName], cut: Time, most_items: int, parts: Parts) -> None:
         super().__init__(fence, sinks, cut, most_items, parts)
@@ -39,7 +39,7 @@ class HeldOutputs(Outputs):
         self._uncut = dict.fromkeys(sinks, 0)
         """Results released since the last bundles of each sink were cut."""
         self._bundled: list[tuple[int, Call]] = []
-        """Of the epoch that is not announced yet."""
+        """Calls of the epoch that is not announced yet."""
         self._prepared: list[tuple[int, Call]] = []
         """In an epoch's snapshot, and not committed."""
         self._ready: dict[SinkName, deque[Call]] = {name: deque() for name in sinks.values()}
@@ -73,7 +73,7 @@ class HeldOutputs(Outputs):
     # --- epochs ---------------------------------------------------------------------------------------------------------------------
 
     def release(self, minimal: Time) -> int:
-        """What is below minimal time is final: it is encoded by and by."""
+        """Release what is below minimal time, which is final: it is encoded by and by."""
         count = 0
         for number, barrier in self.barriers.items():
             if released := barrier.release(minimal):
@@ -109,7 +109,7 @@ class HeldOutputs(Outputs):
     # --- consumers ------------------------------------------------------------------------------------------------------------------
 
     def calls(self) -> list[Deliver]:
-        """What consumers can be given now, one call in flight a sink."""
+        """The calls that consumers can be given now, one call in flight a sink."""
         made = []
         for sink, ready in self._ready.items():
             if ready and sink not in self._in_flight:

@@ -23,7 +23,7 @@ an item comes decides where its bucket stands among those that changed, and so t
 
 
 class Bucket:
-    """One key's state."""
+    """The state of a key."""
 
     __slots__ = ("chain", "dirty", "full", "key", "slot")
 
@@ -70,7 +70,7 @@ class KeyedState(ABC, Generic[B]):
 
     @abstractmethod
     def row(self, bucket: B, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
-        """What changed between two cuts; None if nothing did."""
+        """A row of what changed between two cuts; None if nothing did."""
 
     @abstractmethod
     def restore(self, bucket: B, states: Sequence[bytes]) -> None:
@@ -81,13 +81,13 @@ class KeyedState(ABC, Generic[B]):
         found = self.buckets.get(key)
         if found is None:
             found = self.buckets[key] = self.make(key, slot)
-        if not found.dirty:
+        if not found.dirty:  # listed once, so that what visits the list costs what changed
             found.dirty = True
             self._dirty.append(found)
         return found
 
     def rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
-        """What changed since the committed cut, a bucket a step (None: nothing after all)."""
+        """Rows of what changed since the committed cut, a bucket a step (None: nothing after all)."""
         committed, announced = floor(self._cuts.committed), floor(cut)
         for some in _batches(list(self._dirty)):
             yield from [self.row(bucket, epoch, committed, announced) for bucket in some]

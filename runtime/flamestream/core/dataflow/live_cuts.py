@@ -13,7 +13,7 @@ from flamestream.model.time import Time
 
 
 class LiveCuts:
-    """One worker's. `all` is ascending, without repetition."""
+    """The live cuts of one worker. `all` is ascending, without repetition."""
 
     def __init__(self, committed: Time) -> None:
         self.reset(committed)

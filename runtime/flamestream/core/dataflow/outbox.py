@@ -44,7 +44,7 @@ class Gathered(NamedTuple):
 
 
 class Outbox:
-    """One worker's, in one attempt."""
+    """The outbox of one worker in one attempt."""
 
     def __init__(self, fence: Fence, me: WorkerId, layout: Layout) -> None:
         self._fence = fence
@@ -98,7 +98,7 @@ class Outbox:
         return Acks(list(acks), list(acks.values())) if acks else None
 
     def frames(self) -> list[ToPeer]:
-        """One frame a peer that there is something for."""
+        """A frame for each peer that there is something for."""
         told, self._messages = self._messages, {}
         return [ToPeer(peer, self._frame(peer, messages)) for peer, messages in told.items()]
 

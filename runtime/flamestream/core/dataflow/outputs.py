@@ -18,7 +18,7 @@ from flamestream.model.time import END, Time
 
 
 class Outputs:
-    """By the vertex number of the sink."""
+    """Barriers and deliveries of all sinks, by vertex number."""
 
     def __init__(self, fence: Fence, sinks: Mapping[int, SinkName], cut: Time, most_items: int, parts: Parts) -> None:
         self.barriers = {number: parts.barrier() for number in sinks}
@@ -26,7 +26,7 @@ class Outputs:
         self._fence = fence
         self._by_name = {delivery.sink: delivery for delivery in self.deliveries.values()}
         self._bundles: dict[SinkName, int] = {}
-        """Of the newest call of each sink."""
+        """Bundles in the newest call of each sink."""
 
     def opened(self, event: SinkOpened, *, compare: bool) -> None:
         """A consumer says what it remembers."""
@@ -41,7 +41,7 @@ class Outputs:
         return news
 
     def release(self, minimal: Time) -> int:
-        """What is below minimal time is final. How many results that are."""
+        """Release what is below minimal time, which is final. How many results that are."""
         count = 0
         for number, barrier in self.barriers.items():
             if released := barrier.release(minimal):
@@ -50,7 +50,7 @@ class Outputs:
         return count
 
     def calls(self) -> list[Deliver]:
-        """What consumers can be given now, one call in flight a sink."""
+        """The calls that consumers can be given now, one call in flight a sink."""
         calls = [(delivery, delivery.next_call()) for delivery in self.deliveries.values()]
         made = [Deliver(self._fence, delivery.sink, delivery.number, bundles) for delivery, bundles in calls if bundles is not None]
         self._bundles.update((call.sink, len(call.bundles)) for call in made)
@@ -78,7 +78,7 @@ class Outputs:
         """Every worker is ready; `held` is what the snapshot holds for slots of this worker."""
 
     def prepare(self, epoch: Epoch) -> list[Row]:
-        """What the snapshot of `epoch` has to hold."""
+        """The rows that the snapshot of `epoch` has to hold."""
         return []
 
     def needed(self, cut: Time) -> Time:

@@ -101,7 +101,7 @@ def filtered(vertex: Vertex, debug: bool) -> Callable[[Any], bool | ErrorValue]:
 
 
 def folded(vertex: Vertex, debug: bool) -> Fold:
-    """One step of a REDUCE. A failed `combine` leaves the accumulator (none at a key's beginning); a failed `emit` does not undo it."""
+    """The step of a REDUCE. A failed `combine` leaves the accumulator (none at a key's beginning); a failed `emit` does not undo it."""
     users_initial, users_combine = _of(vertex.initial), _of(vertex.combine)
     initial, combine = observed(users_initial, debug), observed(users_combine, debug)
     emit = None if vertex.emit is None else observed(vertex.emit, debug)

@@ -21,7 +21,7 @@ from flamestream.spark.frames.rows import HALT
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """What a batch did."""
+    """The outcome of a batch."""
 
     delivered: int
     repeated: int
@@ -40,7 +40,7 @@ def run_batch(spark: Any, job: FrameJob, attempt: int, partitions: int | None = 
 
 
 def report_of(job: FrameJob, lines: list[Any]) -> BatchReport:
-    """What the tasks said, together."""
+    """The reports of all tasks, added up."""
     halts = [(bytes(line.last), bytes(line.payload)) for line in lines if line.to == HALT]
     whole = [line for line in lines if line.slot == TASK and line.to >= 0]
     meta, error = min(halts, default=(b"", b""))

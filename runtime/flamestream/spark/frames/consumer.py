@@ -21,7 +21,7 @@ E = TypeVar("E", SinkOpened, BundlesAcknowledged)
 
 
 class TaskConsumer:
-    """One sink under one fence."""
+    """A sink's consumer under one fence."""
 
     def __init__(self, spec: dict[str, Any], sink: str, writer: str, job: str, fence: Fence) -> None:
         self._events: list[Event] = []

@@ -53,11 +53,11 @@ class SinkPlace:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """What a delivering task has to know. Called with rows sorted by meta; gives lines of a report."""
+    """Everything a delivering task has to know. Called with rows sorted by meta; gives lines of a report."""
 
     job: str
     sinks: Mapping[int, SinkPlace]
-    """By vertex number; error items have the number behind the last vertex."""
+    """Sinks by vertex number; error items have the number behind the last vertex."""
     slots: int
     partitions: int
     attempt: int

@@ -38,13 +38,13 @@ _BUNDLE_ARROW: Final = pa.schema(
 )  # fmt: skip
 BATCH: Final = 8192
 _DOUBTFUL: Final = "behind > 0 or first <= until"
-"""Of a bundle: its slot's items are not all in their order."""
+"""The condition that marks a bundle: its slot's items are not all in their order."""
 _KINDS: Final = ("lost", "doubled", "foreign", "misplaced")
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the audit found; fields and words are those of `testing.audit.Verdict`."""
+    """The audit's findings; fields and words are those of `testing.audit.Verdict`."""
 
     expected: int
     delivered: int
@@ -72,7 +72,7 @@ class Due:
 
 
 class History:
-    """What files sinks hold: `chunks` of each, by its number; `sinks` are their names. Raises Corrupt if bundles are missing."""
+    """The contents of files sinks: `chunks` of each, by its number; `sinks` are their names. Raises Corrupt if bundles are missing."""
 
     def __init__(self, spark: Any, sinks: Mapping[int, str], chunks: Sequence[tuple[int, Chunk]]) -> None:
         from pyspark.sql import functions as F
@@ -125,7 +125,7 @@ class History:
 
 
 Place = tuple[bytes, int, str, int]
-"""Of a difference: meta, sink, kind, slot. The least is told."""
+"""A difference: meta, sink, kind, slot. The least is told."""
 
 
 def _first(row: Any) -> Place | None:
@@ -168,7 +168,7 @@ def _judged(spark: Any, together: Any, ends: Any, due: Due) -> Any:
 
 
 def _counted(judged: Any, halt: Meta) -> Any:
-    """One row of all counts, and of the first difference."""
+    """A single row: all counts, and the first difference."""
     from pyspark.sql import functions as F
 
     of_item = F.col("to") != HALT

@@ -36,7 +36,7 @@ from flamestream.model.time import START, Time
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One source of the graph. `bounded`: it ends, or what there is of it is recorded."""
+    """A source of the graph and its input. `bounded`: it ends, or what there is of it is recorded."""
 
     vertex: int
     source: RecordedSource

@@ -32,12 +32,12 @@ class FrameJob:
     debug: bool = False
 
     def meaning(self, *, keep_state: bool = False) -> Meaning:
-        """What every task has to know."""
+        """Everything a task has to know of the job."""
         sources = tuple((each.source.front.front, each.name) for each in self.inputs)
         return Meaning(self.graph, self.slots, self.dead_letter is None, self.debug, keep_state, sources)
 
     def sink_places(self) -> dict[int, SinkPlace]:
-        """By vertex number, that of error items included."""
+        """Places of sinks by vertex number, that of error items included."""
         graph = self.graph.get()
         places = {vertex.id: SinkPlace(vertex.name, self.sinks[vertex.name]) for vertex in graph.sinks}
         if self.dead_letter is not None:

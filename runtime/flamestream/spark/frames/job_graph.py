@@ -33,7 +33,7 @@ class FromFile:
     file: str
     name: str
     py_files: tuple[PyFile, ...] = ()
-    """What the application needs on its path, by content."""
+    """Files that the application needs on its path, by content."""
 
     def get(self) -> Graph:
         return load(Path(self.file), self.name, self.py_files)

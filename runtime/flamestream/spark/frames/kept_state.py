@@ -35,7 +35,7 @@ MERGE_BYTES: Final = 256 << 20
 
 @lru_cache(maxsize=4)
 def store_at(url: str) -> ObjectStore:
-    """One client a process."""
+    """The store's client, one a process."""
     return store_from(url, create=True)
 
 
@@ -53,7 +53,7 @@ class StatePlace:
 
 
 class EarlierState:
-    """What the keys of a task had before this batch."""
+    """The states that the keys of a task had before this batch."""
 
     def __init__(self, place: StatePlace, slots: Sequence[int]) -> None:
         self._tables = [_table(place.store, ref) for ref in place.of_slots(slots)]
@@ -85,7 +85,7 @@ class StateWriter:
         self._rows: list[Row] = []
 
     def put(self, operation: int, slot: int, key: bytes, state: bytes) -> None:
-        """One key's, as `stored_state` makes it."""
+        """The new state of a key, in the form that a row has it."""
         self._rows.append(Row(operation, Slot(slot), key, self._epoch, state[:1] == b"\x01", state[1:]))
 
     def end(self, slots: Sequence[int]) -> tuple[list[SegmentRef], list[str]]:

@@ -35,7 +35,7 @@ LOOK: Final = 0.2
 
 @dataclass(slots=True)
 class Totals:
-    """Of one run of the query."""
+    """Counts of one run of the query."""
 
     batches: int = 0
     delivered: int = 0
@@ -44,7 +44,7 @@ class Totals:
 
 
 class MicroBatches:
-    """One query. `checkpoint` is Spark's; `interval` the seconds between batches."""
+    """A query, from its start to its end. `checkpoint` is Spark's; `interval` the seconds between batches."""
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ class RunsSource(DataSource):
 
 
 class RunsReader(DataSourceStreamReader):
-    """One query's."""
+    """Reads the runs of one query's batches."""
 
     def __init__(self, job: FrameJob, meaning: Meaning, most_runs: int, first: Cut | None) -> None:
         self._vertices = {each.source.front.front: each.vertex for each in job.inputs}
@@ -73,7 +73,7 @@ def offset_of(cut: Cut) -> dict[str, Any]:
 
 
 def cut_of(offset: dict[str, Any] | str) -> Cut:
-    """Of `offset_of`."""
+    """The cut that `offset_of` wrote."""
     found: dict[str, Any] = json.loads(offset) if isinstance(offset, str) else offset
     positions = {FrontId(int(front)): tuple(map(int, text.split(","))) for front, text in found["at"].items()}
     return Cut(Time(int(found["cut"])), positions)

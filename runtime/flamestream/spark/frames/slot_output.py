@@ -23,7 +23,7 @@ from flamestream.spark.frames.consumer import TaskConsumer
 ITEMS_A_CALL: Final = 16_384
 BYTES_A_CALL: Final = 8 << 20
 _HEADS: Final = [b"\x92\xc4" + bytes([length]) for length in range(256)]
-"""What msgpack puts in front of a pair of a meta and something."""
+"""The bytes that msgpack puts in front of a pair of a meta and something."""
 
 
 def encoded_item(meta: bytes, payload: bytes) -> bytes:
@@ -34,7 +34,7 @@ def encoded_item(meta: bytes, payload: bytes) -> bytes:
 
 
 class _Slot:
-    """What one slot of a sink has had, and what waits for it."""
+    """A slot of a sink: what was delivered, and what waits."""
 
     __slots__ = ("before", "comparing", "expected", "items", "last", "sequence")
 
@@ -53,7 +53,7 @@ class _Slot:
 
 
 class SinkOutput:
-    """One sink's slots of one partition."""
+    """The slots of one sink in one partition."""
 
     def __init__(self, sink: str, consumer: TaskConsumer, slots: list[int], *, compare: bool, floor: bytes = b"") -> None:
         """`floor`: below it nothing is computed again."""

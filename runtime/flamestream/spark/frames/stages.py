@@ -29,7 +29,7 @@ KEYED = (Kind.GROUPING, Kind.REDUCE)
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Of a graph."""
+    """The stages of a graph and their levels."""
 
     of: Mapping[int, int]
     """Keyed vertex -> its stage, called like its first keyed vertex."""

@@ -1,4 +1,4 @@
-"""What a driver pod finds in its folder: what the operator wrote for it. The contract is docs/operations/kubernetes.md.
+"""Driver configuration: the files in a driver pod's folder, which the operator wrote for it. The contract is docs/operations/kubernetes.md.
 
 Keeps: an unknown or missing field is an error that names file and field. Does not: read the manifest (manifest.py).
 """
@@ -18,11 +18,11 @@ CONFIG: Final = Path("/etc/flamestream/config")
 TOKEN: Final = Path("/etc/flamestream/secret/token")
 LOGIN: Final = Path("/etc/flamestream/zookeeper/login")
 APPLICATION: Final = Path("/opt/flamestream/app")
-"""What relative paths of the manifest start from."""
+"""The folder that relative paths of the manifest start from."""
 
 
 class DriverConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Of one application (`a` or `b`) of a job."""
+    """The configuration of one application (`a` or `b`) of a job."""
 
     job: str
     """NAMESPACE.NAME, the job's identity."""
@@ -65,7 +65,7 @@ def read_driver_config(application: str, folder: Path = CONFIG) -> DriverConfig:
 
 
 def read_any_driver_config(folder: Path = CONFIG) -> DriverConfig:
-    """Of a pod beside a job, which is of none of its applications. Raises ManifestError."""
+    """The configuration of a pod beside a job, which is of none of its applications. Raises ManifestError."""
     found = sorted(file.stem.removeprefix("driver-") for file in folder.glob("driver-*.json"))
     if not found:
         raise ManifestError(f"{folder}: there is no driver-*.json: is this a pod beside a job?")

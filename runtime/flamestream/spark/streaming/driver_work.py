@@ -1,4 +1,4 @@
-"""What a driver pod does beside and behind the boot of Spark's JVM: check the job, and run its workers until they were told to stop.
+"""A driver pod's work beside and behind the boot of Spark's JVM: check the job, and run its workers until they were told to stop.
 
 Apart from driver_main.py, which starts the JVM, since all that is imported here takes as long as half of that boot.
 
@@ -37,6 +37,6 @@ def run_job(spark: SparkDriver, config: DriverConfig, application: str, job: Job
 
 
 def _told(config: DriverConfig, job: Job, token: str, zookeeper: str) -> bytes:
-    """What every worker is told."""
+    """The configuration of every worker, encoded."""
     told = worker_config(checked_job(job), coordinator=config.coordinator, token=token, job=config.job, zookeeper=zookeeper)
     return msgspec.json.encode(told)

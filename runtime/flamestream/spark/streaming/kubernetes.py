@@ -1,4 +1,4 @@
-"""What Spark must be told to run workers as pods: its Kubernetes backend in client mode, from within the driver's own pod.
+"""Spark's settings to run workers as pods: its Kubernetes backend in client mode, from within the driver's own pod.
 
 Why these: a worker's pod is an executor of one core that runs one task as long as the job lives. Spark's defaults are for batches: it waits
 a second between two looks at its pods, takes half a minute to believe that one is gone, and gives an application few executors. The

@@ -71,7 +71,7 @@ _LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress"
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """What a job asks of Spark."""
+    """A job's wishes of its Spark session."""
 
     workers: int
     """Tasks that run at the same time, standbys included."""
@@ -88,7 +88,7 @@ class SparkSettings:
     )
     """Modules that every worker needs and whose import starts no thread (daemon.py)."""
     required: Mapping[str, str] = field(default_factory=lambda: REQUIRED_BY_WORKERS)
-    """What cannot be configured otherwise."""
+    """Settings that nothing else may change."""
     defaults: Mapping[str, str] = field(default_factory=dict)
     """Below what the user configures, above what holds for every session."""
     name: str = "flamestream"
@@ -224,7 +224,7 @@ def _spark_home(scratch: Path) -> Path:
 
 
 def _scala_version() -> str:
-    """What Spark's start scripts would set: it is in the names of Spark's jars."""
+    """The Scala version that Spark's start scripts would set: it is in the names of Spark's jars."""
     (core,) = spark_jars().glob("spark-core_*.jar")
     return core.name.removeprefix("spark-core_").partition("-")[0]
 

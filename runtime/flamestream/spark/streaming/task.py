@@ -1,4 +1,4 @@
-"""What runs in a Spark task: one worker's life, from the fork to its end.
+"""The body of a Spark task: one worker's life, from the fork to its end.
 
 A life begins when Spark starts the task, for the first time or again after the last one died; `Life` tells them apart. It ends when the
 worker's main function returns (the task is done and is not started again), raises or is killed (Spark starts the task again), or when
@@ -24,7 +24,7 @@ SHORT_LIFE: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One life of one worker task."""
+    """A life of a worker task, which may have several."""
 
     index: int
     """Which of the job's tasks: 0 to count - 1."""
@@ -60,7 +60,7 @@ class WorkerTask:
 
 
 def live(main: WorkerMain, life: Life, clock: Callable[[], float] = time.monotonic, pause: Callable[[float], None] = time.sleep) -> None:
-    """One life to its end. Raises if that was a failure, so that Spark starts another.
+    """Live one life to its end. Raises if that was a failure, so that Spark starts another.
 
     Spark does so at once and without end. That is right for a worker that was killed, but one that fails as soon as it starts would keep a
     core busy; so a failure in a life's first second is followed by a pause. (A killed worker does not come here, and none waits for it.)

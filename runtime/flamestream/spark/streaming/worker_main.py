@@ -1,4 +1,4 @@
-"""One worker's life as the launcher or a driver pod starts it: in a Spark task, or as a plain process (`--no-spark`, for tests).
+"""A worker's life as the launcher or a driver pod starts it: in a Spark task, or as a plain process (`--no-spark`, for tests).
 
 It is told everything by value, so it needs nothing from the launcher's machine. On that machine it also leaves its pid in the run
 folder, for `status` and `drill`, and logs to a file there.

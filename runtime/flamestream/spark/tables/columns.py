@@ -22,7 +22,7 @@ _KINDS = {bool: "boolean", int: "bigint", float: "double", str: "string", bytes:
 
 
 def plain(value: Any) -> Any:
-    """What JSON has no word for: a map with keys of any type is a list of pairs, other collections are lists."""
+    """A value that JSON has no word for: a map with keys of any type is a list of pairs, other collections are lists."""
     return [list(entry) for entry in value.items()] if isinstance(value, Map) else list(value)
 
 

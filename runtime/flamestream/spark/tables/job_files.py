@@ -24,7 +24,7 @@ from flamestream.store.places import store_from
 
 @dataclass(frozen=True, slots=True)
 class JobFiles:
-    """Of one manifest. Picklable."""
+    """Where the files of a manifest's job are. Picklable."""
 
     file: Path
     job: str
@@ -55,7 +55,10 @@ class JobFiles:
         return self._path(folder)
 
     def snapshot(self, epoch: int | None) -> Manifest:
-        """Of `epoch`; else of the committed epoch, if the run folder says which; else the newest. Raises UserError if there is none."""
+        """The snapshot of `epoch`; else of the committed epoch, if the run folder says which; else the newest.
+
+        Raises UserError if there is none.
+        """
         wanted = epoch if epoch is not None else self._committed()
         store = store_from(self.store)
         names = store.names("manifests/")

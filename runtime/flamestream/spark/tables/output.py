@@ -44,7 +44,7 @@ class _Item(NamedTuple):
 
 
 class OutputReader(DataSourceReader):
-    """Of one query."""
+    """Reads a sink's output for one query."""
 
     def __init__(self, files: JobFiles, sink: str, span: Span, schema: Any, slots: frozenset[int] | None) -> None:
         self._files, self._sink, self._span, self._schema = files, sink, span, schema
@@ -78,7 +78,7 @@ class OutputReader(DataSourceReader):
 
 
 class PushedOutputReader(OutputReader):
-    """One that takes filters (slots.py says when that is safe)."""
+    """A reader that takes filters (slots.py says when that is safe)."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         return list(self._wanted.take(filters))

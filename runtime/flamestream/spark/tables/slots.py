@@ -30,7 +30,7 @@ _TESTS: Final[dict[type, Callable[[Any], Callable[[int], bool]]]] = {
 
 
 def slots_in(text: str) -> frozenset[int]:
-    """Of the option `slots`: numbers and ranges. Raises UserError."""
+    """The slots that the option `slots` names: numbers and ranges. Raises UserError."""
     found: set[int] = set()
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
@@ -41,7 +41,7 @@ def slots_in(text: str) -> frozenset[int]:
 
 
 class WantedSlots:
-    """Of one query. Picklable."""
+    """The slots that one query asks for. Picklable."""
 
     def __init__(self, count: int, slots: frozenset[int] | None) -> None:
         self.slots = frozenset(range(count)) if slots is None else slots

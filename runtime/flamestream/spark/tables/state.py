@@ -37,7 +37,7 @@ class _Slots:
 
 
 class StateReader(DataSourceReader):
-    """Of one query."""
+    """Reads a job's state for one query."""
 
     def __init__(self, files: JobFiles, snapshot: Manifest, schema: Any, slots: frozenset[int] | None) -> None:
         self._files, self._snapshot, self._schema = files, snapshot, schema
@@ -64,7 +64,7 @@ class StateReader(DataSourceReader):
 
 
 class PushedStateReader(StateReader):
-    """One that takes filters (slots.py says when that is safe)."""
+    """A reader that takes filters (slots.py says when that is safe)."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         return list(self._wanted.take(filters))

@@ -13,7 +13,7 @@ ATTACK_ARGS ?=
 WHEEL_ARGS ?=
 FUZZ_ARGS ?=
 
-.PHONY: help setup servers test lint format sanitize wheels test-long mutants fuzz attacks sbom sign audit-dependencies demo bench image e2e docs reference requirements clean
+.PHONY: help setup servers test lint format sanitize miri wheels test-long mutants fuzz attacks sbom sign audit-dependencies demo bench image e2e docs reference requirements clean
 
 help:
 	@echo "make demo          index real files, kill a worker, audit the result"
@@ -28,6 +28,7 @@ help:
 	@echo "make sign KEY=... THINGS=...  sign images and files with cosign"
 	@echo "make lint          ruff, mypy --strict, import layers, rustfmt, clippy"
 	@echo "make sanitize      the kernel's unit tests under AddressSanitizer (needs a nightly Rust)"
+	@echo "make miri          those of them that need no Python, interpreted by miri (needs a nightly Rust)"
 	@echo "make format        let ruff rewrite what it can"
 	@echo "make bench         latency, throughput and failures, beside other systems: docs/authors/benchmarks.md; BENCH_ARGS=fig12 for one figure"
 	@echo "make wheels        packages with the kernel inside, into dist/ (needs Rust); WHEEL_ARGS=\"--targets x86_64\""
@@ -94,6 +95,10 @@ lint: setup
 # The kernel's unit tests under AddressSanitizer.
 sanitize: setup
 	$(BIN)/python scripts/native.py sanitize
+
+# Those of them that need no Python, in an interpreter of Rust that ends at undefined behaviour.
+miri: setup
+	$(BIN)/python scripts/native.py miri
 
 format: setup
 	$(BIN)/ruff check --fix .

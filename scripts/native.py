@@ -3,6 +3,7 @@
     python scripts/native.py lint        # rustfmt and clippy, every `unsafe` with its reason
     python scripts/native.py test        # unit tests of codec, metas, vectors and tables
     python scripts/native.py sanitize    # the same under AddressSanitizer, with Python's own objects under its eyes (needs a nightly Rust)
+    python scripts/native.py miri        # those that need no Python, interpreted: undefined behaviour ends them (needs a nightly Rust)
 
 The tests run in a program that embeds the Python of `.venv`, so they need its shared library.
 
@@ -23,7 +24,7 @@ SANITIZED = "x86_64-unknown-linux-gnu"
 
 def main(arguments: list[str]) -> int:
     """The exit code of the tool; 0 where there is none."""
-    steps = {"lint": lint, "test": test, "sanitize": sanitize}
+    steps = {"lint": lint, "test": test, "sanitize": sanitize, "miri": miri}
     if len(arguments) != 1 or arguments[0] not in steps:
         print(__doc__, file=sys.stderr)
         return 2
@@ -52,6 +53,14 @@ def sanitize() -> int:
     # Python's small objects come from malloc, so that each is watched; what Python never frees is no leak of ours.
     watched = {"RUSTFLAGS": "-Zsanitizer=address", "PYTHONMALLOC": "malloc", "ASAN_OPTIONS": "detect_leaks=0"}
     return run("cargo", "+nightly", "test", "--quiet", "--locked", "--target", SANITIZED, **watched)
+
+
+def miri() -> int:
+    """Asked for by name too. Metas, keyed state and its buckets: what calls Python's library cannot be interpreted."""
+    if not works("cargo", "+nightly", "miri", "--version"):
+        print("native: miri needs a nightly Rust: rustup toolchain install nightly --component miri rust-src", file=sys.stderr)
+        return 1
+    return run("cargo", "+nightly", "miri", "test", "--quiet", "--locked", "--", "meta::", "state::")
 
 
 def library_folder() -> Path:

@@ -203,6 +203,7 @@ def run(*command: str, environment: dict[str, str] | None = None, cwd: Path | No
 def installer_environment() -> dict[str, str]:
     """uv must use the interpreter we run on and trust the certificates the system trusts, and needs a cache even without a HOME."""
     environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "UV_SYSTEM_CERTS": "1", "UV_NO_PROGRESS": "1"}
+    environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"  # its advice is not for who types `make demo`
     environment.pop("VIRTUAL_ENV", None)
     if not environment.get("HOME") and not environment.get("UV_CACHE_DIR"):
         environment["UV_CACHE_DIR"] = str(ROOT / ".cache" / "uv")

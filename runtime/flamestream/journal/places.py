@@ -31,7 +31,7 @@ class KafkaJournal(KafkaAccess, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class JournalConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the order decisions of journalled fronts are kept."""
+    """The place where the order decisions of journalled fronts are kept."""
 
     folder: str = ""
     """The folder, or zookeeper://[user:password@]host:port[,host:port]"""

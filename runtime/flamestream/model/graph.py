@@ -101,7 +101,7 @@ class Stream:
     balanced: Function | None = None
 
     def map(self, function: Function) -> "Stream":
-        """One result an item: `function(payload)`."""
+        """A result for each item: `function(payload)`."""
         return self._applied(Kind.MAP, function)
 
     def flat_map(self, function: Callable[[Any], Iterable[Any]]) -> "Stream":

@@ -61,7 +61,7 @@ _silent.propagate = False
 
 
 class Secret(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where a secret is: a variable of the workers' environment, or a file that they can read."""
+    """A secret's place: a variable of the workers' environment, or a file that they can read."""
 
     env: str | None = None
     """A variable of the workers' environment."""

@@ -13,8 +13,15 @@ from e2e.support.installation import CHART
 CHOICES: list[dict[str, Any]] = [
     {},
     {"s3": {"enabled": True}, "operator": {"drills": True}, "metrics": {"serviceMonitor": True}},
-    {"operator": {"watchNamespaces": ["one", "two"], "replicas": 1}, "zookeeper": {"servers": "a:2181,b:2181"}},
-    {"networkPolicy": {"enabled": False}, "zookeeper": {"storageClass": "none"}, "s3": {"enabled": True, "storageClass": "none"}},
+    {
+        "operator": {"watchNamespaces": ["one", "two"], "replicas": 1},
+        "zookeeper": {"servers": "a:2181,b:2181", "tls": {"secret": "authority"}},
+    },
+    {
+        "networkPolicy": {"enabled": False},
+        "zookeeper": {"storageClass": "none", "tls": {"enabled": False}},
+        "s3": {"enabled": True, "storageClass": "none"},
+    },
 ]
 
 

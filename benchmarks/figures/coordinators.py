@@ -85,9 +85,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, EmbeddedZooKeeper(Path(folder) / "zk") as zookeeper:
-        login, _, hosts = zookeeper.address.rpartition("@")
         coordinators = Coordinators(
-            zookeeper=ZooKeeper(hosts=hosts, login=login), host="127.0.0.1", port=17700, changed=lambda _: None,
+            zookeeper=ZooKeeper(access=zookeeper.access), host="127.0.0.1", port=17700, changed=lambda _: None,
             store_of=lambda url, _: store_from(url),
         )  # fmt: skip
         names = [f"default.job-{number}" for number in range(options.jobs)]

@@ -84,7 +84,7 @@ def main() -> None:
         calls = {
             "bare produce": produce(brokers),
             "topic": append(JournalConfig(kafka=KafkaJournal(brokers=brokers, topic=f"bench-{uuid4().hex[:8]}"))),
-            "zookeeper": append(JournalConfig(folder=f"zookeeper://{zookeeper.address}")),
+            "zookeeper": append(JournalConfig(zookeeper=zookeeper.access)),
             "folder, fsync": append(JournalConfig(folder=str(Path(made) / "synced"))),
             "folder": append(JournalConfig(folder=str(Path(made) / "plain"), fsync=False)),
         }

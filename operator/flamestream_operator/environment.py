@@ -4,6 +4,7 @@ Keeps: a missing variable is an error that names it. Does not: have defaults for
 """
 
 import os
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Final
 
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import ManifestError
+from flamestream.store.zookeeper_access import ZooKeeperAccess
+from flamestream.store.zookeeper_tls import trusting
 from flamestream_operator.coordination.cluster_state import ZooKeeper
 from flamestream_operator.objects.quantities import memory_of
 from flamestream_operator.site import Allowed, Site
@@ -47,8 +50,8 @@ class Environment:
         """The settings that all jobs are given."""
         address = f"{self.service}.{self.namespace}.svc:{self.port}" if self.service else f"{self.ip}:{self.port}"
         return Site(
-            coordinator=address, zookeeper=self.zookeeper.hosts, login=self.zookeeper.login, image=self.image,
-            pull_policy=self.pull_policy, network_policies=self.network_policies, namespace=self.namespace, allowed=self.allowed,
+            coordinator=address, zookeeper=self.zookeeper.access, image=self.image, pull_policy=self.pull_policy,
+            network_policies=self.network_policies, namespace=self.namespace, allowed=self.allowed,
         )  # fmt: skip
 
 
@@ -69,8 +72,11 @@ def read_environment(given: Mapping[str, str] | None = None) -> Environment:
         namespace=needed("POD_NAMESPACE"),
         ip=needed("POD_IP"),
         zookeeper=ZooKeeper(
-            hosts=needed("FLAMESTREAM_ZOOKEEPER"),
-            login=_login(Path(needed("FLAMESTREAM_ZOOKEEPER_LOGIN"))),
+            access=ZooKeeperAccess(
+                needed("FLAMESTREAM_ZOOKEEPER"),
+                _login(Path(needed("FLAMESTREAM_ZOOKEEPER_LOGIN"))),
+                _authority(env.get("FLAMESTREAM_ZOOKEEPER_AUTHORITY", "")),
+            ),
             journal_room=memory_of(env.get("FLAMESTREAM_ZOOKEEPER_JOURNAL", "0")),
             alone=env.get("FLAMESTREAM_ZOOKEEPER_ALONE", "false") == "true",
         ),
@@ -95,11 +101,20 @@ def _allowed(text: str) -> Allowed:
         raise ManifestError(f"the environment variable FLAMESTREAM_ALLOW: {error}: correct `allow` in the chart's values") from error
 
 
-def _login(file: Path) -> str:
+def _authority(file: str) -> str:
+    """Of ZooKeeper's certificates; "": it is reached without TLS."""
+    if not file:
+        return ""
     try:
-        login = file.read_text().strip()
-    except OSError as error:
-        raise ManifestError(f"{file}: cannot read the operator's login for ZooKeeper: {error.strerror}") from error
+        authority = _content(Path(file), "the authority of ZooKeeper's certificates")
+        trusting(authority)
+    except (ssl.SSLError, ValueError, TypeError) as error:  # none, empty, not text
+        raise ManifestError(f"{file}: the authority of ZooKeeper's certificates must be certificates in PEM ({error})") from error
+    return authority
+
+
+def _login(file: Path) -> str:
+    login = _content(file, "the operator's login for ZooKeeper")
     user, _, password = login.partition(":")
     if not user or len(password) < SHORTEST_PASSWORD or "@" in login:  # an '@' would end the login in an address
         raise ManifestError(
@@ -107,3 +122,10 @@ def _login(file: Path) -> str:
             "who guesses it has every job's record"
         )
     return login
+
+
+def _content(file: Path, what: str) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError as error:
+        raise ManifestError(f"{file}: cannot read {what}: {error.strerror}") from error

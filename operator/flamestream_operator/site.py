@@ -7,13 +7,14 @@
 Does not: judge a spec (jobs/admission.py).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
 from flamestream.store.places import parsed_s3
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 
 AWS: Final = "aws"
 """Among the endpoints: S3 itself, of a store that names no endpoint."""
@@ -63,9 +64,8 @@ class Site:
 
     coordinator: str
     """host:port that workers dial."""
-    zookeeper: str
-    login: str = field(repr=False)
-    """The operator's, for ZooKeeper: user:password."""
+    zookeeper: ZooKeeperAccess
+    """As the operator reaches it."""
     image: str
     pull_policy: str = "IfNotPresent"
     namespace: str = ""

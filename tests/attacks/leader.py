@@ -14,6 +14,7 @@ import msgspec
 
 from flamestream.job.status import JobStatus
 from flamestream.store.places import store_from
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.coordination.cluster_state import ZooKeeper
 from flamestream_operator.coordination.coordinators import Coordinators
 from flamestream_operator.coordination.hosting import JobToCoordinate
@@ -41,10 +42,9 @@ def _look(coordinators: Coordinators, job: str) -> Seen | None:
     return Seen(status, [member.address for member in coordinators.members(job)]) if status is not None else None
 
 
-def main(zookeeper: str, port: int, file: Path) -> None:
-    login, _, hosts = zookeeper.rpartition("@")
+def main(zookeeper: ZooKeeperAccess, port: int, file: Path) -> None:
     coordinators = Coordinators(
-        zookeeper=ZooKeeper(hosts=hosts, login=login), host="127.0.0.1", port=port, changed=lambda _: None,
+        zookeeper=ZooKeeper(access=zookeeper), host="127.0.0.1", port=port, changed=lambda _: None,
         store_of=lambda url, _: store_from(url),
     )  # fmt: skip
     jobs: list[str] = []
@@ -65,4 +65,4 @@ def main(zookeeper: str, port: int, file: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
+    main(msgspec.json.decode(sys.argv[1], type=ZooKeeperAccess), int(sys.argv[2]), Path(sys.argv[3]))

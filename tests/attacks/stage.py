@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
+
 from attacks import honest, leader
 from attacks.feeds import APPLICATION
 from attacks.site import Site
@@ -118,7 +120,7 @@ class Stage:
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
             self._zookeeper = stack.enter_context(EmbeddedZooKeeper(self._folder / "zookeeper"))
-            arguments = (self._zookeeper.address, self._port, self._status)
+            arguments = (msgspec.json.encode(self._zookeeper.access).decode(), self._port, self._status)
             coordinators = stack.enter_context(ours("leader", *arguments, stdin=subprocess.PIPE))
             stack.callback(coordinators.kill)
             assert coordinators.stdin is not None
@@ -158,5 +160,5 @@ class Stage:
         return Site(
             job=job.name, inlet=job.inlet, outlet=job.outlet, token=SECRET, coordinator=f"127.0.0.1:{self._port}", workers_token=TOKEN,
             worker_ports=tuple(int(link.rpartition(":")[2]) for link in seen.links), lines=str(job.lines), tables=str(job.tables),
-            zookeeper=self._zookeeper.address.rpartition("@")[2],
+            zookeeper=self._zookeeper.access.hosts,
         )  # fmt: skip

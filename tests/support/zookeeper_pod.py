@@ -1,11 +1,11 @@
 """The chart's ZooKeeper, as a process of this machine: the server that jobs share on a cluster, with the operator as its superuser."""
 
-import socket
 import subprocess
 from pathlib import Path
 from typing import Self
 
 from flamestream.store.zookeeper import ClusterState
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream.store.zookeeper_pod import command
 from flamestream.store.zookeeper_server import is_ready
 from flamestream_operator.coordination.cluster_state import ZooKeeper
@@ -18,8 +18,9 @@ LOGIN = f"operator:{'p' * 32}"
 class SharedZooKeeper:
     """Its data stays in `folder`; `start` again with another login is what a Secret that was made anew does."""
 
-    def __init__(self, folder: Path, tls: Path | None = None) -> None:
-        self._folder, self._port, self._tls = folder, free_port(), tls
+    def __init__(self, folder: Path, tls: Path | None = None, authority: str = "") -> None:
+        """`tls`: the folder of its key, whose certificate `authority` has signed; None: it speaks without."""
+        self._folder, self._port, self._tls, self._authority = folder, free_port(), tls, authority
         self.hosts = f"127.0.0.1:{self._port}"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -29,23 +30,20 @@ class SharedZooKeeper:
         words = command(self._folder / "data", self._folder, login, self._port, self._tls)
         with (self._folder / "out").open("ab") as out:
             self._process = subprocess.Popen(words, stdout=out, stderr=out)
-        eventually(self._answers, "ZooKeeper serves", within=60)
+        eventually(lambda: is_ready(self.hosts, sealed=self._tls is not None), "ZooKeeper serves", within=60)
         return self
 
-    def _answers(self) -> bool:
-        """A server with TLS says nothing to who comes without: that it listens must do."""
-        if self._tls is None:
-            return is_ready(self.hosts)
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self._port)) == 0
+    def access(self, login: str = LOGIN) -> ZooKeeperAccess:
+        """As whoever has this login is told."""
+        return ZooKeeperAccess(self.hosts, login, self._authority)
 
     def place(self, login: str = LOGIN, *, room: int = 0, alone: bool = True) -> ZooKeeper:
         """As the operator is told."""
-        return ZooKeeper(hosts=self.hosts, login=login, journal_room=room, alone=alone)
+        return ZooKeeper(access=self.access(login), journal_room=room, alone=alone)
 
     def session(self, login: str = "") -> ClusterState:
         """Of whoever has this login."""
-        return ClusterState(f"{login}@{self.hosts}" if login else self.hosts)
+        return ClusterState(self.access(login))
 
     def close(self) -> None:
         if self._process is not None:

@@ -23,10 +23,15 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if .Values.zookeeper.servers -}}
 {{ .Values.zookeeper.servers }}
 {{- else if .Values.zookeeper.enabled -}}
-{{ include "flamestream.name" . }}-zookeeper.{{ .Release.Namespace }}.svc:2181
+{{ include "flamestream.zookeeperHost" . }}:2181
 {{- else -}}
 {{ fail "name a ZooKeeper in zookeeper.servers, or set zookeeper.enabled" }}
 {{- end -}}
+{{- end }}
+
+{{/* The chart's own server, by the name that its certificate has. */}}
+{{- define "flamestream.zookeeperHost" -}}
+{{ include "flamestream.name" . }}-zookeeper.{{ .Release.Namespace }}.svc
 {{- end }}
 
 {{/* What jobs may choose, as JSON: the chart's own S3 is among the stores. */}}
@@ -53,9 +58,35 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ .Values.madeLogin }}
 {{- end }}
 
-{{/* Pods read the login when they start, so they are replaced when it is. */}}
-{{- define "flamestream.loginAnnotation" -}}
+{{/* The Secret with the authority of ZooKeeper's certificates, and with the key of the chart's own server: the user's, or the chart's own. */}}
+{{- define "flamestream.tlsSecret" -}}
+{{- if and .Values.zookeeper.servers (not .Values.zookeeper.tls.secret) -}}
+{{ fail "name the Secret with the authority of your servers' certificates (ca.crt) in zookeeper.tls.secret, or set zookeeper.tls.enabled to false: then who sees the network sees logins" }}
+{{- end -}}
+{{ .Values.zookeeper.tls.secret | default (printf "%s-zookeeper-tls" (include "flamestream.name" .)) }}
+{{- end }}
+
+{{/* What is in it, as JSON of base64: as it is there, or a new authority and a key that it has signed, the same wherever this is asked. */}}
+{{- define "flamestream.tls" -}}
+{{- if not (hasKey .Values "madeTls") -}}
+{{- $data := dig "data" dict (lookup "v1" "Secret" .Release.Namespace (include "flamestream.tlsSecret" .) | default dict) -}}
+{{- if not (or $data .Values.zookeeper.tls.secret) -}}
+{{- $host := include "flamestream.zookeeperHost" . -}}
+{{- $ca := genCA (printf "authority of %s" $host) 3650 -}}{{/* another name than the server's, or that would seem to be its own authority */}}
+{{- $server := genSignedCert $host nil (list $host) 3650 $ca -}}
+{{- $data = dict "ca.crt" (b64enc $ca.Cert) "tls.crt" (b64enc $server.Cert) "tls.key" (b64enc $server.Key) -}}
+{{- end -}}
+{{- $_ := set .Values "madeTls" $data -}}
+{{- end -}}
+{{ toJson .Values.madeTls }}
+{{- end }}
+
+{{/* Pods read login and certificates when they start, so they are replaced when those are. */}}
+{{- define "flamestream.zookeeperAnnotations" -}}
 flamestream.dev/login: {{ include "flamestream.login" . | sha256sum | trunc 16 | quote }}
+{{- if .Values.zookeeper.tls.enabled }}
+flamestream.dev/tls: {{ include "flamestream.tls" . | sha256sum | trunc 16 | quote }}
+{{- end }}
 {{- end }}
 
 {{/* Where jobs may be, as the namespaceSelector of a NetworkPolicy. */}}

@@ -6,12 +6,13 @@ record itself (runtime/flamestream/store/zookeeper.py), or say whose a node is (
 """
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.errors import ClusterStateUnavailable
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream.store.zookeeper_rights import Rights
 from flamestream_operator.objects.logins import login_of
 
@@ -20,11 +21,9 @@ CONNECT_WITHIN: Final = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeper:
-    """Where it is, and as whom the operator uses it."""
+    """How the operator reaches it, and what it has there."""
 
-    hosts: str
-    login: str = field(repr=False)
-    """user:password"""
+    access: ZooKeeperAccess
     journal_room: int = 0
     """Bytes of a job's journal there; 0: no bound."""
     alone: bool = False
@@ -61,10 +60,9 @@ class SharedClusterState:
         """The session, and what it may give. Raises ClusterStateUnavailable."""
         with self._lock:
             if self._state is None:
-                address = f"{self._place.login}@{self._place.hosts}"
-                self._state = ClusterState(address, connect_within=CONNECT_WITHIN, refused=ClusterStateUnavailable)
+                self._state = ClusterState(self._place.access, connect_within=CONNECT_WITHIN, refused=ClusterStateUnavailable)
             if self._rights is None:
-                login, room, alone = self._place.login, self._place.journal_room, self._place.alone
+                login, room, alone = self._place.access.login, self._place.journal_room, self._place.alone
                 rights = Rights(self._state, login, lambda job: login_of(job, login), room=room, alone=alone)
                 rights.take()
                 self._rights = rights

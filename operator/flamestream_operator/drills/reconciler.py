@@ -31,7 +31,7 @@ from flamestream_operator.kube.events import EventSender
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object, owner, part
 from flamestream_operator.objects.pods import build_audit_pod
-from flamestream_operator.objects.small import build_config, build_login
+from flamestream_operator.objects.small import build_config, build_zookeeper
 from flamestream_operator.site import Site
 
 log = logging.getLogger(__name__)
@@ -132,12 +132,15 @@ class DrillReconciler:
         config = build_config(job, name, files_of(look, launch, desired))
         config["metadata"]["ownerReferences"] = [owner(drill)]
         self._check()
-        for needed in (config, build_login(job, self._site.login)):  # launched by an older operator it has none
+        access = build_zookeeper(job, self._site.zookeeper)
+        for needed in (config, access):
             try:
                 await self._api.create(needed)
             except ApiProblem as problem:
                 if not problem.exists:
                     raise
+        # As ZooKeeper is reached now: a job that has ended may have been launched when it was reached otherwise.
+        await self._api.patch("Secret", key[0], access["metadata"]["name"], {"data": access["data"]})
         await self._api.create(build_audit_pod(launch, drill, name))
 
     async def _audit_of(self, key: Key) -> tuple[AuditResult | None, str]:

@@ -25,7 +25,7 @@ from flamestream_operator.objects.meta import Object, is_owned
 from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.pods import build_driver_pod, build_trial_pod
 from flamestream_operator.objects.rights import build_role, build_role_binding, build_service_account
-from flamestream_operator.objects.small import build_budget, build_config, build_login, build_service, build_token
+from flamestream_operator.objects.small import build_budget, build_config, build_service, build_token, build_zookeeper
 
 _HOSTED = ("Starting", "Running", "Draining")
 SILENCE: Final = 2_000_000
@@ -97,7 +97,7 @@ def _launch(observed: Observed, status: JobResourceStatus, desired: Desired, pla
     key = f"launch/{driver.launch}"
     launch = launch_of(observed, status, desired, plan, application=driver.application, number=driver.launch, tasks=driver.tasks)
     yield do.Ensure(build_service(observed.job), key)
-    yield do.Ensure(build_login(observed.job, observed.site.login), key)
+    yield do.Ensure(build_zookeeper(observed.job, observed.site.zookeeper), key)
     if not plan.spec.pods.service_account_name:
         yield do.Ensure(build_service_account(observed.job), key)
     yield do.Ensure(build_role(observed.job), key)

@@ -20,7 +20,7 @@ def launch_of(
     return Launch(
         job=observed.job, spec=plan.spec, application=application, number=number, tasks=tasks, run=status.run.number,
         image=plan.image, pull_policy=plan.spec.image_pull_policy or ("IfNotPresent" if plan.spec.image else observed.site.pull_policy),
-        coordinator=observed.site.coordinator, zookeeper=plan.zookeeper,
+        coordinator=observed.site.coordinator,
         avoid=tuple(sorted(suspects(observed))),
         app_config_map=names.application_copy(observed.name, desired.app_digest) if from_config_map else "",
     )  # fmt: skip

@@ -20,7 +20,7 @@ from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object
 from flamestream_operator.objects.pods import build_preflight_pod
 from flamestream_operator.objects.rights import build_service_account
-from flamestream_operator.objects.small import build_config, build_login
+from flamestream_operator.objects.small import build_config, build_zookeeper
 
 WITHIN = 120.0
 """Seconds; a trial that says nothing for so long is given up, and the code is tried for real."""
@@ -58,7 +58,7 @@ def trial_of(observed: Observed, status: JobResourceStatus, desired: Desired, pl
         key = f"aside/{trial.pod}"
         if not plan.spec.pods.service_account_name:
             yield do.Ensure(build_service_account(observed.job), key)  # before the first launch there is none yet
-        yield do.Ensure(build_login(observed.job, observed.site.login), key)
+        yield do.Ensure(build_zookeeper(observed.job, observed.site.zookeeper), key)
         if desired.app_digest and plan.spec.application.config_map:
             yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)
         yield do.Create(build_config(observed.job, trial.pod, files_of(observed, launch, desired) | _savepoint(observed, status)), key)

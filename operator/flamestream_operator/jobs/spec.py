@@ -20,10 +20,11 @@ from flamestream.connectors.sources import SourceTraits
 from flamestream.job import py_files
 from flamestream.job.located import Document
 from flamestream.job.manifest import Job, Spec, job_of
-from flamestream.journal.places import ZOOKEEPER
+from flamestream.job.manifest_rules import ZOOKEEPER
 from flamestream.model.errors import FlameStreamError, ManifestError
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.jobs.admission import admit
-from flamestream_operator.objects.logins import login_of
+from flamestream_operator.objects.logins import access_of
 from flamestream_operator.objects.meta import Object, identity
 from flamestream_operator.objects.quantities import memory_of
 from flamestream_operator.site import Site
@@ -37,7 +38,6 @@ class Plan:
     sources: Mapping[str, SourceTraits]
     """Traits of each source, as far as they are known without the application."""
     image: str
-    zookeeper: str
     code: str
     """Fingerprint of what a run cannot mix."""
     revision: str
@@ -116,17 +116,16 @@ def planned(job: Object, spec: Object, site: Site, app_digest: str) -> Plan:
     pods = [
         image, parsed.image_pull_policy, parsed.pods, parsed.driver, parsed.workers.resources, parsed.high_availability,
         parsed.limits, parsed.debug, parsed.spark.conf, parsed.checkpoint.secret,
-        _journals_login(parsed, job, site),
+        _access_of_journal(parsed, job, site),
     ]  # fmt: skip
-    zookeeper = parsed.zookeeper.servers if parsed.zookeeper else site.zookeeper
-    return Plan(parsed, traits, image, zookeeper, _fingerprint(code), _fingerprint(pods))
+    return Plan(parsed, traits, image, _fingerprint(code), _fingerprint(pods))
 
 
-def _journals_login(spec: Spec, job: Object, site: Site) -> str | None:
+def _access_of_journal(spec: Spec, job: Object, site: Site) -> ZooKeeperAccess | None:
     """Workers with another one cannot write their journal: pods are replaced when it changes."""
     if spec.journal is None or spec.journal.folder != ZOOKEEPER:
         return None
-    return login_of(identity(job), site.login)
+    return access_of(identity(job), site.zookeeper)
 
 
 def needs_config_map(spec: Object) -> str:
@@ -140,8 +139,8 @@ def _runs_here(spec: Spec, site: Site) -> None:
         raise ManifestError("spec.guarantee: micro-batch is a runner of one machine (`flamestream run`): here choose another guarantee")
     if not spec.checkpoint.store.startswith("s3://"):
         raise ManifestError("spec.checkpoint.store: in a cluster the store is s3://bucket/prefix")
-    if spec.zookeeper is not None and spec.zookeeper.servers != site.zookeeper:
-        raise ManifestError(f"spec.zookeeper: this operator keeps all its jobs in {site.zookeeper}: leave the field out")
+    if spec.zookeeper is not None and spec.zookeeper.servers != site.zookeeper.hosts:
+        raise ManifestError(f"spec.zookeeper: this operator keeps all its jobs in {site.zookeeper.hosts}: leave the field out")
     if spec.high_availability and spec.workers.replicas < 2:
         raise ManifestError("spec.highAvailability: two applications need at least two workers: workers.replicas: 2")
     memory = spec.workers.resources.limits.get("memory") or spec.workers.resources.requests.get("memory")

@@ -10,6 +10,14 @@ Keeps: who knows one job's login can tell neither the operator's nor another job
 """
 
 import hmac
+from dataclasses import replace
+
+from flamestream.store.zookeeper_access import ZooKeeperAccess
+
+
+def access_of(job: str, operators: ZooKeeperAccess) -> ZooKeeperAccess:
+    """How `job` reaches the operator's ZooKeeper."""
+    return replace(operators, login=login_of(job, operators.login))
 
 
 def login_of(job: str, operators: str) -> str:

@@ -17,7 +17,7 @@ from typing import Final
 
 from flamestream.job.object_names import LONGEST as LONGEST
 from flamestream.job.object_names import fitted as fitted
-from flamestream.job.object_names import login as login
+from flamestream.job.object_names import zookeeper as zookeeper
 
 LONGEST_PREFIX: Final = 47
 """Spark's limit for the prefix of its executors' names."""

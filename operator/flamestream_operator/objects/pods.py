@@ -14,7 +14,7 @@ from flamestream_operator.objects.quantities import memory_of
 
 CONFIG: Final = "/etc/flamestream/config"
 SECRET: Final = "/etc/flamestream/secret"
-LOGIN: Final = "/etc/flamestream/zookeeper"
+ZOOKEEPER: Final = "/etc/flamestream/zookeeper"
 APP: Final = "/opt/flamestream/app"
 JVM_MEMORY: Final = 512 << 20
 _POD_SECURITY: Final[Object] = {
@@ -46,7 +46,6 @@ class Launch:
     image: str
     pull_policy: str
     coordinator: str
-    zookeeper: str
     app_config_map: str = ""
     """Copy of the application's ConfigMap; "": the application is in the image, or in one of its pyFiles."""
     avoid: tuple[str, ...] = ()
@@ -84,7 +83,7 @@ def build_driver_pod(launch: Launch) -> Object:
         "resources": _resources(launch.spec.driver.resources),
         "securityContext": dict(_CONTAINER_SECURITY),
         "volumeMounts": [
-            *_mounts(launch), _mount("config", CONFIG, True), _mount("secret", SECRET, True), _mount("zookeeper", LOGIN, True),
+            *_mounts(launch), _mount("config", CONFIG, True), _mount("secret", SECRET, True), _mount("zookeeper", ZOOKEEPER, True),
         ],
         "lifecycle": _before_stop("python3", "-m", "flamestream.spark.streaming.driver_stay", str(SUCCEED)),
         **_credentials(launch),
@@ -93,7 +92,7 @@ def build_driver_pod(launch: Launch) -> Object:
         *_volumes(launch),
         {"name": "config", "configMap": {"name": launch.pod}},
         _secret(launch, "token", "spark"),
-        {"name": "zookeeper", "secret": {"secretName": names.login(launch.name), "defaultMode": 0o440}},
+        {"name": "zookeeper", "secret": {"secretName": names.zookeeper(launch.name), "defaultMode": 0o440}},
     ]
     spec = {**_common(launch, "driver"), "restartPolicy": "Never", "containers": [container], "volumes": volumes}
     spec |= {"serviceAccountName": launch.account, "automountServiceAccountToken": True, "terminationGracePeriodSeconds": SUCCEED + 5}
@@ -139,7 +138,6 @@ def build_driver_config(launch: Launch) -> Object:
     return {
         "job": f"{launch.namespace}.{launch.name}",
         "coordinator": launch.coordinator,
-        "zookeeper": launch.zookeeper,
         "tasks": launch.tasks,
         "image": launch.image,
         "imagePullPolicy": launch.pull_policy,

@@ -7,9 +7,11 @@ Does not: make random numbers (the shell puts the secrets in).
 import base64
 import hashlib
 import json
+from dataclasses import asdict
 
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.objects import names
-from flamestream_operator.objects.logins import login_of
+from flamestream_operator.objects.logins import access_of
 from flamestream_operator.objects.meta import JOB, MANAGED, ROLE, Object, dependent, identity, whole
 
 
@@ -37,10 +39,11 @@ def build_token(job: Object, run: int, token: str, spark: str = "") -> Object:
     return dependent("Secret", job, names.token(job["metadata"]["name"], run), type="Opaque", immutable=True, stringData=secrets)
 
 
-def build_login(job: Object, operators: str) -> Object:
-    """The login of drivers and of the pods beside a job for ZooKeeper. `data`: what is there is compared with it."""
-    data = {"login": base64.b64encode(login_of(identity(job), operators).encode()).decode()}
-    return dependent("Secret", job, names.login(job["metadata"]["name"]), type="Opaque", data=data)
+def build_zookeeper(job: Object, operators: ZooKeeperAccess) -> Object:
+    """The way of drivers and of the pods beside a job to ZooKeeper, a file a field. `data`: what is there is compared with it."""
+    access = asdict(access_of(identity(job), operators))
+    data = {name: base64.b64encode(value.encode()).decode() for name, value in access.items()}
+    return dependent("Secret", job, names.zookeeper(job["metadata"]["name"]), type="Opaque", data=data)
 
 
 def build_config(job: Object, name: str, files: dict[str, Object]) -> Object:

@@ -16,7 +16,7 @@ from flamestream.audit.committed import committed_there
 from flamestream.cli.audit import audited, result_of
 from flamestream.job.validation import checked_job
 from flamestream.model.errors import FlameStreamError
-from flamestream.spark.streaming.driver_config import read_any_driver_config, read_job, zookeeper_of
+from flamestream.spark.streaming.driver_config import read_any_driver_config, read_job, read_zookeeper
 
 MESSAGE: Final = Path("/dev/termination-log")
 LONGEST: Final = 4000
@@ -28,7 +28,7 @@ def verdict() -> dict[str, object]:
     """As FlameStreamDrill's status has it, or {"error": ...}."""
     try:
         config = read_any_driver_config()
-        zookeeper = zookeeper_of(config)
+        zookeeper = read_zookeeper()
         job = checked_job(read_job())
         restored_from = job.job.spec.restore_from
         last = committed_there(zookeeper, config.job, job.job.store, restored_from.snapshot if restored_from is not None else "")

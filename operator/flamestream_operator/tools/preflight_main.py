@@ -19,10 +19,11 @@ from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, FlameStreamError, UserError
 from flamestream.ports import JobRecords, ObjectStore
-from flamestream.spark.streaming.driver_config import CONFIG, read_driver_config, read_job, zookeeper_of
+from flamestream.spark.streaming.driver_config import CONFIG, read_driver_config, read_job, read_zookeeper
 from flamestream.store.places import store_from
 from flamestream.store.snapshot_index import read_manifest
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 
 MESSAGE: Final = Path("/dev/termination-log")
 LONGEST: Final = 3000
@@ -44,7 +45,7 @@ def verdict(folder: Path = CONFIG) -> dict[str, Any]:
         checked = checked_job(read_job(folder))
         application = next(folder.glob("driver-*.json")).stem.removeprefix("driver-")
         config = read_driver_config(application, folder)
-        fits(checked, _committed(checked, config.job, zookeeper_of(config)) or _savepoint(folder))
+        fits(checked, _committed(checked, config.job, read_zookeeper()) or _savepoint(folder))
     except FlameStreamError as error:
         passing = error.category == "retryable"
         return {"ok": False, "reason": type(error).__name__, "message": str(error)[:LONGEST], "passing": passing}
@@ -65,14 +66,11 @@ def fits(checked: CheckedJob, manifest: Manifest | None) -> None:
             )
 
 
-def _committed(checked: CheckedJob, job: str, zookeeper: str) -> Manifest | None:
+def _committed(checked: CheckedJob, job: str, zookeeper: ZooKeeperAccess) -> Manifest | None:
     """The manifest that the job record names; None: nothing was ever committed."""
     store = store_from(checked.job.store)
-    state = ClusterState(zookeeper)
-    try:
+    with ClusterState(zookeeper) as state:
         return newest(ZooKeeperJobRecords(state, job), store)
-    finally:
-        state.close()
 
 
 def _savepoint(folder: Path) -> Manifest | None:

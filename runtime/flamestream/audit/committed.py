@@ -42,6 +42,7 @@ from flamestream.store.segment import chains_in, part_of
 from flamestream.store.snapshot_index import read_manifest
 from flamestream.store.snapshots import segment_table
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
+from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 
 LOOKS: Final = 20
@@ -103,30 +104,29 @@ class LastCommit:
 
 
 @contextmanager
-def cluster_state_of(folder: RunFolder) -> Iterator[str]:
-    """Address (user:password@host:port) of a ZooKeeper with what the job of this run folder keeps there; "" if none was ever
-    begun."""
+def cluster_state_of(folder: RunFolder) -> Iterator[ZooKeeperAccess]:
+    """A ZooKeeper with what the job of this run folder keeps there; NOWHERE if none was ever begun."""
     if not (folder.zookeeper / "data").exists():
-        yield ""
+        yield NOWHERE
     elif _is_served(folder.zookeeper):
         with EmbeddedZooKeeper(folder.zookeeper) as zookeeper:
-            yield zookeeper.address
+            yield zookeeper.access
     else:
         with TemporaryDirectory(prefix="flamestream-audit-") as place:  # a copy (!): a start finds its own free
             shutil.copytree(folder.zookeeper / "data", Path(place) / "data")
             with suppress(FileNotFoundError):  # made before there were any
                 shutil.copy(folder.zookeeper / "login", place)
             with EmbeddedZooKeeper(Path(place)) as zookeeper:
-                yield zookeeper.address
+                yield zookeeper.access
 
 
-def committed_here(folder: RunFolder, zookeeper: str, job: str, store: str) -> LastCommit:
+def committed_here(folder: RunFolder, zookeeper: ZooKeeperAccess, job: str, store: str) -> LastCommit:
     """The last commit of a job of this machine. `zookeeper`: as `cluster_state_of` gives it; `store`: the checkpoint store's
     URL. Raises Corrupt if the record is not there, or older than what was told of it."""
     told = folder.status()  # before the record, which can then only be newer
     outcome, epoch = (told.outcome, told.epoch) if told else ("", 0)
     last = LastCommit(None, outcome=outcome)
-    if zookeeper:
+    if zookeeper != NOWHERE:
         with ClusterState(zookeeper) as state:
             last = read_commit(ZooKeeperJobRecords(state, job), store, outcome)
     if last.epoch < epoch:
@@ -137,7 +137,7 @@ def committed_here(folder: RunFolder, zookeeper: str, job: str, store: str) -> L
     return last
 
 
-def committed_there(zookeeper: str, job: str, store: str, restored_from: str = "") -> LastCommit:
+def committed_there(zookeeper: ZooKeeperAccess, job: str, store: str, restored_from: str = "") -> LastCommit:
     """The last commit of a job of a cluster, from its ZooKeeper. `restored_from`: the FlameStreamSnapshot that it may have
     begun with."""
     with ClusterState(zookeeper) as state:

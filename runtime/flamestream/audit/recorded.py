@@ -20,10 +20,11 @@ from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import END, START, FrontId, Time, last_below
 from flamestream.reference import Run
+from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 from flamestream.testing.input_audit import Finding, Skip, committed_position, contiguity, records, recounted
 
 
-def recorded_sources(checked: CheckedJob, job: str = "", zookeeper: str = "", cut: Time = START) -> list[RecordedSource]:
+def recorded_sources(checked: CheckedJob, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE, cut: Time = START) -> list[RecordedSource]:
     """Each front's source. `cut`: of the history that the job began with."""
     journal = journal_of(checked.job, zookeeper)
     kept = journal if journal is not None and journal.keep else None

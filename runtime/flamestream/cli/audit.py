@@ -35,6 +35,7 @@ from flamestream.model.slot import slot_of
 from flamestream.model.time import END, START, Time
 from flamestream.node.run_folder import RunFolder, find
 from flamestream.reference import ERRORS, Results, Run, State, interpret, slot_at
+from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 from flamestream.testing.audit import Delivered, Result, Verdict, audit
 
 _ENDED: Final = {"drained": "the job was drained", "stopped": "the job was stopped", "failed": "the job has failed"}
@@ -182,8 +183,9 @@ def audited_here(checked: CheckedJob, folder: RunFolder, *, changed: bool = Fals
 
 
 def audited(
-    checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: str = "", began: Begun | None = None, *, changed: bool = False
-) -> Report:
+    checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE, began: Begun | None = None,
+    *, changed: bool = False,
+) -> Report:  # fmt: skip
     """The audit of a job's whole output. Raises UserError for a sink that cannot be read back, Corrupt for input that cannot be read again.
 
     `last` was read before this is called: what it says to be delivered is there. `job` and `zookeeper`: in a cluster. `began`: the history

@@ -86,7 +86,7 @@ def spark_for(checked: CheckedJob, folder: RunFolder) -> Iterator[SparkDriver]:
 @contextmanager
 def attempt_of(checked: CheckedJob, folder: RunFolder, *, changed: bool) -> Iterator[Records]:
     """The job claimed, and its record with the next attempt. Raises AlreadyRunning, UserError if it may not start so (starting.py)."""
-    with EmbeddedZooKeeper(folder.zookeeper) as zookeeper, ClusterState(zookeeper.address) as state:
+    with EmbeddedZooKeeper(folder.zookeeper) as zookeeper, ClusterState(zookeeper.access) as state:
         claim = SingleInstance(state, checked.job.name)
         try:
             claim.claim()

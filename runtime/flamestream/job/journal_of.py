@@ -8,16 +8,19 @@ from typing import Any, Final
 from flamestream.connectors import sources
 from flamestream.connectors.kit.spec import convert
 from flamestream.job.manifest import Job, JournalTopic
-from flamestream.journal.places import ZOOKEEPER, JournalConfig, KafkaJournal
+from flamestream.job.manifest_rules import ZOOKEEPER
+from flamestream.journal.places import JournalConfig, KafkaJournal
 from flamestream.model.errors import ManifestError
 from flamestream.net.kafka.clients import KafkaAccess, with_absolute_files
+from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 
 _ACCESS: Final = ("brokers", "settings", "secrets")
 _PLACE: Final = ("spec", "journal", "kafka")
 
 
-def journal_of(job: Job, zookeeper: str = "") -> JournalConfig | None:
-    """The journal as workers and audits are told of it; None: the job has none. Raises ManifestError."""
+def journal_of(job: Job, zookeeper: ZooKeeperAccess = NOWHERE) -> JournalConfig | None:
+    """The journal as workers and audits are told of it; None: the job has none. `zookeeper`: that of the job record.
+    Raises ManifestError."""
     journal = job.spec.journal
     if journal is None:
         return None
@@ -25,7 +28,7 @@ def journal_of(job: Job, zookeeper: str = "") -> JournalConfig | None:
         return JournalConfig(kafka=_topic(job, journal.kafka), keep=journal.keep)
     assert journal.folder is not None, "checked when it was read"
     if journal.folder == ZOOKEEPER:
-        return JournalConfig(folder=f"{ZOOKEEPER}{zookeeper}", keep=journal.keep)
+        return JournalConfig(zookeeper=zookeeper, keep=journal.keep)
     return JournalConfig(folder=str(job.path(journal.folder)), fsync=journal.fsync, keep=journal.keep)
 
 

@@ -18,6 +18,6 @@ def fitted(name: str, suffix: str, longest: int = LONGEST) -> str:
     return f"{name[: longest - len(suffix) - 9].rstrip('-')}-{digest}{suffix}"
 
 
-def login(job: str) -> str:
-    """The Secret with the job's login for ZooKeeper."""
+def zookeeper(job: str) -> str:
+    """The Secret with how the job reaches ZooKeeper."""
     return fitted(job, "-zookeeper")

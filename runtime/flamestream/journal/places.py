@@ -3,8 +3,9 @@
 Does not: keep anything (journal/folder.py, journal/zookeeper.py, journal/kafka.py).
 """
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,12 +17,10 @@ from flamestream.model.errors import ClusterStateUnavailable
 from flamestream.model.time import FrontId
 from flamestream.net.kafka.clients import Clients, KafkaAccess, require_package
 from flamestream.ports import Journal, Post, Reactor
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 
 if TYPE_CHECKING:  # most jobs have another journal
     from flamestream.journal.kafka_partitions import KafkaPartitions
-
-ZOOKEEPER: Final = "zookeeper://"
-"""A journal that is not a folder."""
 
 
 class KafkaJournal(KafkaAccess, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -34,7 +33,8 @@ class JournalConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The place where the order decisions of journalled fronts are kept."""
 
     folder: str = ""
-    """The folder, or zookeeper://[user:password@]host:port[,host:port]"""
+    zookeeper: ZooKeeperAccess | None = None
+    """Instead of a folder."""
     kafka: KafkaJournal | None = None
     """Instead of a folder."""
     fsync: bool = True
@@ -50,12 +50,11 @@ def build(config: JournalConfig, job: str, fronts: int, reactor: Reactor, post: 
         own = Threads(1, reactor.soon)
         place = TopicPlace(_partitions(config.kafka, job, fronts), job, reactor, own)
         return BatchJournal(place, reactor, post, threads=own, keep=config.keep)
-    if config.folder.startswith(ZOOKEEPER):
+    if config.zookeeper is not None:
         from flamestream.journal.zookeeper import zookeeper_journal  # lazily: not every worker needs kazoo
         from flamestream.store.zookeeper import ClusterState
 
-        address = config.folder.removeprefix(ZOOKEEPER)
-        connect = lambda: ClusterState(address, refused=ClusterStateUnavailable)  # noqa: E731  # a login may be replaced under a running job
+        connect = partial(ClusterState, config.zookeeper, refused=ClusterStateUnavailable)  # a login may be replaced under a running job
         return zookeeper_journal(connect, job, reactor, post, keep=config.keep)
     return FolderJournal(Path(config.folder), reactor, post, fsync=config.fsync, keep=config.keep)
 
@@ -70,15 +69,12 @@ def everything(config: JournalConfig, job: str, front: FrontId) -> list[Entry]:
             return journal_topic.everything(partitions, job, front)
         finally:
             partitions.close()
-    if config.folder.startswith(ZOOKEEPER):
+    if config.zookeeper is not None:
         from flamestream.journal import zookeeper as journal_zookeeper
-        from flamestream.store import zookeeper
+        from flamestream.store.zookeeper import ClusterState
 
-        state = zookeeper.ClusterState(config.folder.removeprefix(ZOOKEEPER))
-        try:
+        with ClusterState(config.zookeeper) as state:
             return journal_zookeeper.everything(state, job, front)
-        finally:
-            state.close()
     return everything_in_folder(Path(config.folder), front)
 
 

@@ -85,7 +85,7 @@ class Launcher:
 
     def run(self) -> Outcome:
         """Run until the job ends. Raises AlreadyRunning, UserError if it may not start, ClusterStateUnavailable without ZooKeeper."""
-        with EmbeddedZooKeeper(self._folder.zookeeper) as zookeeper, ClusterState(zookeeper.address) as state:
+        with EmbeddedZooKeeper(self._folder.zookeeper) as zookeeper, ClusterState(zookeeper.access) as state:
             claim = _claimed(state, self._checked.job.name)
             self._zookeeper = zookeeper
             try:
@@ -114,7 +114,7 @@ class Launcher:
         self._create_store(self._checked.job.store)
         self._folder.status_file.unlink(missing_ok=True)
         self._start_coordinator()
-        told = worker_config(self._checked, coordinator=self._address, token=self._token, zookeeper=self._zookeeper.address)
+        told = worker_config(self._checked, coordinator=self._address, token=self._token, zookeeper=self._zookeeper.access)
         config = self._folder.write("worker.json", told)
         spec = self._checked.job.spec
         count = spec.workers.replicas + spec.workers.standby
@@ -151,7 +151,7 @@ class Launcher:
         config = CoordinatorProcessConfig(
             settings=local_coordinator(self._checked, changed=self._changed),
             token=self._token,
-            records=f"zookeeper://{self._zookeeper.address}",
+            zookeeper=self._zookeeper.access,
             store=self._checked.job.store,
             status=str(self._folder.status_file),
         )

@@ -19,14 +19,14 @@ from flamestream.core.coordinator import coordination as co
 from flamestream.job.exit_codes import BY_CATEGORY, ended_by
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine import process_shell
-from flamestream.model.errors import FlameStreamError, UserError
+from flamestream.model.errors import FlameStreamError
 from flamestream.net.control_link import ControlServer
 from flamestream.node.coordinator_host import CoordinatorHost
 from flamestream.node.status_file import StatusFile
-from flamestream.ports import JobRecords
 from flamestream.store.lazy import LazyStore
 from flamestream.store.places import store_from
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 
 
 class CoordinatorProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,8 +34,8 @@ class CoordinatorProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     settings: co.Settings
     token: str
-    records: str
-    """zookeeper://host:port[,host:port]"""
+    zookeeper: ZooKeeperAccess
+    """Where the job record is."""
     store: str
     status: str
     """Path of the file status.json."""
@@ -43,19 +43,12 @@ class CoordinatorProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Pid of the parent, to end with it; 0: don't."""
 
 
-def records_from(url: str, job: str) -> JobRecords:
-    """The job record's home."""
-    if not url.startswith("zookeeper://"):
-        raise UserError(f"records {url!r} has an unknown scheme: use zookeeper://host:port")
-    return ZooKeeperJobRecords(ClusterState(url.removeprefix("zookeeper://")), job)
-
-
 def run(config: CoordinatorProcessConfig, listener: socket.socket) -> int:
     """Coordinate until the job ends. The exit code."""
     process_shell.begin(config.parent, job=config.settings.job, role="coordinator")
     reactor = EpollReactor()
     try:
-        records = records_from(config.records, config.settings.job)
+        records = ZooKeeperJobRecords(ClusterState(config.zookeeper), config.settings.job)
     except FlameStreamError as error:
         return ended_by(error)
     server = ControlServer(reactor, listener, config.settings.job, config.token)

@@ -10,9 +10,12 @@ from flamestream.job.settings import worker_settings
 from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import WorkerId
 from flamestream.node.worker_process import WorkerProcessConfig
+from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 
 
-def worker_config(checked: CheckedJob, *, coordinator: str, token: str, job: str = "", zookeeper: str = "") -> WorkerProcessConfig:
+def worker_config(
+    checked: CheckedJob, *, coordinator: str, token: str, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE
+) -> WorkerProcessConfig:
     """The configuration of all workers of a job, who add their names. `job`: its identity in a cluster, whose status others see as well."""
     described, spec = checked.job, checked.job.spec
     settings = worker_settings(checked)

@@ -7,15 +7,14 @@ answer is lost, its outcome is unknown (ClusterStateUnavailable), and only readi
 `/flamestream/<job>/launcher` is a hint for people, an ephemeral node that names who runs the job, so that a second launcher is refused with
 the holder's name. It goes when the session does and guarantees nothing: the fence in the job record does.
 
-An address is `host:port[,host:port]`, or `user:password@` before it: then every node is its maker's alone (digest), to read as well. Where
-several jobs share a server, zookeeper_rights.py says whose is what. With an `authority` the session is sealed (zookeeper_tls.py).
+How it is reached is one value (zookeeper_access.py). With a login every node is its maker's alone; where several jobs share a server,
+zookeeper_rights.py says whose is what. With an authority the session is sealed (zookeeper_tls.py).
 
 Keeps: every call ends within its deadline, whatever ZooKeeper does. Does not: watch; the coordinator polls nothing here either.
 """
 
 import logging
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 import msgspec
@@ -30,6 +29,7 @@ from flamestream.core.protocol.job_record import JobRecord
 from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import ClusterStateUnavailable, Corrupt, FlameStreamError, UserError
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream.store.zookeeper_tls import TlsHandler
 
 T = TypeVar("T")
@@ -47,24 +47,23 @@ class ClusterState:
     """A session with ZooKeeper, shared by what is kept there. It reconnects by itself until it is closed."""
 
     def __init__(
-        self, address: str, authority: Path | None = None, *, session: float = SESSION, connect_within: float = CONNECT_WITHIN,
+        self, access: ZooKeeperAccess, *, session: float = SESSION, connect_within: float = CONNECT_WITHIN,
         refused: type[FlameStreamError] = UserError,
     ) -> None:  # fmt: skip
-        """Connect. Raises ClusterStateUnavailable that names the hosts if nobody answers in time. `authority`: a file with what the
-        server's certificate must be signed by; None speaks without TLS. `refused`: what a call raises that the login has no right to."""
-        login, _, hosts = address.rpartition("@")
-        self.hosts, self._refused = hosts, refused
+        """Connect. Raises ClusterStateUnavailable that names the hosts if nobody answers in time. `refused`: what a call raises that
+        the login has no right to."""
+        self.hosts, self._refused = access.hosts, refused
         self.session = session
         forever = KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0)
-        self._tls = TlsHandler(authority) if authority else None
-        sealed = {"handler": self._tls, "use_ssl": True} if authority else {}
-        self.client = KazooClient(hosts, timeout=session, connection_retry=forever, logger=_quiet(), **sealed, **_as(login))
+        self._tls = TlsHandler(access.authority) if access.authority else None
+        sealed = {"handler": self._tls, "use_ssl": True} if self._tls else {}
+        self.client = KazooClient(self.hosts, timeout=session, connection_retry=forever, logger=_quiet(), **sealed, **_as(access.login))
         try:
             self.client.start(timeout=connect_within)
         except KazooTimeoutError as error:
             self.close()
             asked = self._problem or "is it running there, and reachable from here?"
-            raise ClusterStateUnavailable(f"no ZooKeeper answers at {hosts} within {connect_within:g} s: {asked}") from error
+            raise ClusterStateUnavailable(f"no ZooKeeper answers at {self.hosts} within {connect_within:g} s: {asked}") from error
 
     @property
     def _problem(self) -> str:

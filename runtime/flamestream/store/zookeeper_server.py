@@ -7,7 +7,7 @@ the death of an owner and the death of its server. The server listens on loopbac
 A restart is on the same port, so clients find it again by themselves; acknowledged writes and sessions survive it (they are
 in the log, which is synced before every acknowledgement).
 
-Its address has a login of its own (zookeeper.py), which stands beside the data and which only the folder's owner can read: another user of
+It has a login of its own (zookeeper.py), which stands beside the data and which only the folder's owner can read: another user of
 this machine reaches the port, and none of the nodes.
 
 Keeps: the first client never meets a server that is not ready (it would wait out its whole session timeout). Does not: replicate. A
@@ -18,9 +18,10 @@ import fcntl
 import os
 import secrets
 import socket
+import ssl
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -30,6 +31,7 @@ from flamestream.machine.java import QUICK, Java, find_java, spark_jars
 from flamestream.machine.parent_death import start_child
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import ClusterStateUnavailable
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 
 HOST: Final = "127.0.0.1"
 READY_WITHIN: Final = 60.0
@@ -112,7 +114,7 @@ class EmbeddedZooKeeper:
         else:
             self._place = self._join()
             login = login_of(self._folder)
-        self.address = f"{login}@{self._place}"
+        self.access = ZooKeeperAccess(self._place, login)
 
     @property
     def pid(self) -> int:
@@ -219,26 +221,35 @@ def login_of(folder: Path) -> str:
     return file.read_text()
 
 
-def class_path() -> str:
-    """The jars of PySpark that a ZooKeeper server needs."""
+def class_path(*more: str) -> str:
+    """The jars of PySpark that a ZooKeeper server needs, and `more` (beginnings of names)."""
     jars = spark_jars()
-    found = sorted(str(jar) for jar in jars.glob("*.jar") if jar.name.startswith(_NEEDED))
+    found = sorted(str(jar) for jar in jars.glob("*.jar") if jar.name.startswith((*_NEEDED, *more)))
     if not any("/zookeeper-3" in jar for jar in found):
         raise ClusterStateUnavailable(f"no ZooKeeper among PySpark's jars in {jars}: install pyspark as requirements/run.txt pins it")
     return ":".join(found)
 
 
-def is_ready(place: str) -> bool:
-    """Whether a ZooKeeper at `place` (host:port) serves clients, by its own word."""
+def is_ready(place: str, *, sealed: bool = False) -> bool:
+    """Whether a ZooKeeper at `place` (host:port) serves clients, by its own word. `sealed`: over TLS, whoever it is."""
     host, _, port = place.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), timeout=2.0) as connection:
+        with ExitStack() as stack:
+            connection = stack.enter_context(socket.create_connection((host, int(port)), timeout=2.0))
+            if sealed:
+                connection = stack.enter_context(_anybody().wrap_socket(connection))
             connection.sendall(b"srvr")
-            connection.shutdown(socket.SHUT_WR)
             answer = b"".join(iter(lambda: connection.recv(4096), b""))
     except OSError:
         return False
     return b"\nMode: " in answer
+
+
+def _anybody() -> ssl.SSLContext:
+    """Nobody is trusted with anything: only "serving" is heard."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 def _free_port() -> int:

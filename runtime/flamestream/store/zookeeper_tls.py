@@ -9,40 +9,40 @@ certificate of `authority`. Does not: prove the client (its login does, inside t
 
 import socket
 import ssl
-from pathlib import Path
 from typing import Any
 
 from kazoo.handlers.threading import SequentialThreadingHandler
 
 
-def trusting(authority: Path) -> ssl.SSLContext:
-    """A client's settings: TLS 1.2 at least, this authority alone, and the name is looked at."""
+def trusting(authority: str) -> ssl.SSLContext:
+    """A client's settings: TLS 1.2 at least, this authority (PEM) alone, and the name is looked at. Raises SSLError, ValueError or
+    TypeError if it is none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_verify_locations(authority)
+    context.load_verify_locations(cadata=authority)
     return context
 
 
 class TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
     """kazoo's way to the network, over TLS. `problem`: what the last connection failed by, or nothing."""
 
-    def __init__(self, authority: Path) -> None:
+    def __init__(self, authority: str) -> None:
         super().__init__()
-        self._authority = authority
+        self._trusting = trusting(authority)
         self.problem = ""
 
     def create_connection(self, address: tuple[str, int], hostname: str, timeout: float, **_: Any) -> ssl.SSLSocket:
-        """A connection whose server has proved `hostname`. The authority is read each time: its file may have been renewed."""
+        """A connection whose server has proved `hostname`."""
         try:
             plain = socket.create_connection(address, timeout)
             try:
                 plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                sealed = trusting(self._authority).wrap_socket(plain, server_hostname=hostname)
+                sealed = self._trusting.wrap_socket(plain, server_hostname=hostname)
             except BaseException:
                 plain.close()
                 raise
         except OSError as error:
-            self.problem = _sentence(error, hostname, self._authority)
+            self.problem = _sentence(error, hostname)
             raise
         self.problem = ""
         return sealed
@@ -54,11 +54,11 @@ class TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has
         return [*ready[0], *(one for one in unread if one not in ready[0])], *ready[1:]
 
 
-def _sentence(error: OSError, name: str, authority: Path) -> str:
+def _sentence(error: OSError, name: str) -> str:
     """What a failed connection means for whoever set it up. Nothing for one that TLS has no part in."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return (
-            f"its certificate is refused ({error.verify_message}): the authority in {authority} must have signed it, for {name}, and it "
+            f"its certificate is refused ({error.verify_message}): the authority that is trusted must have signed it, for {name}, and it "
             "must not have expired; give the authority that signed it, or the server a new certificate"
         )
     if isinstance(error, ssl.SSLError):
@@ -66,6 +66,4 @@ def _sentence(error: OSError, name: str, authority: Path) -> str:
             f"it does not speak TLS there ({error.reason or error}): name its TLS port (secureClientPort), "
             "or say that this ZooKeeper is reached without TLS"
         )
-    if isinstance(error, FileNotFoundError):
-        return f"there is no file {authority} with the authority of its certificate"
     return ""

@@ -8,6 +8,7 @@ import pytest
 
 from flamestream_operator.coordination.cluster_state import ZooKeeper
 from support.api_server import ApiServer
+from support.authority import Authority
 from support.operator.plain_cluster import Places
 from support.operator.real_cluster import VARIABLE, namespace
 from support.versitygw import S3Server
@@ -42,7 +43,9 @@ def own_api_server(api_server: None) -> None:
 
 @pytest.fixture(scope="package")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
-    with SharedZooKeeper(tmp_path_factory.mktemp("zk")) as server:
+    """Over TLS, as the chart has it: whoever opens a session without the authority fails here."""
+    authority = Authority(tmp_path_factory.mktemp("authority") / "ours")
+    with SharedZooKeeper(tmp_path_factory.mktemp("zk"), authority.server(), authority.text) as server:
         yield server.place(room=1 << 24)
 
 

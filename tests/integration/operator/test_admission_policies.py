@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.jobs.spec import planned
 from flamestream_operator.objects import names
 from flamestream_operator.objects.pods import Launch, build_driver_pod, build_preflight_pod, build_trial_pod
@@ -88,7 +89,7 @@ def launch(place: str) -> Launch:
     job = a_job(place)
     job["metadata"]["uid"] = "u"
     allowed = Allowed(store_endpoints=("http://s3.example:9000",))
-    site = Site(coordinator="o:1", zookeeper="z:1", login="o:s", image=IMAGE, allowed=allowed)
+    site = Site(coordinator="o:1", zookeeper=ZooKeeperAccess("z:1", "o:s"), image=IMAGE, allowed=allowed)
     plan = planned(job, job["spec"], site, "digest")
     return Launch(
         job=job, spec=plan.spec, application="a", number=1, tasks=2, run=1, image=plan.image, pull_policy="Never", coordinator="o:1",

@@ -11,6 +11,7 @@ from lightkube import AsyncClient
 from lightkube.generic_resource import create_namespaced_resource
 from lightkube.types import PatchType
 
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.jobs.decide import status_of
 from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.jobs.reconciler import JobReconciler
@@ -33,7 +34,8 @@ JOB_SPEC = {
     "workers": {"replicas": 2},
     "checkpoint": {"interval": "1s", "store": "s3://bucket/j", "secret": "store"},
 }
-SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", login="o:s", image="flamestream.invalid/none:1", pull_policy="Never")
+ZOOKEEPER = ZooKeeperAccess("zk:2181", "o:s")
+SITE = Site(coordinator="operator:7700", zookeeper=ZOOKEEPER, image="flamestream.invalid/none:1", pull_policy="Never")
 
 
 @pytest.fixture(scope="module")

@@ -31,11 +31,10 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooK
 class Leader:
     """An operator's coordinators on a port that stays, as a Service's does."""
 
-    def __init__(self, zookeeper: str, port: int) -> None:
+    def __init__(self, zookeeper: EmbeddedZooKeeper, port: int) -> None:
         self.heard: list[str] = []
-        login, _, hosts = zookeeper.rpartition("@")
         self.coordinators = Coordinators(
-            zookeeper=ZooKeeper(hosts=hosts, login=login), host="127.0.0.1", port=port, changed=self.heard.append,
+            zookeeper=ZooKeeper(access=zookeeper.access), host="127.0.0.1", port=port, changed=self.heard.append,
             store_of=lambda url, _: store_from(url),
         )  # fmt: skip
 
@@ -55,7 +54,7 @@ def port() -> int:
 
 @pytest.fixture
 def leader(zookeeper: EmbeddedZooKeeper, port: int) -> Iterator[Leader]:
-    made = Leader(zookeeper.address, port)
+    made = Leader(zookeeper, port)
     yield made
     made.coordinators.close()
 
@@ -95,7 +94,7 @@ def test_a_new_leader_adopts_the_running_stream(zookeeper: EmbeddedZooKeeper, le
         job.start_worker()
     before = leader.wait(job.name, runs)
     leader.coordinators.close()
-    successor = Leader(zookeeper.address, port)
+    successor = Leader(zookeeper, port)
     try:
         successor.coordinators.start(job.told)
         after = successor.wait(job.name, lambda status: runs(status) and status.epoch > before.epoch)
@@ -219,7 +218,7 @@ def test_a_damaged_record_ends_its_own_job_alone(
     zookeeper: EmbeddedZooKeeper, leader: Leader, job: Job, port: int, tmp_path: Path, damage: bytes
 ) -> None:
     victim = Job(f"victim-{uuid.uuid4().hex}", tmp_path / "victim", port)
-    with ClusterState(zookeeper.address) as state:
+    with ClusterState(zookeeper.access) as state:
         state.client.create(f"/flamestream/{victim.name}/record", damage, makepath=True)
     try:
         for each in (victim, job):

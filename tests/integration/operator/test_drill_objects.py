@@ -11,6 +11,7 @@ import pytest
 from lightkube.core.exceptions import ApiError
 
 from flamestream.job.drill_status import OVER
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.api.drill import ACTIONS, ELSEWHERE, REFUSALS, DrillStatus
 from flamestream_operator.drills.reconciler import DrillReconciler
 from flamestream_operator.jobs.handlers import Tools
@@ -23,7 +24,8 @@ from support.operator.real_cluster import namespace, the_api
 from support.operator.whole_job import Coordinators
 
 pytestmark = pytest.mark.usefixtures("own_api_server")
-SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", login="o:s", image="flamestream.invalid/none:1", pull_policy="Never")
+ZOOKEEPER = ZooKeeperAccess("zk:2181", "o:s")
+SITE = Site(coordinator="operator:7700", zookeeper=ZOOKEEPER, image="flamestream.invalid/none:1", pull_policy="Never")
 ALL = ("kill", "pause", "delete", "cut")
 PAIRS = [(target, action) for target in ACTIONS for action in ALL]
 CLEAN = {"clean": True, "records": 5, "delivered": 5, "complete": True, "bounds": "all results had to be there"}

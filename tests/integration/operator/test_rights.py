@@ -94,11 +94,13 @@ class Process:
         self._config = places.folder / "operators-kubeconfig"
         self._config.write_text(yaml.safe_dump(config | {"current-context": "operator"}))
         login = places.folder / "operators-login"
-        login.write_text(places.zookeeper.login)
+        login.write_text(places.zookeeper.access.login)
+        authority = places.folder / "authority"
+        authority.write_text(places.zookeeper.access.authority)
         self._told = {
             "KUBECONFIG": str(self._config), "PYTHONPATH": os.pathsep.join(sys.path), "POD_NAME": "operator-1", "POD_NAMESPACE": OWN,
-            "POD_IP": "10.9.9.9", "FLAMESTREAM_ZOOKEEPER": places.zookeeper.hosts, "FLAMESTREAM_IMAGE": "flamestream:1",
-            "FLAMESTREAM_ZOOKEEPER_LOGIN": str(login),
+            "POD_IP": "10.9.9.9", "FLAMESTREAM_ZOOKEEPER": places.zookeeper.access.hosts, "FLAMESTREAM_IMAGE": "flamestream:1",
+            "FLAMESTREAM_ZOOKEEPER_LOGIN": str(login), "FLAMESTREAM_ZOOKEEPER_AUTHORITY": str(authority),
             "FLAMESTREAM_IMAGE_PULL_POLICY": "Never", "FLAMESTREAM_DRILLS": "true", "FLAMESTREAM_PORT": str(self.port),
             "FLAMESTREAM_HTTP_PORT": str(free_port()), "FLAMESTREAM_LEASE_SECONDS": "30", "FLAMESTREAM_SERVICE": SERVICE,
             "FLAMESTREAM_ALLOW": json.dumps({"storeEndpoints": [places.s3.endpoint]}),

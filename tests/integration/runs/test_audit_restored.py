@@ -68,7 +68,7 @@ def restored(job: CliJob, savepoint: savepoints.Savepoint, source: LocalStore) -
     """As the operator does it: the first record of a job that has never run."""
     target = LocalStore(job.path / "snapshots", create=True)
     record = savepoints.restore(source, savepoint, target, job.path.name, fronts=1)
-    with EmbeddedZooKeeper(job.run_folder.zookeeper) as zookeeper, ClusterState(zookeeper.address) as state:
+    with EmbeddedZooKeeper(job.run_folder.zookeeper) as zookeeper, ClusterState(zookeeper.access) as state:
         assert ZooKeeperJobRecords(state, job.path.name).compare_and_set(record, None) is not None
 
 

@@ -28,7 +28,7 @@ def server(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
 
 
 def worker_of(loop: EpollReactor, server: EmbeddedZooKeeper, attempt: int) -> Worker:
-    config = JournalConfig(folder=f"zookeeper://{server.address}")
+    config = JournalConfig(zookeeper=server.access)
     return Worker(loop, attempt, lambda post: build(config, "index", 4, loop, post))
 
 

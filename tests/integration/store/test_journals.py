@@ -48,7 +48,7 @@ def config(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     if request.param == "folder":
         return JournalConfig(folder=str(tmp_path_factory.mktemp("journal")))
     if request.param == "zookeeper":
-        return JournalConfig(folder=f"zookeeper://{request.getfixturevalue('zookeeper').address}")
+        return JournalConfig(zookeeper=request.getfixturevalue("zookeeper").access)
     broker: Broker = request.getfixturevalue("broker")
     return JournalConfig(kafka=KafkaJournal(brokers=broker.address, topic=f"journal-{uuid4().hex[:8]}"))
 

@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import Time
 from flamestream.store.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 from support.eventually import eventually
 from support.processes import kill
@@ -37,7 +39,7 @@ def job(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def state(shared: EmbeddedZooKeeper) -> Iterator[ClusterState]:
-    with ClusterState(shared.address) as connected:
+    with ClusterState(shared.access) as connected:
         yield connected
 
 
@@ -94,7 +96,7 @@ def test_a_write_over_another_version_is_a_conflict_and_changes_nothing(state: C
 
 def test_of_racing_writers_one_wins_each_round(shared: EmbeddedZooKeeper, job: str) -> None:
     rounds = 40
-    with ClusterState(shared.address) as one, ClusterState(shared.address) as two:
+    with ClusterState(shared.access) as one, ClusterState(shared.access) as two:
         sides = {"one": ZooKeeperJobRecords(one, job), "two": ZooKeeperJobRecords(two, job)}
         version: int | None = None
         for attempt in range(1, rounds + 1):
@@ -128,7 +130,7 @@ def race(calls: dict[str, Callable[[], int | None]]) -> dict[str, int | None]:
 
 
 def test_an_acknowledged_record_survives_a_killed_server(tmp_path: Path, job: str) -> None:
-    with EmbeddedZooKeeper(tmp_path) as server, ClusterState(server.address) as state:
+    with EmbeddedZooKeeper(tmp_path) as server, ClusterState(server.access) as state:
         records = ZooKeeperJobRecords(state, job)
         version = records.compare_and_set(record(7), None)
         kill(server.pid)
@@ -146,7 +148,7 @@ def read_or_none(records: ZooKeeperJobRecords) -> tuple[JobRecord, int] | None:
 
 def test_without_a_server_a_write_is_of_unknown_outcome_in_bounded_time(tmp_path: Path, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flamestream.store.zookeeper.ANSWER_WITHIN", 0.3)
-    with EmbeddedZooKeeper(tmp_path) as server, ClusterState(server.address) as state:
+    with EmbeddedZooKeeper(tmp_path) as server, ClusterState(server.access) as state:
         records = ZooKeeperJobRecords(state, job)
         version = records.compare_and_set(record(1), None)
         kill(server.pid)
@@ -169,7 +171,7 @@ def test_after_an_expired_session_the_record_is_reached_by_a_new_one(state: Clus
 
 def test_an_unreachable_zookeeper_is_named() -> None:
     with pytest.raises(ClusterStateUnavailable, match=r"no ZooKeeper answers at 127\.0\.0\.1:1 within 0\.3 s"):
-        ClusterState("127.0.0.1:1", connect_within=0.3)
+        ClusterState(ZooKeeperAccess("127.0.0.1:1"), connect_within=0.3)
 
 
 def test_a_foreign_record_is_an_error_that_names_it(state: ClusterState, job: str) -> None:
@@ -186,7 +188,7 @@ def test_a_name_that_is_no_node_is_refused(state: ClusterState, name: str) -> No
 
 def test_a_second_launcher_is_refused_with_the_holders_name(shared: EmbeddedZooKeeper, state: ClusterState, job: str) -> None:
     SingleInstance(state, job).claim()
-    with ClusterState(shared.address) as other, pytest.raises(UserError, match=f"{job}.* already run by process {os.getpid()} on "):
+    with ClusterState(shared.access) as other, pytest.raises(UserError, match=f"{job}.* already run by process {os.getpid()} on "):
         SingleInstance(other, job).claim()
 
 
@@ -194,38 +196,38 @@ def test_a_released_job_can_be_claimed(shared: EmbeddedZooKeeper, state: Cluster
     first = SingleInstance(state, job)
     first.claim()
     first.release()
-    with ClusterState(shared.address) as other:
+    with ClusterState(shared.access) as other:
         SingleInstance(other, job).claim()
         first.release()
-        with ClusterState(shared.address) as third, pytest.raises(UserError, match="already run"):
+        with ClusterState(shared.access) as third, pytest.raises(UserError, match="already run"):
             SingleInstance(third, job).claim()
 
 
 def test_the_claim_of_a_dead_launcher_of_this_machine_does_not_hold(shared: EmbeddedZooKeeper, state: ClusterState, job: str) -> None:
     dead = msgspec.structs.replace(ProcessIdentity.of_this_process(), ticks=1)
     state.client.create(f"/flamestream/{job}/launcher", msgspec.json.encode(dead), ephemeral=True, makepath=True)
-    with ClusterState(shared.address) as other:
+    with ClusterState(shared.access) as other:
         SingleInstance(other, job).claim()
 
 
 def test_the_claim_of_a_launcher_elsewhere_holds_while_its_session_does(shared: EmbeddedZooKeeper, job: str) -> None:
     elsewhere = msgspec.structs.replace(ProcessIdentity.of_this_process(), place="another boot", ticks=1)
-    with ClusterState(shared.address) as other:
+    with ClusterState(shared.access) as other:
         other.client.create(f"/flamestream/{job}/launcher", msgspec.json.encode(elsewhere), ephemeral=True, makepath=True)
-        with ClusterState(shared.address) as state, pytest.raises(UserError, match="already run"):
+        with ClusterState(shared.access) as state, pytest.raises(UserError, match="already run"):
             SingleInstance(state, job).claim()
-    with ClusterState(shared.address) as state:
+    with ClusterState(shared.access) as state:
         SingleInstance(state, job).claim()
 
 
-@pytest.mark.parametrize("login", ["", "flamestream:guessed@"])
+@pytest.mark.parametrize("login", ["", "flamestream:guessed"])
 def test_without_its_login_nobody_reads_writes_or_removes_what_is_there(
     shared: EmbeddedZooKeeper, state: ClusterState, job: str, login: str
 ) -> None:
     """Who reaches the port is not yet who made it: a write of `completed` would end a running job."""
-    job = job.replace("[", "-").replace("@", "-").replace(":", "-")
+    job = job.replace("[", "-").replace(":", "-")
     version = ZooKeeperJobRecords(state, job).compare_and_set(record(1), None)
-    with ClusterState(login + shared.address.rpartition("@")[2]) as stranger:
+    with ClusterState(replace(shared.access, login=login)) as stranger:
         for attack in (
             lambda: ZooKeeperJobRecords(stranger, job).read(),
             lambda: ZooKeeperJobRecords(stranger, job).compare_and_set(record(2), version),
@@ -241,5 +243,5 @@ def test_without_its_login_nobody_reads_writes_or_removes_what_is_there(
 
 def test_the_login_is_for_the_folders_owner_only(shared: EmbeddedZooKeeper) -> None:
     login = shared._folder / "login"
-    assert login.read_text() == shared.address.rpartition("@")[0]
+    assert login.read_text() == shared.access.login
     assert login.stat().st_mode & 0o777 == 0o600

@@ -57,7 +57,7 @@ def loop() -> Iterator[EpollReactor]:
 
 
 def worker_of(loop: EpollReactor, server: SharedZooKeeper, job: str, attempt: int = 1, login: str = LOGIN) -> Worker:
-    config = JournalConfig(folder=f"zookeeper://{login_of(job, login)}@{server.hosts}")
+    config = JournalConfig(zookeeper=server.access(login_of(job, login)))
     return Worker(loop, attempt, lambda post: build(config, job, 4, loop, post))
 
 
@@ -120,7 +120,7 @@ def test_what_was_open_is_closed_by_who_leads_first(server: SharedZooKeeper, loo
     """As older versions have left it: records and journals that everybody may write."""
     with server.session() as before:
         ZooKeeperJobRecords(before, MINE).compare_and_set(record(1), None)
-        config = JournalConfig(folder=f"zookeeper://{server.hosts}")
+        config = JournalConfig(zookeeper=server.access(""))
         old = Worker(loop, 1, lambda post: build(config, MINE, 4, loop, post))
         old.seal()
         old.wrote(10)

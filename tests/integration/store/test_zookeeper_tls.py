@@ -4,54 +4,19 @@ import socket
 import ssl
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from flamestream.model.errors import ClusterStateUnavailable
 from flamestream.store.zookeeper import ClusterState
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream.store.zookeeper_server import is_ready
 from flamestream.store.zookeeper_tls import TlsHandler
+from support.authority import Authority
 from support.zookeeper_pod import LOGIN, SharedZooKeeper
 
 SOON = 3.0
-
-
-class Authority:
-    """Signs certificates, as helm's genCA and genSignedCert do."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir()
-        self._folder = folder
-        self._key = rsa.generate_private_key(65537, 2048)
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, folder.name)])
-        made = self._certificate(self._name, self._key, days=10)
-        ca = made.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True).sign(self._key, hashes.SHA256())
-        self.file = folder / "ca.crt"
-        self.file.write_bytes(ca.public_bytes(Encoding.PEM))
-
-    def server(self, name: str = "127.0.0.1", days: int = 5) -> Path:
-        """The folder of a server's key, in the shape that helm gives it (PKCS #1). `days` until it ends; less than none: it has ended."""
-        folder = self._folder / f"{name}-{days}"
-        folder.mkdir()
-        key = rsa.generate_private_key(65537, 2048)
-        names: list[x509.GeneralName] = [x509.IPAddress(ip_address(name)) if name[0].isdigit() else x509.DNSName(name)]
-        made = self._certificate(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key, days)
-        signed = made.add_extension(x509.SubjectAlternativeName(names), critical=False).sign(self._key, hashes.SHA256())
-        (folder / "tls.crt").write_bytes(signed.public_bytes(Encoding.PEM))
-        (folder / "tls.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()))
-        return folder
-
-    def _certificate(self, name: x509.Name, key: rsa.RSAPrivateKey, days: int) -> x509.CertificateBuilder:
-        end = datetime.now(UTC) + timedelta(days=days)
-        return x509.CertificateBuilder(self._name, name, key.public_key(), x509.random_serial_number(), end - timedelta(days=20), end)
 
 
 @pytest.fixture(scope="module")
@@ -61,18 +26,18 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def server(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedZooKeeper]:
-    with SharedZooKeeper(tmp_path_factory.mktemp("server"), authority.server()) as made:
+    with SharedZooKeeper(tmp_path_factory.mktemp("server"), authority.server(), authority.text) as made:
         yield made
 
 
-def refusal(server: SharedZooKeeper, authority: Path | None) -> str:
+def refusal(server: SharedZooKeeper, authority: str) -> str:
     with pytest.raises(ClusterStateUnavailable) as refused:
-        ClusterState(f"{LOGIN}@{server.hosts}", authority, connect_within=SOON)
+        ClusterState(ZooKeeperAccess(server.hosts, LOGIN, authority), connect_within=SOON)
     return str(refused.value)
 
 
-def test_a_session_over_tls_writes_and_reads(authority: Authority, server: SharedZooKeeper) -> None:
-    with ClusterState(f"{LOGIN}@{server.hosts}", authority.file) as state:
+def test_a_session_over_tls_writes_and_reads(server: SharedZooKeeper) -> None:
+    with ClusterState(server.access()) as state:
         state.ask("writing", lambda: state.client.create_async("/sealed", b"x" * 100_000))
         assert state.ask("reading", lambda: state.client.get_async("/sealed"))[0] == b"x" * 100_000
 
@@ -83,7 +48,7 @@ def test_a_second_answer_in_one_record_of_tls_is_not_waited_for(authority: Autho
     serving.load_cert_chain(folder / "tls.crt", folder / "tls.key")
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
         accepted = pool.submit(lambda: serving.wrap_socket(listener.accept()[0], server_side=True))
-        handler = TlsHandler(authority.file)
+        handler = TlsHandler(authority.text)
         with handler.create_connection(listener.getsockname(), "127.0.0.1", SOON) as client, accepted.result() as other:
             other.sendall(b"ab")
             assert client.recv(1) == b"a"
@@ -91,33 +56,34 @@ def test_a_second_answer_in_one_record_of_tls_is_not_waited_for(authority: Autho
 
 
 def test_a_certificate_of_another_authority_is_refused(server: SharedZooKeeper, tmp_path: Path) -> None:
-    other = Authority(tmp_path / "other").file
-    assert f"the authority in {other} must have signed it" in refusal(server, other)
+    other = Authority(tmp_path / "other")
+    assert "the authority that is trusted must have signed it" in refusal(server, other.text)
 
 
 def test_an_authority_of_the_machine_is_not_trusted(
     authority: Authority, server: SharedZooKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
-    assert "certificate is refused" in refusal(server, Authority(tmp_path / "other").file)
+    (tmp_path / "trusted").write_text(authority.text)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "trusted"))
+    assert "certificate is refused" in refusal(server, Authority(tmp_path / "other").text)
 
 
 @pytest.mark.parametrize(("name", "days", "why"), [("127.0.0.2", 5, "IP address mismatch"), ("127.0.0.1", -1, "expired")])
 def test_a_certificate_of_another_name_or_time_is_refused(authority: Authority, tmp_path: Path, name: str, days: int, why: str) -> None:
-    with SharedZooKeeper(tmp_path, authority.server(name, days)) as server:
-        assert why in refusal(server, authority.file)
+    with SharedZooKeeper(tmp_path, authority.server(name, days), authority.text) as server:
+        assert why in refusal(server, authority.text)
 
 
 def test_a_plain_connection_is_refused(server: SharedZooKeeper) -> None:
     assert not is_ready(server.hosts)
-    assert "no ZooKeeper answers" in refusal(server, None)
+    assert "no ZooKeeper answers" in refusal(server, "")
 
 
 def test_a_server_without_tls_is_refused_before_it_hears_the_login(authority: Authority) -> None:
     with socket.create_server(("127.0.0.1", 0)) as plain:
         hosts = f"127.0.0.1:{plain.getsockname()[1]}"
         with pytest.raises(ClusterStateUnavailable):
-            ClusterState(f"{LOGIN}@{hosts}", authority.file, connect_within=0.5)
+            ClusterState(ZooKeeperAccess(hosts, LOGIN, authority.text), connect_within=0.5)
         connection, _ = plain.accept()
         with connection:
             assert LOGIN.encode() not in connection.recv(65536)
@@ -125,7 +91,7 @@ def test_a_server_without_tls_is_refused_before_it_hears_the_login(authority: Au
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion")
 def test_the_server_speaks_no_tls_below_1_2(authority: Authority, server: SharedZooKeeper) -> None:
-    context = ssl.create_default_context(cafile=str(authority.file))
+    context = ssl.create_default_context(cadata=authority.text)
     context.set_ciphers("ALL:@SECLEVEL=0")
     context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
     host, _, port = server.hosts.rpartition(":")

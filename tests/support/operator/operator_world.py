@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.jobs.decide import status_of
 from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.jobs.reconciler import JobReconciler
@@ -20,7 +21,7 @@ from support.operator.fake_fleet import FakeHosting, Fleet
 from support.operator.fake_kubernetes import FakeKubernetes
 
 KEY = ("default", "job")
-SITE = Site(coordinator="operator:7700", zookeeper="zk:2181", login="operator:secret", image="flamestream:1")
+SITE = Site(coordinator="operator:7700", zookeeper=ZooKeeperAccess("zk:2181", "operator:secret"), image="flamestream:1")
 
 
 def keys(namespace: str) -> Object:

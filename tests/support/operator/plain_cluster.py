@@ -83,8 +83,7 @@ class PlainCluster:
             store_of=partial(job_store, allowed=allowed),
         )  # fmt: skip
         site = Site(
-            coordinator=f"127.0.0.1:{self._port}", zookeeper=self.places.zookeeper.hosts, login=self.places.zookeeper.login,
-            image="flamestream:1", pull_policy="Never",
+            coordinator=f"127.0.0.1:{self._port}", zookeeper=self.places.zookeeper.access, image="flamestream:1", pull_policy="Never",
             allowed=allowed,
         )  # fmt: skip
         tools = Tools(api=self.api, cluster=self.cluster, hosting=self.coordinators, check=lambda: None, again=lambda _: None)

@@ -22,7 +22,7 @@ def worker(folder: Path, application: str, index: int, ordinal: int) -> int:
         driver_config.read_job(folder / "config", folder / "application"),
         driver_config.read_token(folder / "secret" / "token"),
     )
-    zookeeper = driver_config.zookeeper_of(config, folder / "zookeeper" / "login")
+    zookeeper = driver_config.read_zookeeper(folder / "zookeeper")
     return pod_worker_main(driver_work._told(config, job, token, zookeeper), application, Life(index, ordinal, secrets.token_hex(4)))
 
 
@@ -31,7 +31,7 @@ def preflight(folder: Path) -> int:
     from flamestream_operator.tools import preflight_main
 
     preflight_main.read_job = partial(driver_config.read_job, base=folder / "application")  # the pod's mounts
-    preflight_main.zookeeper_of = partial(driver_config.zookeeper_of, file=folder / "zookeeper" / "login")
+    preflight_main.read_zookeeper = partial(driver_config.read_zookeeper, folder / "zookeeper")
     said = preflight_main.verdict(folder / "config")
     sys.stdout.write(json.dumps(said))
     return 0 if said["ok"] else 1

@@ -86,7 +86,7 @@ class LocalJob:
 
     def start_coordinator(self) -> subprocess.Popen[bytes]:
         config = CoordinatorProcessConfig(
-            settings=self.settings, token="token", records=f"zookeeper://{zookeeper().address}", store=str(self.folder / "store"),
+            settings=self.settings, token="token", zookeeper=zookeeper().access, store=str(self.folder / "store"),
             status=str(self.folder / "status.json"), parent=os.getpid(),
         )  # fmt: skip
         fd = self.listener.fileno()

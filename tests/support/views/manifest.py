@@ -20,6 +20,7 @@ from flamestream.job.validation import CheckedJob, checked
 from flamestream.local.workers import SparkWorkers
 from flamestream.node.worker_config import worker_config
 from flamestream.spark.streaming import session
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.jobs.decide import desired_of, status_of
 from flamestream_operator.jobs.effects import settings_of as hosted_settings
 from flamestream_operator.jobs.failures import gives_up, with_failure, with_old_failures_forgotten
@@ -34,7 +35,7 @@ from flamestream_operator.site import Allowed, Site
 from support.operator.operator_world import World
 
 SITE = Site(
-    coordinator="operator:7700", zookeeper="zk:2181", login="operator:secret", image="flamestream:1", pull_policy="Never",
+    coordinator="operator:7700", zookeeper=ZooKeeperAccess("zk:2181", "operator:secret"), image="flamestream:1", pull_policy="Never",
     allowed=Allowed(images=("other:1",), service_accounts=("mine",), priority_classes=("high",)),
 )  # fmt: skip
 Document = dict[str, Any]
@@ -56,7 +57,7 @@ class OneMachine:
 
     def workers(self, document: Document) -> Any:
         """What a worker is told."""
-        return msgspec.to_builtins(worker_config(self.job(document), coordinator="c:1", token="t", zookeeper="zk:1"))
+        return msgspec.to_builtins(worker_config(self.job(document), coordinator="c:1", token="t", zookeeper=ZooKeeperAccess("zk:1")))
 
     def settings(self, document: Document) -> Any:
         """What a worker's core is told."""

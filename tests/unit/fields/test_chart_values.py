@@ -2,11 +2,16 @@
 
 import base64
 import json
+import ssl
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from flamestream.store.zookeeper_pod import command
+from flamestream.store.zookeeper_tls import trusting
 from support import helm
 from support.fields import Leaf, Row, leaves_of_values, uncovered
 
@@ -15,8 +20,8 @@ SCHEMA = json.loads((helm.CHART / "values.schema.json").read_text())
 S3 = {"s3.enabled": True, "s3.secretKey": "x"}
 ANYWHERE = [{"key": "spot", "operator": "Exists"}]
 FAST = {"disk": "fast"}
-SAME = {"zookeeper": {"loginSecret": "login"}}
-"""Without it each rendering makes another login, and differs by that alone."""
+SAME = {"zookeeper": {"loginSecret": "login", "tls": {"secret": "tls"}}}
+"""Without it each rendering makes another login and another key, and differs by that alone."""
 MORE = {"cpu": "7", "memory": "7Gi"}
 
 ROWS = [
@@ -38,6 +43,9 @@ ROWS = [
     Row("zookeeper.servers", "zk:2181"),
     Row("zookeeper.enabled", False, refused="name a ZooKeeper in zookeeper.servers, or set zookeeper.enabled"),
     Row("zookeeper.loginSecret", "mine"),
+    Row("zookeeper.tls.enabled", False),
+    Row("zookeeper.tls.secret", "mine"),
+    Row("zookeeper.tls.secret", "", given={"zookeeper.servers": "zk:2181"}, refused="name the Secret with the authority of your servers'"),
     Row("zookeeper.journalRoom", "7Mi"),
     Row("zookeeper.storage", "7Gi"),
     Row("zookeeper.storageClass", "fast"),
@@ -112,16 +120,56 @@ def test_what_would_have_no_effect_is_refused_with_what_to_do(row: Row) -> None:
 
 def test_the_chart_makes_a_login_of_its_own_unless_one_is_named() -> None:
     things = [thing for thing in yaml.safe_load_all(helm.rendered({})) if thing is not None]
-    (secret,) = [thing for thing in things if thing["kind"] == "Secret"]
+    (secret,) = [thing for thing in things if thing["kind"] == "Secret" and "login" in thing["data"]]
     user, _, password = base64.b64decode(secret["data"]["login"]).decode().partition(":")
     assert (user, len(password)) == ("operator", 48)
     pods = [thing["spec"]["template"] for thing in things if thing["kind"] in ("Deployment", "StatefulSet")]
     volumes = [volume for pod in pods for volume in pod["spec"]["volumes"] if volume.get("secret")]
-    assert [volume["secret"]["secretName"] for volume in volumes] == [secret["metadata"]["name"]] * len(pods) and len(pods) == 2
+    names = [volume["secret"]["secretName"] for volume in volumes]
+    assert names.count(secret["metadata"]["name"]) == len(pods) == 2
     assert len({pod["metadata"]["annotations"]["flamestream.dev/login"] for pod in pods}) == 1, "of one rendering"
     assert password not in helm.rendered({})
     named = list(yaml.safe_load_all(helm.rendered(SAME)))
     assert not [thing for thing in named if thing is not None and thing["kind"] == "Secret"]
+
+
+def test_the_chart_makes_an_authority_and_the_key_of_its_server_and_shows_the_operator_that_authority_alone(tmp_path: Path) -> None:
+    things = [thing for thing in yaml.safe_load_all(helm.rendered({})) if thing is not None]
+    (secret,) = [thing for thing in things if thing["kind"] == "Secret" and "tls.key" in thing["data"]]
+    given = {name: base64.b64decode(text) for name, text in secret["data"].items()}
+    (operator,) = [thing["spec"]["template"] for thing in things if thing["kind"] == "Deployment"]
+    (zookeeper,) = [thing["spec"]["template"] for thing in things if thing["kind"] == "StatefulSet"]
+    told = {each["name"]: each.get("value", "") for each in operator["spec"]["containers"][0]["env"]}
+    (shown,) = [
+        each["secret"] for each in operator["spec"]["volumes"] if each.get("secret", {}).get("secretName") == "release-zookeeper-tls"
+    ]
+    assert shown["items"] == [{"key": "ca.crt", "path": "ca.crt"}]
+    (mount,) = [each for each in operator["spec"]["containers"][0]["volumeMounts"] if each["name"] == "authority"]
+    assert told["FLAMESTREAM_ZOOKEEPER_AUTHORITY"] == f"{mount['mountPath']}/ca.crt"
+    assert len({each["metadata"]["annotations"]["flamestream.dev/tls"] for each in (operator, zookeeper)}) == 1, "of one rendering"
+    for name, content in given.items():
+        (tmp_path / name).write_bytes(content)
+    command(tmp_path, tmp_path, "operator:secret", tls=tmp_path)  # reads the key as the chart's server does
+    _shake_hands(trusting(given["ca.crt"].decode()), tmp_path, told["FLAMESTREAM_ZOOKEEPER"].rpartition(":")[0])
+
+
+def _shake_hands(client: ssl.SSLContext, server: Path, name: str) -> None:
+    """Raises what a session raises whose server has the key in this folder, and is dialled by this name."""
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(server / "tls.crt", server / "tls.key")
+    here, there = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [client.wrap_bio(here, there, server_hostname=name), serving.wrap_bio(there, here, server_side=True)]
+    while ends:
+        with suppress(ssl.SSLWantReadError):
+            ends[0].do_handshake()
+            del ends[0]
+            continue
+        ends.reverse()
+
+
+def test_without_tls_nobody_is_told_of_an_authority() -> None:
+    plain = helm.rendered({"zookeeper": {"loginSecret": "login", "tls": {"enabled": False}}})
+    assert "AUTHORITY" not in plain and "ZOOKEEPER_TLS" not in plain and "flamestream.dev/tls" not in plain
 
 
 def test_jobs_of_other_namespaces_than_those_that_are_watched_reach_nothing() -> None:

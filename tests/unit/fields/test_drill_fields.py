@@ -9,6 +9,7 @@ import pytest
 
 from flamestream.job.drill_status import DrillStatus
 from flamestream.job.manifest_parts import Seconds
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.api.drill import DrillSpec, Target
 from flamestream_operator.api.snapshot import SnapshotSpec
 from flamestream_operator.crd import definitions
@@ -88,7 +89,8 @@ def struck(document: dict[str, Any]) -> Any:
         cluster=SimpleNamespace(pods_of=pods_of), check=lambda: None,
         hosting=SimpleNamespace(members=lambda job: [SimpleNamespace(ip="2", standby=False)]),
     )  # fmt: skip
-    site = Site(coordinator="o:1", zookeeper="z:1", login="o:s", image="i", allowed=Allowed(drill_namespaces=("system", "other")))
+    allowed = Allowed(drill_namespaces=("system", "other"))
+    site = Site(coordinator="o:1", zookeeper=ZooKeeperAccess("z:1", "o:s"), image="i", allowed=allowed)
 
     async def play() -> None:
         spec = spec_of(document)

@@ -24,7 +24,7 @@ from pod_library import shout
 graph = fs.Graph("upper")
 graph.source("lines").map(shout).sink("shouts")
 """
-CONFIG = DriverConfig(job="n.j", coordinator="c:1", zookeeper="z:1", tasks=1, image="i", image_pull_policy="Never", pod_name_prefix="p")
+CONFIG = DriverConfig(job="n.j", coordinator="c:1", tasks=1, image="i", image_pull_policy="Never", pod_name_prefix="p")
 
 
 @pytest.fixture

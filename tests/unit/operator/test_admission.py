@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from flamestream.model.errors import ManifestError
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.environment import read_environment
 from flamestream_operator.jobs.spec import planned
 from flamestream_operator.site import Allowed, Site
@@ -36,7 +37,7 @@ def tried(spec: dict[str, Any], namespace: str = "team", **allowed: Any) -> str:
     """Why it is refused; "": it is not."""
     meta = {"name": "j", "namespace": namespace}
     job = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": meta, "spec": spec}
-    site = Site(coordinator="o:1", zookeeper="z:1", login="o:s", image=OWN, namespace="system", allowed=Allowed(**allowed))
+    site = Site(coordinator="o:1", zookeeper=ZooKeeperAccess("z:1", "o:s"), image=OWN, namespace="system", allowed=Allowed(**allowed))
     try:
         planned(job, {**LEAST, **spec}, site, "digest")
     except ManifestError as error:
@@ -124,7 +125,7 @@ def read(values: dict[str, Any], login: str) -> Allowed:
     """By the operator, of what the chart's Deployment tells it."""
     things = [thing for thing in yaml.safe_load_all(helm.rendered(values)) if thing and thing["kind"] == "Deployment"]
     told = {each["name"]: each.get("value", "x") for each in things[0]["spec"]["template"]["spec"]["containers"][0]["env"]}
-    return read_environment(told | {"FLAMESTREAM_ZOOKEEPER_LOGIN": login}).allowed
+    return read_environment(told | {"FLAMESTREAM_ZOOKEEPER_LOGIN": login, "FLAMESTREAM_ZOOKEEPER_AUTHORITY": ""}).allowed
 
 
 def test_what_the_chart_says_is_what_the_operator_reads(login: str) -> None:
@@ -137,6 +138,19 @@ def test_what_the_chart_says_is_what_the_operator_reads(login: str) -> None:
         images=("r.example/team/",), service_accounts=("a",), priority_classes=("p",), host_paths=("/d",), volumes=("nfs",),
         store_endpoints=("https://s3.example", "http://release-s3.space.svc:7070"), drill_namespaces=("space",),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "words"), [("", "certificates in PEM"), ("-----BEGIN", "certificates in PEM"), (None, "cannot read")])
+def test_an_operator_without_the_authority_that_it_is_told_of_does_not_begin(
+    content: str | None, words: str, login: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "ca.crt"
+    if content is not None:
+        file.write_text(content)
+    names = ("POD_NAME", "POD_NAMESPACE", "POD_IP", "FLAMESTREAM_ZOOKEEPER", "FLAMESTREAM_IMAGE")
+    told = dict.fromkeys(names, "x") | {"FLAMESTREAM_ZOOKEEPER_LOGIN": login, "FLAMESTREAM_ZOOKEEPER_AUTHORITY": str(file)}
+    with pytest.raises(ManifestError, match=words):
+        read_environment(told)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"hostPath": ["/"]}', '{"images": "evil:1"}'])

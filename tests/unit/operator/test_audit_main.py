@@ -5,19 +5,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from flamestream.audit.committed import LastCommit
 from flamestream.model.errors import ManifestError
-from flamestream.spark.streaming.driver_config import read_any_driver_config, zookeeper_of
+from flamestream.spark.streaming.driver_config import read_any_driver_config, read_zookeeper
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.tools import audit_main
 from support.runs.damage import nothing, only, without_runs
 from support.runs.past_run import PastRun, going_on, own_modules
 
 CONFIG = {
-    "job": "default.words", "coordinator": "c:1", "zookeeper": "z:2181", "tasks": 2, "image": "i", "imagePullPolicy": "Always",
+    "job": "default.words", "coordinator": "c:1", "tasks": 2, "image": "i", "imagePullPolicy": "Always",
     "podNamePrefix": "p",
 }  # fmt: skip
+ACCESS = ZooKeeperAccess("z:2181", "default.words:secret", "an authority")
 
 
 class Pod:
@@ -25,22 +28,23 @@ class Pod:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
-        self.asked: list[tuple[str, ...]] = []
+        self.asked: list[tuple[object, ...]] = []
         self._patch = monkeypatch.setattr
         (folder / "driver-b.json").write_text(json.dumps(CONFIG))
-        (folder / "login").write_text("default.words:secret")
+        for name, text in msgspec.to_builtins(ACCESS).items():
+            (folder / name).write_text(text)
 
     def audits(self, past: PastRun) -> None:
         """It is a pod beside the job that has left this."""
         job = past.leave(self.folder, {"files": {"path": str(self.folder / "out"), "fsync": False}}, job="default.words")
 
-        def there(*arguments: str) -> LastCommit:
+        def there(*arguments: object) -> LastCommit:
             self.asked.append(arguments)
             return past.last_commit()
 
         self._patch(audit_main, "read_any_driver_config", lambda: read_any_driver_config(self.folder))
         self._patch(audit_main, "read_job", lambda: job.job)
-        self._patch(audit_main, "zookeeper_of", lambda config: zookeeper_of(config, self.folder / "login"))
+        self._patch(audit_main, "read_zookeeper", lambda: read_zookeeper(self.folder))
         self._patch(audit_main, "committed_there", there)
         self._patch(audit_main, "MESSAGE", self.folder / "termination-log")
 
@@ -63,7 +67,7 @@ def test_a_clean_verdict_names_its_bounds(pod: Pod, capsys: pytest.CaptureFixtur
     verdict = said(capsys)
     assert (verdict["clean"], verdict["delivered"], verdict["notDue"], verdict["epoch"]) == (True, 32, 8, 7)
     assert "up to epoch 7" in verdict["bounds"] and verdict["input"] == "input: lines (40) read again from the source"
-    assert pod.asked == [("default.words:secret@z:2181", "default.words", str(pod.folder / "snapshots"), "")]
+    assert pod.asked == [(ACCESS, "default.words", str(pod.folder / "snapshots"), "")]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from flamestream.job.manifest import GUARANTEES, parse_job
 from flamestream.job.settings import local_coordinator
 from flamestream.job.validation import checked_job
 from flamestream.model.ids import NO_FENCE, WorkerId
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.jobs.effects import SILENCE, settings_of
 from flamestream_operator.jobs.memory import Memory
@@ -22,7 +23,7 @@ from flamestream_operator.jobs.spec import planned
 from flamestream_operator.jobs.stream_effects import with_secrets
 from flamestream_operator.site import Site
 
-SITE = Site(coordinator="o:1", zookeeper="z:1", login="o:s", image="i")
+SITE = Site(coordinator="o:1", zookeeper=ZooKeeperAccess("z:1", "o:s"), image="i")
 CHANGES: list[dict[str, Any]] = [
     *({"guarantee": guarantee} for guarantee in GUARANTEES if guarantee != "micro-batch"),
     {"workers": {"replicas": 5, "slots": 32, "standby": 2}},

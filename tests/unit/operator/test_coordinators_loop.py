@@ -10,6 +10,7 @@ import pytest
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.model.errors import Bug
 from flamestream.store.places import store_from
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.coordination import coordinators as module
 from flamestream_operator.coordination.cluster_state import ZooKeeper
 from flamestream_operator.coordination.coordinators import MOST_ERRORS, Coordinators
@@ -20,7 +21,7 @@ JOB = JobToCoordinate(settings=Settings(job="ns.j", graph="", python="", workers
 
 @pytest.fixture
 def made() -> Iterator[Coordinators]:
-    place = ZooKeeper(hosts="127.0.0.1:1", login="operator:secret")
+    place = ZooKeeper(access=ZooKeeperAccess("127.0.0.1:1", "operator:secret"))
     coordinators = Coordinators(
         zookeeper=place, host="127.0.0.1", port=0, changed=lambda job: None, store_of=lambda url, _: store_from(url)
     )

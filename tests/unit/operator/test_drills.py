@@ -10,6 +10,7 @@ import pytest
 
 from flamestream.job.drill_status import OVER, AuditResult
 from flamestream.job.moments import precise
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.api.drill import ACTIONS, ELSEWHERE, REFUSALS, DrillSpec, DrillStatus, Fault
 from flamestream_operator.crd import definitions
 from flamestream_operator.drills.plan import cannot_audit
@@ -25,7 +26,7 @@ from support.operator.whole_job import Coordinators
 
 KEY = ("n", "d")
 SITE = Site(
-    coordinator="operator:7700", zookeeper="zk:2181", login="operator:secret", image="flamestream:1", pull_policy="Never",
+    coordinator="operator:7700", zookeeper=ZooKeeperAccess("zk:2181", "operator:secret"), image="flamestream:1", pull_policy="Never",
     allowed=Allowed(drill_namespaces=("system",)),
 )  # fmt: skip
 CLEAN = {

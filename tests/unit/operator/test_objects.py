@@ -1,7 +1,9 @@
 """The objects that the operator builds: what must be in each, whatever the user adds."""
 
+import base64
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +13,13 @@ from msgspec import convert
 
 from flamestream.cli.kubectl.beside import as_launched, pod_beside
 from flamestream.model.errors import ManifestError
-from flamestream.spark.streaming.driver_config import LOGIN, DriverConfig
+from flamestream.spark.streaming.driver_config import ZOOKEEPER, DriverConfig, read_zookeeper
 from flamestream.spark.streaming.kubernetes import KubernetesSettings, kubernetes_conf
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.jobs.spec import planned, read
 from flamestream_operator.objects import names
 from flamestream_operator.objects.logins import login_of
+from flamestream_operator.objects.meta import identity
 from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.pods import (
     Launch,
@@ -27,13 +31,12 @@ from flamestream_operator.objects.pods import (
     build_trial_pod,
 )
 from flamestream_operator.objects.rights import build_role
-from flamestream_operator.objects.small import build_budget, build_config, build_token
+from flamestream_operator.objects.small import build_budget, build_config, build_token, build_zookeeper
 from flamestream_operator.site import Allowed, Site
 
 SITE = Site(
     coordinator="operator:7700",
-    zookeeper="zk:2181",
-    login="operator:secret",
+    zookeeper=ZooKeeperAccess("zk:2181", "operator:secret"),
     image="flamestream:1",
     allowed=Allowed(priority_classes=("high",)),
 )
@@ -67,7 +70,7 @@ def a_launch(**spec: Any) -> Launch:
     plan = planned(JOB, {**SPEC, **spec}, SITE, "digest")
     return Launch(
         job=JOB, spec=plan.spec, application="a", number=3, tasks=2, run=1, image=plan.image, pull_policy="Never",
-        coordinator=SITE.coordinator, zookeeper=SITE.zookeeper, app_config_map="j-app-1",
+        coordinator=SITE.coordinator, app_config_map="j-app-1",
     )  # fmt: skip
 
 
@@ -123,20 +126,31 @@ def test_workers_see_no_login_and_pods_beside_the_job_see_that_alone() -> None:
         "driver": {"secret", "zookeeper"}, "worker": {"secret"}, "audit": {"zookeeper"}, "preflight": {"zookeeper"},
     }  # fmt: skip
     mounts = build_driver_pod(a_launch())["spec"]["containers"][0]["volumeMounts"]
-    assert {"name": "zookeeper", "mountPath": str(LOGIN.parent), "readOnly": True} in mounts
+    assert {"name": "zookeeper", "mountPath": str(ZOOKEEPER), "readOnly": True} in mounts
 
 
 def test_no_login_is_another_s_or_shows_where_things_are_printed() -> None:
     logins = {login_of(job, operators) for job in ("n.j", "n.k") for operators in ("operator:one", "operator:two")}
     assert len(logins) == 4 and all("one" not in login and "two" not in login for login in logins)
-    assert SITE.login not in repr(SITE)
+    assert SITE.zookeeper.login not in repr(SITE)
 
 
-def test_another_login_replaces_the_pods_of_jobs_whose_journal_is_in_zookeeper_and_no_others() -> None:
+def test_what_a_driver_reads_is_the_operators_access_with_the_jobs_own_login(tmp_path: Path) -> None:
+    access = replace(SITE.zookeeper, authority="an authority")
+    for name, value in build_zookeeper(JOB, access)["data"].items():
+        (tmp_path / name).write_bytes(base64.b64decode(value))
+    assert read_zookeeper(tmp_path) == replace(access, login=login_of(identity(JOB), access.login))
+    (tmp_path / "authority").unlink()
+    with pytest.raises(ManifestError, match="authority: cannot read the way to ZooKeeper"):
+        read_zookeeper(tmp_path)
+
+
+@pytest.mark.parametrize("changed", [{"login": "operator:another"}, {"authority": "another"}, {"hosts": "other:2181"}], ids=str)
+def test_another_way_to_zookeeper_replaces_the_pods_of_jobs_whose_journal_is_there_and_no_others(changed: dict[str, str]) -> None:
     def revision(site: Site, **spec: Any) -> str:
         return planned(JOB, {**SPEC, **spec}, site, "digest").revision
 
-    other = replace(SITE, login="operator:another")
+    other = replace(SITE, zookeeper=replace(SITE.zookeeper, **changed))
     sources = {"lines": {"socket": {"address": "x:1"}}}
     in_zookeeper = {"sources": sources, "journal": {"folder": "zookeeper://"}}
     assert revision(SITE, **in_zookeeper) != revision(other, **in_zookeeper)
@@ -223,7 +237,7 @@ NAMES = [
     names.service_account,
     names.service,
     lambda job: names.token(job, 1),
-    names.login,
+    names.zookeeper,
     names.network_policy,
     lambda job: names.application_copy(job, "0123456789abcdef"),
     names.budget,

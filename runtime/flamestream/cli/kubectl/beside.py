@@ -15,7 +15,7 @@ from typing import Final
 from flamestream.cli.kubectl.cluster import JOB, ROLE, Cluster, Object
 from flamestream.job import object_names
 from flamestream.model.errors import Retryable, UserError
-from flamestream.spark.streaming.driver_config import CONFIG, LOGIN
+from flamestream.spark.streaming.driver_config import CONFIG, ZOOKEEPER
 
 STARTS_WITHIN: Final = 120.0
 ENDS_WITHIN: Final = 30.0
@@ -50,10 +50,10 @@ def as_launched(config: Object) -> Object:
     template = read["executor.json"]["spec"]
     told = next(value for file, value in read.items() if file.startswith("driver-"))
     container = {**template["containers"][0], "name": "driver", "image": told["image"], "imagePullPolicy": told["imagePullPolicy"]}
-    meta, places = config["metadata"], {"config": CONFIG, "zookeeper": LOGIN.parent}
+    meta, places = config["metadata"], {"config": CONFIG, "zookeeper": ZOOKEEPER}
     container["volumeMounts"] += [{"name": name, "mountPath": str(path), "readOnly": True} for name, path in places.items()]
-    login = {"secretName": object_names.login(meta["labels"][JOB]), "defaultMode": 0o440}
-    volumes = [*template["volumes"], {"name": "config", "configMap": {"name": meta["name"]}}, {"name": "zookeeper", "secret": login}]
+    access = {"secretName": object_names.zookeeper(meta["labels"][JOB]), "defaultMode": 0o440}
+    volumes = [*template["volumes"], {"name": "config", "configMap": {"name": meta["name"]}}, {"name": "zookeeper", "secret": access}]
     return {"spec": {**template, "containers": [container], "volumes": volumes}}
 
 

@@ -3,6 +3,7 @@
 Keeps: an unknown or missing field is an error that names file and field. Does not: read the manifest (manifest.py).
 """
 
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -10,13 +11,14 @@ import msgspec
 
 from flamestream.machine.process_shell import read_config
 from flamestream.model.errors import ManifestError
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 
 if TYPE_CHECKING:
     from flamestream.job.manifest import Job
 
 CONFIG: Final = Path("/etc/flamestream/config")
 TOKEN: Final = Path("/etc/flamestream/secret/token")
-LOGIN: Final = Path("/etc/flamestream/zookeeper/login")
+ZOOKEEPER: Final = Path("/etc/flamestream/zookeeper")
 APPLICATION: Final = Path("/opt/flamestream/app")
 """The folder that relative paths of the manifest start from."""
 
@@ -28,8 +30,6 @@ class DriverConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel", fo
     """NAMESPACE.NAME, the job's identity."""
     coordinator: str
     """host:port that workers dial."""
-    zookeeper: str
-    """host:port[,host:port], for journals kept there; the login is in a file of its own."""
     tasks: int
     """Workers of this application, standbys included: one executor each."""
     image: str
@@ -77,9 +77,9 @@ def read_token(file: Path = TOKEN) -> str:
     return _secret(file, "the job's token")
 
 
-def zookeeper_of(config: DriverConfig, file: Path = LOGIN) -> str:
-    """The address as the job may use it: user:password@host:port[,host:port]. Raises ManifestError."""
-    return f"{_secret(file, 'the login for ZooKeeper')}@{config.zookeeper}"
+def read_zookeeper(folder: Path = ZOOKEEPER) -> ZooKeeperAccess:
+    """How the job may reach ZooKeeper: a file a field, all there. Raises ManifestError."""
+    return ZooKeeperAccess(**{each.name: _secret(folder / each.name, "the way to ZooKeeper") for each in fields(ZooKeeperAccess)})
 
 
 def _secret(file: Path, what: str) -> str:

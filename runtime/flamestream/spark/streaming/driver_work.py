@@ -14,15 +14,16 @@ from flamestream.job.manifest import Job
 from flamestream.job.validation import checked_job
 from flamestream.model.errors import FlameStreamError
 from flamestream.node.worker_config import worker_config
-from flamestream.spark.streaming.driver_config import DriverConfig, zookeeper_of
+from flamestream.spark.streaming.driver_config import DriverConfig, read_zookeeper
 from flamestream.spark.streaming.session import SparkDriver
 from flamestream.spark.streaming.streaming import run_workers
 from flamestream.spark.streaming.worker_main import pod_worker_main
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 
 
 def run_job(spark: SparkDriver, config: DriverConfig, application: str, job: Job, token: str) -> None:
     """Until every worker was told to stop. Loads the application: raises ManifestError, GraphError, UserError; and what ended the job."""
-    main = partial(pod_worker_main, _told(config, job, token, zookeeper_of(config)), application)
+    main = partial(pod_worker_main, _told(config, job, token, read_zookeeper()), application)
     over = threading.Event()
     problems: list[FlameStreamError] = []
 
@@ -36,7 +37,7 @@ def run_job(spark: SparkDriver, config: DriverConfig, application: str, job: Job
         raise problems[0]
 
 
-def _told(config: DriverConfig, job: Job, token: str, zookeeper: str) -> bytes:
+def _told(config: DriverConfig, job: Job, token: str, zookeeper: ZooKeeperAccess) -> bytes:
     """The configuration of every worker, encoded."""
     told = worker_config(checked_job(job), coordinator=config.coordinator, token=token, job=config.job, zookeeper=zookeeper)
     return msgspec.json.encode(told)

@@ -2,7 +2,7 @@
 
     python benchmarks report                                # all there is, from .cache/bench/results.jsonl into .cache/bench/report
     python benchmarks report --figure fig12 --results mine.jsonl --out docs/figures
-    python benchmarks report --docs                         # the tables of performance.md and threats.md, from benchmarks/results
+    python benchmarks report --docs                         # the tables of the pages, from benchmarks/results
 
 A percentile is taken of each run, and the median of the rounds is shown: a round on a busy machine does not move it. In brackets: the
 least and the most of the rounds. The figures are drawn by figures.py in an environment of its own (requirements/bench/report.in).
@@ -225,8 +225,19 @@ def _change(cost: dict[str, list[float]]) -> str:
     return " -> ".join(shown)
 
 
+def zookeeper_table(rows: list[Row]) -> str:
+    """What TLS costs on the way to ZooKeeper."""
+    words = {
+        "session": "a session, opened and ended", "append": "an append to a journal in ZooKeeper", "64 KiB": "a node of 64 KiB, written",
+    }  # fmt: skip
+    shown = [[f"{row[way]['p50']:.1f} / {row[way]['p90']:.1f}" for way in ("without", "with")] for row in rows]
+    lines = [[words[row["what"]], *figures, str(row["n"]), f"{row['load']:.1f}"] for row, figures in zip(rows, shown, strict=True)]
+    return _markdown(["p50 / p90, ms", "without TLS", "with TLS", "n", "load"], lines)
+
+
 TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
     DOCS / "explanation" / "performance.md": {"latency": latency_table, "throughput": throughput_table, "recovery": recovery_table},
+    DOCS / "explanation" / "performance-of-parts.md": {"zookeeper": zookeeper_table},
     DOCS / "explanation" / "threats.md": {"attacks": attacks_table},
 }
 """Of each page, by the mark that stands before each; from the results of that name."""
@@ -248,7 +259,7 @@ def _where(rows: list[Row]) -> str:
     if not rows:
         return "Not measured yet."
     days = ", ".join(sorted({row["when"][:10] for row in rows}))
-    rounds = "" if "attack" in rows[0] else " Median of the rounds, least and most in brackets."
+    rounds = "" if "attack" in rows[0] or "with" in rows[0] else " Median of the rounds, least and most in brackets."
     return f"{'; '.join(_machines(rows))}; {days}.{rounds}"
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from flamestream.job.located import Path
-from flamestream.journal.places import ZOOKEEPER
 
 if TYPE_CHECKING:
     from flamestream.job.manifest import JournalSettings, Limits, Spec
 
+ZOOKEEPER: Final = "zookeeper://"
 _JOURNAL: Final = ("spec", "journal")
 
 

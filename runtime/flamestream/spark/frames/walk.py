@@ -78,16 +78,20 @@ class Walk(Operations):
             self._least_error = (meta, encoded)
 
     def _keyed(self, vertex: Vertex) -> Handle:
-        """Behind a door an item is a row. The key of a sink without a key function is its payload, which is encoded once."""
+        """Behind a door an item is a row, or of the key at hand."""
+        if vertex.kind is Kind.SINK:
+            return self._sink(vertex)
         number, returns, encode, add = vertex.id, self._returns, codec.encode, self.out.add
-        is_sink, is_payload = vertex.kind is Kind.SINK, vertex.key is None
 
         def row(key: bytes, slot: int, meta: Meta, payload: Any, _: bool) -> None:
-            if is_sink:
-                add((number, slot, b"", meta, key if is_payload else encode(payload)))
-            elif number in returns:
+            if number in returns:
                 returns[number](number, key, meta, payload)
             else:
                 add((number, slot, key, meta, encode(payload)))
 
         return row
+
+    def _sink(self, vertex: Vertex) -> Handle:
+        """The key of a sink without a key function is its payload, which is encoded once."""
+        number, is_payload, encode, add = vertex.id, vertex.key is None, codec.encode, self.out.add
+        return lambda key, slot, meta, payload, _: add((number, slot, b"", meta, key if is_payload else encode(payload)))

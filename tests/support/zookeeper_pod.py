@@ -9,6 +9,7 @@ from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream.store.zookeeper_pod import command
 from flamestream.store.zookeeper_server import is_ready
 from flamestream_operator.coordination.cluster_state import ZooKeeper
+from support.authority import Authority
 from support.eventually import eventually
 from support.ports import free_port
 
@@ -32,6 +33,12 @@ class SharedZooKeeper:
             self._process = subprocess.Popen(words, stdout=out, stderr=out)
         eventually(lambda: is_ready(self.hosts, sealed=self._tls is not None), "ZooKeeper serves", within=60)
         return self
+
+    def seal(self) -> Self:
+        """Serve over TLS from now on, in the same place."""
+        authority = Authority(self._folder / "authority")
+        self._tls, self._authority = authority.server(), authority.text
+        return self.start()
 
     def access(self, login: str = LOGIN) -> ZooKeeperAccess:
         """As whoever has this login is told."""

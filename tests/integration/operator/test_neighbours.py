@@ -1,9 +1,9 @@
-"""A job on an API server and a ZooKeeper that others reach too: its pods' login, a neighbour's attacks, and a Secret that was made anew."""
+"""A job on an API server and a ZooKeeper that others reach too: its pods' login, a neighbour's attacks, a Secret made anew, and TLS."""
 
 import asyncio
 import base64
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from flamestream_operator.kube.readers import NO_LOGIN, NO_RIGHT, OK, Readers
 from support.api_server import STRANGER, TOKEN
 from support.operator.plain_cluster import Places, PlainCluster, play
 from support.operator.real_cluster import the_api
-from support.zookeeper_pod import SharedZooKeeper
+from support.zookeeper_pod import LOGIN, SharedZooKeeper
 
 OTHER_LOGIN = f"operator:{'q' * 32}"
 
@@ -38,10 +38,10 @@ def with_a_journal(cluster: PlainCluster) -> tuple[dict[str, object], Path]:
     return {"sources": {"numbers": source}, "journal": {"folder": "zookeeper://"}}, file
 
 
-async def login_of_pods(cluster: PlainCluster) -> str:
+async def access_of_pods(cluster: PlainCluster) -> dict[str, str]:
     secret = await cluster.api.get("Secret", cluster.namespace, f"{cluster.name}-zookeeper")
     assert secret is not None
-    return base64.b64decode(secret["data"]["login"]).decode()
+    return {name: base64.b64decode(value).decode() for name, value in secret["data"].items()}
 
 
 def test_with_its_pods_login_a_job_is_neither_ended_nor_deleted(places: Places, server: SharedZooKeeper) -> None:
@@ -51,7 +51,7 @@ def test_with_its_pods_login_a_job_is_neither_ended_nor_deleted(places: Places, 
         await cluster.until(lambda: cluster.runs() and len(cluster.delivered()) == 100, "it gives results")
         job, before = f"{cluster.namespace}.{cluster.name}", cluster.told
         assert before is not None
-        with server.session(await login_of_pods(cluster)) as state:
+        with server.session((await access_of_pods(cluster))["login"]) as state:
             records = ZooKeeperJobRecords(state, job)
             found = records.read()
             assert found is not None
@@ -67,21 +67,33 @@ def test_with_its_pods_login_a_job_is_neither_ended_nor_deleted(places: Places, 
     play(the_api, replace(places, zookeeper=server.place(room=1 << 24)), life)
 
 
-def test_a_login_that_was_made_anew_replaces_the_pods_and_costs_no_result(places: Places, server: SharedZooKeeper) -> None:
+def gets_another_login(server: SharedZooKeeper) -> str:
+    server.start(OTHER_LOGIN)
+    return OTHER_LOGIN
+
+
+def gets_tls(server: SharedZooKeeper) -> str:
+    server.seal()
+    return LOGIN
+
+
+@pytest.mark.parametrize("changes", [gets_another_login, gets_tls], ids=lambda changes: changes.__name__)
+def test_another_way_to_zookeeper_replaces_the_pods_and_costs_no_result(
+    places: Places, server: SharedZooKeeper, changes: Callable[[SharedZooKeeper], str]
+) -> None:
     async def life(cluster: PlainCluster) -> None:
         spec, file = with_a_journal(cluster)
         await cluster.apply(**spec)
         await cluster.until(lambda: cluster.runs() and len(cluster.delivered()) == 100, "it gives results")
-        before, old = await login_of_pods(cluster), {pod.name for pod in cluster.kubelet.workers()}
+        before, old = await access_of_pods(cluster), {pod.name for pod in cluster.kubelet.workers()}
         cluster.lose_leader()
-        server.start(OTHER_LOGIN)
-        cluster.places = replace(cluster.places, zookeeper=server.place(OTHER_LOGIN, room=1 << 24))
+        cluster.places = replace(cluster.places, zookeeper=server.place(changes(server), room=1 << 24))
         cluster.new_leader()
         with file.open("a") as more:
             more.writelines(f"{number}\n" for number in range(100, 200))
         gone = lambda: bool(cluster.kubelet.workers()) and not old & {pod.name for pod in cluster.kubelet.workers()}  # noqa: E731
-        await cluster.until(lambda: gone() and cluster.runs() and len(cluster.delivered()) == 200, "pods with the new login go on", 120)
-        assert await login_of_pods(cluster) != before
+        await cluster.until(lambda: gone() and cluster.runs() and len(cluster.delivered()) == 200, "pods with the new access go on", 120)
+        assert await access_of_pods(cluster) != before
 
     play(the_api, replace(places, zookeeper=server.place(room=1 << 24)), life)
 

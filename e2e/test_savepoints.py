@@ -21,10 +21,10 @@ def taken(kube: Kube, job: str) -> tuple[str, dict[str, Any]]:
 
 def test_a_new_job_goes_on_where_the_savepoint_of_a_deleted_one_was_taken(stream: Stream) -> None:
     kube = stream.kube
+    stream.wait_flowing()
     name, status = taken(kube, stream.name)
     assert status["epoch"] > 0 and status["size"] > 0 and status["objects"] > 1
     assert status["manifest"] and status["store"] == stream.installation.store
-    stream.wait_flowing()
     verdict = stream.ask("/audit")
     assert verdict["clean"], verdict
     kube.delete("FlameStreamJob", stream.name)
@@ -48,7 +48,7 @@ def test_a_job_waits_for_its_snapshot_and_says_so(installation: Installation, ku
     kube.apply(installation.secret(), job.application(), job.manifest())
     told = job.wait_condition("Degraded", "RestoringDelayed")
     assert "never-made" in told["message"]
-    assert job.has_event("RestoringDelayed"), "and an event tells of it"
+    job.wait_event("RestoringDelayed")
     job.delete()
 
 

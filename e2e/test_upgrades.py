@@ -51,7 +51,7 @@ def test_code_that_cannot_go_on_costs_the_stream_nothing(job: FolderJob, what: s
     job.kube.apply(job.application(code))
     told = job.wait_condition("Degraded", "RolledBack")
     assert words in told["message"].lower(), told
-    assert job.has_event("RolledBack"), "and an event tells of it"
+    job.wait_event("RolledBack")
     assert workers(job) == before, "the stream ran on"
     job.kube.apply(job.application(CODE))
     job.kube.wait("FlameStreamJob", job.name, lambda it: condition_of(it, "Degraded").get("status") == "False", 60)

@@ -63,9 +63,13 @@ class Job:
         """One of its conditions; empty if it has none of this kind."""
         return condition_of(self.kube.get("FlameStreamJob", self.name), kind)
 
-    def has_event(self, reason: str) -> bool:
-        """Whether an event about it gives this reason."""
-        return bool(self.kube.list("Event", fields=f"involvedObject.name={self.name},reason={reason}"))
+    def wait_event(self, reason: str) -> None:
+        """Until an event about it gives this reason: it is sent behind the status that says the same."""
+
+        def tells(there: dict[str, Object]) -> bool:
+            return any(each["reason"] == reason and each["involvedObject"]["name"] == self.name for each in there.values())
+
+        self.kube.watch("Event", tells, 30)
 
     def pods(self, role: str) -> list[Object]:
         """Those of one role that run and are to stay."""

@@ -62,9 +62,9 @@ class Kube:
         except NotFoundError:
             return None
 
-    def list(self, kind: str, selector: str = "", fields: str = "") -> list[Object]:
-        """All of a kind here, with these labels and fields."""
-        return list(self._listed(kind, label_selector=selector, field_selector=fields)["items"])
+    def list(self, kind: str, selector: str = "") -> list[Object]:
+        """All of a kind here, with these labels."""
+        return list(self._listed(kind, label_selector=selector)["items"])
 
     def _listed(self, kind: str, **chosen: str) -> Object:
         return dict(_kind(kind).get(namespace=self.namespace or None, **chosen, **self._more()).to_dict())

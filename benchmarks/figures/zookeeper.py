@@ -30,8 +30,8 @@ from flamestream.store.zookeeper import ClusterState
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 
 sys.path.insert(0, str(BENCHMARKS.parent / "tests"))
-from support.authority import Authority
-from support.zookeeper_pod import SharedZooKeeper
+from support.zookeeper.authority import Authority
+from support.zookeeper.pod import SharedZooKeeper
 
 SESSIONS = 10
 """For each so many other calls one session: it takes as long as ten of them."""

@@ -137,6 +137,7 @@ def _disks(node: str) -> str:
     kube.apply(*volumes, maker)
     kube.wait("Pod", "flamestream-e2e-disks", lambda pod: pod["status"].get("phase") == "Succeeded", 60)
     for volume in volumes:  # one whose claim is gone can be bound again; of one that is bound nothing can be taken
-        if kube.list("PersistentVolume", fields=f"metadata.name={volume['metadata']['name']}")[0]["status"].get("phase") == "Released":
-            kube.patch("PersistentVolume", volume["metadata"]["name"], {"spec": {"claimRef": None}})
+        name = volume["metadata"]["name"]
+        if (kube.get("PersistentVolume", name) or {}).get("status", {}).get("phase") == "Released":
+            kube.patch("PersistentVolume", name, {"spec": {"claimRef": None}})
     return kube.logs("flamestream-e2e-disks").strip()

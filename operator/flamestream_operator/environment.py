@@ -102,7 +102,7 @@ def _allowed(text: str) -> Allowed:
 
 
 def _authority(file: str) -> str:
-    """Of ZooKeeper's certificates; "": it is reached without TLS."""
+    """The authority (PEM) of ZooKeeper's certificates; "": it is reached without TLS."""
     if not file:
         return ""
     try:

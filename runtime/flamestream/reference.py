@@ -45,7 +45,7 @@ def interpret(
     fronts: Mapping[FrontId, str] | None = None,
     state: State | None = None,
 ) -> Results:
-    """What each sink of `graph` gets for `runs`, and the error items under `ERRORS`.
+    """The results that each sink of `graph` gets for `runs`, and the error items under `ERRORS`.
 
     `fronts` says which source a front stamps for; without it, front `i` is the graph's source number `i`. With `on_error="fail"` it
     stops before the first run that has an error, which is then all that `ERRORS` holds. `state`: what is there before the first run.
@@ -107,7 +107,7 @@ class Walk:
         self.state: dict[tuple[int, bytes], Any] = dict(state or {})
 
     def run(self, source: Vertex, time: Time, records: Sequence[Any]) -> list[tuple[str, Meta, Any]]:
-        """What reaches a sink, with the sink's name, in order."""
+        """The items that reach a sink, with the sink's name, in order."""
         ends: list[End] = []
         for position, record in enumerate(records):
             ends += self.enter(source, meta_of(time, position), record, place_of(records, position))
@@ -147,7 +147,7 @@ class Walk:
         return None
 
     def _step(self, vertex: Vertex, meta: Meta, depth: int, payload: Any, ends: list[End]) -> list[tuple[Vertex, Meta, int, Any]]:
-        """What an item comes to in one vertex, the last one first; `ends` gets it if that is the end."""
+        """The items that one vertex makes of an item, the last one first; `ends` gets it if that is the end."""
         results, error = self._results(vertex, meta, depth, payload)
         if error is not None:
             ends.append(End(None, child(meta, vertex.id), depth, error))
@@ -252,7 +252,7 @@ def _int32(function: Function) -> Function:
 
 
 def _bounded(values: Iterable[Any], vertex: Vertex) -> list[Any]:
-    """What a function makes of one item: the first thing that is wrong counts."""
+    """The result of a function for one item, or an error item: the first thing that is wrong counts."""
     results, left = list[Any](), vertex.max_result_bytes
     for value in values:
         left -= payloads.checked_size(value)

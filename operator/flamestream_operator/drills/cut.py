@@ -44,7 +44,7 @@ def devices() -> list[str]:
 
 
 def _tell(commands: str) -> None:
-    """One transaction: all or nothing. What is wrong stands in the log, in the words of `nft`."""
+    """Give `commands` to nft as one transaction: all or nothing. Its own words of what is wrong stand in the log."""
     subprocess.run(["nft", "-f", "-"], input=commands, text=True, timeout=_SECONDS, check=True)
 
 

@@ -40,7 +40,7 @@ _CAUSE: Final = re.compile(r'InvalidCertificate\(([^}]*)|message: "([^"]+)"')
 
 
 class Keys(NamedTuple):
-    """What requests are signed with. A provider of credentials to obstore: it is called for them."""
+    """The keys that requests are signed with: a provider of credentials, which obstore calls for them."""
 
     access_key: str
     secret_key: str

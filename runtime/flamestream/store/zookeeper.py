@@ -67,7 +67,7 @@ class ClusterState:
 
     @property
     def _problem(self) -> str:
-        """What TLS has against the server, or nothing."""
+        """The reason why TLS refuses the server; "": it does not."""
         return self._tls.problem if self._tls else ""
 
     def ask(self, what: str, call: Callable[[], Any]) -> Any:
@@ -236,7 +236,7 @@ def folder_of(job: str) -> str:
 
 
 def _as(login: str) -> dict[str, Any]:
-    """What kazoo wants to know of it. A login is proved again with every new session."""
+    """Settings of kazoo for this access. A login is proved again with every new session."""
     if not login:
         return {}
     user, _, password = login.partition(":")

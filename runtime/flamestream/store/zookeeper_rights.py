@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class Rights:
-    """What the operator's session gives and takes. Its calls block."""
+    """The rights of jobs in ZooKeeper, given and taken by the operator's session. Its calls block."""
 
     def __init__(self, state: ClusterState, login: str, login_of: Callable[[str], str], *, room: int = 0, alone: bool = False) -> None:
         """`login`: the session's; `login_of` a job. `room`: bytes of a job's journal, 0: any. `alone`: this server is nobody else's."""

@@ -90,7 +90,7 @@ appender.file.strategy.max = 2
 
 
 class _Served(msgspec.Struct, frozen=True):
-    """What the owner leaves for those who join."""
+    """The note that the owner leaves for those who join."""
 
     place: str
     """host:port"""
@@ -118,7 +118,7 @@ class EmbeddedZooKeeper:
 
     @property
     def pid(self) -> int:
-        """Of the server process, if it is ours."""
+        """The server process's pid, if it is ours."""
         return self._process.pid if self._process else 0
 
     def ensure_running(self) -> bool:

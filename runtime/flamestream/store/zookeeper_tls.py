@@ -55,7 +55,7 @@ class TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has
 
 
 def _sentence(error: OSError, name: str) -> str:
-    """What a failed connection means for whoever set it up. Nothing for one that TLS has no part in."""
+    """A failed connection in words for whoever set it up; "" for one that TLS has no part in."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return (
             f"its certificate is refused ({error.verify_message}): the authority that is trusted must have signed it, for {name}, and it "

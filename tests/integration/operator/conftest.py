@@ -8,11 +8,11 @@ import pytest
 
 from flamestream_operator.coordination.cluster_state import ZooKeeper
 from support.api_server import ApiServer
-from support.authority import Authority
 from support.operator.plain_cluster import Places
 from support.operator.real_cluster import VARIABLE, namespace
 from support.versitygw import S3Server
-from support.zookeeper_pod import SharedZooKeeper
+from support.zookeeper.authority import Authority
+from support.zookeeper.pod import SharedZooKeeper
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from flamestream_operator.kube.readers import NO_LOGIN, NO_RIGHT, OK, Readers
 from support.api_server import STRANGER, TOKEN
 from support.operator.plain_cluster import Places, PlainCluster, play
 from support.operator.real_cluster import the_api
-from support.zookeeper_pod import LOGIN, SharedZooKeeper
+from support.zookeeper.pod import LOGIN, SharedZooKeeper
 
 OTHER_LOGIN = f"operator:{'q' * 32}"
 

@@ -12,11 +12,11 @@ from flamestream.journal.places import JournalConfig, build, everything
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.coordination.cluster_state import SharedClusterState, ZooKeeper
 from flamestream_operator.tools import preflight_main
-from support.authority import Authority
 from support.installing import ROOT
-from support.journal_worker import FRONT, Worker
+from support.journals.worker import FRONT, Worker
 from support.loops import reactor
-from support.zookeeper_pod import SharedZooKeeper
+from support.zookeeper.authority import Authority
+from support.zookeeper.pod import SharedZooKeeper
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from flamestream_operator.coordination.cluster_state import SharedClusterState
 from flamestream_operator.objects.logins import login_of
 from support.journals.worker import Worker
 from support.loops import reactor
-from support.zookeeper_pod import LOGIN, SharedZooKeeper
+from support.zookeeper.pod import LOGIN, SharedZooKeeper
 
 MINE, THEIRS = "space.mine", "space.theirs"
 OTHER_LOGIN = f"operator:{'q' * 32}"

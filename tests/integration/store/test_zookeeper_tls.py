@@ -13,8 +13,8 @@ from flamestream.store.zookeeper import ClusterState
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream.store.zookeeper_server import is_ready
 from flamestream.store.zookeeper_tls import TlsHandler
-from support.authority import Authority
-from support.zookeeper_pod import LOGIN, SharedZooKeeper
+from support.zookeeper.authority import Authority
+from support.zookeeper.pod import LOGIN, SharedZooKeeper
 
 SOON = 3.0
 

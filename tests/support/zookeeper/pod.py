@@ -9,9 +9,9 @@ from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream.store.zookeeper_pod import command
 from flamestream.store.zookeeper_server import is_ready
 from flamestream_operator.coordination.cluster_state import ZooKeeper
-from support.authority import Authority
 from support.eventually import eventually
 from support.ports import free_port
+from support.zookeeper.authority import Authority
 
 LOGIN = f"operator:{'p' * 32}"
 

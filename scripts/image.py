@@ -77,16 +77,15 @@ def make(asked: Asked) -> None:
 
 def found_builder(*, several: bool) -> list[str]:
     """The words that begin a build. Several platforms are buildx's alone."""
-    if shutil.which("docker"):
-        if subprocess.run(["docker", "buildx", "version"], capture_output=True, check=False).returncode == 0:
-            return ["docker", "buildx", "build"]
-        if not several:
-            return ["docker", "build"]
-        raise ImageError("several platforms need docker's buildx: install it (on Debian: docker-buildx), or build one at a time")
+    docker = shutil.which("docker")
+    if docker and subprocess.run([docker, "buildx", "version"], capture_output=True, check=False).returncode == 0:
+        return ["docker", "buildx", "build"]
     if several:
-        raise ImageError("several platforms need docker with buildx")
-    if shutil.which("buildah"):
+        raise ImageError("several platforms need docker with buildx (on Debian: docker-buildx): install it, or build one at a time")
+    if shutil.which("buildah"):  # before docker's old builder, which newer ones refuse
         return ["buildah", "build"]
+    if docker:
+        return ["docker", "build"]
     raise ImageError("there is neither docker nor buildah: install one of them")
 
 

@@ -77,7 +77,7 @@ def command(
             part.remove()
     gone, left = ([f"{part.what}: {part.where}" for part in parts if bool(part.remove) is goes] for goes in (True, False))
     nothing = "" if gone else f"; it had left nothing (run folder {folder.path})"
-    answer({"job": found.name, "removed": gone, "left": left}, f"job {found.name!r} is one that never ran{nothing}", json)
+    answer({"job": found.name, "removed": gone, "left": left}, f"job {found.name!r} is reset, as if it had never run{nothing}", json)
 
 
 def parts_of(job: Job, folder: RunFolder) -> Iterator[Part]:

@@ -126,9 +126,9 @@ class Limits(_Part, frozen=True):
     """Bounds of each source's input that has entered and is not delivered yet. Less means shorter recoveries under a backlog."""
 
     runs: Annotated[int, Meta(ge=1, le=1_000_000)] = 1024
-    """Runs."""
+    """Runs, which are what a source has read at once: at this many the source is asked for no more until results have left."""
     bytes: Annotated[int, Meta(ge=1)] = 8 << 20
-    """Bytes of input."""
+    """Bytes of input: at this many the source is asked for no more until results have left."""
 
 
 class Spec(ClusterSpec, frozen=True, kw_only=True):

@@ -85,7 +85,8 @@ def suspect(checked: CheckedJob) -> str:
         pass  # the input is gone, which the audit says itself
     return (
         "if a function depends on clock, chance or outside state, the difference is its own (the first records of files and generators "
-        "show none); if none does, it is a bug of FlameStream: please report it"
+        "show none); if somebody has changed or removed output or input, put it back or begin anew (`flamestream reset`); if neither is "
+        "so, it is a bug of FlameStream: please report it"
     )
 
 

@@ -30,6 +30,8 @@ MISSING: Final = {"NoSuchKey", "404", "NotFound"}
 EXISTS: Final = {"PreconditionFailed", "412"}
 _AGAIN: Final = {"ConditionalRequestConflict", "409", "SlowDown", "RequestTimeout", "Throttling", "ThrottlingException", "TooManyRequests"}
 _NOT_OFFERED: Final = 501
+_CONFLICT: Final = 409
+"""Something else was under way on the same object: `OperationAborted`, and what other servers call it."""
 _ADVICE: Final = {
     "NoSuchBucket": "create the bucket, or correct its name in the manifest",
     "AccessDenied": "give this key the rights GetObject, PutObject, DeleteObject and ListBucket on the bucket",
@@ -56,7 +58,7 @@ class Refused(Exception):
 
 def judge(code: str, status: int, error: Exception) -> NoReturn:
     """Raise what an answer that is an error means: AnswerLost or Refused."""
-    if (status >= 500 and status != _NOT_OFFERED) or code in _AGAIN:
+    if (status >= 500 and status != _NOT_OFFERED) or status == _CONFLICT or code in _AGAIN:
         raise AnswerLost(f"{code} (HTTP {status})") from error
     advice = _ADVICE.get(code, "see the store's log")
     raise Refused(f"{code} (HTTP {status}); {advice}") from error

@@ -62,7 +62,8 @@ class ClusterState:
             self.client.start(timeout=connect_within)
         except KazooTimeoutError as error:
             self.close()
-            asked = self._problem or "is it running there, and reachable from here?"
+            wanted = "; over TLS it must not want a certificate of clients (ssl.clientAuth=none)" if self._tls else ""
+            asked = self._problem or f"is it running there, and reachable from here?{wanted}"
             raise ClusterStateUnavailable(f"no ZooKeeper answers at {self.hosts} within {connect_within:g} s: {asked}") from error
 
     @property

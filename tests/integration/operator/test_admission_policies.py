@@ -93,7 +93,7 @@ def launch(place: str) -> Launch:
     plan = planned(job, job["spec"], site, "digest")
     return Launch(
         job=job, spec=plan.spec, application="a", number=1, tasks=2, run=1, image=plan.image, pull_policy="Never", coordinator="o:1",
-        zookeeper="z:1", app_config_map="app",
+        app_config_map="app",
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import pytest
 from flamestream.connectors import sources
 from flamestream.core.protocol.actions import Follow, Pull
 from flamestream.core.protocol.events import RecordsArrived, SourceFailed
-from flamestream.model.ids import Offset, Partition
+from flamestream.model.ids import NO_FENCE, Offset, Partition
 from flamestream.model.time import Time
 from flamestream.ports import Post, Producer, Reactor
 from flamestream.testing.port_driver import PortDriver
@@ -58,12 +58,17 @@ class Steady(Port):
         super().__init__(folder)
         self.payloads = list(WORDS)
         self.stopped = threading.Event()
+        self.newest = NO_FENCE
 
     def connect(self, post: Post, reactor: Reactor) -> Producer:
         producer: Any = super().connect(post, reactor)
         follow, close = producer.follow, producer.close
 
         def followed(action: Follow) -> None:
+            if action.fence < self.newest:  # it changes nothing: a second client would send beside the first
+                follow(action)
+                return
+            self.newest = action.fence
             self.stopped.set()
             self.stopped = threading.Event()
             follow(action)

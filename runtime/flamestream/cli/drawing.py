@@ -46,8 +46,9 @@ def mermaid(graph: Graph) -> str:
         opening, closing = _SHAPES.get(vertex.kind, ("[", "]"))
         lines.append(f"  v{vertex.id}{opening}{label(vertex)}{closing}")
     for vertex in graph.vertices:
-        arrows = {output: "-->|by key|" if _is_routed(graph.vertices[output]) else "-->" for output in vertex.outputs}
-        lines += [f"  v{vertex.id} {arrow} v{output}" for output, arrow in arrows.items()]
+        for output in vertex.outputs:  # an arrow an edge: two may lead to one vertex
+            arrow = "-->|by key|" if _is_routed(graph.vertices[output]) else "-->"
+            lines.append(f"  v{vertex.id} {arrow} v{output}")
     return "\n".join(lines)
 
 

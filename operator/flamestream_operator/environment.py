@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from flamestream.machine.process_shell import read_secret
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import ManifestError
 from flamestream.store.zookeeper_access import ZooKeeperAccess
@@ -106,7 +107,7 @@ def _authority(file: str) -> str:
     if not file:
         return ""
     try:
-        authority = _content(Path(file), "the authority of ZooKeeper's certificates")
+        authority = read_secret(Path(file), "the authority of ZooKeeper's certificates")
         trusting(authority)
     except (ssl.SSLError, ValueError, TypeError) as error:  # none, empty, not text
         raise ManifestError(f"{file}: the authority of ZooKeeper's certificates must be certificates in PEM ({error})") from error
@@ -114,7 +115,7 @@ def _authority(file: str) -> str:
 
 
 def _login(file: Path) -> str:
-    login = _content(file, "the operator's login for ZooKeeper")
+    login = read_secret(file, "the operator's login for ZooKeeper")
     user, _, password = login.partition(":")
     if not user or len(password) < SHORTEST_PASSWORD or "@" in login:  # an '@' would end the login in an address
         raise ManifestError(
@@ -122,10 +123,3 @@ def _login(file: Path) -> str:
             "who guesses it has every job's record"
         )
     return login
-
-
-def _content(file: Path, what: str) -> str:
-    try:
-        return file.read_text().strip()
-    except OSError as error:
-        raise ManifestError(f"{file}: cannot read {what}: {error.strerror}") from error

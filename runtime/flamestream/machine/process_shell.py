@@ -47,6 +47,14 @@ def read_config(kind: type[C], file: str) -> C:
         raise ManifestError(f"{file}: {error}") from error
 
 
+def read_secret(file: Path, what: str) -> str:
+    """The text of a mounted file, without white space around it. Raises ManifestError, which says `what` it is."""
+    try:
+        return file.read_text().strip()
+    except OSError as error:
+        raise ManifestError(f"{file}: cannot read {what}: {error.strerror}") from error
+
+
 def last_lines(error: BaseException, count: int = 6) -> str:
     """The last lines of a traceback, enough to find the place."""
     return " | ".join(line.strip() for line in "".join(traceback.format_exception(error)).strip().splitlines()[-count:])

@@ -55,7 +55,10 @@ def status(job: JobName, namespace: Namespace = "", context: Context = "", json:
     """
     cluster = Cluster(namespace, context)
     found = cluster.job(job)
-    answer({"job": found}, "" if json else "\n".join(lines(found, cluster.pods(job))), json)
+    if json:
+        as_json({"job": found})
+    else:
+        say("\n".join(lines(found, cluster.pods(job))))
     if condition(found, "Running").get("status") != "True" and found.get("status", {}).get("phase") != "Completed":
         raise typer.Exit(ExitCode.UNAVAILABLE)
 
@@ -93,7 +96,10 @@ def resume(job: JobName, namespace: Namespace = "", context: Context = "", wait:
     cluster.patch(_KIND, job, {"spec": {"suspend": False}})
     if wait:
         cluster.run("wait", "--for=condition=Ready", f"{_KIND}/{job}", "--timeout=55s")
-    answer(_standing(cluster.job(job)) if json else {}, f"{job} resumes", json)
+    if json:
+        as_json(_standing(cluster.job(job)))
+    else:
+        say(f"{job} resumes")
 
 
 @app.command()

@@ -192,7 +192,7 @@ class JournalledFront:
     def pledge(self, clock: Timestamp) -> Entry | None:
         """The entry that must be durable before the front can promise what it was asked for, unless one is under way already. It goes
         as far as the clock, so that questions for older times need no other."""
-        if not self._pledges or self.replay or self._undurable or self.ended or self.last >= self._floor:
+        if self.replay or self._undurable or self.ended or self.last >= self._floor:
             return None
         self.last = max(next_time(self._floor, self.id), time_of(clock, self.id))
         self._undurable.append(self.last)

@@ -49,6 +49,7 @@ class Fronts:
         self._settings = {front.front: front for front in settings.fronts if front.front in set(mine)}
         pledges = settings.durable and not settings.remembered and any(front.timed for front in settings.fronts)
         self._fronts = {number: _front(front, positions.get(number), pledges) for number, front in self._settings.items()}
+        self._pledging = [front for front in self._fronts.values() if pledges and isinstance(front, JournalledFront)]
         self._credit = {front: Credit(settings.credit_runs, settings.credit_bytes) for front in self._fronts}
         self._pulled: dict[FrontId, tuple[int, int]] = {}
         self._to_read: dict[FrontId, list[Entry]] = {}
@@ -239,17 +240,14 @@ class Fronts:
         """The promises of fronts that have moved since the last call."""
         if not self._started:
             return []
-        self._pledge(now)
+        for pledging in self._pledging:
+            if (entry := pledging.pledge(now)) is not None:
+                self.actions.append(Append(self._fence, pledging.id, entry))
         # Asked behind the pass, whose acks leave first: a promise that overtook them would hide what is in flight (!).
         promises = [Promise(number, front.last, front.promise()) for number, front in self._fronts.items()]
         news = [promise for promise in promises if promise != self._told.get(promise.front)]
         self._told.update((promise.front, promise) for promise in news)
         return news
-
-    def _pledge(self, now: Timestamp) -> None:
-        for front in self._fronts.values():
-            if isinstance(front, JournalledFront) and (entry := front.pledge(now)) is not None:
-                self.actions.append(Append(self._fence, front.id, entry))
 
     def settled(self, time: Time) -> None:
         """All output below `time` is with its consumers."""

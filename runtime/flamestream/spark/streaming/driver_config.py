@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from flamestream.machine.process_shell import read_config
+from flamestream.machine.process_shell import read_config, read_secret
 from flamestream.model.errors import ManifestError
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 
@@ -74,19 +74,12 @@ def read_any_driver_config(folder: Path = CONFIG) -> DriverConfig:
 
 def read_token(file: Path = TOKEN) -> str:
     """The job's secret. Raises ManifestError."""
-    return _secret(file, "the job's token")
+    return read_secret(file, "the job's token")
 
 
 def read_zookeeper(folder: Path = ZOOKEEPER) -> ZooKeeperAccess:
     """How the job may reach ZooKeeper: a file a field, all there. Raises ManifestError."""
-    return ZooKeeperAccess(**{each.name: _secret(folder / each.name, "the way to ZooKeeper") for each in fields(ZooKeeperAccess)})
-
-
-def _secret(file: Path, what: str) -> str:
-    try:
-        return file.read_text().strip()
-    except OSError as error:
-        raise ManifestError(f"{file}: cannot read {what}: {error.strerror}") from error
+    return ZooKeeperAccess(**{each.name: read_secret(folder / each.name, "the way to ZooKeeper") for each in fields(ZooKeeperAccess)})
 
 
 def read_job(folder: Path = CONFIG, base: Path = APPLICATION) -> "Job":

@@ -7,7 +7,7 @@ import pytest
 from e2e.support.folders import FolderJob
 from e2e.support.installation import RELEASE, SYSTEM, Installation
 from e2e.support.job import restricted_pod
-from e2e.support.kube import Kube
+from e2e.support.kube import Kube, until
 
 pytestmark = pytest.mark.skipif(
     "E2E_POLICIES" not in os.environ, reason="E2E_POLICIES does not say that something enforces NetworkPolicies"
@@ -54,16 +54,20 @@ print(*{int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A" and
 )
 def test_who_reaches_what(installation: Installation, kube: Kube, labels: dict[str, str], open_: set[str]) -> None:
     metrics = f"{installation.leader_pod()['status']['podIP']}:8080"
-    assert reached(kube, labels, ZOOKEEPER, CONTROL, S3, metrics) == open_ | {metrics}
+    assert_reached(kube, labels, open_ | {metrics}, ZOOKEEPER, CONTROL, S3, metrics)
 
 
-def reached(kube: Kube, labels: dict[str, str], *places: str) -> set[str]:
-    """Where a pod with these labels gets a connection."""
+def assert_reached(kube: Kube, labels: dict[str, str], expected: set[str], *places: str) -> None:
+    """A pod with these labels gets connections to exactly those places, once what enforces policies knows the pod."""
     kube.apply(restricted_pod("reach", "sleep", "600", labels=labels, automountServiceAccountToken=False))
+
+    def reached() -> set[str]:
+        lines = kube.execute("reach", "python3", "-c", REACH, *places).splitlines()
+        return {place for place, answer in map(str.split, lines) if answer == "open"}
+
     try:
         kube.wait_condition("Pod", "reach", "Ready", 60)
-        said = dict(line.split() for line in kube.execute("reach", "python3", "-c", REACH, *places).splitlines())
-        return {place for place, seen in said.items() if seen == "open"}
+        until(f"a pod with {labels} reaches {expected}", lambda: reached() == expected, 60)
     finally:
         kube.delete("Pod", "reach", grace=0)
 
@@ -80,9 +84,9 @@ def test_a_job_s_pods_are_reached_by_pods_of_that_job_alone(installation: Instal
     }
     assert len(places) >= len(pods) >= 4, "each listens on something"
     other = {"app.kubernetes.io/managed-by": "flamestream", "flamestream.dev/role": "worker", "flamestream.dev/job": "another"}
-    assert reached(kube, {}, *places) == set()
-    assert reached(kube, other, *places) == set()
-    assert reached(kube, {"flamestream.dev/job": job.name}, *places) == places
+    assert_reached(kube, {}, set(), *places)
+    assert_reached(kube, other, set(), *places)
+    assert_reached(kube, {"flamestream.dev/job": job.name}, places, *places)
     job.delete()
 
 

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from flamestream.model import payload_codec as payloads
 from flamestream.model.errors import UserError, too_big_results, too_many_results
+from flamestream.model.event_time import entrance
 from flamestream.model.failure import failure, located
 from flamestream.model.graph import Function, Graph, Kind, Vertex, name_of
 from flamestream.model.ids import Slot
@@ -109,9 +110,14 @@ class Walk:
     def run(self, source: Vertex, time: Time, records: Sequence[Any]) -> list[tuple[str, Meta, Any]]:
         """The items that reach a sink, with the sink's name, in order."""
         ends: list[End] = []
-        for position, record in enumerate(records):
+        for position, record in enumerate(self.entering(time, records)):
             ends += self.enter(source, meta_of(time, position), record, place_of(records, position))
         return [(ERRORS if end.vertex is None else self._graph.vertices[end.vertex].name, end.meta, end.payload) for end in ends]
+
+    def entering(self, time: Time, records: Sequence[Any]) -> Sequence[Any]:
+        """The records of a run as they enter: some tell how far their source has come in event time."""
+        door = entrance(self._graph, front_of(time), self._fronts)
+        return records if door is None else door.entering(partition_of(records), records)
 
     def enter(self, source: Vertex, meta: Meta, record: Any, place: tuple[str, int] | None = None) -> list[End]:
         """Where a record comes to. `place`: its partition and offset, if they are known."""
@@ -226,6 +232,12 @@ def place_of(records: Sequence[Any], position: int) -> tuple[str, int] | None:
     """Partition and offset of a record of a run, where whoever gave the run says so (`core.worker.front.RunRecords`)."""
     record = getattr(records, "record", None)
     return None if record is None else record(position)
+
+
+def partition_of(records: Sequence[Any]) -> str:
+    """The partition of a run, where whoever gave the run says so."""
+    run = getattr(records, "run", None)
+    return "" if run is None else str(run.partition)
 
 
 def _encodable(value: Any) -> Any:

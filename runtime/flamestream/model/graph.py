@@ -16,10 +16,15 @@ Source: EDBT 2018, sections 2 and 3; `reduce` is its Fig. 5 in one vertex.
 import enum
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
 
+from flamestream.model.duration import Duration, micros
 from flamestream.model.errors import GraphError
+
+if TYPE_CHECKING:
+    from flamestream.model.event_time import TimeOf, Timing
+    from flamestream.model.windows.stream import Shape, Windows
 
 Function = Callable[..., Any]
 MAX_WINDOW = 64
@@ -70,6 +75,8 @@ class Vertex:
     """MAP, FLAT_MAP: the most bytes of all results of one item, as `payload.checked_size` counts them."""
     closed: bool = False
     """LOOP: `close` has added its back edge."""
+    timing: "Timing | None" = None
+    """SOURCE: how it tells its event time; None: it does not."""
     place: str = ""
     """`file.py:line` where it was added, for messages."""
 
@@ -99,6 +106,8 @@ class Stream:
     graph: "Graph"
     vertex: int
     balanced: Function | None = None
+    event_time: "TimeOf | None" = None
+    """The time of its items, of streams that come from a source with `at`."""
 
     def map(self, function: Function) -> "Stream":
         """A result for each item: `function(payload)`."""
@@ -153,7 +162,16 @@ class Stream:
 
     def balance(self, function: Callable[[Any], int]) -> "Stream":
         """Place the next operation's work by `function`, which gives an int32 from its key (or from the payload if it has no key)."""
-        return Stream(self.graph, self.vertex, function)
+        return replace(self, balanced=function)
+
+    def window(self, shape: "Shape", *, key: "Function | str") -> "Windows":
+        """Windows over the event time of each key's items: say next what becomes of them, as in `.window(...).count()`.
+
+        `shape`: `fs.tumbling("1m")`, `fs.sliding("10m", every="1m")` or `fs.session("30m")`. Raises GraphError if no source has `at`.
+        """
+        from flamestream.model.windows.stream import Windows
+
+        return Windows(self, shape, key)
 
     def sink(self, name: str, key: Function | None = None) -> None:
         """Deliver the items to the sink `name` of the manifest. Items with equal `key(payload)` stay in order in one slot."""
@@ -169,7 +187,7 @@ class Stream:
     def _then(self, kind: Kind, name: str, **fields: Any) -> "Stream":
         added = self.graph.add(kind, name, balance=self.balanced, **fields)
         self.graph.connect(self.vertex, added)
-        return Stream(self.graph, added)
+        return Stream(self.graph, added, event_time=self.event_time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,22 +207,48 @@ class Loop(Stream):
 class Graph:
     """A dataflow under construction; `validated()` checks it.
 
+    `step`: event time goes in whole steps: what is due within one is done at its end (windows/marks.py).
     `max_results`: how many results a flat_map may make of one item, and `max_result_bytes`: how many bytes a map or flat_map. More is an
     error of that item, so a function that never ends costs no more than this. They decide results, so they are part of the graph.
     Raises GraphError if one is below 1.
     """
 
-    def __init__(self, name: str, *, max_results: int = MAX_RESULTS, max_result_bytes: int = MAX_RESULT_BYTES) -> None:
+    def __init__(
+        self, name: str, *, max_results: int = MAX_RESULTS, max_result_bytes: int = MAX_RESULT_BYTES, step: Duration = "1s"
+    ) -> None:
         if min(max_results, max_result_bytes) < 1:
             raise GraphError(f"graph {name!r}: max_results and max_result_bytes must be at least 1")
         self.name, self.max_results, self.max_result_bytes = name, max_results, max_result_bytes
         self.vertices: list[Vertex] = []
+        self.step = micros(step, f"graph {name!r}: step", least=1)
+        self.marks: dict[frozenset[str], Stream] = {}
+        """What marks are made of, by the sources whose event time they tell (windows/marks.py)."""
 
-    def source(self, name: str) -> Stream:
-        """The records of the source `name` of the manifest."""
+    def source(
+        self,
+        name: str,
+        *,
+        at: "Function | str | None" = None,
+        unit: str | None = None,
+        late: Duration = "0s",
+        idle: Duration | None = None,
+        max_ahead: Duration | None = None,
+    ) -> Stream:
+        """The records of the source `name` of the manifest.
+
+        `at`: a field or a function that gives the event time of a record, an aware datetime, or an int of `unit` ("us", "ms", "s").
+        `late`: how far a record may be behind the greatest time of its partition. `idle`: a partition without records for so long is not
+        waited for. `max_ahead`: a record that far ahead of all that has come moves nothing. Raises GraphError.
+        """
         if any(v.kind is Kind.SOURCE and v.name == name for v in self.vertices):
             raise GraphError(f"graph {self.name!r} has two sources named {name!r}: use the first one's stream twice")
-        return Stream(self, self.add(Kind.SOURCE, name))
+        if at is None:
+            if unit or idle or max_ahead or late != "0s":
+                raise GraphError(f"source {name!r} in graph {self.name!r}: unit, late, idle and max_ahead mean nothing without at")
+            return Stream(self, self.add(Kind.SOURCE, name))
+        from flamestream.model.windows.stream import timed_source
+
+        return timed_source(self, name, at, unit, late, idle, max_ahead)
 
     def loop(self, name: str, max_iterations: int) -> Loop:
         """Begin a cycle; merge it into a stream and `close` it with what goes round. An item goes round `max_iterations` times at most."""

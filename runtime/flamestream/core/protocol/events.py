@@ -17,7 +17,8 @@ from flamestream.model.time import FrontId, Time, Timestamp
 class Entry:
     """A journal entry: `count` records of `partition` from `first` on entered as one run at `time`.
 
-    `payloads` is `payload.encode_many` of them if the source cannot replay; b"" otherwise.
+    `payloads` is `payload.encode_many` of them if the source cannot replay; b"" otherwise. An entry without records may have a marker
+    there, which tells how far its partition is in event time (model/event_time.py).
     """
 
     time: Time
@@ -35,8 +36,8 @@ class Entry:
 
     @property
     def is_pledge(self) -> bool:
-        """It brings no record and decides no offset: nothing new was stamped at or below `time`, and nothing will be."""
-        return not self.count and self.end is None
+        """It brings nothing and decides no offset: nothing new was stamped at or below `time`, and nothing will be."""
+        return not self.count and self.end is None and not self.payloads
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from typing import Any
 
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.messages import FrontPosition
+from flamestream.model.event_time import ENDED
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, next_time, time_of
 
@@ -94,11 +95,15 @@ class Positions:
 class TimedFront:
     """Stamps one partition in a fixed order, the same at every replay."""
 
-    def __init__(self, front: FrontId, last: Time, offsets: Mapping[Partition, Offset], run_length: int) -> None:
+    def __init__(
+        self, front: FrontId, last: Time, offsets: Mapping[Partition, Offset], run_length: int, *, tells_time: bool = False
+    ) -> None:
+        """`tells_time`: of a source with event time, so that its end is a run of its own."""
         self.id = front
         self.last = last
         self.positions = Positions(front, last, offsets)
         self._no_more = False
+        self._tells_end = tells_time
         self._run_length = run_length
         self._partition = next(iter(offsets), Partition(""))
         self._next = offsets.get(self._partition, Offset(0))
@@ -110,14 +115,16 @@ class TimedFront:
         assert first <= have, f"front {self.id} got offset {first} and waits for {have}"
         self._waiting.extend(payloads[have - first :])  # a reader that began anew repeats what is there
 
-    def end(self) -> None:
-        """There are no more records than those taken."""
+    def end(self, *, told: bool = False) -> None:
+        """There are no more records than those taken. `told`: a run has said so before the cut."""
         self._no_more = True
+        self._tells_end &= not told
 
     @property
     def ready(self) -> bool:
         """A run is complete."""
-        return len(self._waiting) >= self._run_length - self._next % self._run_length or (self._no_more and bool(self._waiting))
+        complete = len(self._waiting) >= self._run_length - self._next % self._run_length
+        return complete or (self._no_more and (bool(self._waiting) or self._tells_end))
 
     def stamp(self) -> tuple[Entry, Sequence[object]]:
         """The next complete run."""
@@ -128,12 +135,14 @@ class TimedFront:
         self.last = next_time(self.last, self.id)
         entry = Entry(self.last, self._partition, first, length)
         self.positions.add(entry)
+        if not length:
+            self._tells_end, payloads = False, [ENDED]
         return entry, payloads
 
     @property
     def ended(self) -> bool:
         """Everything there will ever be is stamped."""
-        return self._no_more and not self._waiting
+        return self._no_more and not self._waiting and not self._tells_end
 
     def promise(self) -> Time:
         """The time below which it will stamp nothing."""

@@ -13,6 +13,7 @@ Does not: talk to producers or journals; it gathers actions.
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from flamestream.core.protocol.actions import Action, Append, Follow, Pull, ReadRun, SealJournal, TrimJournal
 from flamestream.core.protocol.events import Entry, RecordsArrived
@@ -20,7 +21,9 @@ from flamestream.core.protocol.messages import FrontPosition, Promise
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.core.worker.credit import Credit
 from flamestream.core.worker.front import Front, JournalledFront, TimedFront
+from flamestream.core.worker.silence import Silence
 from flamestream.model import payload as codec
+from flamestream.model.event_time import ENDED, IDLE, Marker, Timing
 from flamestream.model.ids import Fence, Offset, Partition, SourceName
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_of
 
@@ -28,6 +31,7 @@ Enter = Callable[[SourceName, Entry, Sequence[object]], None]
 READ_AHEAD = 4
 PASS_BYTES = 32_768
 """Bytes of input that may enter in one pass (more only if a single run is bigger): passes stay short, whatever backlog there is."""
+NO_TIMINGS: Final[Mapping[SourceName, Timing]] = {}
 RECORDS_A_RUN = 4096
 """The most records of one journalled run."""
 
@@ -36,8 +40,10 @@ class Fronts:
     """All fronts of one worker. `actions` gathers what must be done; `enter` takes each run."""
 
     def __init__(
-        self, fence: Fence, settings: WorkerSettings, mine: Iterable[FrontId], positions: Mapping[FrontId, FrontPosition], enter: Enter
-    ) -> None:
+        self, fence: Fence, settings: WorkerSettings, mine: Iterable[FrontId], positions: Mapping[FrontId, FrontPosition], enter: Enter,
+        timings: Mapping[SourceName, Timing] = NO_TIMINGS,
+    ) -> None:  # fmt: skip
+        """`timings`: of the sources with event time."""
         self.actions: list[Action] = []
         self.stalled: dict[FrontId, str] = {}
         """Fronts whose journal fails, and why."""
@@ -48,7 +54,10 @@ class Fronts:
         self._enter = enter
         self._settings = {front.front: front for front in settings.fronts if front.front in set(mine)}
         pledges = settings.durable and not settings.remembered and any(front.timed for front in settings.fronts)
-        self._fronts = {number: _front(front, positions.get(number), pledges) for number, front in self._settings.items()}
+        self._timings = {number: timings[front.source] for number, front in self._settings.items() if front.source in timings}
+        tells = self._timings.keys()
+        self._fronts = {number: _front(front, positions.get(number), pledges, number in tells) for number, front in self._settings.items()}
+        self._silence = {number: Silence(timing.idle) for number, timing in self._timings.items() if timing.idle is not None}
         self._pledging = [front for front in self._fronts.values() if pledges and isinstance(front, JournalledFront)]
         self._credit = {front: Credit(settings.credit_runs, settings.credit_bytes) for front in self._fronts}
         self._pulled: dict[FrontId, tuple[int, int]] = {}
@@ -98,7 +107,7 @@ class Fronts:
 
     def _over(self, number: FrontId, front: Front) -> None:
         if isinstance(front, TimedFront):
-            front.end()
+            front.end(told=True)
         else:
             self._ending.add(number)
             front.ended = True
@@ -147,7 +156,7 @@ class Fronts:
     def _journal(self, front: JournalledFront, entry: Entry, payloads: Sequence[object], size: int) -> None:
         if self._durable:
             replayable = self._settings[front.id].replayable
-            stored = entry if replayable else replace(entry, payloads=codec.encode_many(payloads))
+            stored = entry if replayable and (entry.count or not payloads) else replace(entry, payloads=codec.encode_many(payloads))
             self.actions.append(Append(self._fence, front.id, stored))
         else:
             front.durable(entry.time)
@@ -195,6 +204,8 @@ class Fronts:
         held = self._held[front.id]
         while held and self._may_enter(front.id):
             event = held.popleft()
+            if (silence := self._silence.get(front.id)) is not None:
+                silence.heard(event.partition, now)
             if event.end is not None:
                 entry = front.stamp(now, event.partition, event.first, len(event.payloads), event.end)
                 self._journal(front, entry, event.payloads, event.size)
@@ -203,7 +214,17 @@ class Fronts:
             assert event.first <= have, f"front {front.id} got offset {event.first} of {event.partition!r} and waits for {have}"
             if payloads := event.payloads[have - event.first :]:  # a reader that began anew repeats what has entered
                 self._journal(front, front.stamp(now, event.partition, have, len(payloads)), payloads, event.size)
-        front.ended = front.id in self._ending and not held
+        ending = front.id in self._ending and not held
+        if ending and not front.ended and front.id in self._timings:
+            self._mark(front, now, front.offsets or {Partition(""): Offset(0)}, ENDED)
+        front.ended = ending
+        if (silence := self._silence.get(front.id)) is not None and not ending and not front.replay and self._may_enter(front.id):
+            self._mark(front, now, silence.idle(now, front.offsets), IDLE)
+
+    def _mark(self, front: JournalledFront, now: Timestamp, partitions: Iterable[Partition], marker: Marker) -> None:
+        """A run without records for each of these partitions, which says what is so of it."""
+        for partition in list(partitions):
+            self._journal(front, front.stamp(now, partition, front.offsets.get(partition, Offset(0)), 0), [marker], 0)
 
     def _read_on(self, number: FrontId) -> None:
         """Keep a few journalled runs ahead in reading, within credit; behind the last one, follow the source."""
@@ -220,7 +241,9 @@ class Fronts:
         while left and self._room > 0 and len(front.replay) - len(left) < min(READ_AHEAD, self._credit[front.id].left[0]):
             entry = left.pop()
             if entry.payloads:
-                assert entry is front.replay[0], f"front {front.id} mixes journalled payloads and offsets"
+                if entry is not front.replay[0]:  # a marker behind runs that are being read
+                    left.append(entry)
+                    return
                 self.replayed += entry.count
                 self._entered(front, front.replayed(), codec.decode_many(entry.payloads), len(entry.payloads))
             else:
@@ -307,8 +330,8 @@ class Fronts:
         return self._durable and not self._settings[number].timed
 
 
-def _front(settings: FrontSettings, position: FrontPosition | None, pledges: bool) -> Front:
+def _front(settings: FrontSettings, position: FrontPosition | None, pledges: bool, tells_time: bool) -> Front:
     position = position or FrontPosition(settings.front, START, {})
     if settings.timed:
-        return TimedFront(settings.front, position.last, position.offsets, settings.run_length)
+        return TimedFront(settings.front, position.last, position.offsets, settings.run_length, tells_time=tells_time)
     return JournalledFront(settings.front, position.last, position.offsets, pledges=pledges)

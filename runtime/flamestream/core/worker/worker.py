@@ -32,6 +32,7 @@ from flamestream.core.worker.front import offset_in
 from flamestream.core.worker.fronts import Fronts
 from flamestream.core.worker.rejoin import Rejoin
 from flamestream.model.errors import FlameStreamError
+from flamestream.model.event_time import entrance
 from flamestream.model.failure import located, told
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, SourceName, WorkerId
@@ -53,6 +54,9 @@ class Worker:
         self._settings = settings
         self.flow = parts.dataflow(graph, settings, me, self.cuts, self)
         self._sources = {vertex.name: vertex.id for vertex in graph.sources}
+        self._timings = {SourceName(vertex.name): vertex.timing for vertex in graph.sources if vertex.timing is not None}
+        names = {front.front: front.source for front in settings.fronts}
+        self._entrances = {front: door for front in names if (door := entrance(graph, front, names)) is not None}
         self._sinks = {vertex.id: SinkName(vertex.name) for vertex in graph.sinks}
         if settings.dead_letter is not None:
             self._sinks[self.flow.errors] = settings.dead_letter
@@ -207,7 +211,7 @@ class Worker:
         settings, me, self._layout = self._settings, self.me, layout
         self._peers = [worker for worker in layout.workers if worker != me]
         self._outbox, self._inbox = Outbox(self.fence, me, layout), Inbox()
-        self._fronts = Fronts(self.fence, settings, layout.fronts_of(me), positions, self._enter)
+        self._fronts = Fronts(self.fence, settings, layout.fronts_of(me), positions, self._enter, self._timings)
         askable = {front.front: not front.timed for front in settings.fronts}
         self._acker = Acker(askable, layout.workers, cut) if layout.acker == me else None
         outputs = HeldOutputs if settings.two_phase else Outputs
@@ -278,6 +282,8 @@ class Worker:
         """A run of a front of this worker enters."""
         self._counters.entered(entry.time, len(payloads))
         number = self._sources[source]
+        if (door := self._entrances.get(front_of(entry.time))) is not None:
+            payloads = door.entering(entry.partition, payloads)
         for position, payload in enumerate(payloads):
             meta = meta_of(entry.time, position)
             if type(payload) is ErrorValue:

@@ -1,0 +1,1 @@
+"""Windows: what is said with event time, as compositions of the graph's own vertices."""

@@ -1,0 +1,217 @@
+"""Process: programs in event time, as a composition: a merge of items and marks, one reduce over shards of keys, a flat_map.
+
+    items  --> merge --> reduce by shard: (mark, states by key, keys by when they are due) --> results of each step
+    marks  -->
+
+A key belongs to a shard by its canonical encoding. Times are kept in whole steps of the mark, rounded up, so what a mark makes due is
+found without looking at other keys (!).
+
+Keeps: a key's program sees its items in total order, and each time it asked for once, before any item behind the mark that passed it.
+Keys that are due at one mark are called by time, then by key. Does not: know what programs do (program.py).
+Source: section 6 of the design, which tried it as plain functions.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from flamestream.model.codec import check, encode
+from flamestream.model.collections import Map, Set
+from flamestream.model.errors import UserError
+from flamestream.model.failure import said
+from flamestream.model.graph import Function, Stream
+from flamestream.model.payload import payload_type
+from flamestream.model.slot import slot_of
+from flamestream.model.windows.marks import SHARDS, Mark, even, marks_of
+from flamestream.model.windows.program import Failed, Late, Now, Program
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An item on its way into a program of several streams."""
+
+    number: int
+    item: Any
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The keys of a shard."""
+
+    mark: int | None
+    states: Map[Any, Any]
+    due: Map[Any, Any]
+    """Number of a step -> the keys that are due in it."""
+    results: tuple[Any, ...]
+    """Those of the last item or mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A stream of a program: its key and its event time."""
+
+    stream: Stream
+    key: Function
+    time: Function
+    max_ahead: int | None = None
+    """An item further ahead of the mark is an error item; None: any may be."""
+
+
+def processed(inputs: tuple[Input, ...], program: Program) -> Stream:
+    """A tuple of results for each item and mark."""
+    graph = inputs[0].stream.graph
+    sources = timed_sources(inputs)
+    streams = [each.stream for each in inputs]
+    if len(streams) > 1:
+        streams = [stream.map(_side(number)) for number, stream in enumerate(streams)]
+    first, *others = streams
+    merged = first.merge(*others, marks_of(graph, sources)).balance(even)
+    steps = Steps(program, inputs, graph.step)
+    return merged.reduce(key=steps.shard, initial=Steps.initial, combine=steps, emit=_results)
+
+
+def timed_sources(inputs: tuple[Input, ...]) -> frozenset[str]:
+    """The sources whose marks close what comes of these streams: those with an event time that lead to them."""
+    graph = inputs[0].stream.graph
+    timed = [source for source in graph.sources if source.timing]
+    return frozenset(source.name for source in timed if graph.reachable(source.id) & {each.stream.vertex for each in inputs})
+
+
+def values(results: tuple[Any, ...]) -> Iterator[Any]:
+    """What is no item that came late. Raises for what a user's function raised."""
+    for result in results:
+        if type(result) is Failed:
+            raise UserError(f"{result.function} raised {result.error}: {result.message}")
+        if type(result) is not Late:
+            yield result
+
+
+def late_items(results: tuple[Any, ...]) -> Iterator[Any]:
+    """Items that came late."""
+    return (result.item for result in results if type(result) is Late)
+
+
+class Steps:
+    """The fold of a shard."""
+
+    def __init__(self, program: Program, inputs: tuple[Input, ...], step: int) -> None:
+        self._program, self._step = program, step
+        self._keys = [each.key for each in inputs]
+        self._times = [(each.time, each.max_ahead) for each in inputs]
+        self.written = program.written
+
+    @staticmethod
+    def initial() -> Shard:
+        """No key."""
+        return Shard(None, Map(), Map(), ())
+
+    def shard(self, payload: Any) -> int:
+        """Where an item's key is, or where a mark goes."""
+        if type(payload) is Mark:
+            return payload.shard
+        side, item = (payload.number, payload.item) if type(payload) is Side else (0, payload)
+        return slot_of(encode(self._keys[side](item)), SHARDS)
+
+    def __call__(self, shard: Shard, payload: Any) -> Shard:
+        return self._passed(shard, payload.time) if type(payload) is Mark else self._came(shard, payload)
+
+    def _came(self, shard: Shard, payload: Any) -> Shard:
+        side, item = (payload.number, payload.item) if type(payload) is Side else (0, payload)
+        key, time = self._keys[side](item), self._time(side, item, shard.mark)
+        before = shard.states.get(key)
+        after, results = self._program.on_item(key, before, item, Now(time, shard.mark, side))
+        more = list[Any]()
+        while shard.mark is not None and self._is_due(after, shard.mark):  # it asked for a time that has been
+            after, called = self._called(key, after)
+            more += called
+        states, due = self._kept(shard.states, shard.due, key, before, after)
+        return Shard(shard.mark, states, due, (*results, *more))
+
+    def _time(self, side: int, item: Any, mark: int | None) -> int:
+        time_of, most = self._times[side]
+        time: int = time_of(item)
+        if most is not None and mark is not None and time > mark + most:
+            raise UserError(f"its event time is {(time - mark) / 1e6} s ahead of all that has come, more than its source's max_ahead")
+        return time
+
+    def _kept(self, states: Map[Any, Any], due: Map[Any, Any], key: Any, before: Any, after: Any) -> tuple[Map[Any, Any], Map[Any, Any]]:
+        """States and times with `after` in the place of `before`."""
+        if after is not None:
+            states = states.set(key, after)
+        elif before is not None:
+            states = states.delete(key)
+        old, new = self._bucket(before), self._bucket(after)
+        if old != new:
+            if old is not None:
+                left = due[old].discard(key)
+                due = due.set(old, left) if len(left) else due.delete(old)
+            if new is not None:
+                due = due.set(new, due.get(new, Set()).add(key))
+        return states, due
+
+    def _bucket(self, state: Any) -> int | None:
+        time = None if state is None else self._program.due(state)
+        return None if time is None else -(-time // self._step)  # rounded up: a mark is a whole step (!)
+
+    def _is_due(self, state: Any, mark: int) -> bool:
+        return (bucket := self._bucket(state)) is not None and bucket * self._step <= mark
+
+    def _passed(self, shard: Shard, mark: int) -> Shard:
+        """The mark has come to `mark`: whatever is due by then is called, by time and key."""
+        states, due, results = shard.states, shard.due, list[Any]()
+        waiting = [self._entry(key, states[key]) for bucket in _between(due, shard.mark, mark, self._step) for key in due[bucket]]
+        heapify(waiting)
+        while waiting:
+            _, _, key = heappop(waiting)
+            before = states[key]
+            after, called = self._called(key, before)
+            results += called
+            states, due = self._kept(states, due, key, before, after)
+            if self._is_due(after, mark):
+                heappush(waiting, self._entry(key, after))
+        return Shard(mark, states, due, tuple(results))
+
+    def _entry(self, key: Any, state: Any) -> tuple[int, bytes, Any]:
+        return self._due(state), encode(key), key
+
+    def _due(self, state: Any) -> int:
+        time = self._program.due(state)
+        assert time is not None, "it is in a bucket"
+        return time
+
+    def _called(self, key: Any, state: Any) -> tuple[Any, Any]:
+        """A failure is one key's: it is told in place of its results, and its state is forgotten, or it would fail for ever."""
+        time = self._due(state)
+        try:
+            after, results = self._program.on_time(key, state, time)
+            if after is not None and (again := self._program.due(after)) is not None and again <= time:
+                raise UserError(f"it was called at {time} and asks to be called again at {again}: a next time is a later one")
+            check(after)
+            check(results := tuple(results))
+        except (MemoryError, RecursionError):
+            raise
+        except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
+            return None, (Failed(self._program.written, type(error).__name__, said(error)),)
+        return after, results
+
+
+def _between(due: Map[Any, Any], before: int | None, mark: int, step: int) -> Iterator[int]:
+    """The steps at or below the mark that have keys. Those up to the mark before are done."""
+    last = mark // step
+    if before is None or last - before // step > len(due):
+        return (bucket for bucket in due if bucket <= last)
+    return (bucket for bucket in range(before // step + 1, last + 1) if bucket in due)
+
+
+def _results(shard: Shard, _: Any) -> tuple[Any, ...]:
+    return shard.results
+
+
+def _side(number: int) -> Callable[[Any], Side]:
+    def side(item: Any) -> Side:
+        return Side(number, item)
+
+    return side

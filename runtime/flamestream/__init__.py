@@ -34,9 +34,13 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """`vectorized` when it is asked for: it imports pyarrow, which jobs without it need not wait for."""
+    """`vectorized` when it is asked for: it imports pyarrow, which jobs without it need not wait for. Windows likewise."""
     if name == "vectorized":
         from flamestream.columns import vectorized
 
         return vectorized
+    if name in ("sliding", "tumbling"):
+        from flamestream.model.windows import stream
+
+        return getattr(stream, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

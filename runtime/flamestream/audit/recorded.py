@@ -17,8 +17,9 @@ from flamestream.core.worker.front import RunRecords
 from flamestream.job.journal_of import journal_of
 from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob
+from flamestream.model.event_time import record_count
 from flamestream.model.ids import Offset, Partition
-from flamestream.model.time import END, START, FrontId, Time, last_below
+from flamestream.model.time import END, START, FrontId, Time, front_of, last_below, next_time
 from flamestream.reference import Run
 from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 from flamestream.testing.input_audit import Finding, Skip, committed_position, contiguity, records, recounted
@@ -29,6 +30,7 @@ def recorded_sources(checked: CheckedJob, job: str = "", zookeeper: ZooKeeperAcc
     journal = journal_of(checked.job, zookeeper)
     kept = journal if journal is not None and journal.keep else None
     fronts = fronts_of(checked)
+    timed = {source.name for source in checked.graph.sources if source.timing is not None}
     return [
         RecordedSource(
             job or checked.job.name,
@@ -37,6 +39,7 @@ def recorded_sources(checked: CheckedJob, job: str = "", zookeeper: ZooKeeperAcc
             kept,
             sources.share_of(fronts, front.front),
             START if cut == START else last_below(cut, front.front),
+            tells_time=front.source in timed,
         )
         for front in fronts
     ]
@@ -134,14 +137,17 @@ class RecordedInput:
 
 
 def _count(runs: Iterable[Run]) -> int:
-    return sum(len(records) for _, records in runs)
+    return sum(record_count(records) for _, records in runs)
 
 
 def _first(count: int, runs: Sequence[Run]) -> list[Run]:
-    """The first `count` records: what a source has got since it was through was never read."""
+    """The first `count` records, and the end: what a source has got since it was through was never read."""
     kept: list[Run] = []
     for time, some in runs:
-        if count > 0:
+        if not record_count(some):
+            last = kept[-1][0] if kept else START
+            kept.append((next_time(last, front_of(time)), some))
+        elif count > 0:
             kept.append((time, RunRecords(some[:count], some.run) if isinstance(some, RunRecords) else some[:count]))
-        count -= len(some)
+        count -= record_count(some)
     return kept

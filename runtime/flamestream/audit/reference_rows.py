@@ -19,6 +19,7 @@ import pyarrow as pa
 from flamestream.connectors.files.pieces import Piece
 from flamestream.model import payload_codec as codec
 from flamestream.model.errors import UserError
+from flamestream.model.event_time import record_count
 from flamestream.model.graph import Graph, Kind
 from flamestream.model.meta import Meta, meta_of
 from flamestream.model.slot import slot_of
@@ -139,9 +140,9 @@ class _Read:
             vertex, piece = self.pieces[number]
             for time, first, records in piece.runs():
                 until = self.job.entered.get(front_of(time))
-                for position, record in enumerate(records, first):
+                for position, record in enumerate(task.walk.entering(time, records), first):
                     meta = meta_of(time, position)
-                    if until is None or meta < until:
+                    if until is None or meta < until or not record_count(records):
                         place = place_of(records, position) if isinstance(records, Sequence) else None
                         task.add(task.walk.enter(task.graph.vertices[vertex], meta, record, place))
                 yield from task.batches(FLUSH)

@@ -30,6 +30,7 @@ from flamestream.fenced.reading import check_owner, owner_of
 from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
+from flamestream.model.event_time import record_count
 from flamestream.model.ids import SinkName
 from flamestream.model.meta import Meta, floor, meta_of
 from flamestream.model.time import END, START, FrontId, Time, front_of, next_time
@@ -178,8 +179,8 @@ class _Count:
         for number in (number for batch in batches for number in batch.column(0).to_pylist()):
             for time, _, records in self.pieces[number].runs():
                 counts = found.setdefault(front_of(time), [0, 0, 0])
-                counts[0] += len(records)
-                counts[1] += len(records) if time < self.cut else 0
+                counts[0] += record_count(records)
+                counts[1] += record_count(records) if time < self.cut else 0
                 counts[2] = max(counts[2], time)
         rows = [(front, *counts) for front, counts in found.items()]
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(_COUNT_ARROW)

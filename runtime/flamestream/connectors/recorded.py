@@ -8,6 +8,7 @@ Keeps: what cannot be known is refused, never guessed. Does not: interpret the i
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, Final
 
 from flamestream.connectors import sources
@@ -19,6 +20,7 @@ from flamestream.core.worker.front import RunRecords
 from flamestream.journal import places as journals
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Bug, Corrupt, UserError
+from flamestream.model.event_time import ENDED
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, Offset, Partition
 from flamestream.model.payload import decode_many
 from flamestream.model.time import END, START, Time, next_time
@@ -42,6 +44,8 @@ class RecordedSource:
     """Which of its source's fronts it is."""
     behind: Time = START
     """The last stamp before its own first one: of a job that began with a history."""
+    tells_time: bool = False
+    """It has event time, so that its end is a run of its own."""
 
     def below(self, end: Time, entries: Sequence[Entry] | None = None) -> Iterator[tuple[Time, list[Any]]]:
         """Its runs below `end`. `entries`: of its journal, if somebody has read it already."""
@@ -102,6 +106,8 @@ class _Recorded:
                 yield last, RunRecords(waiting[:length], Entry(last, Partition(""), Offset(first), len(waiting[:length])))
                 first += len(waiting[:length])
                 del waiting[:length]
+        if self._source.tells_time and (last := next_time(last, front)) < end:
+            yield last, RunRecords([ENDED], Entry(last, Partition(""), Offset(first), 0))
 
     def _followed(self, offsets: Mapping[Partition, Offset]) -> Iterator[Event]:
         """The producer's events from `offsets` on; the last one is SourceEnded unless nobody asks on."""
@@ -120,8 +126,9 @@ class _Recorded:
 
     def _journalled(self, end: Time, known: Sequence[Entry] | None) -> Iterator[tuple[Time, list[Any]]]:
         entries = [entry for entry in (_journal_of(self._source) if known is None else known) if entry.time < end]
-        if not self._front.replayable:
-            yield from ((entry.time, RunRecords(decode_many(entry.payloads), entry)) for entry in entries)
+        here = [bool(entry.payloads) or not self._front.replayable for entry in entries]
+        yield from ((entry.time, RunRecords(decode_many(entry.payloads), entry)) for entry in compress(entries, here))
+        if not (entries := [entry for entry, known in zip(entries, here, strict=True) if not known]):
             return
         producer = self._producer()
         try:

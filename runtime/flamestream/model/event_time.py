@@ -62,6 +62,8 @@ class TimeOf:
 class Timing:
     """How a source tells its event time."""
 
+    decode: Callable[[Any], Any] | None
+    """record -> event; None: records are events."""
     time: TimeOf
     late: Micros
     """How far records may be behind the greatest time and still be in time."""
@@ -105,7 +107,20 @@ class Stamped:
     progress: Progress
 
 
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Undecoded:
+    """A record that `decode` fails for: it becomes an error item in the graph."""
+
+    record: Any
+
+
 FOUND, IDLE, ENDED = Marker("found"), Marker("idle"), Marker("ended")
+
+
+def record_count(run: Sequence[Any]) -> int:
+    """The records of a run, which is all records or one marker."""
+    return 0 if len(run) == 1 and type(run[0]) is Marker else len(run)
 
 
 def entrance(graph: Graph, front: FrontId, sources: Mapping[FrontId, str]) -> "Entrance | None":
@@ -116,7 +131,7 @@ def entrance(graph: Graph, front: FrontId, sources: Mapping[FrontId, str]) -> "E
 
 
 class Entrance:
-    """Where the records of one front enter: those that move progress are `Stamped`."""
+    """Where the records of one front enter: as events, those that move progress `Stamped`."""
 
     def __init__(self, timing: Timing, source: str, front: FrontId, fronts: int) -> None:
         self._timing, self._source, self._front, self._fronts = timing, source, front, fronts
@@ -127,9 +142,12 @@ class Entrance:
         for index, record in enumerate(entering):
             if type(record) is Marker:
                 entering[index] = Stamped(record, self._told(partition, record))
-            elif type(record) is not ErrorValue and (time := self._progress(record)) is not None and self._moves(time, last):
-                last = time
-                entering[index] = Stamped(record, Progress(self._source, self._front, partition, self._fronts, time))
+            elif type(record) is not ErrorValue:
+                event, time = self._event(record)
+                if time is not None and self._moves(time, last):
+                    last = time
+                    event = Stamped(event, Progress(self._source, self._front, partition, self._fronts, time))
+                entering[index] = event
         return entering
 
     def _moves(self, time: int, last: int | None) -> bool:
@@ -137,16 +155,17 @@ class Entrance:
         return last is None or (time > last if self._timing.max_ahead is None else time != last)
 
     def _told(self, partition: str, marker: Marker) -> Progress:
-        time = END_OF_TIME if marker is ENDED or marker.says == "ended" else None
-        return Progress(self._source, self._front, partition, self._fronts, time, marker.says == "idle")
+        time = END_OF_TIME if marker == ENDED else None
+        return Progress(self._source, self._front, partition, self._fronts, time, marker == IDLE)
 
-    def _progress(self, record: Any) -> int | None:
-        """None if the record says no time: it becomes an error item where its time is wanted."""
-        timing = self._timing
+    def _event(self, record: Any) -> tuple[Any, int | None]:
+        """The event, and the progress it is; None if it says no time: then it is an error item where its time is wanted."""
+        timing, event = self._timing, None
         try:
-            time = timing.time(record) - timing.late
+            event = record if timing.decode is None else timing.decode(record)
+            time = timing.time(event) - timing.late
         except (MemoryError, RecursionError):
             raise
-        except Exception:  # noqa: BLE001 (whatever user code raises; the vertex that reads the time reports it)
-            return None
-        return time - time % timing.step
+        except Exception:  # noqa: BLE001 (whatever user code raises; the vertex that reads the record, or its time, reports it)
+            return Undecoded(record) if event is None else event, None
+        return event, time - time % timing.step

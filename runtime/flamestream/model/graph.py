@@ -227,6 +227,7 @@ class Graph:
     def source(
         self,
         name: str,
+        decode: Function | None = None,
         *,
         at: "Function | str | None" = None,
         unit: str | None = None,
@@ -234,7 +235,7 @@ class Graph:
         idle: Duration | None = None,
         max_ahead: Duration | None = None,
     ) -> Stream:
-        """The records of the source `name` of the manifest.
+        """The records of the source `name` of the manifest; `decode` makes an event of each.
 
         `at`: a field or a function that gives the event time of a record, an aware datetime, or an int of `unit` ("us", "ms", "s").
         `late`: how far a record may be behind the greatest time of its partition. `idle`: a partition without records for so long is not
@@ -245,10 +246,11 @@ class Graph:
         if at is None:
             if unit or idle or max_ahead or late != "0s":
                 raise GraphError(f"source {name!r} in graph {self.name!r}: unit, late, idle and max_ahead mean nothing without at")
-            return Stream(self, self.add(Kind.SOURCE, name))
+            records = Stream(self, self.add(Kind.SOURCE, name))
+            return records if decode is None else records.map(decode)
         from flamestream.model.windows.stream import timed_source
 
-        return timed_source(self, name, at, unit, late, idle, max_ahead)
+        return timed_source(self, name, decode, at, unit, late, idle, max_ahead)
 
     def loop(self, name: str, max_iterations: int) -> Loop:
         """Begin a cycle; merge it into a stream and `close` it with what goes round. An item goes round `max_iterations` times at most."""

@@ -203,7 +203,7 @@ class _Durable:
         if action.fence != self._fence:
             self._fence = action.fence
             self._under_way.clear()
-        if not (entry := action.entry).is_pledge:
+        if (entry := action.entry).moves:
             self._under_way.append((entry.time, entry.partition, entry.next))
 
     def durable(self, event: events.JournalAppended) -> None:

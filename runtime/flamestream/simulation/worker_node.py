@@ -90,7 +90,7 @@ class WorkerNode(Process):
                 self._producers[action.front].pull(action)
             case a.Append():
                 entry = action.entry
-                if not entry.is_pledge:
+                if entry.moves:
                     self._appended.setdefault(action.front, []).append((entry.time, entry.partition, entry.next))
                 self._journal.append(action)
             case a.Wake():

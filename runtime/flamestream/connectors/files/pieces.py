@@ -12,7 +12,7 @@ Keeps: the records and times are those of the streaming engine, whatever the cut
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, Protocol
 
 from flamestream.connectors.files.formats import Mark
@@ -23,6 +23,7 @@ from flamestream.connectors.kit.producer import payload_of_number
 from flamestream.core.protocol.events import Entry
 from flamestream.core.worker.front import RunRecords
 from flamestream.model.errors import UserError
+from flamestream.model.event_time import ENDED
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import START, FrontId, Time, next_time
 
@@ -66,6 +67,32 @@ class Stamps:
             whole = Entry(self.time(run), Partition(""), Offset(run * self.run_length), self.run_length)
             yield whole.time, number % self.run_length, RunRecords(chunk, whole)
             number += len(chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of a source of so many records, which has event time: a run of its own, behind all others."""
+
+    stamps: Stamps
+    records: int
+
+    @property
+    def time(self) -> Time:
+        """That of the run."""
+        return self.stamps.time(-(-self.records // self.stamps.run_length))
+
+    def runs(self) -> Runs:
+        yield self.time, 0, RunRecords([ENDED], Entry(self.time, Partition(""), Offset(self.records), 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Pieces that follow each other, as one."""
+
+    pieces: Sequence[Piece]
+
+    def runs(self) -> Runs:
+        return chain.from_iterable(piece.runs() for piece in self.pieces)
 
 
 @dataclass(frozen=True, slots=True)

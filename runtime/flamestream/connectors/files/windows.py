@@ -11,13 +11,13 @@ known before they are stamped.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from flamestream.connectors.files.cut_files import ALL, Reading, Records, Stretch
 from flamestream.connectors.files.formats import Mark
-from flamestream.connectors.files.pieces import Numbers, Piece, Stamps
+from flamestream.connectors.files.pieces import Ending, Numbers, Piece, Stamps, Together
 from flamestream.connectors.files.places import Found
 from flamestream.model.time import FrontId, Time, time_of, timestamp_of
 from flamestream.model.time import Timestamp as At
@@ -120,8 +120,9 @@ class Cut:
 class Planner:
     """All sources of a job."""
 
-    def __init__(self, windows: Mapping[FrontId, Window], most_runs: int) -> None:
-        self._windows, self._most = windows, most_runs
+    def __init__(self, windows: Mapping[FrontId, Window], most_runs: int, tell_time: Collection[FrontId] = ()) -> None:
+        """`tell_time`: fronts whose end is a run of its own."""
+        self._windows, self._most, self._tell_time = windows, most_runs, tell_time
 
     def begin(self) -> Cut:
         """The cut before everything."""
@@ -129,10 +130,11 @@ class Planner:
 
     def end(self) -> Time | None:
         """The cut behind all input; None if there is no end."""
-        totals = [(window, window.total()) for window in self._windows.values()]
-        if any(total is None for _, total in totals):
+        totals = [(front, window, window.total()) for front, window in self._windows.items()]
+        if any(total is None for _, _, total in totals):
             return None
-        return max(_behind(window.stamps.time(max(total - 1, 0))) for window, total in totals if total is not None)
+        runs = [(window.stamps, total + (front in self._tell_time)) for front, window, total in totals if total is not None]
+        return max(_behind(stamps.time(max(count - 1, 0))) for stamps, count in runs)
 
     def next(self, before: Cut) -> Cut:
         """The next cut; `before` itself if nothing is there now."""
@@ -152,7 +154,15 @@ class Planner:
 
     def pieces(self, before: Cut, cut: Time) -> dict[FrontId, tuple[Piece, Position]]:
         """The runs that each front stamps from `before` to `cut`, and where it stands then."""
-        return {front: window.piece(before.positions[front], window.stamps.runs_below(cut)) for front, window in self._windows.items()}
+        return {front: self._piece(front, before, cut) for front in self._windows}
+
+    def _piece(self, front: FrontId, before: Cut, cut: Time) -> tuple[Piece, Position]:
+        window = self._windows[front]
+        piece, position = window.piece(before.positions[front], window.stamps.runs_below(cut))
+        total = window.total() if front in self._tell_time else None
+        if total is not None and before.time <= window.stamps.time(total) < cut:
+            piece = Together((piece, Ending(window.stamps, total * window.stamps.run_length)))
+        return piece, position
 
 
 def _behind(last: Time) -> Time:

@@ -37,7 +37,12 @@ class Entry:
     @property
     def is_pledge(self) -> bool:
         """It brings nothing and decides no offset: nothing new was stamped at or below `time`, and nothing will be."""
-        return not self.count and self.end is None and not self.payloads
+        return not self.moves and not self.payloads
+
+    @property
+    def moves(self) -> bool:
+        """It brings records, or decides where its partition goes on. Pledges and markers do neither."""
+        return bool(self.count) or self.end is not None
 
 
 @dataclass(frozen=True, slots=True)

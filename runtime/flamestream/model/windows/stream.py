@@ -10,8 +10,8 @@ from typing import Any
 
 from flamestream.model.duration import UNITS, Duration, micros
 from flamestream.model.errors import GraphError
-from flamestream.model.event_time import EventTime, Marker, Stamped, TimeOf, Timing
-from flamestream.model.graph import Function, Graph, Kind, Stream
+from flamestream.model.event_time import EventTime, Marker, Stamped, TimeOf, Timing, Undecoded
+from flamestream.model.graph import Function, Graph, Kind, Stream, name_of
 from flamestream.model.ready import Field
 from flamestream.model.windows.aggregates import Aggregate, counted
 from flamestream.model.windows.panes import Panes
@@ -20,7 +20,7 @@ from flamestream.model.windows.program import Program
 
 
 def timed_source(
-    graph: Graph, name: str, at: Function | str, unit: str | None, late: Duration, idle: Duration | None,
+    graph: Graph, name: str, decode: Function | None, at: Function | str, unit: str | None, late: Duration, idle: Duration | None,
     max_ahead: Duration | None,
 ) -> Stream:  # fmt: skip
     """A source that tells its event time: its records, without what goes with them for the marks (marks.py)."""
@@ -29,6 +29,7 @@ def timed_source(
     time = TimeOf(function_of(at), UNITS[unit] if unit else 0)
     where = f"source {name!r} in graph {graph.name!r}"
     timing = Timing(
+        decode,
         time,
         micros(late, f"{where}: late"),
         graph.step,
@@ -36,15 +37,24 @@ def timed_source(
         idle=None if idle is None else micros(idle, f"{where}: idle", least=1),
     )
     source = Stream(graph, graph.add(Kind.SOURCE, name, timing=timing))
-    records = source.flat_map(records_of)
+    records = source.flat_map(Events(decode))
     return Stream(graph, records.vertex, event_time=time)
 
 
-def records_of(record: Any) -> tuple[Any, ...]:
-    """The record itself, whether or not it moves progress; nothing of a marker."""
-    if type(record) is Stamped:
-        record = record.record
-    return () if type(record) is Marker else (record,)
+class Events:
+    """What enters -> the event, whether or not it moves progress; nothing of a marker."""
+
+    def __init__(self, decode: Function | None) -> None:
+        self._decode = decode
+        self.written = "the source's records" if decode is None else name_of(decode)
+
+    def __call__(self, entering: Any) -> tuple[Any, ...]:
+        if type(entering) is Stamped:
+            entering = entering.record
+        if type(entering) is Undecoded:
+            assert self._decode is not None, "it has failed"
+            return (self._decode(entering.record),)  # raises again, where that becomes an error item
+        return () if type(entering) is Marker else (entering,)
 
 
 def function_of(key: Function | str) -> Function:

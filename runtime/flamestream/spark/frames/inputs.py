@@ -23,7 +23,7 @@ from flamestream.connectors.files.formats import Mark
 from flamestream.connectors.files.lines import Lines as LinesFormat
 from flamestream.connectors.files.lines import Text
 from flamestream.connectors.files.listing import LocalFiles, places
-from flamestream.connectors.files.pieces import Lines, Part, Piece, Runs, Stamps, numbers_in_pieces, parts_of
+from flamestream.connectors.files.pieces import Ending, Lines, Part, Piece, Runs, Stamps, numbers_in_pieces, parts_of
 from flamestream.connectors.files.places import Found, is_gzip
 from flamestream.connectors.files.spec import FilesSpec
 from flamestream.connectors.files.windows import NumberWindow, Planner, RecordWindow, Window
@@ -74,10 +74,16 @@ def _pieces(spark: Any, each: Input, end: Time | None) -> Sequence[Piece]:
             _check_bounded(each)
         below = None if end is None else each.stamps.runs_below(end) * each.stamps.run_length
         counts = [count for count in (spec.count, below) if count is not None]
-        return numbers_in_pieces(each.stamps, min(counts, default=None), _function(spec, each))
+        numbers = numbers_in_pieces(each.stamps, min(counts, default=None), _function(spec, each))
+        return [*numbers, *_ending(each, spec.count)]
     if end is None:
         _check_bounded(each)
     return [Below(each.source, end)]
+
+
+def _ending(each: Input, records: int | None) -> Sequence[Piece]:
+    """The end of a source of so many records, if that tells event time."""
+    return [Ending(each.stamps, records)] if each.source.tells_time and records is not None else []
 
 
 def _function(spec: GeneratorSpec, each: Input) -> Callable[[int], Any] | None:
@@ -117,11 +123,12 @@ def _file_pieces(spark: Any, each: Input, spec: FilesSpec) -> Sequence[Piece]:
         form, first = LinesFormat(each.name, Text(spec.encoding)), 0
         pieces: list[Piece] = []
         groups = parts_of(found)
-        for group, count in zip(groups, _counts(spark, groups), strict=True):
+        for group, count in zip(groups, _counts(spark, groups, always=each.source.tells_time), strict=True):
             pieces.append(Lines(each.stamps, first, group, place, form))
             first += count
-        return pieces
-    return in_pieces(each.stamps, found, _records_of(spark, reading, found, spec.by_line), reading)
+        return [*pieces, *_ending(each, first)]
+    counts = _records_of(spark, reading, found, spec.by_line)
+    return [*in_pieces(each.stamps, found, counts, reading), *_ending(each, sum(counts))]
 
 
 def _is_plain(spec: FilesSpec, found: Sequence[Found]) -> bool:
@@ -143,8 +150,8 @@ def _records_in(reading: Reading, file: Found) -> int:
     return reading.skip(file, Mark(), ALL)
 
 
-def _counts(spark: Any, groups: list[list[Part]]) -> list[int]:
-    if len(groups) < 2:  # where the first one ends does not matter
+def _counts(spark: Any, groups: list[list[Part]], *, always: bool) -> list[int]:
+    if len(groups) < 2 and not always:  # where the first one ends does not matter
         return [0] * len(groups)
     counts: list[int] = spark.sparkContext.parallelize(groups, len(groups)).map(_count).collect()
     return counts
@@ -156,7 +163,8 @@ def _count(group: list[Part]) -> int:
 
 def planner_of(inputs: Sequence[Input], most_runs: int) -> Planner:
     """For micro-batches. Raises UserError that names a source whose order only a journal knows."""
-    return Planner({each.source.front.front: _window(each) for each in inputs}, most_runs)
+    tell_time = {each.source.front.front for each in inputs if each.source.tells_time}
+    return Planner({each.source.front.front: _window(each) for each in inputs}, most_runs, tell_time)
 
 
 def _window(each: Input) -> Window:

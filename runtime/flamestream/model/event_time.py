@@ -86,14 +86,15 @@ class Progress:
     fronts: int
     """Fronts of the source: until each has told something nothing is known of the least."""
     time: int | None
-    """No record that is in time will be older; None: nothing is known yet, or the partition is idle."""
+    """No record that is in time will be older; None: nothing is known yet, or the partition is idle. END_OF_TIME: all partitions of the
+    front have ended."""
     idle: bool = False
 
 
 @payload_type
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A run without records that says something of its partition: "found", "idle" or "ended"."""
+    """A run without records that says something of its partition, "found" or "idle", or of all of its front: "ended"."""
 
     says: str
 

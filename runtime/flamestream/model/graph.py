@@ -31,6 +31,8 @@ MAX_WINDOW = 64
 MAX_RESULTS = 1_000_000
 MAX_RESULT_BYTES = 32 << 20
 MAX_VERTICES = 4096
+SHARDS = 64
+MAX_SHARDS = 4096
 
 
 class Kind(enum.Enum):
@@ -207,20 +209,25 @@ class Loop(Stream):
 class Graph:
     """A dataflow under construction; `validated()` checks it.
 
-    `step`: event time goes in whole steps: what is due within one is done at its end (windows/marks.py).
+    `step`: event time goes in whole steps: what is due within one is done at its end. `shards`: in how many parts keys of windows and
+    joins are worked on, so the most workers that can share them (windows/marks.py).
     `max_results`: how many results a flat_map may make of one item, and `max_result_bytes`: how many bytes a map or flat_map. More is an
     error of that item, so a function that never ends costs no more than this. They decide results, so they are part of the graph.
     Raises GraphError if one is below 1.
     """
 
     def __init__(
-        self, name: str, *, max_results: int = MAX_RESULTS, max_result_bytes: int = MAX_RESULT_BYTES, step: Duration = "1s"
-    ) -> None:
+        self, name: str, *, max_results: int = MAX_RESULTS, max_result_bytes: int = MAX_RESULT_BYTES, step: Duration = "1s",
+        shards: int = SHARDS,
+    ) -> None:  # fmt: skip
         if min(max_results, max_result_bytes) < 1:
             raise GraphError(f"graph {name!r}: max_results and max_result_bytes must be at least 1")
         self.name, self.max_results, self.max_result_bytes = name, max_results, max_result_bytes
         self.vertices: list[Vertex] = []
         self.step = micros(step, f"graph {name!r}: step", least=1)
+        if not 1 <= shards <= MAX_SHARDS:
+            raise GraphError(f"graph {name!r}: shards={shards}: there are 1 to {MAX_SHARDS}")
+        self.shards = shards
         self.marks: dict[frozenset[str], Stream] = {}
         """What marks are made of, by the sources whose event time they tell (windows/marks.py)."""
 
@@ -299,7 +306,8 @@ class Graph:
         """The identity that a snapshot must match: kinds, names of sources and sinks, windows, edges. Function bodies may change."""
         named = {Kind.SOURCE, Kind.SINK}
         shape = (f"{v.id}:{v.kind.value}:{v.name if v.kind in named else ''}:{v.window}:{v.outputs}" for v in self.vertices)
-        return f"{self.name}|" + "|".join(shape)
+        timed = f"step={self.step}:shards={self.shards}|" if any(source.timing for source in self.sources) else ""
+        return f"{self.name}|{timed}" + "|".join(shape)
 
     def validated(self) -> Self:
         """Itself. Raises GraphError that names the vertex if it cannot be run."""

@@ -16,11 +16,12 @@ from typing import Any
 from flamestream.core.protocol.events import Entry
 from flamestream.core.worker.front import RunRecords
 from flamestream.model import payload as codec
+from flamestream.model.event_time import ENDED, Marker
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Offset, Partition, SinkName, Slot
 from flamestream.model.meta import floor
 from flamestream.model.slot import slot_of
-from flamestream.model.time import START, FrontId, Time, next_time
+from flamestream.model.time import END, START, FrontId, Time, next_time
 from flamestream.reference import ERRORS, Walk
 from flamestream.simulation.outside.producers import SourceSite
 from flamestream.simulation.world import World
@@ -64,14 +65,28 @@ class Oracle:
         self._waiting: list[tuple[Time, FrontId, Partition, Offset, int]] = []
         self._offsets: dict[tuple[FrontId, Partition], int] = {}
         self._last: dict[FrontId, Time] = {}
+        self._markers: dict[Time, Marker] = {}
+        """Of runs without records."""
+        self._ended: set[FrontId] = set()
+        """Journalled fronts that have told their end."""
         for site in self._sites.values():
             if site.timed:
                 for run in timed_runs(site):
                     heappush(self._waiting, run)
+                if self._sources[site.front].timing is not None and not site.open:
+                    self._add_end(site)
 
     def anew(self) -> "Oracle":
         """The truth of an attempt that starts empty: nothing has entered."""
         return Oracle(*self._again)
+
+    def _add_end(self, site: SourceSite) -> None:
+        """The run by which a timed front tells that its input has ended."""
+        ((partition, records),) = site.partitions.items()
+        last = max((run[0] for run in timed_runs(site)), default=START)
+        time = next_time(last, site.front)
+        self._markers[time] = ENDED
+        heappush(self._waiting, (time, site.front, partition, Offset(len(records)), 0))
 
     # --- what enters ----------------------------------------------------------------------------------------------------------------
 
@@ -85,20 +100,36 @@ class Oracle:
         world.require(entry.time >= self.reached, "1 minimal time", f"a run of front {front} enters at {entry.time}, below {self.reached}")
         expected = self._offsets.get(key, 0)
         world.require(entry.first == expected, "3 input", f"records {entry.first}.. of {key} entered, {expected} was next")
-        have = len(self._sites[front].partitions[entry.partition])
+        have = len(self._sites[front].partitions.get(entry.partition, ()))
         world.require(entry.first + entry.count <= have, "3 input", f"{entry} of front {front}: the producer has {have}")
-        self._offsets[key] = entry.next
+        if entry.moves:
+            self._offsets[key] = entry.next
+        else:
+            self._markers[entry.time] = marker = codec.decode_many(entry.payloads)[0]
+            if marker == ENDED:
+                self._ended.add(front)
         heappush(self._waiting, (entry.time, front, entry.partition, entry.first, entry.count))
 
     def missing_input(self) -> list[str]:
-        """Records of journalled fronts that have not entered."""
+        """Records of journalled fronts that have not entered, and ends that are still to be told."""
+        journalled = [(front, site) for front, site in self._sites.items() if not site.timed]
         return [
             f"front {front} {partition} from {self._offsets.get((front, partition), 0)} of {len(records)}"
-            for front, site in self._sites.items() if not site.timed
+            for front, site in journalled
             for partition, records in site.partitions.items() if self._offsets.get((front, partition), 0) < len(records)
+        ] + [
+            f"the end of front {front}"
+            for front, site in journalled if self._sources[front].timing and not site.open and front not in self._ended
         ]  # fmt: skip
 
     # --- what must come out ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def over(self) -> Time:
+        """All that there is to enter now is below; END, unless a source that is open will still tell its end."""
+        if not any(site.open and self._sources[front].timing for front, site in self._sites.items()):
+            return END
+        return Time(max([*self._last.values(), *(run[0] for run in self._waiting)], default=START) + 1)
 
     def advance(self, time: Time) -> None:
         """Somebody claims that no run enters below `time` any more."""
@@ -123,7 +154,7 @@ class Oracle:
         """The state of every grouping and reduce below `cut`; cuts must not go back."""
         while self._behind_runs < len(self.runs) and self.runs[self._behind_runs][0] < cut:
             time, front, partition, first, count = self.runs[self._behind_runs]
-            self._behind.run(self._sources[front], time, self._records(front, partition, first, count))
+            self._behind.run(self._sources[front], time, self._records(time, front, partition, first, count))
             self._behind_runs += 1
         return self._behind.state
 
@@ -132,12 +163,14 @@ class Oracle:
         last, offsets = START, dict[Partition, Offset]()
         for time, of, partition, first, count in self.runs:
             if of == front and time < cut:
-                last, offsets[partition] = time, Offset(first + count)
+                last = time
+                if time not in self._markers:
+                    offsets[partition] = Offset(first + count)
         return last, offsets
 
     def _interpret(self, run: tuple[Time, FrontId, Partition, Offset, int]) -> None:
         time, front, partition, first, count = run
-        reached = self._walk.run(self._sources[front], time, self._records(front, partition, first, count))
+        reached = self._walk.run(self._sources[front], time, self._records(time, front, partition, first, count))
         if self.dead_letter is None and any(name == ERRORS for name, _, _ in reached):
             self.error_at = time
             return
@@ -153,7 +186,9 @@ class Oracle:
         key = self._keys.get(name)
         return slot_of(encoded if key is None else codec.encode(key(payload)), self._slot_count)
 
-    def _records(self, front: FrontId, partition: Partition, first: Offset, count: int) -> list[object]:
+    def _records(self, time: Time, front: FrontId, partition: Partition, first: Offset, count: int) -> list[object]:
+        if (marker := self._markers.get(time)) is not None:
+            return RunRecords([marker], Entry(START, partition, first, 0))
         records = self._sites[front].partitions[partition][first : first + count]
         return RunRecords((record.payload for record in records), Entry(START, partition, first, count))
 

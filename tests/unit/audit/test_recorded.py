@@ -2,6 +2,7 @@
 
 import pytest
 
+from flamestream.core.protocol.messages import FrontPosition
 from flamestream.core.worker.front import TimedFront
 from flamestream.job.validation import checked
 from flamestream.model.errors import Corrupt, UserError
@@ -13,7 +14,7 @@ from support.runs.recorded import recorded_runs
 
 def test_a_timed_source_has_the_runs_that_its_front_stamps(job: JobFolder) -> None:
     manifest = job.write(sources="{lines: {generator: {count: 150}}}")
-    front = TimedFront(FrontId(0), START, {}, run_length=64)
+    front = TimedFront(FrontPosition(FrontId(0), START, {}), run_length=64)
     front.take(Offset(0), range(150))
     front.end()
     stamped = [front.stamp() for _ in range(3)]

@@ -125,12 +125,14 @@ class SegmentRef(msgspec.Struct, frozen=True):
     slots: tuple[Slot, ...]
 
 
-class FrontPosition(msgspec.Struct, frozen=True):
+class FrontPosition(msgspec.Struct, frozen=True, omit_defaults=True):
     """A front's place at a cut: its last stamp below, and the first offset at or above of each partition."""
 
     front: Annotated[FrontId, Meta(ge=0, lt=MAX_FRONTS)]
     last: AtTime
     offsets: dict[Partition, Offset]
+    ended: bool = False
+    """Its source has event time, and has told its end below the cut."""
 
 
 class SlotOutput(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ A recovery learns how far results had gone from consumers and journals. The runs
 a consumer does not remember what it was given, a journalled front pledges. What it was asked for is in its journal before it is
 promised (!), or the next attempt, on a machine whose clock is behind, would stamp below what was delivered.
 
->>> front = JournalledFront(FrontId(0), START, {})
+>>> front = JournalledFront(FrontPosition(FrontId(0), START, {}))
 >>> front.start(entries=[], bound=START)
 >>> run = front.stamp(Timestamp(7), Partition("p"), Offset(0), 2)
 >>> front.promise() == run.time                                  # entered, but not durable yet
@@ -25,14 +25,15 @@ Source: EDBT 2018, section 3.1; journalled fronts are the design's "Time and ord
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.messages import FrontPosition
-from flamestream.model.event_time import ENDED
+from flamestream.model.codec import decode_many, encode_many
+from flamestream.model.event_time import ENDED, Marker
 from flamestream.model.ids import Offset, Partition
-from flamestream.model.time import END, START, FrontId, Time, Timestamp, next_time, time_of
+from flamestream.model.time import END, START, Time, Timestamp, next_time, time_of
 
 
 def offset_in(first: Offset, count: int, end: Offset, index: int) -> int:
@@ -58,21 +59,25 @@ class RunRecords(list[Any]):
 class Positions:
     """The places of a front after each of its runs, so that a cut anywhere above the committed one can be answered."""
 
-    def __init__(self, front: FrontId, last: Time, offsets: Mapping[Partition, Offset]) -> None:
-        self._front = front
-        self._last = last
-        self._offsets = dict(offsets)
-        self._runs: deque[tuple[Time, Partition, Offset, int, Offset]] = deque()
+    def __init__(self, begin: FrontPosition) -> None:
+        self._front, self._last, self._offsets = begin.front, begin.last, dict(begin.offsets)
+        self._ended = START if begin.ended else END
+        """The time at which the end was told; END: it was not."""
+        self._runs: deque[tuple[Time, Partition, Offset, int, Offset | None]] = deque()
 
     def add(self, run: Entry) -> None:
         """The run `run` has entered."""
-        self._runs.append((run.time, run.partition, run.first, run.count, run.next))
+        self._runs.append((run.time, run.partition, run.first, run.count, run.next if run.moves else None))
+
+    def end(self, time: Time) -> None:
+        """The run at `time` has told the end."""
+        self._ended = time
 
     def record(self, time: Time, index: int) -> tuple[Partition, int] | None:
         """Partition and offset of a record of the run at `time`, if that is above the committed cut. The offset is -1 where it is not
         known: of a run whose offsets have gaps only the last one's is."""
         for at, partition, first, count, end in reversed(self._runs):
-            if at == time:
+            if at == time and end is not None:
                 return partition, offset_in(first, count, end, index)
         return None
 
@@ -82,28 +87,28 @@ class Positions:
         for time, partition, _, _, end in self._runs:
             if time >= cut:
                 break
-            last, offsets[partition] = time, end
-        return FrontPosition(self._front, last, offsets)
+            last = time
+            if end is not None:
+                offsets[partition] = end
+        return FrontPosition(self._front, last, offsets, self._ended < cut)
 
     def forget(self, cut: Time) -> None:
         """No cut below `cut` will be asked for."""
         while self._runs and self._runs[0][0] < cut:
             self._last, partition, _, _, end = self._runs.popleft()
-            self._offsets[partition] = end
+            if end is not None:
+                self._offsets[partition] = end
 
 
 class TimedFront:
     """Stamps one partition in a fixed order, the same at every replay."""
 
-    def __init__(
-        self, front: FrontId, last: Time, offsets: Mapping[Partition, Offset], run_length: int, *, tells_time: bool = False
-    ) -> None:
-        """`tells_time`: of a source with event time, so that its end is a run of its own."""
-        self.id = front
-        self.last = last
-        self.positions = Positions(front, last, offsets)
+    def __init__(self, begin: FrontPosition, run_length: int, *, tells_time: bool = False) -> None:
+        """`tells_time`: its source has event time, so that its end is a run of its own."""
+        self.id, self.last, offsets = begin.front, begin.last, begin.offsets
+        self.positions = Positions(begin)
         self._no_more = False
-        self._tells_end = tells_time
+        self._tells_end = tells_time and not begin.ended
         self._run_length = run_length
         self._partition = next(iter(offsets), Partition(""))
         self._next = offsets.get(self._partition, Offset(0))
@@ -137,6 +142,7 @@ class TimedFront:
         self.positions.add(entry)
         if not length:
             self._tells_end, payloads = False, [ENDED]
+            self.positions.end(self.last)
         return entry, payloads
 
     @property
@@ -157,13 +163,13 @@ class TimedFront:
 class JournalledFront:
     """Stamps whatever arrives, from any number of partitions, and remembers through the journal."""
 
-    def __init__(self, front: FrontId, last: Time, offsets: Mapping[Partition, Offset], *, pledges: bool = False) -> None:
-        self.id = front
-        self.last = last
+    def __init__(self, begin: FrontPosition, *, pledges: bool = False, tells_time: bool = False) -> None:
+        self.id, self.last, self.offsets = begin.front, begin.last, dict(begin.offsets)
         self.ended = False
+        self.tells_end = tells_time and not begin.ended
+        """Its end is to be told as a run of its own."""
         self._pledges = pledges
-        self.positions = Positions(front, last, offsets)
-        self.offsets = dict(offsets)
+        self.positions = Positions(begin)
         self.replay: deque[Entry] = deque()
         self._floor = START
         """Promised, asked for, or the bound: new stamps are above it."""
@@ -173,7 +179,7 @@ class JournalledFront:
         """Begin with the journalled runs above the cut; stamp nothing new at or below `bound`."""
         self.replay.extend(entries)
         self._floor = max(self._floor, bound)
-        for entry in entries:
+        for entry in (entry for entry in entries if entry.moves):
             self.offsets[entry.partition] = Offset(max(self.offsets.get(entry.partition, 0), entry.next))
 
     def replayed(self) -> Entry:
@@ -181,7 +187,7 @@ class JournalledFront:
         entry = self.replay.popleft()
         assert entry.time > self.last, f"front {self.id} replays {entry.time} after {self.last}"
         self.last = entry.time
-        self.positions.add(entry)
+        self._marked(entry, None if entry.moves else decode_many(entry.payloads)[0])
         return entry
 
     def stamp(self, clock: Timestamp, partition: Partition, first: Offset, count: int, end: Offset | None = None) -> Entry:
@@ -197,6 +203,21 @@ class JournalledFront:
         self._undurable.append(self.last)
         self.positions.add(entry)
         return entry
+
+    def mark(self, clock: Timestamp, partition: Partition, marker: Marker) -> Entry:
+        """A new run without records, which tells how far a partition is in event time; of none, all of the front's."""
+        assert not self.replay, f"front {self.id} marks before its journal is replayed"
+        self.last = max(next_time(max(self.last, self._floor), self.id), time_of(clock, self.id))
+        entry = Entry(self.last, partition, self.offsets.get(partition, Offset(0)), 0, encode_many([marker]))
+        self._undurable.append(self.last)
+        self._marked(entry, marker)
+        return entry
+
+    def _marked(self, entry: Entry, marker: object) -> None:
+        self.positions.add(entry)
+        if marker == ENDED:
+            self.tells_end = False
+            self.positions.end(entry.time)
 
     def pledge(self, clock: Timestamp) -> Entry | None:
         """The entry that must be durable before the front can promise what it was asked for, unless one is under way already. It goes

@@ -55,8 +55,8 @@ class Fronts:
         self._settings = {front.front: front for front in settings.fronts if front.front in set(mine)}
         pledges = settings.durable and not settings.remembered and any(front.timed for front in settings.fronts)
         self._timings = {number: timings[front.source] for number, front in self._settings.items() if front.source in timings}
-        tells = self._timings.keys()
-        self._fronts = {number: _front(front, positions.get(number), pledges, number in tells) for number, front in self._settings.items()}
+        tell = self._timings.keys()
+        self._fronts = {number: _front(front, positions.get(number), pledges, number in tell) for number, front in self._settings.items()}
         self._silence = {number: Silence(timing.idle) for number, timing in self._timings.items() if timing.idle is not None}
         self._pledging = [front for front in self._fronts.values() if pledges and isinstance(front, JournalledFront)]
         self._credit = {front: Credit(settings.credit_runs, settings.credit_bytes) for front in self._fronts}
@@ -156,7 +156,7 @@ class Fronts:
     def _journal(self, front: JournalledFront, entry: Entry, payloads: Sequence[object], size: int) -> None:
         if self._durable:
             replayable = self._settings[front.id].replayable
-            stored = entry if replayable and (entry.count or not payloads) else replace(entry, payloads=codec.encode_many(payloads))
+            stored = entry if replayable or not entry.moves else replace(entry, payloads=codec.encode_many(payloads))
             self.actions.append(Append(self._fence, front.id, stored))
         else:
             front.durable(entry.time)
@@ -215,16 +215,17 @@ class Fronts:
             if payloads := event.payloads[have - event.first :]:  # a reader that began anew repeats what has entered
                 self._journal(front, front.stamp(now, event.partition, have, len(payloads)), payloads, event.size)
         ending = front.id in self._ending and not held
-        if ending and not front.ended and front.id in self._timings:
-            self._mark(front, now, front.offsets or {Partition(""): Offset(0)}, ENDED)
+        if ending and front.tells_end:
+            self._mark(front, now, [Partition("")], ENDED)
         front.ended = ending
-        if (silence := self._silence.get(front.id)) is not None and not ending and not front.replay and self._may_enter(front.id):
+        silence = self._silence.get(front.id)
+        if silence is not None and front.tells_end and front.id in self._following and self._may_enter(front.id):
             self._mark(front, now, silence.idle(now, front.offsets), IDLE)
 
     def _mark(self, front: JournalledFront, now: Timestamp, partitions: Iterable[Partition], marker: Marker) -> None:
         """A run without records for each of these partitions, which says what is so of it."""
-        for partition in list(partitions):
-            self._journal(front, front.stamp(now, partition, front.offsets.get(partition, Offset(0)), 0), [marker], 0)
+        for partition in partitions:
+            self._journal(front, front.mark(now, partition, marker), [marker], 0)
 
     def _read_on(self, number: FrontId) -> None:
         """Keep a few journalled runs ahead in reading, within credit; behind the last one, follow the source."""
@@ -333,5 +334,5 @@ class Fronts:
 def _front(settings: FrontSettings, position: FrontPosition | None, pledges: bool, tells_time: bool) -> Front:
     position = position or FrontPosition(settings.front, START, {})
     if settings.timed:
-        return TimedFront(settings.front, position.last, position.offsets, settings.run_length, tells_time=tells_time)
-    return JournalledFront(settings.front, position.last, position.offsets, pledges=pledges)
+        return TimedFront(position, settings.run_length, tells_time=tells_time)
+    return JournalledFront(position, pledges=pledges, tells_time=tells_time)

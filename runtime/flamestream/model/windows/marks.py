@@ -10,16 +10,12 @@ word there is no mark. Does not: close anything (process.py).
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from flamestream.model.collections import Map
 from flamestream.model.event_time import END_OF_TIME, Progress, Stamped
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.payload import payload_type
-from flamestream.model.slot import INT32_MIN
-
-SHARDS: Final = 64
-"""Parts that keys are in: each has its timers, and is folded in one place."""
 
 
 @payload_type
@@ -65,6 +61,9 @@ class LeastOf:
         known = before.partitions.get(place)
         time = True if progress.idle else progress.time if type(known) is not int else max(known, progress.time or known)
         partitions = before.partitions.set(place, time)
+        if time == END_OF_TIME:
+            for other in (other for other in before.partitions if other[:2] == place[:2]):
+                partitions = partitions.set(other, time)
         least = self._least(partitions, fronts)
         if least is None or (before.mark is not None and least <= before.mark):
             return Least(partitions, fronts, before.mark, False)
@@ -96,7 +95,7 @@ def marks_of(graph: Graph, sources: frozenset[str]) -> Stream:
         ahead = {source.name: source.timing.max_ahead for source in graph.sources if source.timing and source.timing.max_ahead}
         progress = (first.merge(*others) if others else first).flat_map(progress_of)
         moved = graph.marks[sources] = progress.reduce(key=_one_key, combine=LeastOf(sources, ahead))
-    return moved.flat_map(to_shards)
+    return moved.flat_map(ToShards(graph.shards))
 
 
 def progress_of(record: Any) -> tuple[Progress, ...]:
@@ -104,17 +103,18 @@ def progress_of(record: Any) -> tuple[Progress, ...]:
     return (record.progress,) if type(record) is Stamped else ()
 
 
-def to_shards(least: Least) -> Iterator[Mark]:
+class ToShards:
     """The mark, for each shard, if it has moved."""
-    if least.moved:
-        assert least.mark is not None
-        for shard in range(SHARDS):
-            yield Mark(least.mark, shard)
 
+    def __init__(self, shards: int) -> None:
+        self._shards = shards
+        self.written = "the mark for each shard"
 
-def even(shard: int) -> int:
-    """A balancing function: shards evenly over slots."""
-    return INT32_MIN + shard * ((1 << 32) // SHARDS)
+    def __call__(self, least: Least) -> Iterator[Mark]:
+        if least.moved:
+            assert least.mark is not None
+            for shard in range(self._shards):
+                yield Mark(least.mark, shard)
 
 
 def _one_key(_: Progress) -> None:

@@ -22,8 +22,8 @@ from flamestream.model.errors import UserError
 from flamestream.model.failure import said
 from flamestream.model.graph import Function, Stream
 from flamestream.model.payload import payload_type
-from flamestream.model.slot import slot_of
-from flamestream.model.windows.marks import SHARDS, Mark, even, marks_of
+from flamestream.model.slot import INT32_MIN, slot_of
+from flamestream.model.windows.marks import Mark, marks_of
 from flamestream.model.windows.program import Failed, Late, Now, Program
 
 
@@ -68,8 +68,8 @@ def processed(inputs: tuple[Input, ...], program: Program) -> Stream:
     if len(streams) > 1:
         streams = [stream.map(_side(number)) for number, stream in enumerate(streams)]
     first, *others = streams
-    merged = first.merge(*others, marks_of(graph, sources)).balance(even)
-    steps = Steps(program, inputs, graph.step)
+    merged = first.merge(*others, marks_of(graph, sources)).balance(Even(graph.shards))
+    steps = Steps(program, inputs, graph.step, graph.shards)
     return merged.reduce(key=steps.shard, initial=Steps.initial, combine=steps, emit=_results)
 
 
@@ -97,8 +97,8 @@ def late_items(results: tuple[Any, ...]) -> Iterator[Any]:
 class Steps:
     """The fold of a shard."""
 
-    def __init__(self, program: Program, inputs: tuple[Input, ...], step: int) -> None:
-        self._program, self._step = program, step
+    def __init__(self, program: Program, inputs: tuple[Input, ...], step: int, shards: int) -> None:
+        self._program, self._step, self._shards = program, step, shards
         self._keys = [each.key for each in inputs]
         self._times = [(each.time, each.max_ahead) for each in inputs]
         self.written = program.written
@@ -113,7 +113,7 @@ class Steps:
         if type(payload) is Mark:
             return payload.shard
         side, item = (payload.number, payload.item) if type(payload) is Side else (0, payload)
-        return slot_of(encode(self._keys[side](item)), SHARDS)
+        return slot_of(encode(self._keys[side](item)), self._shards)
 
     def __call__(self, shard: Shard, payload: Any) -> Shard:
         return self._passed(shard, payload.time) if type(payload) is Mark else self._came(shard, payload)
@@ -196,6 +196,16 @@ class Steps:
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
             return None, (Failed(self._program.written, type(error).__name__, said(error)),)
         return after, results
+
+
+class Even:
+    """A balancing function: shards evenly over slots."""
+
+    def __init__(self, shards: int) -> None:
+        self._share = (1 << 32) // shards
+
+    def __call__(self, shard: int) -> int:
+        return INT32_MIN + shard * self._share
 
 
 def _between(due: Map[Any, Any], before: int | None, mark: int, step: int) -> Iterator[int]:

@@ -7,16 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flamestream.core.protocol.events import Entry
+from flamestream.core.protocol.messages import FrontPosition
 from flamestream.core.worker.front import JournalledFront, Positions, RunRecords, TimedFront
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, next_time, timestamp_of
 
 F = FrontId(3)
+BEGIN = FrontPosition(F, START, {})
 P = Partition("p")
 
 
 def _timed(run_length: int = 1) -> TimedFront:
-    return TimedFront(F, START, {}, run_length)
+    return TimedFront(BEGIN, run_length)
 
 
 def _stamped(front: TimedFront, first: int, records: Sequence[object]) -> list[tuple[Entry, Sequence[object]]]:
@@ -58,7 +60,7 @@ def test_a_timed_front_goes_on_from_its_position_at_the_cut() -> None:
     front = _timed(2)
     runs = _stamped(front, 0, list(range(8)))
     position = front.positions.at(runs[2][0].time)
-    again = TimedFront(F, position.last, position.offsets, 2)
+    again = TimedFront(position, 2)
     assert _stamped(again, 4, list(range(4, 8))) == runs[2:]
 
 
@@ -70,7 +72,7 @@ def test_a_timed_front_that_has_ended_promises_the_end() -> None:
 
 
 def _journalled() -> JournalledFront:
-    front = JournalledFront(F, START, {})
+    front = JournalledFront(BEGIN)
     front.start([], START)
     return front
 
@@ -94,7 +96,7 @@ def test_an_asked_front_moves_past_the_question_at_once_if_idle() -> None:
 
 
 def test_a_front_of_consumers_that_forget_promises_what_its_journal_has() -> None:
-    front = JournalledFront(F, START, {}, pledges=True)
+    front = JournalledFront(BEGIN, pledges=True)
     front.start([], START)
     front.asked(Time(99 << 12))
     pledge = front.pledge(Timestamp(1))
@@ -109,7 +111,7 @@ def test_a_front_of_consumers_that_forget_promises_what_its_journal_has() -> Non
 
 
 def test_a_front_that_promised_by_a_run_pledges_nothing() -> None:
-    front = JournalledFront(F, START, {}, pledges=True)
+    front = JournalledFront(BEGIN, pledges=True)
     front.start([], START)
     front.asked(Time(9 << 12))
     run = front.stamp(Timestamp(10), P, Offset(0), 1)
@@ -125,7 +127,7 @@ def test_a_question_leaves_a_run_that_is_not_durable_in_its_place() -> None:
 
 
 def test_a_stamp_is_above_clock_bound_and_the_last_stamp() -> None:
-    front = JournalledFront(F, START, {})
+    front = JournalledFront(BEGIN)
     front.start([], Time(50 << 12))
     first = front.stamp(Timestamp(7), P, Offset(0), 1)
     assert first.time > Time(50 << 12)
@@ -136,7 +138,7 @@ def test_a_stamp_is_above_clock_bound_and_the_last_stamp() -> None:
 
 def test_a_replayed_run_keeps_its_time_whatever_was_asked() -> None:
     entries = [Entry(Time(10 << 12 | F), P, Offset(0), 2), Entry(Time(20 << 12 | F), P, Offset(2), 1)]
-    front = JournalledFront(F, START, {})
+    front = JournalledFront(BEGIN)
     front.start(entries, Time(90 << 12))
     front.asked(Time(80 << 12))
     assert front.promise() == entries[0].time
@@ -165,7 +167,7 @@ def test_positions_at_a_cut_are_those_of_the_runs_below_it() -> None:
 def test_a_record_s_offset_is_told_only_where_it_is_certain(first: int, count: int, end: int, offsets: list[int]) -> None:
     run = Entry(Time(4096), Partition("p"), Offset(first), count, end=Offset(end))
     assert [RunRecords([None] * count, run).record(index) for index in range(count)] == [("p", offset) for offset in offsets]
-    positions = Positions(FrontId(0), START, {})
+    positions = Positions(BEGIN)
     positions.add(run)
     assert [positions.record(Time(4096), index) for index in range(count)] == [("p", offset) for offset in offsets]
     assert positions.record(Time(8192), 0) is None

@@ -1,0 +1,37 @@
+"""Variants of event time: what a front says of its partitions, and when."""
+
+from typing import Any
+
+from flamestream.core.protocol.events import Entry
+from flamestream.core.worker.front import JournalledFront
+from flamestream.core.worker.fronts import Fronts
+from flamestream.simulation.event_time_jobs import event_time_job
+from flamestream.simulation.faults import Fault
+from sim.variants.variant import BrokenVariant, directed, patch
+
+CRASHES = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, rate=0.6, times=5, spacing=1_500, journalled=True)
+
+
+def _not_journalled(self: Fronts, front: JournalledFront, now: Any, partitions: Any, marker: Any) -> None:
+    """It enters, and nobody could know it again."""
+    for partition in partitions:
+        entry = front.mark(now, partition, marker)
+        front.durable(entry.time)
+        self._entered(front, entry, [marker], 0)
+
+
+def _told_again(self: JournalledFront, entry: Entry, marker: object) -> None:
+    """That the end has been told is forgotten with the attempt."""
+    self.positions.add(entry)
+
+
+VARIANTS = [
+    BrokenVariant("idleness that is in no journal", patch(Fronts, _mark=_not_journalled), CRASHES, event_time_job),
+    BrokenVariant(
+        "a marker taken for a pledge",
+        patch(Entry, is_pledge=property(lambda self: not self.moves)),
+        CRASHES,
+        event_time_job,
+    ),
+    BrokenVariant("an end that is told twice", patch(JournalledFront, _marked=_told_again), CRASHES, event_time_job),
+]

@@ -243,10 +243,10 @@ class _WatchedWorker(WorkerNode):
             self._entered = self.core.fence, {}
         last = self._entered[1]
         for number, front in self.core._fronts._fronts.items():
-            for time, partition, first, count, _ in front.positions._runs if isinstance(front, JournalledFront) else ():
-                if time > last.get(number, START):
-                    last[number] = time
-                    yield number, Entry(time, partition, first, count)
+            for run in front.positions._runs if isinstance(front, JournalledFront) else ():
+                if run.time > last.get(number, START):
+                    last[number] = run.time
+                    yield number, run
 
     def step(self, events: Sequence[Event]) -> Sequence[a.Action]:
         """Take a pass of the core, and show it to the invariants."""

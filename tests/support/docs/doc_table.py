@@ -112,7 +112,6 @@ ROWS: dict[str, tuple[str, str]] = {
     "spark-tables.md: from flamestream.spark.frames.saved_input import save_input ": (RUN, ""),
     "spark-tables.md: sources: {sales: {files: {path: sales-input, pattern: \"**/*.": (PART, ""),
     "testing.md: flamestream simulate --seeds 0:200": (LINES, "minutes: tests/sim runs them"),
-    "windows-and-folds.md: flamestream run examples/minute_counts.yaml flamestream cat ": (LINES, "test_examples.py"),
     "wire-protocol.md: sources: {docs: {socket: {address: \"host:7001\"}}} # payload:": (PART, ""),
     "wire-protocol.md: sinks: {index: {socket: {address: \"host:7002\"}}}": (PART, ""),
 }  # fmt: skip

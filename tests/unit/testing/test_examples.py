@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from flamestream.job.application import load
+from flamestream.model.event_time import ENDED
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
 from flamestream.reference import ERRORS, interpret
@@ -65,33 +66,36 @@ def test_two_front_merge() -> None:
     assert outputs("two_front_merge", "valued", runs) == [("pen", 1, 0), ("pen", 2, 150), ("pen", 3, 170), ("ink", 1, 900)]
 
 
+def minute_counts(sink: str, lines: list[str]) -> list[tuple[Any, ...]]:
+    return outputs("minute_counts", sink, [(at(1), lines), (at(2), [ENDED])])
+
+
 def test_minute_counts() -> None:
     """20 s is late behind 95 s; 40 s behind 121 s; 59 s behind 63 s is not: the minute is open for 30 s more."""
-    runs = [(at(1), (EXAMPLES / "data" / "events.txt").read_text().splitlines())]
-    assert outputs("minute_counts", "users", runs) == [
-        (0, "ada", 1), (0, "bob", 1), (0, "ada", 2), (1, "ada", 1), (0, "bob", 2), (1, "bob", 1), (2, "ada", 1),
-    ]  # fmt: skip
-    assert outputs("minute_counts", "all", runs) == [(0, "", 1), (0, "", 2), (0, "", 3), (1, "", 1), (0, "", 4), (1, "", 2), (2, "", 1)]
-    assert outputs("minute_counts", "late", runs) == [(0, "", 1), (0, "", 2)]
+    lines = (EXAMPLES / "data" / "events.txt").read_text().splitlines()
+    counts = sorted(minute_counts("users", lines), key=lambda count: (count[1], count[0]))
+    assert counts == [("ada", 0, 60, 2), ("bob", 0, 60, 2), ("ada", 60, 120, 1), ("bob", 60, 120, 1), ("ada", 120, 180, 1)]
+    assert minute_counts("late", lines) == [(20, "ada"), (40, "bob")]
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_minute_counts_count_every_event_once_whatever_their_order(seed: int) -> None:
-    """Against a plain loop; and a minute that has closed does not change any more."""
+    """Against a plain loop."""
     chance = random.Random(seed)
     events = [(chance.randrange(400), chance.choice(["ada", "bob"])) for _ in range(60)]
-    counts: dict[str, list[tuple[int, str, int]]] = {"users": [], "all": [], "late": []}
-    totals: Counter[tuple[str, int, str]] = Counter()
-    newest = 0
+    counts: Counter[tuple[str, int]] = Counter()
+    late, newest = [], 0
     for seconds, user in events:
         minute = seconds // 60
-        for sink, of in [("late", "")] if minute * 60 + 90 <= newest else [("users", user), ("all", "")]:
-            totals[sink, minute, of] += 1
-            counts[sink].append((minute, of, totals[sink, minute, of]))
+        if minute * 60 + 90 <= newest:
+            late.append((seconds, user))
+        else:
+            counts[user, minute] += 1
         newest = max(newest, seconds)
-    assert sum(n for (sink, _, _), n in totals.items() if sink != "users") == len(events)
-    runs = [(at(number), [f"{seconds} {user}"]) for number, (seconds, user) in enumerate(events, 1)]
-    assert {sink: outputs("minute_counts", sink, runs) for sink in counts} == counts
+    lines = [f"{seconds} {user}" for seconds, user in events]
+    expected = {(user, minute * 60, minute * 60 + 60, count) for (user, minute), count in counts.items()}
+    assert set(minute_counts("users", lines)) == expected
+    assert minute_counts("late", lines) == late
 
 
 def test_turnover() -> None:

@@ -11,7 +11,7 @@ A recovery learns how far results had gone from consumers and journals. The runs
 a consumer does not remember what it was given, a journalled front pledges. What it was asked for is in its journal before it is
 promised (!), or the next attempt, on a machine whose clock is behind, would stamp below what was delivered.
 
->>> front = JournalledFront(FrontPosition(FrontId(0), START, {}))
+>>> front = JournalledFront(FrontPosition(front=0, last=START, offsets={}))
 >>> front.start(entries=[], bound=START)
 >>> run = front.stamp(Timestamp(7), Partition("p"), Offset(0), 2)
 >>> front.promise() == run.time                                  # entered, but not durable yet
@@ -26,6 +26,7 @@ Source: EDBT 2018, section 3.1; journalled fronts are the design's "Time and ord
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from flamestream.core.protocol.events import Entry
@@ -63,11 +64,11 @@ class Positions:
         self._front, self._last, self._offsets = begin.front, begin.last, dict(begin.offsets)
         self._ended = START if begin.ended else END
         """The time at which the end was told; END: it was not."""
-        self._runs: deque[tuple[Time, Partition, Offset, int, Offset | None]] = deque()
+        self._runs: deque[Entry] = deque()
 
     def add(self, run: Entry) -> None:
         """The run `run` has entered."""
-        self._runs.append((run.time, run.partition, run.first, run.count, run.next if run.moves else None))
+        self._runs.append(replace(run, payloads=b"") if run.payloads and run.moves else run)
 
     def end(self, time: Time) -> None:
         """The run at `time` has told the end."""
@@ -76,28 +77,29 @@ class Positions:
     def record(self, time: Time, index: int) -> tuple[Partition, int] | None:
         """Partition and offset of a record of the run at `time`, if that is above the committed cut. The offset is -1 where it is not
         known: of a run whose offsets have gaps only the last one's is."""
-        for at, partition, first, count, end in reversed(self._runs):
-            if at == time and end is not None:
-                return partition, offset_in(first, count, end, index)
+        for run in reversed(self._runs):
+            if run.time == time and run.moves:
+                return run.partition, offset_in(run.first, run.count, run.next, index)
         return None
 
     def at(self, cut: Time) -> FrontPosition:
         """The last stamp below `cut`, and each partition's first offset not below it."""
         last, offsets = self._last, dict(self._offsets)
-        for time, partition, _, _, end in self._runs:
-            if time >= cut:
+        for run in self._runs:
+            if run.time >= cut:
                 break
-            last = time
-            if end is not None:
-                offsets[partition] = end
+            last = run.time
+            if run.moves:
+                offsets[run.partition] = run.next
         return FrontPosition(self._front, last, offsets, self._ended < cut)
 
     def forget(self, cut: Time) -> None:
         """No cut below `cut` will be asked for."""
-        while self._runs and self._runs[0][0] < cut:
-            self._last, partition, _, _, end = self._runs.popleft()
-            if end is not None:
-                self._offsets[partition] = end
+        while self._runs and self._runs[0].time < cut:
+            run = self._runs.popleft()
+            self._last = run.time
+            if run.moves:
+                self._offsets[run.partition] = run.next
 
 
 class TimedFront:

@@ -166,12 +166,15 @@ class Kube:
             if check:
                 raise
             return ""
-        if stdin:
-            socket.write_stdin(f"{stdin}\n")
-        socket.run_forever(timeout=within)
-        printed, wrong = (str(socket.read_channel(channel)) for channel in (STDOUT_CHANNEL, STDERR_CHANNEL))
-        ended = json.loads(socket.read_channel(ERROR_CHANNEL) or "{}")
-        socket.close()
+        try:
+            if stdin:
+                socket.write_stdin(f"{stdin}\n")
+            socket.run_forever(timeout=within)
+            printed, wrong = (str(socket.read_channel(channel)) for channel in (STDOUT_CHANNEL, STDERR_CHANNEL))
+            ended = json.loads(socket.read_channel(ERROR_CHANNEL) or "{}")
+        finally:
+            socket.close()
+            socket.sock.shutdown()  # the client's `close` leaves a connection open that the server has said farewell on
         if check and ended.get("status") != "Success":
             raise AssertionError(f"{pod}: {command[:3]}: {ended.get('message', f'no end in {within:g} s')}: {wrong[-1500:]}")
         return printed

@@ -57,6 +57,11 @@ class Installation:
         return pod.get("metadata", {}).get("name", ""), restarts
 
 
+def stays(pod: Object) -> bool:
+    """Whether it is there, and nobody wants it gone: a lease may still name a pod that is going."""
+    return bool(pod) and "deletionTimestamp" not in pod["metadata"]
+
+
 def _holder(lease: Object) -> str:
     return str(lease.get("spec", {}).get("holderIdentity") or "").partition("_")[0]
 
@@ -82,7 +87,7 @@ def install(job_namespace: str, *others: str, drill_namespaces: Sequence[str] = 
     helm("--install", "--create-namespace", *os.environ.get("E2E_HELM_ARGUMENTS", "").split(), values=values)
     endpoint = f"http://{RELEASE}-s3.{SYSTEM}.svc:7070"
     made = Installation(system, f"s3://flamestream/{job_namespace}?endpoint={endpoint}", node)
-    until("an operator leads", made.leader, 30)
+    until("an operator leads that is to stay", lambda: stays(made.leader_pod()), 60)
     return made
 
 

@@ -57,6 +57,7 @@ LINES = [
     Line("drill --selector", "drill j --kill pod", "drill j --kill pod --selector app=x"),
     Line("drill --in", "drill j --kill pod --selector app=x", "drill j --kill pod --selector app=x --in space"),
     Line("drill --timeout", "drill j", "drill j --timeout 7s"),
+    Line("audit --changed", "audit j", "audit j --changed"),
     Line("drill --audit", "drill j", "drill j --no-audit"),
     Line("drill --times", "drill j", "drill j --times 3"),
     Line("cat SINK", "cat index j", "cat other j"),

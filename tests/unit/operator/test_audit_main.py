@@ -1,7 +1,9 @@
 """The verdict of an audit's pod: from the job's ZooKeeper, store and sinks alone, with its bounds."""
 
 import json
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,9 @@ import msgspec
 import pytest
 
 from flamestream.audit.committed import LastCommit
+from flamestream.core.protocol.messages import CodeSpan
 from flamestream.model.errors import ManifestError
+from flamestream.model.time import START
 from flamestream.spark.streaming.driver_config import read_any_driver_config, read_zookeeper
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.tools import audit_main
@@ -91,6 +95,22 @@ def test_what_cannot_be_audited_is_an_error_and_no_verdict(pod: Pod, capsys: pyt
     (pod.folder / "in" / "lines.txt").unlink()
     assert audit_main.main() == 3
     assert "clean" not in (verdict := said(capsys)) and "the file is gone" in verdict["error"]
+
+
+def test_code_that_did_not_begin_the_job_is_audited_only_if_the_user_lets_it(
+    pod: Pod, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past = going_on()
+    pod.audits(past)
+    last = past.last_commit()
+    assert last.manifest is not None
+    manifest = msgspec.structs.replace(last.manifest, code=(CodeSpan(START, "of-then"),))
+    monkeypatch.setattr(audit_main, "committed_there", lambda *_: replace(last, manifest=manifest))
+    assert audit_main.main() == 3
+    assert "audit with --changed" in said(capsys)["error"]
+    monkeypatch.setattr(sys, "argv", ["audit_main", "--changed"])
+    assert audit_main.main() == 0
+    assert "all was interpreted with the code of now" in said(capsys)["bounds"]
 
 
 def test_a_folder_of_no_driver_is_named(tmp_path: Path) -> None:

@@ -130,15 +130,24 @@ app.command("drill")(drill.command)
 
 
 @app.command()
-def audit(job: JobName, namespace: Namespace = "", context: Context = "", json: Json = False) -> None:
+def audit(
+    job: JobName,
+    changed: Annotated[bool, typer.Option("--changed", help="Interpret all of it with the application as it is now.")] = False,
+    namespace: Namespace = "",
+    context: Context = "",
+    json: Json = False,
+) -> None:
     """Compare everything that was delivered with the reference interpreter, in a pod beside the job. Exit code 3 for a difference.
+
+    Code that did not begin the job is refused: with --changed the code of now stands for all of it, and a difference may be the edit's.
 
     Example: [bold]kubectl flamestream audit inverted-index[/bold]
     """
     import json as reader
 
     cluster = Cluster(namespace, context)
-    with beside(cluster, job, ["python3", "-m", "flamestream_operator.tools.audit_main"]) as pod:
+    asked = ["python3", "-m", "flamestream_operator.tools.audit_main", *(["--changed"] if changed else [])]
+    with beside(cluster, job, asked) as pod:
         said = [line for line in cluster.follow("logs", "-f", pod) if line.startswith("{")]
     if not said:
         raise Retryable(f"the audit of {job!r} ended without a verdict: try again, or look at its pod's events")

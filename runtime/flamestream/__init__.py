@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.graph import Graph, Loop, Stream
-from flamestream.model.payload import payload_type
+from flamestream.model.payload import event, payload_type
 from flamestream.model.ready import append, count, field, record, size, state, total
 from flamestream.model.records import Document, KafkaRecord
 
@@ -22,6 +22,7 @@ __all__ = [
     "Vector",
     "append",
     "count",
+    "event",
     "field",
     "payload_type",
     "record",

@@ -320,7 +320,10 @@ unsafe fn height_of_instance(
         return vector::height(object, room);
     }
     if matches!(plan.kind, Kind::Collection) {
-        *size += WORD * usize::try_from(ffi::PyObject_Size(object)).map_err(|_| Unsupported)?;
+        match usize::try_from(ffi::PyObject_Size(object)) {
+            Ok(members) => *size += WORD * members,
+            Err(_) => ffi::PyErr_Clear(), // a datetime, a Decimal: one piece, without members
+        }
         let value = Bound::from_borrowed_ptr(py, object);
         let height = plan.height.bind(py).call1((value, room)).map_err(|_| Unsupported)?;
         return height.extract().map_err(|_| Unsupported);

@@ -16,9 +16,9 @@ pub const TUPLE_TAG: u32 = 0;
 pub enum Kind {
     /// A frozen dataclass: fields are read and set directly.
     Dataclass,
-    /// Built by its Python plan from a list of members (a msgspec struct).
+    /// Built by its Python plan from a list of members (a msgspec struct, a pydantic model).
     Built,
-    /// A collection: the Python plan makes its wire and reads it.
+    /// A collection, or a value in one piece: the Python plan makes its wire and reads it.
     Collection,
 }
 

@@ -3,7 +3,7 @@
 import sys
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -11,9 +11,9 @@ import typer
 from flamestream.cli.output import Json
 from flamestream.connectors import sinks
 from flamestream.job.validation import loaded
-from flamestream.model.collections import Map
 from flamestream.model.errors import ManifestError
 from flamestream.model.meta import time_of_meta
+from flamestream.model.plain import plain
 from flamestream.model.time import front_of, timestamp_of
 from flamestream.node.run_folder import find
 
@@ -43,9 +43,4 @@ def line(item: sinks.Item, places: bool) -> str:
     meta, slot, sequence, payload = item
     time = time_of_meta(meta)
     placed = {"time": timestamp_of(time), "front": front_of(time), "meta": meta.hex(), "slot": slot, "bundle": sequence, "payload": payload}
-    return msgspec.json.encode(placed if places else payload, enc_hook=_plain).decode()
-
-
-def _plain(value: Any) -> Any:
-    """Values that JSON has no word for: a map with keys of any type is a list of pairs, other collections are lists."""
-    return [list(entry) for entry in value.items()] if isinstance(value, Map) else list(value)
+    return msgspec.json.encode(placed if places else payload, enc_hook=plain).decode()

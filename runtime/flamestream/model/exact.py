@@ -10,13 +10,11 @@ Keeps: forms are equal if the payloads are, with the same types all the way down
 
 import math
 from collections.abc import Hashable
-from dataclasses import fields, is_dataclass
 from typing import Any
 
-import msgspec
-
 from flamestream.model.collections import Map
-from flamestream.model.payload_registry import name_of_type
+from flamestream.model.payload_registry import PLANS, name_of_type
+from flamestream.model.values import is_value
 
 
 def exact(payload: Any) -> Hashable:
@@ -28,8 +26,8 @@ def exact(payload: Any) -> Hashable:
         return (kind, "nan") if math.isnan(payload) else (kind, payload, math.copysign(1.0, payload))
     if isinstance(payload, Map):
         return kind, tuple((exact(key), exact(value)) for key, value in payload.items())
-    if isinstance(payload, msgspec.Struct):
-        return kind, tuple(exact(getattr(payload, name)) for name in payload.__struct_fields__)
-    if is_dataclass(payload):
-        return kind, tuple(exact(getattr(payload, field.name)) for field in fields(payload))
+    if is_value(payload):
+        return kind, repr(payload)
+    if (plan := PLANS.get(type(payload))) is not None and plan.labels is not None:
+        return kind, tuple(exact(getattr(payload, name)) for name in plan.labels)
     return kind, tuple(exact(part) for part in payload)

@@ -1,7 +1,8 @@
 """Payloads: the values that a user's functions take and give, and their one canonical encoding.
 
-A payload is None, a bool, an int (-2**63 to 2**64-1), a float, a str, bytes, a tuple, an fs.Vector, fs.Map or fs.Set, or an instance
-of a class with @fs.payload_type; parts are payloads too. Everything else is refused with the way out.
+A payload is None, a bool, an int (-2**63 to 2**64-1), a float, a str, bytes, a datetime with a zone, a date, a Decimal, a tuple, an
+fs.Vector, fs.Map or fs.Set, or an instance of a class with @fs.event or @fs.payload_type; parts are payloads too. Everything else is
+refused with the way out.
 
 >>> encode(1) != encode(True) != encode(1.0)
 True
@@ -11,7 +12,8 @@ Traceback (most recent call last):
 flamestream.model.errors.PayloadError: a list is not a payload: use a tuple or fs.Vector
 
 This module is the face; the parts are payload_registry.py (which types), payload_codec.py (bytes; codec.py: natively),
-payload_class.py (users' classes), collections/ (growing state). Importing it registers them all, so every process decodes alike.
+payload_class.py (users' classes), values.py (datetimes and the like), collections/ (growing state). Importing it registers them all,
+so every process decodes alike.
 """
 
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ from typing import ClassVar
 
 from flamestream.model import collections as _collections  # registers Vector, Map and Set  # noqa: F401
 from flamestream.model.codec import check, checked_size, decode, decode_items, decode_many, encode, encode_item, encode_items, encode_many
-from flamestream.model.payload_class import payload_type
+from flamestream.model.payload_class import event, payload_type
 from flamestream.model.payload_codec import SCALARS, hash_of_payload, is_payload, join_items, split_items
 from flamestream.model.payload_registry import MAX_DEPTH
 
@@ -36,6 +38,7 @@ __all__ = [
     "encode_item",
     "encode_items",
     "encode_many",
+    "event",
     "hash_of_payload",
     "is_payload",
     "join_items",

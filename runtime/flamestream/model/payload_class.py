@@ -1,14 +1,14 @@
-"""`@payload_type`: makes a frozen dataclass or a frozen msgspec.Struct a payload type.
+"""`@event`: a class of payloads, said by its fields. `@payload_type`: the same for a class that is made by other means.
 
-    @fs.payload_type
-    @dataclass(frozen=True, slots=True)
+    @fs.event
     class Posting:
         word: str
         document: str
         positions: tuple[int, ...]
 
 Its wire is `[tag, *fields]`. A decoded dataclass gets its fields directly: no `__init__` or `__post_init__` of the user runs, so it is
-what was encoded whatever they do, and foreign bytes run no code. A struct cannot be made so, and may have no `__post_init__`.
+what was encoded whatever they do, and foreign bytes run no code. A struct or a pydantic model cannot be made so, and may have no hook
+that runs behind its `__init__`. Of an enum the members are payloads (values.py).
 
 Does not: check annotations. A field holds any payload.
 """
@@ -18,27 +18,42 @@ import inspect
 import operator
 import types
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from enum import Enum
+from typing import Any, Final, TypeGuard, TypeVar, dataclass_transform
 
 import msgspec
 
 from flamestream.model.errors import Corrupt, PayloadError
 from flamestream.model.payload_codec import fill_wires, height_of_members, take_values
 from flamestream.model.payload_registry import Plan, Wire, name_of_type, register, tag_of, too_deep
+from flamestream.model.values import register_enum
 
 C = TypeVar("C", bound=type)
+T = TypeVar("T")
 Members = Callable[[Any], tuple[Any, ...]]
 Build = Callable[[Any], Any]
 _ROOTS: Final = (str, bytes, int, float, complex, tuple, list, dict, set, frozenset, BaseException)
-_WAY_OUT: Final = "a payload type is a frozen dataclass or a frozen msgspec.Struct"
+_WAY_OUT: Final = "a payload type is a class with @fs.event, a frozen dataclass, msgspec.Struct or pydantic model, or an enum"
+
+
+@dataclass_transform(frozen_default=True)
+def event(cls: type[T]) -> type[T]:
+    """A class decorator: a frozen dataclass with slots, whose instances are payloads. Raises PayloadError if `cls` cannot be one."""
+    if isinstance(cls, type) and issubclass(cls, (Enum, msgspec.Struct)):
+        raise PayloadError(f"@fs.event makes a dataclass of a class, which {name_of_type(cls)} cannot become: use @fs.payload_type")
+    return payload_type(dataclasses.dataclass(frozen=True, slots=True)(cls))
 
 
 def payload_type(cls: C) -> C:
-    """Class decorator, the outermost one. Returns `cls` itself."""
+    """A class decorator, the outermost one, for a frozen dataclass, a frozen msgspec.Struct, a frozen pydantic model or an enum: its
+    instances are payloads. Returns `cls` itself. Raises PayloadError with the way out if it cannot be one."""
+    if isinstance(cls, type) and issubclass(cls, Enum):
+        register_enum(cls)
+        return cls
     fields = _fields_of(cls)
     name = name_of_type(cls)
     tag, members, added = tag_of(name), _getter(fields), _added(cls)
-    build = _struct_builder(cls, fields) if issubclass(cls, msgspec.Struct) else _dataclass_builder(cls, fields)
+    build = _dataclass_builder(cls, fields) if dataclasses.is_dataclass(cls) else _builder(cls, fields)
 
     def to_wire(value: Any, room: int) -> list[Wire]:
         if room <= 0:
@@ -69,11 +84,22 @@ def _fields_of(cls: type) -> tuple[str, ...]:
         if hasattr(cls, "__post_init__"):
             raise PayloadError(f"{name} has a __post_init__, which would run again when a value is decoded: use a frozen dataclass")
         return cls.__struct_fields__
+    if is_model(cls):
+        if not cls.model_config.get("frozen"):
+            raise PayloadError(f"{name} is not frozen, and payloads must not change: use class {cls.__name__}(BaseModel, frozen=True)")
+        if cls.__pydantic_post_init__ is not None:
+            raise PayloadError(f"{name} has a model_post_init, which would run again when a value is decoded: use @fs.event")
+        return tuple(cls.model_fields)
     if "__dataclass_params__" not in cls.__dict__:
-        raise PayloadError(f"{name} is no dataclass: {_WAY_OUT}; put @payload_type above @dataclass(frozen=True)")
+        raise PayloadError(f"{name} is no dataclass: {_WAY_OUT}; put @fs.event above the class")
     if not cls.__dict__["__dataclass_params__"].frozen:
         raise PayloadError(f"{name} is not frozen, and payloads must not change: use @dataclass(frozen=True)")
     return tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]  # it has __dataclass_params__
+
+
+def is_model(cls: Any) -> TypeGuard[Any]:
+    """Whether a class is a pydantic model. Pydantic itself is not needed for it."""
+    return hasattr(cls, "__pydantic_validator__") and hasattr(cls, "model_construct")
 
 
 def _added(cls: type) -> list[Any]:
@@ -111,7 +137,9 @@ def _setter(cls: type, field: str) -> Callable[[Any, Any], None]:
     return lambda made, value: object.__setattr__(made, field, value)
 
 
-def _struct_builder(cls: type, fields: tuple[str, ...]) -> Build:
-    if any(parameter.kind is parameter.KEYWORD_ONLY for parameter in inspect.signature(cls).parameters.values()):
-        return lambda values: cls(**dict(zip(fields, values, strict=True)))
-    return lambda values: cls(*values)
+def _builder(cls: Any, fields: tuple[str, ...]) -> Build:
+    """For a struct or a model: a call that checks nothing."""
+    make = cls.model_construct if is_model(cls) else cls
+    if make is cls and all(parameter.kind is not parameter.KEYWORD_ONLY for parameter in inspect.signature(cls).parameters.values()):
+        return lambda values: cls(*values)
+    return lambda values: make(**dict(zip(fields, values, strict=True)))

@@ -11,7 +11,7 @@ proportional to their length. Does not: pickle, or import what a wire names.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any, Final
 
 import msgspec
@@ -241,7 +241,7 @@ def _size_of(value: Any) -> int:
     if plan is None:
         return WORD
     if plan.members is None:
-        return WORD * (1 + len(value))
+        return WORD * (1 + len(value)) if isinstance(value, Sized) else WORD
     return WORD + sum(map(_size_of, plan.members(value)))
 
 

@@ -4,16 +4,17 @@ A plan says how a value of one type becomes its wire form and back, and how deep
 None, bool, int, float, str, bytes, or a list `[tag, ...]` of wires. Types are matched exactly: a subclass of str is not a str, because
 it would not come back as what it was.
 
-    tag 0 tuple, 1 Vector, 2 Map, 3 Set; a user's class has a tag of its own, 31 bits of the hash of "module:qualname"
+    tag 0 tuple, 1 Vector, 2 Map, 3 Set, 4 datetime, 5 date, 6 Decimal
+    a user's class has a tag of its own, 31 bits of the hash of "module:qualname"
 
-Keeps: one tag a class and one class a tag, in this process. Does not: know any type (payload_codec.py, payload_class.py, collections),
-and never imports anything that a wire names.
+Keeps: one tag a class and one class a tag, in this process. Does not: know any type (payload_codec.py, payload_class.py, values.py,
+collections), and never imports anything that a wire names.
 """
 
 import hashlib
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any, Final
 
 from flamestream.model.errors import Corrupt, PayloadError
@@ -80,8 +81,8 @@ def register(plan: Plan) -> None:
     TO_WIRE[plan.cls] = plan.to_wire
     HEIGHTS[plan.cls] = plan.height
     FROM_WIRE[plan.tag] = plan.from_wire
-    if kernel is not None:  # it makes instances itself where `object.__new__` would: users' classes without a `__new__`
-        kernel.register(plan, plan.labels is not None and getattr(plan.cls, "__new__", None) is object.__new__)
+    if kernel is not None:  # it makes instances itself where `object.__new__` would: dataclasses without a `__new__`
+        kernel.register(plan, is_dataclass(plan.cls) and plan.cls.__new__ is object.__new__)
 
 
 def name_of_type(cls: type) -> str:
@@ -110,10 +111,7 @@ _WAYS_OUT: Final = {
     "builtins.complex": "use a tuple of two floats",
     "builtins.generator": "use tuple(...) around it",
     "builtins.range": "use tuple(...) around it",
-    "decimal.Decimal": "use str(value), or an int of the smallest unit",
     "fractions.Fraction": "use a tuple of numerator and denominator",
-    "datetime.datetime": "use an int of microseconds, or value.isoformat()",
-    "datetime.date": "use value.isoformat()",
     "datetime.time": "use value.isoformat()",
     "datetime.timedelta": "use an int of microseconds",
     "uuid.UUID": "use value.bytes",
@@ -135,7 +133,7 @@ def _way_out(cls: type) -> str:
     if cls.__module__.partition(".")[0] == "numpy":
         return "use value.item()"
     if hasattr(cls, "__members__"):
-        return "an enum's member would come back as something else: use value.value or value.name"
+        return "put @fs.payload_type above the enum, or use value.value"
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return "a named tuple would come back as something else: use a frozen dataclass with @fs.payload_type"
     for base in (str, bytes, int, float, tuple):

@@ -1,7 +1,7 @@
 """The face of payloads: what is refused and how, fixed bytes, hashes, depth, and bytes from outside."""
 
-import decimal
 import enum
+import fractions
 import hashlib
 import subprocess
 import sys
@@ -40,7 +40,7 @@ Point = namedtuple("Point", "x y")
         (Colour.RED, "Colour", "use value.value"),
         (Text("x"), "Text", "use str(value)"),
         (Point(1, 2), "Point", "frozen dataclass"),
-        (decimal.Decimal(1), "decimal.Decimal", "use str(value)"),
+        (fractions.Fraction(1), "fractions.Fraction", "numerator and denominator"),
         (len, "builtin_function_or_method", "functions and types are not data"),
         (object(), "object", "@fs.payload_type"),
         (1 << 64, "int of 65 bits", "str or bytes"),

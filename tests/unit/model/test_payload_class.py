@@ -1,15 +1,17 @@
 """@payload_type: which classes may be payloads, and that they come back as they were."""
 
 import dataclasses
+import enum
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import pytest
+from pydantic import BaseModel
 
 from flamestream.model import payload
 from flamestream.model.errors import Corrupt, PayloadError
-from flamestream.model.payload import payload_type
+from flamestream.model.payload import event, payload_type
 from flamestream.model.payload_registry import FROM_WIRE, Plan, register, tag_of
 
 
@@ -45,6 +47,18 @@ class Tagged(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
 
 
 @payload_type
+class Model(BaseModel, frozen=True):
+    left: int
+    right: str = "r"
+
+
+@event
+class Sale:
+    shop: str
+    cents: int = 0
+
+
+@payload_type
 @dataclass(frozen=True, slots=True)
 class Nothing:
     pass
@@ -62,7 +76,10 @@ class Longer(One):
     more: Any
 
 
-@pytest.mark.parametrize("value", [Derived(4), OnlyNamed(right=1), NamedOnly(count=1), Tagged(1, "r"), Nothing(), One((1,)), Longer(1, 2)])
+@pytest.mark.parametrize(
+    "value",
+    [Derived(4), OnlyNamed(right=1), NamedOnly(count=1), Tagged(1, "r"), Nothing(), One((1,)), Longer(1, 2), Model(left=1), Sale("n")],
+)
 def test_an_instance_comes_back_as_it_was_whatever_its_constructor_does(value: Any) -> None:
     decoded = payload.decode(payload.encode(value))
     assert type(decoded) is type(value)
@@ -115,6 +132,23 @@ def _initialised_struct() -> type:
     return Initialised
 
 
+def _thawed_model() -> type:
+    class ThawedModel(BaseModel):
+        x: int
+
+    return ThawedModel
+
+
+def _initialised_model() -> type:
+    class InitialisedModel(BaseModel, frozen=True):
+        x: int
+
+        def model_post_init(self, context: Any) -> None:
+            pass
+
+    return InitialisedModel
+
+
 def _number() -> type:
     @dataclass(frozen=True)
     class Number(int):
@@ -126,10 +160,12 @@ def _number() -> type:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (_plain, r"Plain is no dataclass: .*put @payload_type above @dataclass\(frozen=True\)"),
+        (_plain, r"Plain is no dataclass: .*put @fs\.event above the class"),
         (_thawed, r"Thawed is not frozen.*use @dataclass\(frozen=True\)"),
         (_thawed_struct, r"ThawedStruct is not frozen.*class ThawedStruct\(msgspec\.Struct, frozen=True\)"),
         (_initialised_struct, r"Initialised has a __post_init__.*use a frozen dataclass"),
+        (_thawed_model, r"ThawedModel is not frozen.*class ThawedModel\(BaseModel, frozen=True\)"),
+        (_initialised_model, r"InitialisedModel has a model_post_init"),
         (_number, r"Number cannot be a payload type, because it is a int too"),
         (lambda: 5, r"decorates a class, not a int"),
     ],
@@ -165,3 +201,17 @@ def test_another_number_of_fields_is_corrupt_and_names_the_class() -> None:
     tag = next(tag for tag in FROM_WIRE if tag == tag_of(f"{One.__module__}:One"))
     with pytest.raises(Corrupt, match=r":One has 1 fields \(only\), but 2 are stored: another version"):
         payload.decode(msgspec.msgpack.encode([tag, 1, 2]))
+
+
+def test_an_event_is_a_frozen_dataclass_with_slots_and_a_payload() -> None:
+    sale = Sale("north", cents=5)
+    assert payload.decode(payload.encode(sale)) == sale
+    assert dataclasses.is_dataclass(Sale) and not hasattr(sale, "__dict__")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        sale.cents = 6  # type: ignore[misc]
+
+
+def test_an_event_is_no_struct_and_no_enum() -> None:
+    for other in (type("S", (msgspec.Struct,), {}), enum.Enum("E", "A")):
+        with pytest.raises(PayloadError, match=r"use @fs\.payload_type"):
+            event(other)

@@ -10,13 +10,12 @@ Objects become fs.Map, arrays tuples; the way back takes every payload: classes 
 Keeps: the same payload always gives the same plain value, in the same order. Does not: know any format (formats.py).
 """
 
-import dataclasses
+from enum import Enum
 from typing import Any
-
-import msgspec
 
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.payload import MAX_DEPTH
+from flamestream.model.payload_registry import PLANS
 
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
 
@@ -42,8 +41,6 @@ def plain_of(value: Any) -> Any:
         return {name: plain_of(part) for name, part in value.items()}
     if isinstance(value, tuple | Vector | Set):
         return [plain_of(part) for part in value]
-    if isinstance(value, msgspec.Struct):
-        return {name: plain_of(getattr(value, name)) for name in value.__struct_fields__}
-    if dataclasses.is_dataclass(value):
-        return {field.name: plain_of(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    return value
+    if (plan := PLANS.get(type(value))) is not None and plan.labels is not None:
+        return {name: plain_of(getattr(value, name)) for name in plan.labels}
+    return value.value if isinstance(value, Enum) else value

@@ -11,7 +11,6 @@ change a row twice. Does not: know the table (postgres/sink_table.py).
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from operator import attrgetter
 from typing import Any, Final
 
@@ -23,8 +22,10 @@ from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName, Slot
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.payload import decode_items
+from flamestream.model.payload_registry import PLANS
 from flamestream.model.quoted import quoted
 from flamestream.model.time import timestamp_of
+from flamestream.model.values import is_value
 
 Place = tuple[bytes, Slot, int]
 """meta, slot, sequence of the bundle."""
@@ -55,10 +56,10 @@ def plain(value: Any) -> Any:
         if all(type(key) is str for key in value):
             return {key: plain(inner) for key, inner in value.items()}
         return [[plain(key), plain(inner)] for key, inner in value.items()]
-    if is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, msgspec.Struct):
-        return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
+    if (plan := PLANS.get(kind)) is not None and plan.labels is not None:
+        return {name: plain(getattr(value, name)) for name in plan.labels}
+    if is_value(value):
+        return msgspec.to_builtins(value)
     return [plain(inner) for inner in value]
 
 

@@ -3,6 +3,7 @@
     a class                an object of its fields          text, numbers, bool, None    themselves
     tuple, Vector, Set     an array                         bytes                        text, as `Words` says
     Map                    an object, or pairs where a key is no text                    NaN, infinities: as `Words` says
+    datetime, date         text of ISO 8601, `Z` for UTC; a Decimal its digits           a member of an enum: its value
 
 This says once more, from the documents of the sinks alone (docs/reference/postgres.md, docs/reference/redis.md, docs/reference/kafka.md,
 docs/reference/http.md), what their encoders do: an audit that asked an encoder what to expect would agree with its
@@ -14,16 +15,18 @@ Keeps: True is not 1, and "1" is not 1; 1 and 1.0 are one number, as in JSON. Do
 import base64
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
 from typing import Any, Final
-
-import msgspec
 
 from flamestream.connectors.kit.standing import Wanted
 from flamestream.model.collections import Map
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import UserError
 from flamestream.model.meta import time_of_meta
+from flamestream.model.payload_registry import PLANS
 from flamestream.model.time import timestamp_of
 
 BUNDLE: Final = "$bundle"
@@ -47,6 +50,8 @@ BASE64: Final = Words(lambda data: base64.b64encode(data).decode(), None, None)
 
 def plain(payload: Any, words: Words) -> Any:
     """The value that a reader of JSON gets for a payload."""
+    if isinstance(payload, Enum):
+        return payload.value
     if payload is None or isinstance(payload, str | bool | int):
         return payload
     if isinstance(payload, float):
@@ -57,10 +62,12 @@ def plain(payload: Any, words: Words) -> Any:
         pairs = [(key, plain(value, words)) for key, value in payload.items()]
         named = all(isinstance(key, str) for key, _ in pairs)
         return dict(pairs) if named else [[plain(key, words), value] for key, value in pairs]
-    if isinstance(payload, msgspec.Struct):
-        return {name: plain(getattr(payload, name), words) for name in payload.__struct_fields__}
-    if is_dataclass(payload):
-        return {field.name: plain(getattr(payload, field.name), words) for field in fields(payload)}
+    if isinstance(payload, datetime | date):
+        return payload.isoformat().replace("+00:00", "Z")
+    if isinstance(payload, Decimal):
+        return str(payload)
+    if (plan := PLANS.get(type(payload))) is not None and plan.labels is not None:
+        return {name: plain(getattr(payload, name), words) for name in plan.labels}
     return [plain(part, words) for part in payload]
 
 

@@ -16,9 +16,9 @@ import msgspec
 from flamestream.connectors.kit.rows import row_class
 from flamestream.connectors.rolling.columns import Columns, Misfit, columns_of
 from flamestream.model import payload as codec
-from flamestream.model.collections import Map
 from flamestream.model.errors import ManifestError
 from flamestream.model.meta import Meta, time_of_meta
+from flamestream.model.plain import plain
 from flamestream.model.time import timestamp_of
 
 PLACE: Final = ("_time", "_meta", "_slot", "_sequence")
@@ -77,9 +77,4 @@ def row_type(type_name: str | None, where: str, text: bool = False) -> RowType:
 
 
 def _json(payload: Any) -> str:
-    return msgspec.json.encode(payload, enc_hook=_plain).decode()
-
-
-def _plain(value: Any) -> Any:
-    """A map with keys of any type as a list of pairs, other collections as lists: JSON has no word for them."""
-    return [list(entry) for entry in value.items()] if isinstance(value, Map) else list(value)
+    return msgspec.json.encode(payload, enc_hook=plain).decode()

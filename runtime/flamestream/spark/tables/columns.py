@@ -10,20 +10,21 @@ Does not: change a value's type: a payload that does not fit a column is an erro
 """
 
 from collections.abc import Sequence
+from datetime import date, datetime
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from flamestream.model.collections import Map, Set, Vector
+from flamestream.model.collections import Set, Vector
 from flamestream.model.errors import UserError
+from flamestream.model.payload_registry import PLANS
+from flamestream.model.plain import plain
 
-_KINDS = {bool: "boolean", int: "bigint", float: "double", str: "string", bytes: "binary", type(None): "string"}
-
-
-def plain(value: Any) -> Any:
-    """A value that JSON has no word for: a map with keys of any type is a list of pairs, other collections are lists."""
-    return [list(entry) for entry in value.items()] if isinstance(value, Map) else list(value)
+_KINDS = {
+    bool: "boolean", int: "bigint", float: "double", str: "string", bytes: "binary", type(None): "string",
+    datetime: "timestamp", date: "date",
+}  # fmt: skip
 
 
 def json_of(value: Any) -> str:
@@ -43,9 +44,9 @@ def field_of(value: Any, name: str) -> Any:
 
 def fields_of(value: Any) -> list[tuple[str, str]]:
     """(column, Spark type) of a payload's fields, guessed from this one value."""
-    names = getattr(value, "__dataclass_fields__", None) or getattr(value, "__struct_fields__", None)
-    if names is not None:
-        return [(name, kind_of(getattr(value, name))) for name in names]
+    plan = PLANS.get(type(value))
+    if plan is not None and plan.labels is not None:
+        return [(name, kind_of(getattr(value, name))) for name in plan.labels]
     if isinstance(value, tuple):
         return [(f"_{place}", kind_of(member)) for place, member in enumerate(value)]
     return [("value", kind_of(value))]

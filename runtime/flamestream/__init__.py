@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from flamestream.model.collections import Map, Set, Vector
+from flamestream.model.event_decoder import decoder
 from flamestream.model.graph import Graph, Loop, Stream
 from flamestream.model.payload import event, payload_type
 from flamestream.model.ready import append, count, field, record, size, state, total
@@ -22,6 +23,7 @@ __all__ = [
     "Vector",
     "append",
     "count",
+    "decoder",
     "event",
     "field",
     "payload_type",

@@ -40,6 +40,10 @@ class PayloadError(UserError):
     """A value that cannot be a payload. The message names the type and the way out."""
 
 
+class RecordError(UserError):
+    """A record that is not of the class which the graph says. The message names the field, what is wanted and what was given."""
+
+
 class Retryable(FlameStreamError):
     """The outside is away for now; the same call may succeed later."""
 

@@ -7,6 +7,7 @@ or the user's own class.
 | array, list                                | tuple, or what the field is annotated as |
 | timestamp, duration                        | int, microseconds (since 1970, UTC)      |
 | date, time, decimal, UUID                  | str, as ISO 8601 writes it, or digits    |
+| timestamp, date, decimal of a class's field | what the field is annotated as          |
 
 >>> payload_of({"a": [1, None]})
 Map({'a': (1, None)})
@@ -18,20 +19,21 @@ import datetime
 import decimal
 import uuid
 from collections.abc import Callable
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Any, Final
 
 import msgspec
 
 from flamestream.model import payload as codec
-from flamestream.model.collections import Map, Set, Vector
+from flamestream.model.collections import Map
 from flamestream.model.errors import ManifestError, PayloadError
+from flamestream.model.event_decoder import WRONG, Decoder
 from flamestream.model.payload_registry import PLANS
+from flamestream.model.values import EPOCH, MICROSECOND
 
-EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-MICROSECOND: Final = datetime.timedelta(microseconds=1)
 MAX_VALUES: Final = 1_000_000
 JSON: Final = ",[{"
 """Each value of a JSON text but the first stands behind one of these."""
+_any: Final = msgspec.json.Decoder().decode
 
 
 def check_values(text: bytes | str, marks: str = JSON) -> None:
@@ -86,36 +88,28 @@ class Rows:
     """Rows as fs.Map, or as instances of one class. What does not fit raises BadRow."""
 
     def __init__(self, cls: type | None) -> None:
-        self._cls = cls
-        self._optional = _optional_fields(cls) if cls is not None else {}
-        self._json: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Any if cls is None else cls, dec_hook=_hook)
+        self._decoder: Decoder[Any] | None = None if cls is None else Decoder(cls)
 
     def of_json(self, line: bytes | str) -> object:
         """A line of JSON. Raises ValueError too if it has too many values."""
         check_values(line)
-        return self._made(lambda: self._json.decode(line))
+        return self._made(lambda: _any(line) if self._decoder is None else self._decoder.of_json(line))
 
     def of_values(self, row: dict[str, Any]) -> object:
         """The payload of a row of Parquet."""
-        return self._made(lambda: row if self._cls is None else msgspec.convert(plain(row), self._cls, dec_hook=_hook))
+        return self._made(lambda: row if self._decoder is None else self._decoder.of_values(plain(row)))
 
     def of_texts(self, row: dict[str, str]) -> object:
         """A row of CSV. For a class, an empty value of a field that is no text counts as none."""
-        values: dict[str, str | None] = dict(row)
-        for name, optional in self._optional.items():
-            if row.get(name) == "":
-                del values[name]
-                if optional:
-                    values[name] = None
-        return self._made(lambda: row if self._cls is None else msgspec.convert(values, self._cls, strict=False, dec_hook=_hook))
+        return self._made(lambda: row if self._decoder is None else self._decoder.of_texts(row))
 
     def _made(self, make: Callable[[], object]) -> object:
         try:
             made = make()
-            payload = payload_of(made) if self._cls is None else made
+            payload = payload_of(made) if self._decoder is None else made
             if type(payload) is not Map:  # which has checked what was put into it
                 codec.check(payload)
-        except (msgspec.MsgspecError, PayloadError, RecursionError) as error:
+        except (*WRONG, PayloadError) as error:
             raise BadRow(str(error)) from error
         return payload
 
@@ -131,25 +125,3 @@ def row_class(name: str | None, where: str) -> type | None:
     known = f"it has {', '.join(mine)}" if mine else "it has none"
     what = "several classes have this name: write module:Class" if found else "no class of the application has this name"
     raise ManifestError(f"{where}: {name!r}: {what}; decorate a frozen dataclass with @fs.payload_type ({known})")
-
-
-def _hook(wanted: Any, value: Any) -> Any:
-    """fs.Vector, fs.Map and fs.Set of annotated fields."""
-    kind, inner = get_origin(wanted) or wanted, get_args(wanted)
-    if kind is Vector:
-        return Vector(_converted(value, list[inner[0]] if inner else list))  # type: ignore[valid-type]
-    if kind is Set:
-        return Set(_converted(value, list[inner[0]] if inner else list))  # type: ignore[valid-type]
-    if kind is Map:
-        pairs = value.items() if isinstance(value, dict) else value
-        return Map(_converted([list(pair) for pair in pairs], list[tuple[inner[0], inner[1]]] if inner else list))  # type: ignore[valid-type]
-    raise NotImplementedError(f"rows cannot become {wanted}")
-
-
-def _converted(value: Any, kind: Any) -> Any:
-    return msgspec.convert(value, kind, dec_hook=_hook, strict=False)
-
-
-def _optional_fields(cls: type) -> dict[str, bool]:
-    """Fields that are no plain texts: may they be None?"""
-    return {name: type(None) in get_args(hint) for name, hint in get_type_hints(cls).items() if hint is not str}

@@ -18,15 +18,15 @@ from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from flamestream.model import payload_codec as payloads
-from flamestream.model.errors import UserError, too_big_results, too_many_results
-from flamestream.model.event_time import entrance
-from flamestream.model.failure import failure, located
+from flamestream.model.errors import GraphError, UserError, too_big_results, too_many_results
+from flamestream.model.event_time import ENDED, entrance
+from flamestream.model.failure import failure, located, told
 from flamestream.model.graph import Function, Graph, Kind, Vertex, name_of
 from flamestream.model.ids import Slot
 from flamestream.model.meta import Meta, child, meta_of, time_of_meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.slot import slot_of, slot_of_hash
-from flamestream.model.time import FrontId, Time, front_of
+from flamestream.model.time import FrontId, Time, Timestamp, front_of, time_of
 
 ERRORS: Final = "errors"
 """The pseudo-sink that error items end in."""
@@ -63,6 +63,20 @@ def interpret(
         for name, meta, payload in reached:
             results[name].append((meta, payload))
     return results
+
+
+def run(graph: Graph, inputs: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
+    """What each sink of `graph` gets if these are all records of its sources: `Graph.run`. Raises UserError for the first error item."""
+    names = [vertex.name for vertex in graph.validated().sources]
+    if unknown := sorted(inputs.keys() - set(names)):
+        raise GraphError(f"graph {graph.name!r} has no source {unknown[0]!r}: its sources are {', '.join(map(repr, names))}")
+    runs: list[Run] = [(time_of(Timestamp(1), FrontId(front)), list(inputs.get(name, ()))) for front, name in enumerate(names)]
+    timed = [front for front, vertex in enumerate(graph.sources) if vertex.timing is not None]
+    runs += [(time_of(Timestamp(2), FrontId(front)), [ENDED]) for front in timed]
+    results = interpret(graph, [(time, records) for time, records in runs if records])
+    for _, error in results.pop(ERRORS):
+        raise UserError(told(error, f"a record of source {error.source!r}", graph))
+    return {name: [payload for _, payload in items] for name, items in results.items()}
 
 
 def slot_at(sink: Vertex, payload: Any, slots: int) -> Slot:

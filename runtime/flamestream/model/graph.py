@@ -265,6 +265,15 @@ class Graph:
             raise GraphError(f"loop {name!r} in graph {self.name!r}: max_iterations must be at least 1")
         return Loop(self, self.add(Kind.LOOP, name, max_iterations=max_iterations))
 
+    def run(self, **inputs: Iterable[Any]) -> dict[str, list[Any]]:
+        """What each sink gets if these are all records of the sources, by the reference interpreter: for tests and notebooks.
+
+        Sources come one after the other, and then end. Raises UserError for the first error item, GraphError for a source that is none.
+        """
+        from flamestream.reference import run  # it stands above the model, and is what a graph means
+
+        return run(self, inputs)
+
     def add(self, kind: Kind, name: str, **fields: Any) -> int:
         """Append a vertex and return its id."""
         vertex = Vertex(len(self.vertices), kind, name, place=_place(), **fields)

@@ -280,7 +280,7 @@ class Worker:
 
     def _enter(self, source: SourceName, entry: ev.Entry, payloads: Sequence[object]) -> None:
         """A run of a front of this worker enters."""
-        self._counters.entered(entry.time, len(payloads))
+        self._counters.entered(entry.time, entry.count)
         number = self._sources[source]
         if (door := self._entrances.get(front_of(entry.time))) is not None:
             payloads = door.entering(entry.partition, payloads)

@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 
 from flamestream.core.protocol.latency import BOUNDS
 from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
+from flamestream.model.event_time import END_OF_TIME
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series of each counter, which nobody reads
 _counted: dict[str, dict[str, WorkerFigures]] = {}
@@ -43,6 +44,7 @@ invalidated = Counter("flamestream_job_invalidated_results_total", "Results take
 memory_bytes = Gauge("flamestream_job_memory_bytes", "Resident memory of the workers' processes, the standbys' apart.", ["job"])
 snapshot_bytes = Gauge("flamestream_job_snapshot_bytes", "Size of the committed snapshot.", ["job"])
 lag = Gauge("flamestream_job_minimal_time_lag_seconds", "How far minimal time is behind the clock, of a source with clock times.", ["job"])
+event_time_lag = Gauge("flamestream_job_event_time_lag_seconds", "How far a source's event time is behind the clock.", ["job", "source"])
 recoveries = Counter("flamestream_job_recoveries_total", "Recoveries, by what caused them.", ["job", "cause"])
 recovery_step_seconds = Histogram(
     "flamestream_job_recovery_step_seconds", "One step of a recovery.", ["job", "step"], buckets=(0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
@@ -66,6 +68,9 @@ def observe(job: str, status: JobStatus, age: float) -> None:
     memory_bytes.labels(job).set(sum(worker.memory for worker in status.workers))
     if status.snapshot_size:
         snapshot_bytes.labels(job).set(status.snapshot_size)
+    for source, time in status.event_times.items():
+        if time is not None and time < END_OF_TIME:
+            event_time_lag.labels(job, source).set((status.updated - time) / 1e6)
     if status.latency is not None:
         lag.labels(job).set(max(0.0, (status.updated - min(worker.minimal for worker in status.workers)) / 1e6) if status.workers else 0.0)
 

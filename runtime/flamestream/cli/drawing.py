@@ -25,7 +25,7 @@ _SHAPES = {
 
 def label(vertex: Vertex) -> str:
     """A vertex in a few words."""
-    function = vertex.name.rpartition(".")[2]
+    function = vertex.name if "(" in vertex.name else vertex.name.rpartition(".")[2]
     match vertex.kind:
         case Kind.SOURCE | Kind.SINK:
             return vertex.name

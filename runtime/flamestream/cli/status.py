@@ -2,6 +2,7 @@
 
 import os
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -13,9 +14,12 @@ from flamestream.cli.progress import line, status_of, table
 from flamestream.cli.run import RunFolderOption
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.status import JobStatus, LastRecovery
+from flamestream.model.event_time import END_OF_TIME
 from flamestream.model.kernel import NAME
 from flamestream.node.run_folder import RunFolder, RunInfo, find
 
+DATES_BEGIN: Final = 100_000_000_000_000
+"""Microseconds: event times below are numbers that do not count from 1970."""
 STALE: Final = 2.0
 """Seconds after which a running coordinator should have written."""
 
@@ -36,6 +40,8 @@ def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = Fals
             say(line(status, None))
             if status.last_recovery is not None:
                 say(_recovery(status.last_recovery))
+            for source, time_of_events in status.event_times.items():
+                say(_event_time(source, time_of_events, status.updated))
             console.print(table(status, pids_of(folder, status)))
     raise typer.Exit(_code(info, status))
 
@@ -45,6 +51,18 @@ def _code(info: RunInfo | None, status: JobStatus | None) -> ExitCode:
         return ExitCode.OK
     outcome = "" if info is None or status is None else status.outcome
     return {"completed": ExitCode.OK, "failed": ExitCode.JOB_FAILED}.get(outcome, ExitCode.UNAVAILABLE)
+
+
+def _event_time(source: str, micros: int | None, now: int) -> str:
+    """A line on how far a source has come in event time."""
+    if micros is None:
+        return f"event time of {source}: not known, one of its fronts has had no record that says one; windows stay open until it has"
+    if micros >= END_OF_TIME:
+        return f"event time of {source}: its input has ended, all windows are closed"
+    if micros < DATES_BEGIN:
+        return f"event time of {source}: {micros / 1e6:,.6g} s"
+    shown = datetime.fromtimestamp(micros / 1e6, UTC).isoformat(" ", "milliseconds")
+    return f"event time of {source}: {shown}, {timedelta(seconds=round((now - micros) / 1e6))} behind the clock"
 
 
 def _recovery(last: LastRecovery) -> str:

@@ -89,6 +89,8 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Items of all workers that this coordinator has heard of, also of those that are gone; what a recovery reads again counts once."""
     items_out: int = 0
     """The same of results; what is computed again counts again."""
+    event_times: dict[str, int | None] = {}
+    """Microseconds that each source with event time has come to, the last of its fronts; None: one has told nothing yet."""
     recoveries: int = 0
     last_recovery: LastRecovery | None = None
     snapshot_size: int = 0

@@ -135,7 +135,9 @@ class Entrance:
     """Where the records of one front enter: as events, those that move progress `Stamped`."""
 
     def __init__(self, timing: Timing, source: str, front: FrontId, fronts: int) -> None:
-        self._timing, self._source, self._front, self._fronts = timing, source, front, fronts
+        self._timing, self.source, self._front, self._fronts = timing, source, front, fronts
+        self.newest: int | None = None
+        """The greatest progress told here, for people: nothing is decided by it (!). END_OF_TIME: the input has ended."""
 
     def entering(self, partition: str, records: Sequence[Any]) -> list[Any]:
         """The records of a run, in order. A run without any tells that its partition is there."""
@@ -147,7 +149,8 @@ class Entrance:
                 event, time = self._event(record)
                 if time is not None and self._moves(time, last):
                     last = time
-                    event = Stamped(event, Progress(self._source, self._front, partition, self._fronts, time))
+                    self.newest = time if self.newest is None else max(time, self.newest)
+                    event = Stamped(event, Progress(self.source, self._front, partition, self._fronts, time))
                 entering[index] = event
         return entering
 
@@ -157,7 +160,8 @@ class Entrance:
 
     def _told(self, partition: str, marker: Marker) -> Progress:
         time = END_OF_TIME if marker == ENDED else None
-        return Progress(self._source, self._front, partition, self._fronts, time, marker == IDLE)
+        self.newest = time or self.newest
+        return Progress(self.source, self._front, partition, self._fronts, time, marker == IDLE)
 
     def _event(self, record: Any) -> tuple[Any, int | None]:
         """The event, and the progress it is; None if it says no time: then it is an error item where its time is wanted."""

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from flamestream.core.protocol.latency import BOUNDS
-from flamestream.model.ids import Epoch, Fence, MessageId, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.ids import Epoch, Fence, MessageId, Offset, Partition, SequenceNumber, SinkName, Slot, SourceName, WorkerId
 from flamestream.model.layout import Assignment
 from flamestream.model.time import MAX_FRONTS, FrontId, Time
 
@@ -264,6 +264,8 @@ class Progress(_Message, frozen=True):
     """Runs that have entered at my fronts since I began."""
     bundles: Count = 0
     """Bundles that consumers have acknowledged to me since I began."""
+    event_times: Annotated[dict[SourceName, int | None], Meta(max_length=MAX_FRONTS)] = {}
+    """Of my fronts of each source with event time: how far the last of them has come, in microseconds; None: one has told nothing."""
     in_flight: Count = 0
     """Items that have entered at my fronts and whose results are not all acknowledged."""
     memory: Count = 0

@@ -27,12 +27,12 @@ from flamestream.core.protocol.actions import Action, Exit, Prefetch, ToldCoordi
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.acker_role import Acker
 from flamestream.core.worker.counters import Counters
+from flamestream.core.worker.entrances import Entrances
 from flamestream.core.worker.epoch_work import EpochWork
 from flamestream.core.worker.front import offset_in
 from flamestream.core.worker.fronts import Fronts
 from flamestream.core.worker.rejoin import Rejoin
 from flamestream.model.errors import FlameStreamError
-from flamestream.model.event_time import entrance
 from flamestream.model.failure import located, told
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, SourceName, WorkerId
@@ -54,9 +54,7 @@ class Worker:
         self._settings = settings
         self.flow = parts.dataflow(graph, settings, me, self.cuts, self)
         self._sources = {vertex.name: vertex.id for vertex in graph.sources}
-        self._timings = {SourceName(vertex.name): vertex.timing for vertex in graph.sources if vertex.timing is not None}
-        names = {front.front: front.source for front in settings.fronts}
-        self._entrances = {front: door for front in names if (door := entrance(graph, front, names)) is not None}
+        self._entrances = Entrances(graph, settings)
         self._sinks = {vertex.id: SinkName(vertex.name) for vertex in graph.sinks}
         if settings.dead_letter is not None:
             self._sinks[self.flow.errors] = settings.dead_letter
@@ -211,7 +209,7 @@ class Worker:
         settings, me, self._layout = self._settings, self.me, layout
         self._peers = [worker for worker in layout.workers if worker != me]
         self._outbox, self._inbox = Outbox(self.fence, me, layout), Inbox()
-        self._fronts = Fronts(self.fence, settings, layout.fronts_of(me), positions, self._enter, self._timings)
+        self._fronts = Fronts(self.fence, settings, layout.fronts_of(me), positions, self._enter, self._entrances.timings)
         askable = {front.front: not front.timed for front in settings.fronts}
         self._acker = Acker(askable, layout.workers, cut) if layout.acker == me else None
         outputs = HeldOutputs if settings.two_phase else Outputs
@@ -282,9 +280,7 @@ class Worker:
         """A run of a front of this worker enters."""
         self._counters.entered(entry.time, entry.count)
         number = self._sources[source]
-        if (door := self._entrances.get(front_of(entry.time))) is not None:
-            payloads = door.entering(entry.partition, payloads)
-        for position, payload in enumerate(payloads):
+        for position, payload in enumerate(self._entrances.entering(entry, payloads)):
             meta = meta_of(entry.time, position)
             if type(payload) is ErrorValue:
                 place = (entry.partition, offset_in(entry.first, entry.count, entry.next, position))
@@ -397,7 +393,8 @@ class Worker:
         progress = msg.Progress(
             self.fence, self._minimal, self._outputs.settled(self._minimal), END if acker is None else acker.table.oldest,
             problem="; ".join(fronts.stalled.values()), ended=fronts.all_ended and self._minimal == END,
-            in_flight=fronts.in_flight, drained=fronts.drained, **self._counters.report(fronts.replayed, self._outputs.invalidated),
+            event_times=self._entrances.event_times(self._layout.fronts_of(self.me)), in_flight=fronts.in_flight,
+            drained=fronts.drained, **self._counters.report(fronts.replayed, self._outputs.invalidated),
         )  # fmt: skip
         self._actions.append(ToldCoordinator(progress))
         # What makes this attempt unfit is said with each report, for the coordinator may be one that was greeted before it was so (!).

@@ -3,6 +3,7 @@
 Structs, since they are made in 0.13 us where a frozen dataclass takes 0.9."""
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -50,7 +51,7 @@ graph = fs.Graph("inverted-index")
 graph.source("docs").flat_map(words).reduce(key=word_of, initial=fs.Vector, combine=appended, emit=change).sink("index", key=word_of)
 
 
-def ready_made_index(postings: fs.Stream, then: Callable[[fs.Stream], fs.Stream] = lambda changes: changes) -> None:
+def ready_made_index(postings: fs.Stream[Any], then: Callable[[fs.Stream[Any]], fs.Stream[Any]] = lambda changes: changes) -> None:
     """The same behind the words, said by the names of fields."""
     emit = fs.record(Change, "word", "document", "positions", documents=fs.size)
     changes = postings.reduce(key=fs.field("word"), combine=fs.append("document", "positions"), emit=emit)

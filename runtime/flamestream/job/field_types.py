@@ -5,15 +5,12 @@ A source's `type`, `fs.record(...)` and what a vectorised function makes are kno
 Keeps: what is refused here would have failed for every record. Does not: run anything (trial.py finds the rest).
 """
 
-from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
-from typing import Any, get_args, get_type_hints
+from collections.abc import Mapping
+from typing import get_args, get_type_hints
 
-from flamestream.columns.vectorized import ForVertex
 from flamestream.model import ready
-from flamestream.model.errors import GraphError
+from flamestream.model.fields import check_function
 from flamestream.model.graph import Graph, Kind, Vertex
-from flamestream.model.payload_registry import PLANS
 
 KEEPS = (Kind.SOURCE, Kind.MERGE, Kind.FILTER, Kind.LOOP, Kind.SINK)
 """Their results are what they were given."""
@@ -25,8 +22,8 @@ def check_fields(graph: Graph, records: Mapping[str, type | None]) -> list[str]:
     warnings = []
     for vertex in graph.vertices:
         cls = given.get(vertex.id)
-        for field in _fields(vertex) if cls is not None else ():
-            _check(vertex, field, cls)
+        for function in (vertex.key, vertex.combine, vertex.emit):
+            check_function(cls, function, said(vertex))
         if cls is not None and isinstance(vertex.key, ready.Field) and _is_float(cls, vertex.key.name):
             warnings.append(FLOAT_KEY.format(where=said(vertex), key=f"{vertex.key.written} of {cls.__qualname__}"))
     return warnings
@@ -63,33 +60,7 @@ def _made(vertex: Vertex, cls: type | None) -> type | None:
         return cls
     if vertex.kind is Kind.REDUCE and isinstance(vertex.emit, ready.Record):
         return vertex.emit.cls
-    if isinstance(vertex.function, ForVertex):
-        return vertex.function.makes_class
-    return None
-
-
-def _fields(vertex: Vertex) -> Iterator[tuple[Any, str]]:
-    """(function, field of the item) of its ready-made functions."""
-    for function in (vertex.key, vertex.combine):
-        match function:
-            case ready.Field(name) | ready.Total(name):
-                yield function, name
-            case ready.Append(names):
-                yield from ((function, name) for name in names)
-    if isinstance(vertex.emit, ready.Record):
-        yield from ((part, part.name) for part in vertex.emit.parts if isinstance(part, ready.Field))
-
-
-def _check(vertex: Vertex, field: tuple[Any, str], cls: type | None) -> None:
-    assert cls is not None, "asked only where it is known"
-    function, name = field
-    plan = PLANS.get(cls)
-    labels = None if plan is None else plan.labels
-    if labels is None or name in labels or hasattr(cls, name):
-        return
-    close = get_close_matches(name, labels, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else "correct it"
-    raise GraphError(f"{said(vertex)}: {function.written}: {cls.__qualname__} has no field {name!r} (it has {', '.join(labels)}): {hint}")
+    return getattr(vertex.function, "makes_class", None)  # a vectorised function's, a decoder's
 
 
 def _is_float(cls: type, name: str) -> bool:

@@ -29,20 +29,19 @@ from collections.abc import Callable, Hashable, Mapping
 from datetime import datetime
 from functools import cache
 from types import UnionType
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.errors import PayloadError, RecordError
 from flamestream.model.payload_class import is_model, payload_type
-from flamestream.model.payload_codec import SCALARS
 from flamestream.model.payload_registry import HEIGHTS, PLANS, refusal
 from flamestream.model.records import Document, KafkaRecord
 from flamestream.model.values import EPOCH, MICROSECOND
 
 T = TypeVar("T")
-AS_THEY_ARE: Final = SCALARS | {tuple, object, Map, Set, Vector, Document, KafkaRecord}
+AS_THEY_ARE: Final = {str, bytes, tuple, object, Map, Set, Vector, Document, KafkaRecord}
 """Types that sources give themselves."""
 SHOWN: Final = 200
 Row: TypeAlias = Mapping[str, Any] | Map[str, Any]
@@ -55,11 +54,11 @@ class Decoder(Generic[T]):
     what was given."""
 
     def __init__(self, cls: type[T]) -> None:
-        if cls not in PLANS:
+        if cls not in HEIGHTS:
             payload_type(cls)
         _check_annotations(cls)
         self.makes_class = cls
-        self._fields = _fields(PLANS[cls].cls)
+        self._fields = _fields(cast(Any, cls))
         self._model: Any = cls if is_model(cls) else None
         self.of_json: Callable[[bytes | str], T] = (
             cls.model_validate_json if is_model(cls) else msgspec.json.Decoder(cls, dec_hook=collection).decode
@@ -107,6 +106,13 @@ def decoder(cls: type[T]) -> Decoder[T]:
     """A function for `map`: instances of `cls` from JSON lines, rows and Kafka's records. Raises PayloadError if `cls` or one of its
     fields is no payload."""
     return Decoder(cls)
+
+
+def decoding(decode: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
+    """The function that a source's `decode` is: of a class its decoder. None: records stay what they are."""
+    if decode is None or (typing.get_origin(decode) or decode) in AS_THEY_ARE:
+        return None
+    return decoder(decode) if isinstance(decode, type) else decode
 
 
 def collection(wanted: Any, value: Any) -> Any:
@@ -166,7 +172,7 @@ def _check_annotations(cls: type) -> None:
         hints = typing.get_type_hints(cls)
     except NameError as error:
         raise PayloadError(f"{cls.__qualname__} has an annotation that cannot be read where it stands: {error}") from error
-    for name in PLANS[cls].labels or ():
+    for name in _fields(cls):
         _check_annotation(hints[name], f"{cls.__qualname__}.{name}")
 
 

@@ -9,7 +9,7 @@ batch runners all execute this same list.
 >>> [vertex.kind.value for vertex in graph.validated().vertices]
 ['source', 'map', 'sink']
 
-Does not: run anything (core/dataflow/dataflow.py), or know payload types (model/payload.py).
+Does not: run anything (core/dataflow/dataflow.py), or know what a payload is (model/payload.py).
 Source: EDBT 2018, sections 2 and 3; `reduce` is its Fig. 5 in one vertex.
 """
 
@@ -17,16 +17,23 @@ import enum
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeGuard, TypeVar, overload
 
+from flamestream.model import fields
 from flamestream.model.duration import Duration, micros
 from flamestream.model.errors import GraphError
+from flamestream.model.event_decoder import decoding
 
 if TYPE_CHECKING:
     from flamestream.model.event_time import TimeOf, Timing
     from flamestream.model.windows.stream import Shape, Windows
 
+T = TypeVar("T")
+U = TypeVar("U")
+A = TypeVar("A")
 Function = Callable[..., Any]
+Key: TypeAlias = str | Callable[[T], Any]
+"""A function of a payload, or the name of its field."""
 MAX_WINDOW = 64
 MAX_RESULTS = 1_000_000
 MAX_RESULT_BYTES = 32 << 20
@@ -101,102 +108,139 @@ def name_of(function: Function) -> str:
     return f"{getattr(function, '__module__', '?')}.{function.__qualname__}"
 
 
+class Fold(Protocol[A]):
+    """A ready-made fold: it knows how it begins."""
+
+    def initial(self) -> A: ...
+    def __call__(self, accumulator: A, payload: Any, /) -> A: ...
+
+
 @dataclass(frozen=True, slots=True)
-class Stream:
-    """The results of one vertex, to be used by one or several others. Every method adds a vertex and returns its results."""
+class Stream(Generic[T]):
+    """The results of one vertex, to be used by one or several others. Every method adds a vertex and returns its results.
+
+    A `key` is a function of an item, or the name of its field."""
 
     graph: "Graph"
     vertex: int
     balanced: Function | None = None
+    items: Any = None
+    """The type of its items, where the graph says it (model/fields.py); None: it is not known."""
     event_time: "TimeOf | None" = None
     """The time of its items, of streams that come from a source with `at`."""
 
-    def map(self, function: Function) -> "Stream":
+    def map(self, function: Callable[[T], U]) -> "Stream[U]":
         """A result for each item: `function(payload)`."""
-        return self._applied(Kind.MAP, function)
+        return self._applied(Kind.MAP, function, fields.result_of(function, self.items))
 
-    def flat_map(self, function: Callable[[Any], Iterable[Any]]) -> "Stream":
+    def flat_map(self, function: Callable[[T], Iterable[U]]) -> "Stream[U]":
         """Any number of results an item, in order: `function(payload)`."""
-        return self._applied(Kind.FLAT_MAP, function)
+        return self._applied(Kind.FLAT_MAP, function, fields.results_of(function))
 
-    def filter(self, function: Callable[[Any], bool]) -> "Stream":
+    @overload
+    def filter(self, function: Callable[[T], TypeGuard[U]]) -> "Stream[U]": ...
+    @overload
+    def filter(self, function: Callable[[T], bool]) -> "Stream[T]": ...
+    def filter(self, function: Callable[[T], Any]) -> "Stream[Any]":
         """The items for which `function(payload)` is true."""
-        return self._applied(Kind.FILTER, function)
+        return self._applied(Kind.FILTER, function, self.items)
 
-    def merge(self, *others: "Stream") -> "Stream":
+    def merge(self, *others: "Stream[U]") -> "Stream[T | U]":
         """The items of this stream and of `others`, in global order."""
-        merged = self._then(Kind.MERGE, "merge")
+        merged = self._then(Kind.MERGE, "merge", fields.either(self.items, *(other.items for other in others)))
         for other in others:
             self.graph.connect(other.vertex, merged.vertex)
         return merged
 
-    def broadcast(self, ways: int) -> tuple["Stream", ...]:
+    def broadcast(self, ways: int) -> tuple["Stream[T]", ...]:
         """This stream `ways` times: every item goes down each of them."""
         if ways < 1:
             raise GraphError(f"broadcast({ways}) in graph {self.graph.name!r}: it needs at least one way")
         return (self,) * ways
 
-    def group(self, window: int, key: Function) -> "Stream":
+    def group(self, window: int, key: Key[T]) -> "Stream[tuple[T, ...]]":
         """A tuple for each item: the last `window` payloads with its key, itself the last; shorter at a key's beginning."""
         if not 1 <= window <= MAX_WINDOW:
             raise GraphError(f"group(window={window}) in graph {self.graph.name!r}: a window holds 1 to {MAX_WINDOW} items")
-        return self._then(Kind.GROUPING, name_of(key), key=key, window=window)
+        key = self._key(key)
+        return self._then(Kind.GROUPING, name_of(key), tuple, key=key, window=window)
 
+    @overload
+    def reduce(self, *, key: Key[T], combine: Fold[A], initial: None = None, emit: None = None, fused: bool = True) -> "Stream[A]": ...
+    @overload
     def reduce(
-        self, *, key: Function, combine: Function, initial: Function | None = None, emit: Function | None = None, fused: bool = True
-    ) -> "Stream":
+        self, *, key: Key[T], combine: Fold[A], initial: None = None, emit: Callable[[A, T], U], fused: bool = True
+    ) -> "Stream[U]": ...
+    @overload
+    def reduce(
+        self, *, key: Key[T], combine: Callable[[A, T], A], initial: Callable[[], A], emit: None = None, fused: bool = True
+    ) -> "Stream[A]": ...
+    @overload
+    def reduce(
+        self, *, key: Key[T], combine: Callable[[A, T], A], initial: Callable[[], A], emit: Callable[[A, T], U], fused: bool = True
+    ) -> "Stream[U]": ...
+    def reduce(
+        self, *, key: Key[T], combine: Function, initial: Function | None = None, emit: Function | None = None, fused: bool = True
+    ) -> "Stream[Any]":
         """Fold the items of each key in global order, with a result an item.
 
         `accumulator = combine(accumulator, payload)` starting from `initial()`; the result is `emit(accumulator, payload)`, or the
         accumulator itself. Ready-made folds (`fs.append`, `fs.count`, `fs.total`) know how they begin. `fused=False` builds the same
         from grouping(2) and a cycle, as in the paper; the results are equal.
         """
-        initial = initial or getattr(combine, "initial", None)
+        key, initial = self._key(key), initial or getattr(combine, "initial", None)
         if initial is None:
             raise GraphError(
                 f"reduce with combine={name_of(combine)} in graph {self.graph.name!r} needs initial=, a function without arguments"
             )
+        for function in (combine, emit):
+            fields.check_function(self.items, function, call_site())
         if not fused:
             from flamestream.model.unfused import unfused_reduce
 
             return unfused_reduce(self, key, initial, combine, emit)
-        return self._then(Kind.REDUCE, name_of(combine), key=key, initial=initial, combine=combine, emit=emit)
+        made = fields.result_of(emit or combine)
+        return self._then(Kind.REDUCE, name_of(combine), made, key=key, initial=initial, combine=combine, emit=emit)
 
-    def balance(self, function: Callable[[Any], int]) -> "Stream":
+    def balance(self, function: Callable[[Any], int]) -> "Stream[T]":
         """Place the next operation's work by `function`, which gives an int32 from its key (or from the payload if it has no key)."""
-        return replace(self, balanced=function)
+        return Stream(self.graph, self.vertex, function, self.items, self.event_time)
 
-    def window(self, shape: "Shape", *, key: "Function | str") -> "Windows":
+    def window(self, shape: "Shape", *, key: Key[T]) -> "Windows":
         """Windows over the event time of each key's items: say next what becomes of them, as in `.window(...).count()`.
 
         `shape`: `fs.tumbling("1m")`, `fs.sliding("10m", every="1m")` or `fs.session("30m")`. Raises GraphError if no source has `at`.
         """
         from flamestream.model.windows.stream import Windows
 
-        return Windows(self, shape, key)
+        return Windows(self, shape, self._key(key))
 
-    def sink(self, name: str, key: Function | None = None) -> None:
-        """Deliver the items to the sink `name` of the manifest. Items with equal `key(payload)` stay in order in one slot."""
+    def sink(self, name: str, key: Key[T] | None = None) -> None:
+        """Deliver the items to the sink `name` of the manifest. Items with equal keys stay in order in one slot."""
         if any(v.kind is Kind.SINK and v.name == name for v in self.graph.vertices):
             raise GraphError(f"graph {self.graph.name!r} has two sinks named {name!r}: merge the streams, or give each its own name")
-        self._then(Kind.SINK, name, key=key)
+        self._then(Kind.SINK, name, key=None if key is None else self._key(key))
 
-    def _applied(self, kind: Kind, function: Function) -> "Stream":
+    def _key(self, key: Key[T]) -> Function:
+        return fields.key_of(self.items, key, call_site())
+
+    def _applied(self, kind: Kind, function: Function, makes: Any) -> "Stream[Any]":
+        fields.check_function(self.items, function, call_site())
         for_kind = getattr(function, "for_kind", None)  # a vectorised function has a form for each kind (flamestream/columns)
         function = function if for_kind is None else for_kind(kind, self.graph.max_results, self.graph.max_result_bytes)
-        return self._then(kind, name_of(function), function=function)
+        return self._then(kind, name_of(function), makes, function=function)
 
-    def _then(self, kind: Kind, name: str, **fields: Any) -> "Stream":
-        added = self.graph.add(kind, name, balance=self.balanced, **fields)
+    def _then(self, kind: Kind, name: str, makes: Any = None, **of_vertex: Any) -> "Stream[Any]":
+        added = self.graph.add(kind, name, balance=self.balanced, **of_vertex)
         self.graph.connect(self.vertex, added)
-        return Stream(self.graph, added, event_time=self.event_time)
+        return Stream(self.graph, added, items=makes, event_time=self.event_time)
 
 
 @dataclass(frozen=True, slots=True)
-class Loop(Stream):
+class Loop(Stream[T]):
     """The head of a cycle: a stream of what `close` sends back."""
 
-    def close(self, back: Stream) -> None:
+    def close(self, back: Stream[T]) -> None:
         """Send the items of `back` round again."""
         head = self.graph.vertices[self.vertex]
         if head.closed:
@@ -228,38 +272,53 @@ class Graph:
         if not 1 <= shards <= MAX_SHARDS:
             raise GraphError(f"graph {name!r}: shards={shards}: there are 1 to {MAX_SHARDS}")
         self.shards = shards
-        self.marks: dict[frozenset[str], Stream] = {}
+        self.marks: dict[frozenset[str], Stream[Any]] = {}
         """What marks are made of, by the sources whose event time they tell (windows/marks.py)."""
 
+    @overload
+    def source(
+        self, name: str, decode: None = None, *, at: Key[Any] | None = None, unit: str | None = None, late: Duration = "0s",
+        idle: Duration | None = None, max_ahead: Duration | None = None,
+    ) -> Stream[Any]: ...  # fmt: skip
+    @overload
+    def source(
+        self, name: str, decode: type[T] | Callable[[Any], T], *, at: Key[T] | None = None, unit: str | None = None, late: Duration = "0s",
+        idle: Duration | None = None, max_ahead: Duration | None = None,
+    ) -> Stream[T]: ...  # fmt: skip
     def source(
         self,
         name: str,
         decode: Function | None = None,
         *,
-        at: "Function | str | None" = None,
+        at: Key[Any] | None = None,
         unit: str | None = None,
         late: Duration = "0s",
         idle: Duration | None = None,
         max_ahead: Duration | None = None,
-    ) -> Stream:
+    ) -> Stream[Any]:
         """The records of the source `name` of the manifest; `decode` makes an event of each.
 
+        `decode`: a class with @fs.event, whose instances `fs.decoder` makes of text, rows and Kafka's records, or a function. With `str`,
+        `fs.Map` or another class that sources give themselves, records stay what they are.
         `at`: a field or a function that gives the event time of a record, an aware datetime, or an int of `unit` ("us", "ms", "s").
         `late`: how far a record may be behind the greatest time of its partition. `idle`: a partition without records for so long is not
-        waited for. `max_ahead`: a record that far ahead of all that has come moves nothing. Raises GraphError.
+        waited for. `max_ahead`: a record that far ahead of all that has come moves nothing. Raises GraphError, and PayloadError if a
+        class or one of its fields is no payload.
         """
         if any(v.kind is Kind.SOURCE and v.name == name for v in self.vertices):
             raise GraphError(f"graph {self.name!r} has two sources named {name!r}: use the first one's stream twice")
+        items, decode = fields.result_of(decode), decoding(decode)
         if at is None:
             if unit or idle or max_ahead or late != "0s":
                 raise GraphError(f"source {name!r} in graph {self.name!r}: unit, late, idle and max_ahead mean nothing without at")
-            records = Stream(self, self.add(Kind.SOURCE, name))
-            return records if decode is None else records.map(decode)
+            records: Stream[Any] = Stream(self, self.add(Kind.SOURCE, name), items=items)
+            return records if decode is None else replace(records, items=None).map(decode)
         from flamestream.model.windows.stream import timed_source
 
-        return timed_source(self, name, decode, at, unit, late, idle, max_ahead)
+        at = fields.key_of(items, at, call_site())
+        return replace(timed_source(self, name, decode, at, unit, late, idle, max_ahead), items=items)
 
-    def loop(self, name: str, max_iterations: int) -> Loop:
+    def loop(self, name: str, max_iterations: int) -> Loop[Any]:
         """Begin a cycle; merge it into a stream and `close` it with what goes round. An item goes round `max_iterations` times at most."""
         if max_iterations < 1:
             raise GraphError(f"loop {name!r} in graph {self.name!r}: max_iterations must be at least 1")
@@ -274,9 +333,9 @@ class Graph:
 
         return run(self, inputs)
 
-    def add(self, kind: Kind, name: str, **fields: Any) -> int:
+    def add(self, kind: Kind, name: str, **of_vertex: Any) -> int:
         """Append a vertex and return its id."""
-        vertex = Vertex(len(self.vertices), kind, name, place=_place(), **fields)
+        vertex = Vertex(len(self.vertices), kind, name, place=call_site(), **of_vertex)
         vertex.max_results, vertex.max_result_bytes = self.max_results, self.max_result_bytes
         self.vertices.append(vertex)
         return len(self.vertices) - 1
@@ -337,8 +396,8 @@ class Graph:
         return seen
 
 
-def _place() -> str:
-    """`file.py:line` of the innermost caller outside of this package: the user's line that adds the vertex."""
+def call_site() -> str:
+    """`file.py:line` of the innermost caller outside of this package: the user's line that adds a vertex."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "flamestream":
         frame = frame.f_back

@@ -26,12 +26,14 @@ tests/sim/test_native.py hold it to that).
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from flamestream.model.collections import Vector
 from flamestream.model.errors import GraphError
 from flamestream.model.payload import payload_type  # for the example above  # noqa: F401
 from flamestream.model.payload_registry import PLANS
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +135,10 @@ Part = Field | Size | State
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class Record(Generic[T]):
     """(accumulator, payload) -> an instance of a payload class, made of these parts. It is made as a decoded one is: no `__init__` runs."""
 
-    cls: type
+    cls: type[T]
     parts: tuple[Part, ...]
 
     @property
@@ -144,10 +146,10 @@ class Record:
         """As it stands in a graph, for messages."""
         return f"fs.record({self.cls.__name__})"
 
-    def __call__(self, accumulator: Any, payload: Any) -> Any:
+    def __call__(self, accumulator: Any, payload: Any) -> T:
         build = PLANS[self.cls].build
         assert build is not None, "`record` takes classes with fields"
-        return build([getattr(payload, p.name) if type(p) is Field else p(accumulator, payload) for p in self.parts])  # type: ignore[call-arg]
+        return build([getattr(payload, p.name) if type(p) is Field else p(accumulator, payload) for p in self.parts])  # type: ignore[call-arg,no-any-return]
 
 
 def field(name: str) -> Field:
@@ -172,7 +174,7 @@ def total(name: str) -> Total:
     return Total(name)
 
 
-def record(cls: type, *names: str, **parts: Part) -> Record:
+def record(cls: type[T], *names: str, **parts: Part) -> Record[T]:
     """A result: an instance of `cls`, whose fields are those of the item with the same name (`names`), or `fs.field(...)` of the item,
     `fs.state` (the accumulator) or `fs.size` (of an fs.Vector)."""
     plan = PLANS.get(cls)

@@ -41,7 +41,7 @@ class Step:
     failed: bool
 
 
-def unfused_reduce(stream: Stream, key: Function, initial: Function, combine: Function, emit: Function | None) -> Stream:
+def unfused_reduce(stream: Stream[Any], key: Function, initial: Function, combine: Function, emit: Function | None) -> Stream[Any]:
     """The same results as `Stream.reduce`, from the elementary operations."""
     back = stream.graph.loop(f"reduce {name_of(combine)}", max_iterations=1)
     window = stream.map(_contribution(key)).merge(back).group(2, key=_key_of)

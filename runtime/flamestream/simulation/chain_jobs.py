@@ -20,7 +20,7 @@ from flamestream.model.graph import Graph, Stream
 from flamestream.model.payload import payload_type
 from flamestream.simulation.graphs import DEAD_LETTERS, LETTERS, SimJob, same, spread
 
-Stage = Callable[[Stream], Stream]
+Stage = Callable[[Stream[Any]], Stream[Any]]
 
 
 @payload_type
@@ -150,7 +150,7 @@ def plain_some(item: Item) -> list[Item]:
     return [item] * (crc32(item.value.encode()) % 3)
 
 
-def parted(stream: Stream) -> Stream:
+def parted(stream: Stream[Any]) -> Stream[Any]:
     """Two ways that meet again, where one function follows both."""
     return stream.map(renamed).merge(stream.filter(kept)).map(renamed)
 
@@ -186,36 +186,36 @@ def behind_state(rng: Random) -> SimJob:
     return SimJob(graph, DEAD_LETTERS, record, 1)
 
 
-def _windows(stream: Stream) -> Stream:
+def _windows(stream: Stream[Any]) -> Stream[Any]:
     return stream.group(2, key=ready.field("key")).map(widths)
 
 
-def _sizes(stream: Stream) -> Stream:
+def _sizes(stream: Stream[Any]) -> Stream[Any]:
     return stream.reduce(key=ready.field("key"), combine=ready.append("amount"), emit=ready.record(Count, "key", amount=ready.size))
 
 
-def _own(stream: Stream) -> Stream:
+def _own(stream: Stream[Any]) -> Stream[Any]:
     return stream.reduce(
         key=lambda count: count.amount % 3, initial=int, combine=lambda total, _: total + 1, emit=lambda total, one: Count(one.key, total)
     )
 
 
-def _nothing(stream: Stream) -> Stream:
+def _nothing(stream: Stream[Any]) -> Stream[Any]:
     return stream
 
 
-def _halves(stream: Stream) -> Stream:
+def _halves(stream: Stream[Any]) -> Stream[Any]:
     return stream.map(halved).filter(not_three)
 
 
-def _branches(stream: Stream) -> Stream:
+def _branches(stream: Stream[Any]) -> Stream[Any]:
     """Two ways that meet, one of them in a later pass than the other."""
     return stream.map(same).merge(stream.filter(not_three).map(halved))
 
 
-def _items(rng: Random, stages: int) -> tuple[Graph, Stream]:
+def _items(rng: Random, stages: int) -> tuple[Graph, Stream[Any]]:
     graph = Graph("chains")
-    stream: Stream = graph.source("s0")
+    stream: Stream[Any] = graph.source("s0")
     if rng.random() < 0.3:
         stream = stream.map(same)
     stream = stream.map(entered)

@@ -22,7 +22,7 @@ from flamestream.model.slot import INT32_MIN
 from flamestream.simulation.drift import Drift
 
 Payload = tuple[str, str]
-Stage = Callable[[Random, Stream], Stream]
+Stage = Callable[[Random, Stream[Any]], Stream[Any]]
 LETTERS = "abcdefghijklmnop"
 DEAD_LETTERS = SinkName("dead-letters")
 
@@ -63,30 +63,30 @@ def same(payload: Any) -> Any:
 # --- stages -------------------------------------------------------------------------------------------------------------------------
 
 
-def scatter(rng: Random, stream: Stream) -> Stream:
+def scatter(rng: Random, stream: Stream[Any]) -> Stream[Any]:
     """To other workers and on: what follows comes out of order."""
     return stream.balance(spread).map(same)
 
 
-def rekey(rng: Random, stream: Stream) -> Stream:
+def rekey(rng: Random, stream: Stream[Any]) -> Stream[Any]:
     """Another key from the value."""
     keys = rng.randint(1, 6)
     return stream.map(lambda p: (LETTERS[crc32(p[1].encode()) % keys], p[1]))
 
 
-def fan_out(rng: Random, stream: Stream) -> Stream:
+def fan_out(rng: Random, stream: Stream[Any]) -> Stream[Any]:
     """None, one or two for each."""
     return stream.flat_map(lambda p: [(p[0], f"{p[1]}{i}") for i in range(crc32(p[1].encode()) % 3)])
 
 
-def diamond(rng: Random, stream: Stream) -> Stream:
+def diamond(rng: Random, stream: Stream[Any]) -> Stream[Any]:
     """Two filters that both let some items pass, merged: without the edge in the trace they tie."""
     left = stream.filter(lambda p: crc32(p[1].encode()) % 3 != 0).map(lambda p: (p[0], p[1] + "l"))
     right = stream.filter(lambda p: crc32(p[1].encode()) % 3 != 1)
     return left.merge(right)
 
 
-def concatenation(rng: Random, stream: Stream) -> Stream:
+def concatenation(rng: Random, stream: Stream[Any]) -> Stream[Any]:
     """All values of a key so far, in order."""
     return stream.reduce(
         key=key_of,
@@ -97,20 +97,20 @@ def concatenation(rng: Random, stream: Stream) -> Stream:
     )
 
 
-def windows(rng: Random, stream: Stream) -> Stream:
+def windows(rng: Random, stream: Stream[Any]) -> Stream[Any]:
     """The last few of a key."""
     window = rng.randint(1, 5)
     return stream.group(window, key=key_of).map(lambda w: (w[-1][0], digest("|".join(v for _, v in w)) + str(len(w))))
 
 
-def vector(rng: Random, stream: Stream) -> Stream:
+def vector(rng: Random, stream: Stream[Any]) -> Stream[Any]:
     """A growing persistent collection."""
     return stream.reduce(
         key=key_of, initial=Vector, combine=lambda a, p: a.append(p[1]), emit=lambda a, p: (p[0], f"{len(a)}{digest(''.join(a))}")
     )
 
 
-def rounds(rng: Random, stream: Stream) -> Stream:
+def rounds(rng: Random, stream: Stream[Any]) -> Stream[Any]:
     """A loop: each value goes round up to three times, through a grouping."""
     most = rng.randint(1, 3)
     head = stream.graph.loop("rounds", max_iterations=most + 1)
@@ -124,7 +124,7 @@ def _turn(window: tuple[Any, ...]) -> tuple[str, str, int]:
     return key, digest(value + window[0][1]), count + 1
 
 
-def sometimes_raising(rng: Random, stream: Stream) -> Stream:
+def sometimes_raising(rng: Random, stream: Stream[Any]) -> Stream[Any]:
     """A function that raises on certain records."""
     return stream.map(_raise_on(rng.randrange(7)))
 
@@ -269,7 +269,7 @@ _WITH_A_POINT: tuple[Callable[[Random], SimJob], ...] = (
 )  # fmt: skip
 
 
-def _sources(rng: Random, name: str) -> tuple[Graph, Stream, int]:
+def _sources(rng: Random, name: str) -> tuple[Graph, Stream[Any], int]:
     graph, count = Graph(name), rng.choice([1, 1, 2, 2, 3])
     streams = [graph.source(f"s{i}") for i in range(count)]
     return graph, streams[0].merge(*streams[1:]) if count > 1 else streams[0], count

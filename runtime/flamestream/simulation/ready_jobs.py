@@ -132,7 +132,7 @@ def lists(rng: Random) -> SimJob:
 def columns(rng: Random) -> SimJob:
     """A vectorised function at the source, others behind it, and a ready-made fold."""
     graph = Graph("columns")
-    stream: Stream = graph.source("s0")
+    stream: Stream[Any] = graph.source("s0")
     made = stream.flat_map(measured_together)
     if rng.random() < 0.5:
         made = made.map(without_notes).filter(not_every_fifth)
@@ -150,7 +150,7 @@ def columns(rng: Random) -> SimJob:
     return SimJob(graph, DEAD_LETTERS, chain_jobs.record, 1)
 
 
-def _source(rng: Random, name: str) -> tuple[Graph, Stream]:
+def _source(rng: Random, name: str) -> tuple[Graph, Stream[Any]]:
     graph = Graph(name)
     return graph, scatter(rng, graph.source("s0"))
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 ELSEWHERE = {
     "runtime/flamestream/model/decoding.py": "the one place",
     "runtime/flamestream/model/payload_codec.py": "payloads, whose errors are its own",
-    "runtime/flamestream/connectors/kit/rows.py": "with a hook for dates; a bad row is a BadRow",
+    "runtime/flamestream/model/event_decoder.py": "with a hook for collections; what does not fit is a RecordError",
     "runtime/flamestream/connectors/kafka/place_values.py": "what an audit finds at a user's place; it catches ValueError",
     "runtime/flamestream/spark/streaming/driver_stay.py": "the operator's own answer, once",
     "runtime/flamestream/cli/kubectl/beside.py": "what kubectl prints",

@@ -55,7 +55,7 @@ def job(folder: Path, body: str, sources: str = "", *more: str) -> CheckedJob:
             r'fs.field\("w"\): Sale\d+ has no field \'w\'',
         ),
         ('merge(graph.source("more"))', None),
-        ('map(str).reduce(key=fs.field("shp"), combine=fs.count())', None),
+        ('map(lambda sale: str(sale)).reduce(key=fs.field("shp"), combine=fs.count())', None),
     ],
 )
 def test_a_field_that_the_class_lacks_is_named_before_anything_is_read(tmp_path: Path, body: str, message: str | None) -> None:
@@ -96,7 +96,7 @@ def test_a_function_that_depends_on_chance_is_named(tmp_path: Path, body: str) -
 
 
 def test_a_field_that_only_a_record_shows_to_be_missing_is_named(tmp_path: Path) -> None:
-    text = 'graph = fs.Graph("g")\ngraph.source("lines").map(str).reduce(key=fs.field("shp"), combine=fs.count()).sink("out")\n'
+    text = 'graph = fs.Graph("g")\ngraph.source("lines").map(lambda l: l).reduce(key=fs.field("shp"), combine=fs.count()).sink("out")\n'
     with pytest.raises(GraphError, match=r'fs.field\("shp"\) raised AttributeError: \'str\' object has no attribute \'shp\''):
         tried(job(tmp_path, text))
 

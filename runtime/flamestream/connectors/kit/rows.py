@@ -21,10 +21,9 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
 from flamestream.model import payload as codec
 from flamestream.model.collections import Map
+from flamestream.model.decoding import json_decoder
 from flamestream.model.errors import ManifestError, PayloadError
 from flamestream.model.event_decoder import WRONG, Decoder
 from flamestream.model.payload_registry import PLANS
@@ -33,7 +32,7 @@ from flamestream.model.values import EPOCH, MICROSECOND
 MAX_VALUES: Final = 1_000_000
 JSON: Final = ",[{"
 """Each value of a JSON text but the first stands behind one of these."""
-_any: Final = msgspec.json.Decoder().decode
+_any: Final = json_decoder()
 
 
 def check_values(text: bytes | str, marks: str = JSON) -> None:

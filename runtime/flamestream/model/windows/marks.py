@@ -84,14 +84,14 @@ class LeastOf:
         return None if not times or None in times else min(times)
 
 
-def marks_of(graph: Graph, sources: frozenset[str]) -> Stream:
+def marks_of(graph: Graph, sources: frozenset[str]) -> Stream[Any]:
     """A mark for each shard, whenever the least event time of `sources` has passed a step. Each call adds a vertex of its own.
 
     The order of calls matters: what a mark leads to comes before the same mark of a later call, so a window over
     windows still gets what those gave (!).
     """
     if (moved := graph.marks.get(sources)) is None:
-        first, *others = (Stream(graph, vertex.id) for vertex in graph.sources if vertex.name in sources)
+        first, *others = (Stream[Any](graph, vertex.id) for vertex in graph.sources if vertex.name in sources)
         ahead = {source.name: source.timing.max_ahead for source in graph.sources if source.timing and source.timing.max_ahead}
         progress = (first.merge(*others) if others else first).flat_map(progress_of)
         moved = graph.marks[sources] = progress.reduce(key=_one_key, combine=LeastOf(sources, ahead))

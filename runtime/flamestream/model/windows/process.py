@@ -53,14 +53,14 @@ class Shard:
 class Input:
     """A stream of a program: its key and its event time."""
 
-    stream: Stream
+    stream: Stream[Any]
     key: Function
     time: Function
     max_ahead: int | None = None
     """An item further ahead of the mark is an error item; None: any may be."""
 
 
-def processed(inputs: tuple[Input, ...], program: Program) -> Stream:
+def processed(inputs: tuple[Input, ...], program: Program) -> Stream[Any]:
     """A tuple of results for each item and mark."""
     graph = inputs[0].stream.graph
     sources = timed_sources(inputs)

@@ -22,7 +22,7 @@ from flamestream.model.windows.program import Program
 def timed_source(
     graph: Graph, name: str, decode: Function | None, at: Function | str, unit: str | None, late: Duration, idle: Duration | None,
     max_ahead: Duration | None,
-) -> Stream:  # fmt: skip
+) -> Stream[Any]:  # fmt: skip
     """A source that tells its event time: its records, without what goes with them for the marks (marks.py)."""
     if unit is not None and unit not in UNITS:
         raise GraphError(f"source {name!r} in graph {graph.name!r}: unit={unit!r} is none of {', '.join(UNITS)}")
@@ -36,7 +36,7 @@ def timed_source(
         max_ahead=None if max_ahead is None else micros(max_ahead, f"{where}: max_ahead", least=1),
         idle=None if idle is None else micros(idle, f"{where}: idle", least=1),
     )
-    source = Stream(graph, graph.add(Kind.SOURCE, name, timing=timing))
+    source: Stream[Any] = Stream(graph, graph.add(Kind.SOURCE, name, timing=timing))
     records = source.flat_map(Events(decode))
     return Stream(graph, records.vertex, event_time=time)
 
@@ -71,35 +71,35 @@ class LastOf(TimeOf):
         return EventTime(super().__call__(item) - 1)
 
 
-class Results(Stream):
+class Results(Stream[Any]):
     """The results of a program."""
 
     __slots__ = ("steps",)
 
-    def __init__(self, steps: Stream, event_time: TimeOf | None) -> None:
+    def __init__(self, steps: Stream[Any], event_time: TimeOf | None) -> None:
         object.__setattr__(self, "steps", steps)
         super().__init__(steps.graph, steps.flat_map(values).vertex, event_time=event_time)
 
     @property
-    def late(self) -> Stream:
+    def late(self) -> Stream[Any]:
         """The items that came too late for it, as they were. Nothing is dropped in silence: give them a sink."""
-        steps: Stream = self.steps  # type: ignore[attr-defined]
+        steps: Stream[Any] = self.steps  # type: ignore[attr-defined]
         return steps.flat_map(late_items)
 
 
-def results_of(program: Program, *inputs: tuple[Stream, Function], event_time: TimeOf | None = None) -> Results:
+def results_of(program: Program, *inputs: tuple[Stream[Any], Function], event_time: TimeOf | None = None) -> Results:
     """The results of a program on streams, each with its key. Raises GraphError for a stream without event time."""
     return Results(processed(tuple(_input(stream, key, program) for stream, key in inputs), program), event_time)
 
 
-def _input(stream: Stream, key: Function, program: Program) -> Input:
+def _input(stream: Stream[Any], key: Function, program: Program) -> Input:
     leading = [source.timing for source in stream.graph.sources if source.timing and stream.vertex in stream.graph.reachable(source.id)]
     if stream.event_time is None or not leading:
         raise _no_time(program.written, stream)
     return Input(stream, key, stream.event_time, min((timing.max_ahead for timing in leading if timing.max_ahead), default=None))
 
 
-def _no_time(written: str, stream: Stream) -> GraphError:
+def _no_time(written: str, stream: Stream[Any]) -> GraphError:
     where = f"{written} in graph {stream.graph.name!r}"
     return GraphError(f'{where} needs event time, which its stream has not: say graph.source(..., at="...") where it begins')
 
@@ -132,7 +132,7 @@ def _shape(size: Duration, every: Duration, offset: Duration, written: str) -> S
 class Windows:
     """The windows of a stream, of which nothing is made yet."""
 
-    stream: Stream
+    stream: Stream[Any]
     shape: Shape
     key: Function | str
 

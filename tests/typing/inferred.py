@@ -1,0 +1,72 @@
+"""What type checkers infer of a graph: read by mypy and pyright in test_inference.py."""
+
+from collections.abc import Iterator
+from typing import Any, TypeGuard, assert_type
+
+import flamestream as fs
+from flamestream.model.event_decoder import Decoder
+
+
+@fs.event
+class Click:
+    user: str
+    page: str
+    cents: int = 0
+
+
+@fs.event
+class View:
+    user: str
+
+
+def view(click: Click) -> View:
+    return View(user=click.user)
+
+
+def pages(click: Click) -> Iterator[str]:
+    yield from click.page.split("/")
+
+
+def is_view(item: Click | View) -> TypeGuard[View]:
+    return isinstance(item, View)
+
+
+def added(total: int, click: Click) -> int:
+    return total + click.cents
+
+
+def named(total: int, click: Click) -> tuple[str, int]:
+    return click.user, total
+
+
+graph = fs.Graph("typed")
+clicks = graph.source("clicks", Click)
+assert_type(clicks, fs.Stream[Click])
+assert_type(graph.source("records"), fs.Stream[Any])
+assert_type(graph.source("lines", str), fs.Stream[str])
+
+assert_type(clicks.map(view), fs.Stream[View])
+assert_type(clicks.map(lambda click: click.cents), fs.Stream[int])
+assert_type(clicks.map(lambda click: (click.user, click.cents)), fs.Stream[tuple[str, int]])
+assert_type(clicks.flat_map(pages), fs.Stream[str])
+assert_type(clicks.filter(lambda click: click.cents > 5), fs.Stream[Click])
+assert_type(clicks.merge(clicks.map(view)), fs.Stream[Click | View])
+assert_type(clicks.merge(clicks.map(view)).filter(is_view), fs.Stream[View])
+assert_type(clicks.group(2, key="user"), fs.Stream[tuple[Click, ...]])
+assert_type(clicks.broadcast(2)[0], fs.Stream[Click])
+assert_type(clicks.balance(hash), fs.Stream[Click])
+
+assert_type(clicks.reduce(key="user", combine=fs.count()), fs.Stream[int])
+assert_type(clicks.reduce(key="user", combine=fs.count(), emit=fs.record(View, "user")), fs.Stream[View])
+assert_type(clicks.reduce(key="user", combine=fs.count(), emit=named), fs.Stream[tuple[str, int]])
+assert_type(clicks.reduce(key=lambda click: click.user, combine=added, initial=int), fs.Stream[int])
+assert_type(clicks.reduce(key=lambda click: click.user, combine=added, initial=int, emit=named), fs.Stream[tuple[str, int]])
+assert_type(clicks.reduce(key="user", initial=lambda: 0, combine=lambda total, click: total + click.cents), fs.Stream[int])
+
+assert_type(fs.decoder(Click), Decoder[Click])
+assert_type(graph.source("more").map(fs.decoder(Click)), fs.Stream[Click])
+clicks.sink("out", key="user")
+clicks.map(view).sink("views", key=lambda seen: seen.user)
+timed = graph.source("timed", Click, at="page", late="30s")
+assert_type(timed, fs.Stream[Click])
+assert_type(graph.source("parsed", int), fs.Stream[int])

@@ -1,0 +1,124 @@
+"""Names of fields: a text is a key wherever a function is, and one that the items lack is refused where it stands, with file and line."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import flamestream as fs
+from flamestream.model.errors import GraphError
+from flamestream.model.fields import either, result_of, results_of
+from flamestream.model.graph import Kind
+
+
+@fs.event
+class Click:
+    user: str
+    page: str
+    cents: int = 0
+
+    @property
+    def site(self) -> str:
+        return self.page.split("/")[0]
+
+
+@fs.event
+class View:
+    user: str
+    seconds: float
+
+
+def viewed(click: Click) -> View:
+    return View(click.user, 1.0)
+
+
+def views(click: Click) -> Iterator[View]:
+    yield View(click.user, 1.0)
+
+
+def anything(click: Click) -> Any:
+    return click
+
+
+class Viewed:
+    def __call__(self, click: Click) -> View:
+        return viewed(click)
+
+
+def clicks() -> fs.Stream[Click]:
+    return fs.Graph("g").source("clicks", Click)
+
+
+def test_a_text_is_the_field_of_that_name_in_every_key() -> None:
+    stream = clicks()
+    stream.group(2, key="user").sink("groups")
+    stream.reduce(key="site", combine=fs.count()).sink("counts")
+    stream.sink("out", key="page")
+    keys = [v.key for v in stream.graph.validated().vertices if v.kind in (Kind.GROUPING, Kind.REDUCE)]
+    assert keys == [fs.field("user"), fs.field("site")]
+    assert stream.graph.sinks[2].key == fs.field("page")
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda s: s.sink("out", key="usr"), r"Click has no field 'usr' \(it has user, page, cents\): did you mean 'user'\?"),
+        (lambda s: s.group(2, key=fs.field("usr")), "Click has no field 'usr'"),
+        (lambda s: s.reduce(key="usr", combine=fs.count()), "Click has no field 'usr'"),
+        (lambda s: s.reduce(key="user", combine=fs.total("cent")), r'total\("cent"\): Click has no field .*did you mean \'cents\''),
+        (lambda s: s.reduce(key="user", combine=fs.append("user", "x")), r'append\("user", "x"\): Click has no field \'x\''),
+        (lambda s: s.reduce(key="user", combine=fs.count(), emit=fs.record(View, "user", seconds=fs.field("z"))), "no field 'z'"),
+        (lambda s: s.filter(bool).broadcast(1)[0].balance(hash).sink("out", key="usr"), "Click has no field"),
+        (lambda s: s.map(viewed).sink("out", key="page"), r"View has no field 'page' \(it has user, seconds\)"),
+        (lambda s: s.map(Viewed()).sink("out", key="page"), "View has no field"),
+        (lambda s: s.flat_map(views).sink("out", key="page"), "View has no field"),
+        (lambda s: s.merge(s.map(viewed)).sink("out", key="page"), "View has no field"),
+        (lambda s: s.reduce(key="user", combine=fs.count()).sink("out", key="user"), "a int has no fields"),
+        (lambda s: s.map(fs.field("user")).sink("out", key="user"), "a str has no fields"),
+        (lambda s: s.map(fs.field("usr")), "Click has no field 'usr'"),
+        (lambda s: s.group(2, key="user").sink("out", key="user"), "a tuple has no fields"),
+    ],
+)
+def test_a_field_that_the_items_lack_is_refused_where_it_is_named(build: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(GraphError, match=rf"^tests/unit/model/test_fields\.py:\d+: fs\..*{message}"):
+        build(clicks())
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda s: s.map(anything).sink("out", key="anything"),
+        lambda s: s.map(lambda click: click).sink("out", key="anything"),
+        lambda s: s.map(repr).sink("out", key="anything"),
+        lambda s: s.merge(s.map(anything)).sink("out", key="anything"),
+        lambda s: s.merge(s.map(viewed)).sink("out", key="user"),
+        lambda s: s.graph.source("others").sink("out", key="anything"),
+    ],
+)
+def test_what_is_not_known_is_not_checked(build: Callable[[Any], Any]) -> None:
+    build(clicks())
+
+
+def test_types_of_results() -> None:
+    assert result_of(viewed) is result_of(Viewed()) is result_of(View) is results_of(views) is View
+    assert result_of(anything) is result_of(lambda x: x) is results_of(viewed) is None
+    assert either(Click, View) == Click | View and either(Click, None) is None
+
+
+def test_a_source_with_a_type_is_decoded_and_one_of_texts_is_not() -> None:
+    graph = fs.Graph("g")
+    lines, records = graph.source("lines", str), graph.source("records", fs.KafkaRecord)
+    decoded = graph.source("clicks", Click)
+    assert [v.kind for v in graph.vertices] == [Kind.SOURCE, Kind.SOURCE, Kind.SOURCE, Kind.MAP]
+    assert (lines.items, records.items, decoded.items) == (str, fs.KafkaRecord, Click)
+    assert graph.vertices[3].name == "fs.decoder(Click)" and graph.vertices[3].function('{"user": "a", "page": "b"}') == Click("a", "b")
+
+
+def test_a_timed_source_knows_its_events_too() -> None:
+    graph = fs.Graph("g")
+    with pytest.raises(GraphError, match=r"test_fields\.py:\d+: fs\.field\(\"usr\"\): Click has no field 'usr'"):
+        graph.source("clicks", Click, at="usr")
+    stream = graph.source("clicks", Click, at="user", late="1s")
+    assert stream.items is Click
+    with pytest.raises(GraphError, match="Click has no field 'pge'"):
+        stream.window(fs.tumbling("1m"), key="pge")

@@ -91,7 +91,8 @@ def marks_of(graph: Graph, sources: frozenset[str]) -> Stream[Any]:
     windows still gets what those gave (!).
     """
     if (moved := graph.marks.get(sources)) is None:
-        first, *others = (Stream[Any](graph, vertex.id) for vertex in graph.sources if vertex.name in sources)
+        begins: list[Stream[Any]] = [Stream(graph, vertex.id) for vertex in graph.sources if vertex.name in sources]
+        first, *others = begins
         ahead = {source.name: source.timing.max_ahead for source in graph.sources if source.timing and source.timing.max_ahead}
         progress = (first.merge(*others) if others else first).flat_map(progress_of)
         moved = graph.marks[sources] = progress.reduce(key=_one_key, combine=LeastOf(sources, ahead))

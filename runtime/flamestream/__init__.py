@@ -1,5 +1,6 @@
 """FlameStream on Spark: streaming jobs as graphs of pure functions, exactly once in milliseconds."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from flamestream.model.collections import Map, Set, Vector
@@ -11,6 +12,9 @@ from flamestream.model.records import Document, KafkaRecord
 
 if TYPE_CHECKING:
     from flamestream.columns import vectorized
+    from flamestream.model.windows.panes import Windowed
+    from flamestream.model.windows.shapes import session, sliding
+    from flamestream.zones import tumbling
 
 __all__ = [
     "Document",
@@ -21,6 +25,7 @@ __all__ = [
     "Set",
     "Stream",
     "Vector",
+    "Windowed",
     "append",
     "count",
     "decoder",
@@ -28,22 +33,28 @@ __all__ = [
     "field",
     "payload_type",
     "record",
+    "session",
     "size",
+    "sliding",
     "state",
     "total",
+    "tumbling",
     "vectorized",
 ]
 __version__ = "0.1.0"
 
 
+_LATER = {
+    "Windowed": "model.windows.panes",
+    "session": "model.windows.shapes",
+    "sliding": "model.windows.shapes",
+    "tumbling": "zones",
+    "vectorized": "columns",
+}
+
+
 def __getattr__(name: str) -> Any:
-    """`vectorized` when it is asked for: it imports pyarrow, which jobs without it need not wait for. Windows likewise."""
-    if name == "vectorized":
-        from flamestream.columns import vectorized
-
-        return vectorized
-    if name in ("sliding", "tumbling"):
-        from flamestream.model.windows import stream
-
-        return getattr(stream, name)
+    """What not every job needs, when it is asked for: `vectorized` imports pyarrow, `tumbling` the rules of zones."""
+    if name in _LATER:
+        return getattr(import_module(f"flamestream.{_LATER[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -19,6 +19,7 @@ from typing import Any, Final, NewType
 
 from flamestream.model.duration import Micros
 from flamestream.model.errors import UserError
+from flamestream.model.failure import called
 from flamestream.model.graph import Graph, name_of
 from flamestream.model.payload import ErrorValue, payload_type
 from flamestream.model.time import FrontId
@@ -41,8 +42,11 @@ class TimeOf:
     """Microseconds of an int; 0: times are datetimes."""
 
     def __call__(self, item: Any) -> EventTime:
-        """Raises UserError if the item says none, and whatever `at` raises."""
-        value = self.at(item)
+        """Raises UserError if the item says none, and Raised for what `at` raises."""
+        return self.read(called(self.at, item))
+
+    def read(self, value: Any) -> EventTime:
+        """A time as items say it, in microseconds. Raises UserError."""
         if self.unit:
             if type(value) is int:
                 return EventTime(value * self.unit)

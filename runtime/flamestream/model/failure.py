@@ -31,8 +31,28 @@ FRAMES: Final = 8
 WAY_OUT: Final = "Mend the function or the input; or set onError: {deadLetter: SINK}, and such items go to that sink"
 
 
+class Raised(Exception):
+    """What a user's function raised that a function of ours had called: messages name the user's."""
+
+    def __init__(self, function: Function, error: Exception) -> None:
+        super().__init__(f"{name_of(function)} raised {error}")
+        self.function, self.error = function, error
+
+
+def called(function: Function, *arguments: Any) -> Any:
+    """The result of a user's function. Raises Raised, so that whatever it raises is blamed on it, whoever calls it."""
+    try:
+        return function(*arguments)
+    except (MemoryError, RecursionError):  # failures of the machine, not of the record
+        raise
+    except Exception as error:
+        raise Raised(function, error) from error
+
+
 def failure(function: Function, error: BaseException, payload: Any) -> ErrorValue:
     """The error value that a failed call of `function` for `payload` becomes."""
+    if type(error) is Raised:
+        function, error = error.function, error.error
     return ErrorValue(name_of(function), type(error).__name__, said(error), payload=shortened(payload), traceback=_frames(error))
 
 

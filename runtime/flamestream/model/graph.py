@@ -26,7 +26,8 @@ from flamestream.model.event_decoder import decoding
 
 if TYPE_CHECKING:
     from flamestream.model.event_time import TimeOf, Timing
-    from flamestream.model.windows.stream import Shape, Windows
+    from flamestream.model.windows.shapes import Shape
+    from flamestream.model.windows.windows import Windows
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -211,7 +212,7 @@ class Stream(Generic[T]):
 
         `shape`: `fs.tumbling("1m")`, `fs.sliding("10m", every="1m")` or `fs.session("30m")`. Raises GraphError if no source has `at`.
         """
-        from flamestream.model.windows.stream import Windows
+        from flamestream.model.windows.windows import Windows
 
         return Windows(self, shape, self._key(key))
 

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from flamestream.model.graph import Graph
-from flamestream.model.windows.stream import sliding, tumbling
+from flamestream.model.windows.shapes import sliding, tumbling
 from flamestream.simulation.graphs import DEAD_LETTERS, LETTERS, SimJob, digest, same, spread
 
 

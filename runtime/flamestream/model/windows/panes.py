@@ -1,15 +1,20 @@
-"""Panes: windows of a fixed length, which all keys have at the same times: tumbling and sliding ones.
+"""Panes: windows that all keys have at the same times: tumbling and sliding ones, and those of a calendar.
 
-Does not: know windows that depend on what comes.
+Does not: know windows that depend on what comes (sessions.py).
 """
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from flamestream.model.payload import payload_type
 from flamestream.model.windows.aggregates import Aggregate
 from flamestream.model.windows.program import Answer, Late, Now
+from flamestream.model.windows.shapes import Calendar, Grid
+
+_END = attrgetter("end")
 
 
 @payload_type
@@ -25,7 +30,7 @@ class Pane:
 @payload_type
 @dataclass(frozen=True, slots=True)
 class Windowed:
-    """The result of a window: `start` belongs to it, `end` does not."""
+    """The result of a window: `start` belongs to it, `end` does not. Both are as the items' times are: datetimes in UTC, or ints."""
 
     key: Any
     start: Any
@@ -35,11 +40,9 @@ class Windowed:
 
 @dataclass(frozen=True, slots=True)
 class Panes:
-    """The program of windows of `size` microseconds that begin every `every`, at multiples of it counted from `offset`."""
+    """The program of windows of a shape. A state is a tuple of those that are open, in the order of time."""
 
-    size: int
-    every: int
-    offset: int
+    shape: Grid | Calendar
     aggregate: Aggregate
     each: bool
     """A result for each item too, not only when the window is final."""
@@ -49,15 +52,14 @@ class Panes:
 
     def on_item(self, key: Any, state: tuple[Pane, ...] | None, item: Any, now: Now) -> Answer:
         panes, results, in_time = list(state or ()), list[Any](), False
-        for start in self._starts(now.time):
-            end = start + self.size
+        for start, end in self.shape.windows(now.time):
             if now.mark is not None and end <= now.mark:
                 continue
             in_time = True
             place = _place(panes, end)
             found = place < len(panes) and panes[place].end == end
-            before = panes[place].accumulator if found else self.aggregate.initial()
-            pane = Pane(end, start, self.aggregate.combine(before, item))
+            folded = self.aggregate.folded(panes[place].accumulator, item) if found else self.aggregate.begun(item)
+            pane = Pane(end, start, folded)
             panes[place : place + found] = [pane]
             if self.each:
                 results.append(self._result(key, pane))
@@ -71,19 +73,12 @@ class Panes:
     def due(self, state: tuple[Pane, ...]) -> int | None:
         return state[0].end
 
-    def _starts(self, time: int) -> Iterator[int]:
-        """Of the windows that `time` belongs to, in order."""
-        last = time - (time - self.offset) % self.every
-        first = last - (last - time + self.size - 1) // self.every * self.every
-        return iter(range(first, last + 1, self.every))
-
     def _result(self, key: Any, pane: Pane) -> Windowed:
         return Windowed(key, self.shown(pane.start), self.shown(pane.end), self.aggregate.result(pane.accumulator))
 
 
 def _place(panes: list[Pane], end: int) -> int:
     """Where the pane is that ends at `end`, or belongs. Most items are of the last one."""
-    place = len(panes)
-    while place and panes[place - 1].end >= end:
-        place -= 1
-    return place
+    if not panes or panes[-1].end < end:
+        return len(panes)
+    return len(panes) - 1 if panes[-1].end == end else bisect_left(panes, end, key=_END)

@@ -19,8 +19,8 @@ from typing import Any
 from flamestream.model.codec import check, encode
 from flamestream.model.collections import Map, Set
 from flamestream.model.errors import UserError
-from flamestream.model.failure import said
-from flamestream.model.graph import Function, Stream
+from flamestream.model.failure import Raised, called, said
+from flamestream.model.graph import Function, Stream, name_of
 from flamestream.model.payload import payload_type
 from flamestream.model.slot import INT32_MIN, slot_of
 from flamestream.model.windows.marks import Mark, marks_of
@@ -113,7 +113,7 @@ class Steps:
         if type(payload) is Mark:
             return payload.shard
         side, item = (payload.number, payload.item) if type(payload) is Side else (0, payload)
-        return slot_of(encode(self._keys[side](item)), self._shards)
+        return slot_of(encode(called(self._keys[side], item)), self._shards)
 
     def __call__(self, shard: Shard, payload: Any) -> Shard:
         return self._passed(shard, payload.time) if type(payload) is Mark else self._came(shard, payload)
@@ -194,7 +194,8 @@ class Steps:
         except (MemoryError, RecursionError):
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
-            return None, (Failed(self._program.written, type(error).__name__, said(error)),)
+            name, cause = (name_of(error.function), error.error) if type(error) is Raised else (self._program.written, error)
+            return None, (Failed(name, type(cause).__name__, said(cause)),)
         return after, results
 
 

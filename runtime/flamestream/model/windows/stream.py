@@ -1,20 +1,15 @@
-"""Streams in event time: how windows are said in a graph.
+"""Streams in event time: where they begin, and what programs give.
 
-Does not: do anything with an item (panes.py and its siblings), or find what is due (process.py).
+Does not: do anything with an item (programs do), or find what is due (process.py).
 """
 
-import operator
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from flamestream.model.duration import UNITS, Duration, micros
 from flamestream.model.errors import GraphError
-from flamestream.model.event_time import EventTime, Marker, Stamped, TimeOf, Timing, Undecoded
+from flamestream.model.event_time import Marker, Stamped, TimeOf, Timing, Undecoded
 from flamestream.model.graph import Function, Graph, Kind, Stream, name_of
 from flamestream.model.ready import Field
-from flamestream.model.windows.aggregates import Aggregate, counted
-from flamestream.model.windows.panes import Panes
 from flamestream.model.windows.process import Input, late_items, processed, values
 from flamestream.model.windows.program import Program
 
@@ -62,97 +57,44 @@ def function_of(key: Function | str) -> Function:
     return Field(key) if isinstance(key, str) else key
 
 
-class LastOf(TimeOf):
-    """fs.Windowed -> the last microsecond of its window, which is its event time."""
-
-    __slots__ = ()
-
-    def __call__(self, item: Any) -> EventTime:
-        return EventTime(super().__call__(item) - 1)
-
-
-class Results(Stream[Any]):
+class Results(Stream):
     """The results of a program."""
 
-    __slots__ = ("steps",)
+    __slots__ = ("_steps",)
 
-    def __init__(self, steps: Stream[Any], event_time: TimeOf | None) -> None:
-        object.__setattr__(self, "steps", steps)
+    def __init__(self, steps: Stream, event_time: TimeOf | None, late: "Results | None" = None) -> None:
+        """`steps`: tuples of results. `late`: the results that have the late items, if they are others."""
+        object.__setattr__(self, "_steps", steps if late is None else late._steps)  # type: ignore[attr-defined]
         super().__init__(steps.graph, steps.flat_map(values).vertex, event_time=event_time)
 
     @property
     def late(self) -> Stream[Any]:
         """The items that came too late for it, as they were. Nothing is dropped in silence: give them a sink."""
-        steps: Stream[Any] = self.steps  # type: ignore[attr-defined]
+        steps: Stream = self._steps  # type: ignore[attr-defined]
         return steps.flat_map(late_items)
 
 
-def results_of(program: Program, *inputs: tuple[Stream[Any], Function], event_time: TimeOf | None = None) -> Results:
+def results_of(
+    program: Program, *inputs: tuple[Stream, Function], event_time: TimeOf | None = None, late: Results | None = None
+) -> Results:  # fmt: skip
     """The results of a program on streams, each with its key. Raises GraphError for a stream without event time."""
-    return Results(processed(tuple(_input(stream, key, program) for stream, key in inputs), program), event_time)
+    return Results(processed(tuple(_input(stream, key, program) for stream, key in inputs), program), event_time, late)
 
 
-def _input(stream: Stream[Any], key: Function, program: Program) -> Input:
-    leading = [source.timing for source in stream.graph.sources if source.timing and stream.vertex in stream.graph.reachable(source.id)]
-    if stream.event_time is None or not leading:
-        raise _no_time(program.written, stream)
-    return Input(stream, key, stream.event_time, min((timing.max_ahead for timing in leading if timing.max_ahead), default=None))
+def time_of(stream: Stream, written: str) -> TimeOf:
+    """The event time of a stream. Raises GraphError if it has none: `written` needs it."""
+    if stream.event_time is None or not _timings(stream):
+        where = f"{written} in graph {stream.graph.name!r}"
+        raise GraphError(f'{where} needs event time, which its stream has not: say graph.source(..., at="...") where it begins')
+    return stream.event_time
 
 
-def _no_time(written: str, stream: Stream[Any]) -> GraphError:
-    where = f"{written} in graph {stream.graph.name!r}"
-    return GraphError(f'{where} needs event time, which its stream has not: say graph.source(..., at="...") where it begins')
+def _input(stream: Stream, key: Function, program: Program) -> Input:
+    time = time_of(stream, program.written)
+    return Input(stream, key, time, min((timing.max_ahead for timing in _timings(stream) if timing.max_ahead), default=None))
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """Tumbling and sliding windows: their length, and how far apart they begin. In microseconds."""
-
-    size: int
-    every: int
-    offset: int
-    written: str
-
-
-def tumbling(size: Duration, *, offset: Duration = "0s") -> Shape:
-    """Windows of length `size`, one behind the other. They begin at multiples of it since 1970 in UTC, `offset` later."""
-    return _shape(size, size, offset, f"tumbling({size!r})")
-
-
-def sliding(size: Duration, *, every: Duration, offset: Duration = "0s") -> Shape:
-    """Windows of length `size` that begin every `every`: each item is in several, if that is less."""
-    return _shape(size, every, offset, f"sliding({size!r}, every={every!r})")
-
-
-def _shape(size: Duration, every: Duration, offset: Duration, written: str) -> Shape:
-    return Shape(micros(size, "size", least=1), micros(every, "every", least=1), micros(offset, "offset"), written)
-
-
-@dataclass(frozen=True, slots=True)
-class Windows:
-    """The windows of a stream, of which nothing is made yet."""
-
-    stream: Stream[Any]
-    shape: Shape
-    key: Function | str
-
-    def count(self, results: str = "final") -> Results:
-        """How many items each window has."""
-        return self.aggregate(counted(), results)
-
-    def fold(
-        self, *, initial: Callable[[], Any], combine: Callable[[Any, Any], Any], emit: Callable[[Any], Any] | None = None,
-        results: str = "final",
-    ) -> Results:  # fmt: skip
-        """A window's items folded in the order in which they came."""
-        return self.aggregate(Aggregate(initial, combine, emit), results)
-
-    def aggregate(self, aggregate: Aggregate, results: str = "final") -> Results:
-        """`fs.Windowed(key, start, end, value)` for each window, when it is final, or with results="each" at each of its items."""
-        if results not in ("final", "each"):
-            raise GraphError(f'results={results!r} is neither "final" nor "each"')
-        written, shape = f"window({self.shape.written}).{aggregate.written}", self.shape
-        if (time := self.stream.event_time) is None:
-            raise _no_time(written, self.stream)
-        panes = Panes(shape.size, shape.every, shape.offset, aggregate, results == "each", written, time.shown)
-        return results_of(panes, (self.stream, function_of(self.key)), event_time=LastOf(operator.attrgetter("end"), time.unit))
+def _timings(stream: Stream) -> list[Timing]:
+    """Of the sources that lead to a stream."""
+    graph = stream.graph
+    return [source.timing for source in graph.sources if source.timing and stream.vertex in graph.reachable(source.id)]

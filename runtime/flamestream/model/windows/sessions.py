@@ -1,0 +1,94 @@
+"""Sessions: windows that last as long as a key's items come one soon after the other.
+
+    items of a key      x  x    x                  x   x
+    gap="30m"           |---------------|          |--------|      from the first item to `gap` behind the last
+                                     y             y comes late, and may join two that are open to one
+
+An item belongs to `[time, time + gap)`; open sessions that it meets become one with it. It comes too late if that has passed and it
+meets none, so what is closed never changes.
+
+Does not: remember closed ones. An item that is late, but whose own window is open, begins a session even where it would have met a closed
+one (as in Flink and Beam).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from operator import itemgetter
+from typing import Any
+
+from flamestream.model.collections import Vector
+from flamestream.model.failure import called
+from flamestream.model.payload import payload_type
+from flamestream.model.windows.aggregates import Aggregate
+from flamestream.model.windows.panes import Windowed
+from flamestream.model.windows.program import Answer, Late, Now
+
+_NUMBER = itemgetter(0)
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A session that is open, in microseconds."""
+
+    end: int
+    start: int
+    folded: Any
+    """The accumulator; or, without `merge`, an fs.Vector of (number, item) pairs: numbers are the order in which a key's items came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """The program of sessions. A state is a tuple of those that are open, in the order of time: they never meet."""
+
+    gap: int
+    aggregate: Aggregate
+    each: bool
+    """A result for each item too, not only when the session is final."""
+    written: str
+    shown: Callable[[int], Any]
+    """microseconds -> a time as items say it."""
+
+    def on_item(self, key: Any, state: tuple[Open, ...] | None, item: Any, now: Now) -> Answer:
+        opened, end = state or (), now.time + self.gap
+        met = [each for each in opened if each.start < end and now.time < each.end]
+        if not met and now.mark is not None and end <= now.mark:
+            return state, (Late(item),)
+        session = self._with(met, opened, item, now.time)
+        before = tuple(each for each in opened if each.end <= now.time)
+        after = opened[len(before) + len(met) :]
+        return (*before, session, *after), (self._result(key, session),) if self.each else ()
+
+    def on_time(self, key: Any, state: tuple[Open, ...], time: int) -> Answer:
+        session, *others = state
+        return tuple(others) or None, () if self.each else (self._result(key, session),)
+
+    def due(self, state: tuple[Open, ...]) -> int | None:
+        return state[0].end
+
+    def _with(self, met: list[Open], opened: tuple[Open, ...], item: Any, time: int) -> Open:
+        """The session that an item makes of those that it meets."""
+        start = min([time, *(each.start for each in met[:1])])
+        end = max([time + self.gap, *(each.end for each in met[-1:])])
+        merge = self.aggregate.merge
+        if merge is None:
+            number = max((each.folded[-1][0] for each in opened), default=-1) + 1
+            return Open(end, start, _in_order([each.folded for each in met]).append((number, item)))
+        if not met:
+            return Open(end, start, self.aggregate.begun(item))
+        folded = reduce(lambda a, b: called(merge, a, b), [each.folded for each in met])
+        return Open(end, start, self.aggregate.folded(folded, item))
+
+    def _result(self, key: Any, session: Open) -> Windowed:
+        folded = session.folded
+        if self.aggregate.merge is None:
+            folded = reduce(self.aggregate.folded, (item for _, item in session.folded), called(self.aggregate.initial))
+        return Windowed(key, self.shown(session.start), self.shown(session.end), self.aggregate.result(folded))
+
+
+def _in_order(parts: list[Vector[Any]]) -> Vector[Any]:
+    """Numbered items of several sessions by their number."""
+    if len(parts) == 1:
+        return parts[0]
+    return Vector(sorted((pair for part in parts for pair in part), key=_NUMBER))

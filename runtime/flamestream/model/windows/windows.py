@@ -1,0 +1,114 @@
+"""Windows: what is asked of the windows of a stream, one method an answer.
+
+Does not: fold anything (panes.py, sessions.py, aggregates.py).
+"""
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flamestream.model.errors import GraphError
+from flamestream.model.event_time import EventTime, TimeOf
+from flamestream.model.graph import Function, Stream
+from flamestream.model.ready import Size
+from flamestream.model.windows import aggregates
+from flamestream.model.windows.aggregates import Aggregate, Value
+from flamestream.model.windows.panes import Panes
+from flamestream.model.windows.program import Program
+from flamestream.model.windows.ranking import Ranking, bounds
+from flamestream.model.windows.sessions import Sessions
+from flamestream.model.windows.shapes import Session, Shape
+from flamestream.model.windows.stream import Results, function_of, results_of, time_of
+
+
+class LastOf(TimeOf):
+    """fs.Windowed -> the last microsecond of its window, which is its event time."""
+
+    __slots__ = ()
+
+    def __call__(self, item: Any) -> EventTime:
+        return EventTime(super().__call__(item) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The windows of a stream, of which nothing is made yet.
+
+    Each method gives an `fs.Windowed(key, start, end, value)` for each window of each key that has items, when it is final; with
+    `results="each"` at each of its items instead. `.late` of what they give has the items that came too late. A value is a
+    field of items by its name, or a function of an item.
+    """
+
+    stream: Stream
+    shape: Shape
+    key: Function | str
+
+    def count(self, *, results: str = "final") -> Results:
+        """How many items a window has."""
+        return self.aggregate(aggregates.counted(), results)
+
+    def total(self, value: Value, *, results: str = "final") -> Results:
+        """The sum of a value."""
+        return self.aggregate(aggregates.total(value), results)
+
+    def min(self, value: Value, *, results: str = "final") -> Results:
+        """The least of a value."""
+        return self.aggregate(aggregates.least(value), results)
+
+    def max(self, value: Value, *, results: str = "final") -> Results:
+        """The greatest of a value."""
+        return self.aggregate(aggregates.greatest(value), results)
+
+    def mean(self, value: Value, *, results: str = "final") -> Results:
+        """The mean of a value."""
+        return self.aggregate(aggregates.mean(value), results)
+
+    def distinct_count(self, value: Value, *, results: str = "final") -> Results:
+        """How many different values there are."""
+        return self.aggregate(aggregates.distinct(value), results)
+
+    def collect(self, *, results: str = "final") -> Results:
+        """A tuple of the items, in the order in which they came."""
+        return self.aggregate(aggregates.collected(), results)
+
+    def top(self, count: int, *, by: Value | Size, results: str = "final") -> Results:
+        """A tuple of the `count` items with the greatest value, the greatest first, the earlier of equal ones before the later.
+
+        `by=fs.size`: the keys with the most items instead. A window's value is then a tuple of (key, number of items), equal numbers in
+        the order of keys, and its own key None: it is a window of all of them. Raises GraphError.
+        """
+        ranking = aggregates.top(count, by)
+        if not isinstance(by, Size):
+            return self.aggregate(ranking, results)
+        if isinstance(self.shape, Session) or results != "final":
+            raise GraphError(f"top({count}, by=fs.size) compares keys in the same window, when it is final: sessions have none in common")
+        counts = self.count()
+        ranked = Ranking(count, self._written(ranking))
+        return results_of(ranked, (counts, bounds), event_time=counts.event_time, late=counts)
+
+    def fold(
+        self, *, initial: Callable[[], Any], combine: Callable[[Any, Any], Any], emit: Callable[[Any], Any] | None = None,
+        merge: Callable[[Any, Any], Any] | None = None, results: str = "final",
+    ) -> Results:  # fmt: skip
+        """A window's items folded in the order in which they came: `emit` of `combine(accumulator, item)` from `initial()` on.
+
+        `merge`: (accumulator, accumulator) -> the accumulator of two sessions that become one; without it a session keeps its items.
+        """
+        return self.aggregate(Aggregate(initial, combine, emit, merge), results)
+
+    def aggregate(self, aggregate: Aggregate, results: str = "final") -> Results:
+        """What `aggregate` makes of each window. Raises GraphError."""
+        if results not in ("final", "each"):
+            raise GraphError(f'results={results!r} is neither "final" nor "each"')
+        written = self._written(aggregate)
+        time = time_of(self.stream, written)
+        program: Program
+        if isinstance(self.shape, Session):
+            program = Sessions(self.shape.gap, aggregate, results == "each", written, time.shown)
+        else:
+            program = Panes(self.shape, aggregate, results == "each", written, time.shown)
+        return results_of(program, (self.stream, function_of(self.key)), event_time=LastOf(operator.attrgetter("end"), time.unit))
+
+    def _written(self, aggregate: Aggregate) -> str:
+        return f"window({self.shape.written}).{aggregate.written}"

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from flamestream.columns import vectorized
     from flamestream.model.windows.panes import Windowed
     from flamestream.model.windows.shapes import session, sliding
+    from flamestream.model.windows.tables import Changed
     from flamestream.zones import tumbling
 
 __all__ = [
+    "Changed",
     "Document",
     "Graph",
     "KafkaRecord",
@@ -45,6 +47,7 @@ __version__ = "0.1.0"
 
 
 _LATER = {
+    "Changed": "model.windows.tables",
     "Windowed": "model.windows.panes",
     "session": "model.windows.shapes",
     "sliding": "model.windows.shapes",

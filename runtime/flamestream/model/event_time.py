@@ -20,7 +20,7 @@ from typing import Any, Final, NewType
 from flamestream.model.duration import Micros
 from flamestream.model.errors import UserError
 from flamestream.model.failure import called
-from flamestream.model.graph import Graph, name_of
+from flamestream.model.graph import Function, Graph, name_of
 from flamestream.model.payload import ErrorValue, payload_type
 from flamestream.model.time import FrontId
 
@@ -43,18 +43,18 @@ class TimeOf:
 
     def __call__(self, item: Any) -> EventTime:
         """Raises UserError if the item says none, and Raised for what `at` raises."""
-        return self.read(called(self.at, item))
+        return self.read(called(self.at, item), self.at)
 
-    def read(self, value: Any) -> EventTime:
-        """A time as items say it, in microseconds. Raises UserError."""
+    def read(self, value: Any, function: Function) -> EventTime:
+        """A time as items say it, in microseconds. Raises UserError that names `function`, which gave it."""
         if self.unit:
             if type(value) is int:
                 return EventTime(value * self.unit)
-            raise UserError(f"{name_of(self.at)} gave the event time {value!r}: with unit= it must be an int")
+            raise UserError(f"{name_of(function)} gave the event time {value!r}: with unit= it must be an int")
         if not isinstance(value, datetime):
-            raise UserError(f'{name_of(self.at)} gave the event time {value!r}: it must be a datetime, or say unit="ms" for an int')
+            raise UserError(f'{name_of(function)} gave the event time {value!r}: it must be a datetime, or say unit="ms" for an int')
         if value.tzinfo is None:
-            raise UserError(f"{name_of(self.at)} gave the event time {value!r}, which has no zone: which instant is meant is not known")
+            raise UserError(f"{name_of(function)} gave the event time {value!r}, which has no zone: which instant is meant is not known")
         return EventTime((value - EPOCH) // _MICROSECOND)
 
     def shown(self, time: int) -> Any:

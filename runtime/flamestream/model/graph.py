@@ -17,7 +17,7 @@ import enum
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeGuard, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeAlias, TypeGuard, TypeVar, overload
 
 from flamestream.model import fields
 from flamestream.model.duration import Duration, micros
@@ -26,7 +26,10 @@ from flamestream.model.event_decoder import decoding
 
 if TYPE_CHECKING:
     from flamestream.model.event_time import TimeOf, Timing
+    from flamestream.model.windows.join import On
     from flamestream.model.windows.shapes import Shape
+    from flamestream.model.windows.stream import Results
+    from flamestream.model.windows.tables import Changed
     from flamestream.model.windows.windows import Windows
 
 T = TypeVar("T")
@@ -167,27 +170,59 @@ class Stream(Generic[T]):
         return self._then(Kind.GROUPING, name_of(key), tuple, key=key, window=window)
 
     @overload
-    def reduce(self, *, key: Key[T], combine: Fold[A], initial: None = None, emit: None = None, fused: bool = True) -> "Stream[A]": ...
+    def reduce(
+        self, *, key: Key[T], combine: Fold[A], initial: None = None, emit: None = None, fused: bool = True,
+        ttl: Duration | None = None,
+    ) -> "Stream[A]": ...  # fmt: skip
     @overload
     def reduce(
-        self, *, key: Key[T], combine: Fold[A], initial: None = None, emit: Callable[[A, T], U], fused: bool = True
+        self,
+        *,
+        key: Key[T],
+        combine: Fold[A],
+        initial: None = None,
+        emit: Callable[[A, T], U],
+        fused: bool = True,
+        ttl: Duration | None = None,
     ) -> "Stream[U]": ...
     @overload
     def reduce(
-        self, *, key: Key[T], combine: Callable[[A, T], A], initial: Callable[[], A], emit: None = None, fused: bool = True
+        self,
+        *,
+        key: Key[T],
+        combine: Callable[[A, T], A],
+        initial: Callable[[], A],
+        emit: None = None,
+        fused: bool = True,
+        ttl: Duration | None = None,
     ) -> "Stream[A]": ...
     @overload
     def reduce(
-        self, *, key: Key[T], combine: Callable[[A, T], A], initial: Callable[[], A], emit: Callable[[A, T], U], fused: bool = True
+        self,
+        *,
+        key: Key[T],
+        combine: Callable[[A, T], A],
+        initial: Callable[[], A],
+        emit: Callable[[A, T], U],
+        fused: bool = True,
+        ttl: Duration | None = None,
     ) -> "Stream[U]": ...
     def reduce(
-        self, *, key: Key[T], combine: Function, initial: Function | None = None, emit: Function | None = None, fused: bool = True
+        self,
+        *,
+        key: Key[T],
+        combine: Function,
+        initial: Function | None = None,
+        emit: Function | None = None,
+        fused: bool = True,
+        ttl: Duration | None = None,
     ) -> "Stream[Any]":
         """Fold the items of each key in global order, with a result an item.
 
         `accumulator = combine(accumulator, payload)` starting from `initial()`; the result is `emit(accumulator, payload)`, or the
         accumulator itself. Ready-made folds (`fs.append`, `fs.count`, `fs.total`) know how they begin. `fused=False` builds the same
-        from grouping(2) and a cycle, as in the paper; the results are equal.
+        from grouping(2) and a cycle, as in the paper; the results are equal. `ttl`: a key is forgotten when it has been silent for this
+        long of event time; what comes then begins anew, and `.late` has what is older than the mark and finds no key.
         """
         key, initial = self._key(key), initial or getattr(combine, "initial", None)
         if initial is None:
@@ -196,6 +231,10 @@ class Stream(Generic[T]):
             )
         for function in (combine, emit):
             fields.check_function(self.items, function, call_site())
+        if ttl is not None:
+            from flamestream.model.windows.expiry import expiring
+
+            return expiring(self, key, initial, combine, emit, ttl)
         if not fused:
             from flamestream.model.unfused import unfused_reduce
 
@@ -207,7 +246,7 @@ class Stream(Generic[T]):
         """Place the next operation's work by `function`, which gives an int32 from its key (or from the payload if it has no key)."""
         return Stream(self.graph, self.vertex, function, self.items, self.event_time)
 
-    def window(self, shape: "Shape", *, key: Key[T]) -> "Windows":
+    def window(self, shape: "Shape", *, key: Key[T]) -> "Windows[T]":
         """Windows over the event time of each key's items: say next what becomes of them, as in `.window(...).count()`.
 
         `shape`: `fs.tumbling("1m")`, `fs.sliding("10m", every="1m")` or `fs.session("30m")`. Raises GraphError if no source has `at`.
@@ -215,6 +254,89 @@ class Stream(Generic[T]):
         from flamestream.model.windows.windows import Windows
 
         return Windows(self, shape, self._key(key))
+
+    @overload
+    def join(
+        self, other: "Stream[U]", *, on: "On", within: tuple[Duration, Duration] | None = None, how: Literal["inner"] = "inner",
+        unbounded: bool = False,
+    ) -> "Results[tuple[T, U]]": ...  # fmt: skip
+    @overload
+    def join(
+        self, other: "Stream[U]", *, on: "On", within: tuple[Duration, Duration] | None = None, how: Literal["left"],
+        unbounded: bool = False,
+    ) -> "Results[tuple[T, U | None]]": ...  # fmt: skip
+    @overload
+    def join(
+        self, other: "Stream[U]", *, on: "On", within: tuple[Duration, Duration] | None = None, how: Literal["full"],
+        unbounded: bool = False,
+    ) -> "Results[tuple[T | None, U | None]]": ...  # fmt: skip
+    def join(
+        self, other: "Stream[Any]", *, on: "On", within: tuple[Duration, Duration] | None = None, how: str = "inner",
+        unbounded: bool = False,
+    ) -> "Results[Any]":  # fmt: skip
+        """Pairs (item, item of `other`) with equal keys and times near each other.
+
+        `on`: a field or function for both streams, or a pair of them. `within`: the other's time less this one's is between these, as in
+        `("-5s", "5s")`. `how="left"` or `"full"`: what has met none leaves with None, when it can meet none any more. `unbounded=True`
+        instead of `within` keeps every item for ever. Raises GraphError.
+        """
+        from flamestream.model.windows.join import joined
+
+        return joined(self, other, on, within, how, unbounded)
+
+    @overload
+    def join_latest(self, other: "Stream[U]", *, on: "On", how: Literal["inner"] = "inner") -> "Results[tuple[T, U]]": ...
+    @overload
+    def join_latest(self, other: "Stream[U]", *, on: "On", how: Literal["left"]) -> "Results[tuple[T, U | None]]": ...
+    def join_latest(self, other: "Stream[Any]", *, on: "On", how: str = "inner") -> "Results[Any]":
+        """Pairs (item, the newest item of `other` with its key that is not younger), final when the mark has passed the item's time.
+
+        `how="left"`: an item for which there is none leaves with None. Raises GraphError.
+        """
+        from flamestream.model.windows.latest import joined_latest
+
+        return joined_latest(self, other, on, how)
+
+    def join_table(self, other: "Stream[Any]", *, on: "On", how: str = "inner") -> "Stream[Changed]":
+        """How the join of two tables changes: `fs.Changed(before, after)` of pairs, for each item that changes it.
+
+        A table has the last item of each key, in global order; no event time is needed. `how="left"` or `"full"`: rows without a
+        partner are in the join too, with None. Raises GraphError.
+        """
+        from flamestream.model.windows.tables import joined_tables
+
+        return joined_tables(self, other, on, how)
+
+    def dedup(self, key: Key[T], *, within: Duration) -> "Results[T]":
+        """The items, but for those whose key came already at a time at most `within` earlier or later. Raises GraphError."""
+        from flamestream.model.windows.dedup import deduplicated
+
+        return deduplicated(self, self._key(key), within)
+
+    def distinct_count(self, value: Key[T], *, key: Key[T]) -> "Stream[tuple[Any, int]]":
+        """(key, how many different values it has had so far) for each item."""
+        from flamestream.model.windows.running import running_distinct
+
+        return running_distinct(self, self._key(value), self._key(key))
+
+    def top(self, count: int, *, by: Key[T], key: Key[T]) -> "Stream[tuple[Any, tuple[T, ...]]]":
+        """(key, a tuple of its `count` items with the greatest `by` so far) for each item: the greatest first, the earlier of equal ones
+        before the later. Raises GraphError."""
+        from flamestream.model.windows.running import running_top
+
+        return running_top(self, count, self._key(by), self._key(key))
+
+    def process(self, *, key: Key[T], on_item: Function, on_time: Function | None = None, due: Function | None = None) -> "Results[Any]":
+        """Pure functions of one's own with a state for each key, and times to be called at.
+
+        `on_item(state, item, now)` gives (state, results): `state` is None at the beginning, and a key whose state is None is forgotten;
+        `now.time` is the item's, `now.mark` how far event time has come, or None. `due(state)` gives the next time at which
+        `on_time(state, time)` is to be called, or None; one that has been is called at once. Times are as items say
+        them. Raises GraphError.
+        """
+        from flamestream.model.windows.own import processed_by
+
+        return processed_by(self, self._key(key), on_item, on_time, due)
 
     def sink(self, name: str, key: Key[T] | None = None) -> None:
         """Deliver the items to the sink `name` of the manifest. Items with equal keys stay in order in one slot."""

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from flamestream.model.payload import payload_type
 from flamestream.model.windows.aggregates import Aggregate
@@ -15,6 +15,9 @@ from flamestream.model.windows.program import Answer, Late, Now
 from flamestream.model.windows.shapes import Calendar, Grid
 
 _END = attrgetter("end")
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @payload_type
@@ -29,13 +32,13 @@ class Pane:
 
 @payload_type
 @dataclass(frozen=True, slots=True)
-class Windowed:
+class Windowed(Generic[K, V]):
     """The result of a window: `start` belongs to it, `end` does not. Both are as the items' times are: datetimes in UTC, or ints."""
 
-    key: Any
+    key: K
     start: Any
     end: Any
-    value: Any
+    value: V
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ class Panes:
     def due(self, state: tuple[Pane, ...]) -> int | None:
         return state[0].end
 
-    def _result(self, key: Any, pane: Pane) -> Windowed:
+    def _result(self, key: Any, pane: Pane) -> Windowed[Any, Any]:
         return Windowed(key, self.shown(pane.start), self.shown(pane.end), self.aggregate.result(pane.accumulator))
 
 

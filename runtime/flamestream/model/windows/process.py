@@ -66,7 +66,7 @@ def processed(inputs: tuple[Input, ...], program: Program) -> Stream[Any]:
     sources = timed_sources(inputs)
     streams = [each.stream for each in inputs]
     if len(streams) > 1:
-        streams = [stream.map(_side(number)) for number, stream in enumerate(streams)]
+        streams = [stream.map(on_side(number)) for number, stream in enumerate(streams)]
     first, *others = streams
     merged = first.merge(*others, marks_of(graph, sources)).balance(Even(graph.shards))
     steps = Steps(program, inputs, graph.step, graph.shards)
@@ -81,12 +81,15 @@ def timed_sources(inputs: tuple[Input, ...]) -> frozenset[str]:
 
 
 def values(results: tuple[Any, ...]) -> Iterator[Any]:
-    """What is no item that came late. Raises for what a user's function raised."""
-    for result in results:
-        if type(result) is Failed:
-            raise UserError(f"{result.function} raised {result.error}: {result.message}")
-        if type(result) is not Late:
-            yield result
+    """What is no item that came late."""
+    return (result for result in results if type(result) is not Late)
+
+
+def sound(result: Any) -> bool:
+    """True. Raises for what a user's function raised: of one key, so that the results of others stay (!)."""
+    if type(result) is Failed:
+        raise UserError(f"{result.function} raised {result.error}: {result.message}")
+    return True
 
 
 def late_items(results: tuple[Any, ...]) -> Iterator[Any]:
@@ -125,8 +128,8 @@ class Steps:
         after, results = self._program.on_item(key, before, item, Now(time, shard.mark, side))
         more = list[Any]()
         while shard.mark is not None and self._is_due(after, shard.mark):  # it asked for a time that has been
-            after, called = self._called(key, after)
-            more += called
+            after, further = self._called(key, after)
+            more += further
         states, due = self._kept(shard.states, shard.due, key, before, after)
         return Shard(shard.mark, states, due, (*results, *more))
 
@@ -167,8 +170,8 @@ class Steps:
         while waiting:
             _, _, key = heappop(waiting)
             before = states[key]
-            after, called = self._called(key, before)
-            results += called
+            after, further = self._called(key, before)
+            results += further
             states, due = self._kept(states, due, key, before, after)
             if self._is_due(after, mark):
                 heappush(waiting, self._entry(key, after))
@@ -221,8 +224,10 @@ def _results(shard: Shard, _: Any) -> tuple[Any, ...]:
     return shard.results
 
 
-def _side(number: int) -> Callable[[Any], Side]:
-    def side(item: Any) -> Side:
+def on_side(number: int) -> Callable[[Any], Side]:
+    """A function that says on which side its items come."""
+
+    def of_side(item: Any) -> Side:
         return Side(number, item)
 
-    return side
+    return of_side

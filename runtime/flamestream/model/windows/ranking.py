@@ -32,7 +32,7 @@ class Ranking:
     count: int
     written: str
 
-    def on_item(self, key: Any, state: Best | None, item: Windowed, now: Now) -> Answer:
+    def on_item(self, key: Any, state: Best | None, item: Windowed[Any, Any], now: Now) -> Answer:
         pairs = (*(state.keys if state else ()), (item.key, item.value))
         return Best(now.time + 1, tuple(sorted(pairs, key=_rank)[: self.count])), ()
 
@@ -49,6 +49,6 @@ def _rank(pair: tuple[Any, int]) -> tuple[int, bytes]:
     return -count, encode(key)
 
 
-def bounds(windowed: Windowed) -> tuple[Any, Any]:
+def bounds(windowed: Windowed[Any, Any]) -> tuple[Any, Any]:
     """The key of a ranking."""
     return windowed.start, windowed.end

@@ -80,7 +80,7 @@ class Sessions:
         folded = reduce(lambda a, b: called(merge, a, b), [each.folded for each in met])
         return Open(end, start, self.aggregate.folded(folded, item))
 
-    def _result(self, key: Any, session: Open) -> Windowed:
+    def _result(self, key: Any, session: Open) -> Windowed[Any, Any]:
         folded = session.folded
         if self.aggregate.merge is None:
             folded = reduce(self.aggregate.folded, (item for _, item in session.folded), called(self.aggregate.initial))

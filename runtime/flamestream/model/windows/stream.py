@@ -3,15 +3,17 @@
 Does not: do anything with an item (programs do), or find what is due (process.py).
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 from flamestream.model.duration import UNITS, Duration, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import Marker, Stamped, TimeOf, Timing, Undecoded
 from flamestream.model.graph import Function, Graph, Kind, Stream, name_of
 from flamestream.model.ready import Field
-from flamestream.model.windows.process import Input, late_items, processed, values
+from flamestream.model.windows.process import Input, late_items, processed, sound, values
 from flamestream.model.windows.program import Program
+
+T = TypeVar("T")
 
 
 def timed_source(
@@ -57,31 +59,31 @@ def function_of(key: Function | str) -> Function:
     return Field(key) if isinstance(key, str) else key
 
 
-class Results(Stream):
+class Results(Stream[T]):
     """The results of a program."""
 
     __slots__ = ("_steps",)
 
-    def __init__(self, steps: Stream, event_time: TimeOf | None, late: "Results | None" = None) -> None:
+    def __init__(self, steps: Stream[Any], event_time: TimeOf | None, late: "Results[Any] | None" = None) -> None:
         """`steps`: tuples of results. `late`: the results that have the late items, if they are others."""
         object.__setattr__(self, "_steps", steps if late is None else late._steps)  # type: ignore[attr-defined]
-        super().__init__(steps.graph, steps.flat_map(values).vertex, event_time=event_time)
+        super().__init__(steps.graph, steps.flat_map(values).filter(sound).vertex, event_time=event_time)
 
     @property
     def late(self) -> Stream[Any]:
         """The items that came too late for it, as they were. Nothing is dropped in silence: give them a sink."""
-        steps: Stream = self._steps  # type: ignore[attr-defined]
+        steps: Stream[Any] = self._steps  # type: ignore[attr-defined]
         return steps.flat_map(late_items)
 
 
 def results_of(
-    program: Program, *inputs: tuple[Stream, Function], event_time: TimeOf | None = None, late: Results | None = None
-) -> Results:  # fmt: skip
+    program: Program, *inputs: tuple[Stream[Any], Function], event_time: TimeOf | None = None, late: Results[Any] | None = None
+) -> Results[Any]:  # fmt: skip
     """The results of a program on streams, each with its key. Raises GraphError for a stream without event time."""
     return Results(processed(tuple(_input(stream, key, program) for stream, key in inputs), program), event_time, late)
 
 
-def time_of(stream: Stream, written: str) -> TimeOf:
+def time_of(stream: Stream[Any], written: str) -> TimeOf:
     """The event time of a stream. Raises GraphError if it has none: `written` needs it."""
     if stream.event_time is None or not _timings(stream):
         where = f"{written} in graph {stream.graph.name!r}"
@@ -89,12 +91,12 @@ def time_of(stream: Stream, written: str) -> TimeOf:
     return stream.event_time
 
 
-def _input(stream: Stream, key: Function, program: Program) -> Input:
+def _input(stream: Stream[Any], key: Function, program: Program) -> Input:
     time = time_of(stream, program.written)
     return Input(stream, key, time, min((timing.max_ahead for timing in _timings(stream) if timing.max_ahead), default=None))
 
 
-def _timings(stream: Stream) -> list[Timing]:
+def _timings(stream: Stream[Any]) -> list[Timing]:
     """Of the sources that lead to a stream."""
     graph = stream.graph
     return [source.timing for source in graph.sources if source.timing and stream.vertex in graph.reachable(source.id)]

@@ -6,7 +6,7 @@ Does not: fold anything (panes.py, sessions.py, aggregates.py).
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import EventTime, TimeOf
@@ -14,12 +14,14 @@ from flamestream.model.graph import Function, Stream
 from flamestream.model.ready import Size
 from flamestream.model.windows import aggregates
 from flamestream.model.windows.aggregates import Aggregate, Value
-from flamestream.model.windows.panes import Panes
+from flamestream.model.windows.panes import Panes, Windowed
 from flamestream.model.windows.program import Program
 from flamestream.model.windows.ranking import Ranking, bounds
 from flamestream.model.windows.sessions import Sessions
 from flamestream.model.windows.shapes import Session, Shape
 from flamestream.model.windows.stream import Results, function_of, results_of, time_of
+
+T = TypeVar("T")
 
 
 class LastOf(TimeOf):
@@ -32,7 +34,7 @@ class LastOf(TimeOf):
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class Windows(Generic[T]):
     """The windows of a stream, of which nothing is made yet.
 
     Each method gives an `fs.Windowed(key, start, end, value)` for each window of each key that has items, when it is final; with
@@ -40,39 +42,39 @@ class Windows:
     field of items by its name, or a function of an item.
     """
 
-    stream: Stream
+    stream: Stream[T]
     shape: Shape
     key: Function | str
 
-    def count(self, *, results: str = "final") -> Results:
+    def count(self, *, results: str = "final") -> Results[Windowed[Any, int]]:
         """How many items a window has."""
         return self.aggregate(aggregates.counted(), results)
 
-    def total(self, value: Value, *, results: str = "final") -> Results:
+    def total(self, value: Value, *, results: str = "final") -> Results[Windowed[Any, Any]]:
         """The sum of a value."""
         return self.aggregate(aggregates.total(value), results)
 
-    def min(self, value: Value, *, results: str = "final") -> Results:
+    def min(self, value: Value, *, results: str = "final") -> Results[Windowed[Any, Any]]:
         """The least of a value."""
         return self.aggregate(aggregates.least(value), results)
 
-    def max(self, value: Value, *, results: str = "final") -> Results:
+    def max(self, value: Value, *, results: str = "final") -> Results[Windowed[Any, Any]]:
         """The greatest of a value."""
         return self.aggregate(aggregates.greatest(value), results)
 
-    def mean(self, value: Value, *, results: str = "final") -> Results:
+    def mean(self, value: Value, *, results: str = "final") -> Results[Windowed[Any, float]]:
         """The mean of a value."""
         return self.aggregate(aggregates.mean(value), results)
 
-    def distinct_count(self, value: Value, *, results: str = "final") -> Results:
+    def distinct_count(self, value: Value, *, results: str = "final") -> Results[Windowed[Any, int]]:
         """How many different values there are."""
         return self.aggregate(aggregates.distinct(value), results)
 
-    def collect(self, *, results: str = "final") -> Results:
+    def collect(self, *, results: str = "final") -> Results[Windowed[Any, tuple[T, ...]]]:
         """A tuple of the items, in the order in which they came."""
         return self.aggregate(aggregates.collected(), results)
 
-    def top(self, count: int, *, by: Value | Size, results: str = "final") -> Results:
+    def top(self, count: int, *, by: Value | Size, results: str = "final") -> Results[Windowed[Any, Any]]:
         """A tuple of the `count` items with the greatest value, the greatest first, the earlier of equal ones before the later.
 
         `by=fs.size`: the keys with the most items instead. A window's value is then a tuple of (key, number of items), equal numbers in
@@ -90,14 +92,14 @@ class Windows:
     def fold(
         self, *, initial: Callable[[], Any], combine: Callable[[Any, Any], Any], emit: Callable[[Any], Any] | None = None,
         merge: Callable[[Any, Any], Any] | None = None, results: str = "final",
-    ) -> Results:  # fmt: skip
+    ) -> Results[Windowed[Any, Any]]:  # fmt: skip
         """A window's items folded in the order in which they came: `emit` of `combine(accumulator, item)` from `initial()` on.
 
         `merge`: (accumulator, accumulator) -> the accumulator of two sessions that become one; without it a session keeps its items.
         """
         return self.aggregate(Aggregate(initial, combine, emit, merge), results)
 
-    def aggregate(self, aggregate: Aggregate, results: str = "final") -> Results:
+    def aggregate(self, aggregate: Aggregate, results: str = "final") -> Results[Windowed[Any, Any]]:
         """What `aggregate` makes of each window. Raises GraphError."""
         if results not in ("final", "each"):
             raise GraphError(f'results={results!r} is neither "final" nor "each"')

@@ -1,0 +1,71 @@
+"""Expiry: a fold whose keys are forgotten when they have been silent for some event time.
+
+A state holds its last time and an alarm. An item moves the last time alone; the alarm, when it rings, is set again to what the last time
+asks for by then. So a touch costs no move among the times at which keys are due, and a key is still forgotten at the mark that says so (!).
+
+    item 10:00   alarm 11:00      item 10:40   alarm still 11:00      at 11:00 it is set to 11:40
+
+Does not: depend on when a key was forgotten: an item more than `ttl` behind the last begins anew either way.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flamestream.model.duration import Duration, micros
+from flamestream.model.failure import called
+from flamestream.model.graph import Function, Stream, name_of
+from flamestream.model.payload import payload_type
+from flamestream.model.windows.program import Answer, Late, Now
+from flamestream.model.windows.stream import Results, function_of, results_of, time_of
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A key that is remembered."""
+
+    accumulator: Any
+    last: int
+    """The greatest time of its items."""
+    alarm: int
+    """When to look at it: not behind `last` and the ttl."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """The program of a fold with a ttl."""
+
+    initial: Callable[[], Any]
+    combine: Callable[[Any, Any], Any]
+    emit: Callable[[Any, Any], Any] | None
+    ttl: int
+    written: str
+
+    def on_item(self, key: Any, state: Kept | None, item: Any, now: Now) -> Answer:
+        time, ttl = now.time, self.ttl
+        if state is None and now.mark is not None and time < now.mark:
+            return None, (Late(item),)  # its key may have been forgotten
+        if state is None or time > state.last + ttl:
+            before, last = called(self.initial), time
+        else:
+            before, last = state.accumulator, max(state.last, time)
+        after = called(self.combine, before, item)
+        result = after if self.emit is None else called(self.emit, after, item)
+        return Kept(after, last, time + ttl + 1 if state is None else state.alarm), (result,)
+
+    def on_time(self, key: Any, state: Kept, time: int) -> Answer:
+        alarm = state.last + self.ttl + 1
+        return (Kept(state.accumulator, state.last, alarm) if alarm > time else None), ()
+
+    def due(self, state: Kept) -> int | None:
+        return state.alarm
+
+
+def expiring(
+    stream: Stream[Any], key: Function | str, initial: Function, combine: Function, emit: Function | None, ttl: Duration
+) -> Results[Any]:  # fmt: skip
+    """A reduce that forgets. Raises GraphError."""
+    written = f"reduce({name_of(combine)}, ttl={ttl!r})"
+    program = Expiry(initial, combine, emit, micros(ttl, f"reduce in graph {stream.graph.name!r}: ttl", least=1), written)
+    return results_of(program, (stream, function_of(key)), event_time=time_of(stream, written))

@@ -1,0 +1,161 @@
+"""Join: pairs of items of two streams whose times are near each other.
+
+    left    l1        l2                within=("-5s", "10s"): right's time less left's is from -5 s to 10 s, both included
+    right        r1           r2        pairs: (l1, r1), (l2, r1), (l2, r2)
+
+An item waits for partners until the mark says that none can come any more. One that has met none leaves with None then, if `how` keeps
+its side. An item older than the mark is late, for partners of it may be gone.
+
+Keeps: a pair is a result once, when the second of it comes; an item meets partners in the order of their times.
+"""
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Final
+
+from flamestream.model.duration import Duration, micros
+from flamestream.model.errors import GraphError
+from flamestream.model.event_time import EventTime, TimeOf
+from flamestream.model.graph import Function, Stream, name_of
+from flamestream.model.payload import payload_type
+from flamestream.model.windows.program import Answer, Late, Now
+from flamestream.model.windows.stream import Results, function_of, results_of, time_of
+
+On = Function | str | tuple[Function | str, Function | str]
+"""A key of both streams, or one of each."""
+Row = tuple[int, Any, bool]
+"""An item that waits: (its time, itself, whether it has met a partner)."""
+LEFT, RIGHT = 0, 1
+HOW: Final = {"inner": (), "left": (LEFT,), "full": (LEFT, RIGHT)}
+"""Sides of which every item leaves."""
+FOR_EVER: Final = 1 << 61
+"""Less than to the end of time, and more than any two events are apart."""
+_TIME = itemgetter(0)
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The items of a key that wait, ascending by time, then as they came."""
+
+    left: tuple[Row, ...]
+    right: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """The program of a join. Right's time less left's is from `low` to `high`."""
+
+    low: int
+    high: int
+    kept: tuple[int, ...]
+    """Sides whose items leave with None."""
+    written: str
+    bound: bool = True
+    """False: nothing is ever too late, for nothing goes."""
+
+    def on_item(self, key: Any, state: Waiting | None, item: Any, now: Now) -> Answer:
+        if self.bound and now.mark is not None and now.time < now.mark:
+            return state, (Late(item),)
+        mine, others = ((), ()) if state is None else (state.left, state.right)
+        low, high = self.low, self.high
+        if now.side == RIGHT:
+            mine, others, low, high = others, mine, -high, -low
+        first, last = bisect_left(others, now.time + low, key=_TIME), bisect_right(others, now.time + high, key=_TIME)
+        met = others[first:last]
+        if met and 1 - now.side in self.kept and not all(row[2] for row in met):
+            others = (*others[:first], *((time, other, True) for time, other, _ in met), *others[last:])
+        place = bisect_right(mine, now.time, key=_TIME)
+        mine = (*mine[:place], (now.time, item, bool(met)), *mine[place:])
+        if now.side == LEFT:
+            return Waiting(mine, others), [(item, row[1]) for row in met]
+        return Waiting(others, mine), [(row[1], item) for row in met]
+
+    def on_time(self, key: Any, state: Waiting, time: int) -> Answer:
+        gone, left = _parted(state.left, time - self.high)
+        results: list[Any] = [(item, None) for _, item, met in gone if not met] if LEFT in self.kept else []
+        gone, right = _parted(state.right, time + self.low)
+        if RIGHT in self.kept:
+            results += [(None, item) for _, item, met in gone if not met]
+        return Waiting(left, right) if left or right else None, results
+
+    def due(self, state: Waiting) -> int | None:
+        left, right = state.left, state.right
+        times = [rows[0][0] + reach for rows, reach in ((left, self.high), (right, -self.low)) if rows]
+        return min(times) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOfPair(TimeOf):
+    """(left, right) -> the later of both times; of an item that met none, the last moment at which it could have."""
+
+    join: Join
+    times: tuple[TimeOf, TimeOf]
+
+    def __call__(self, item: Any) -> EventTime:
+        left, right = item
+        if right is None:
+            return EventTime(self.times[LEFT](left) + max(0, self.join.high))
+        if left is None:
+            return EventTime(self.times[RIGHT](right) + max(0, -self.join.low))
+        return max(self.times[LEFT](left), self.times[RIGHT](right))
+
+
+def joined(
+    left: Stream[Any], right: Stream[Any], on: On, within: tuple[Duration, Duration] | None, how: str, unbounded: bool
+) -> Results[Any]:
+    """The pairs of two streams. Raises GraphError."""
+    where = f"join in graph {left.graph.name!r}"
+    written = f"join(on={on_written(on)})"
+    if how not in HOW:
+        raise GraphError(f"{where}: how={how!r} is none of {', '.join(HOW)}")
+    if (within is None) != unbounded:
+        raise GraphError(
+            f'{where} needs a bound, or it keeps every item for ever: say within=("-5s", "5s") (right\'s time less left\'s), '
+            "or unbounded=True if that is meant; not both"
+        )
+    low, high = (-FOR_EVER, FOR_EVER) if within is None else bounds_of(within, where)
+    times = same_times(left, right, written)
+    join = Join(low, high, HOW[how], written, bound=not unbounded)
+    keys = keys_of(on)
+    return results_of(join, (left, keys[LEFT]), (right, keys[RIGHT]), event_time=TimeOfPair(times[LEFT].at, times[LEFT].unit, join, times))
+
+
+def bounds_of(within: tuple[Duration, Duration], where: str) -> tuple[int, int]:
+    """Both ends in microseconds. Raises GraphError."""
+    if not isinstance(within, tuple) or len(within) != 2:
+        raise GraphError(f'{where}: within={within!r}: two durations are wanted, as in ("-5s", "5s")')
+    low, high = (micros(each, f"{where}: within", least=-FOR_EVER) for each in within)
+    if low > high:
+        raise GraphError(f"{where}: within={within!r} holds no time: the first is the earlier one")
+    return low, high
+
+
+def same_times(left: Stream[Any], right: Stream[Any], written: str) -> tuple[TimeOf, TimeOf]:
+    """The event times of both. Raises GraphError if there is none, or if they are counted in different ways."""
+    times = time_of(left, written), time_of(right, written)
+    if times[LEFT].unit != times[RIGHT].unit:
+        raise GraphError(
+            f"{written} in graph {left.graph.name!r}: its streams say their times in different units, so no common one is known"
+        )
+    return times
+
+
+def keys_of(on: On) -> tuple[Function, Function]:
+    """The key of each side."""
+    left, right = on if isinstance(on, tuple) else (on, on)
+    return function_of(left), function_of(right)
+
+
+def on_written(on: On) -> str:
+    """The keys as they stand in a graph, for messages."""
+    return " and ".join(
+        dict.fromkeys(repr(each) if isinstance(each, str) else name_of(each) for each in (on if isinstance(on, tuple) else (on,)))
+    )
+
+
+def _parted(rows: tuple[Row, ...], before: int) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """Those older than `before`, and the others."""
+    place = bisect_left(rows, before, key=_TIME)
+    return rows[:place], rows[place:]

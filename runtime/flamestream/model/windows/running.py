@@ -1,0 +1,37 @@
+"""Running: aggregates of all items of a key so far, with a result an item: plain folds, without event time.
+
+Does not: forget. What they keep grows with the keys (and, of `distinct_count`, with the values).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from flamestream.model.graph import Function, Stream
+from flamestream.model.windows.aggregates import Aggregate, Value, distinct, top
+from flamestream.model.windows.stream import function_of
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAndResult:
+    """(accumulator, item) -> (the item's key, the aggregate's value)."""
+
+    key: Function
+    aggregate: Aggregate
+
+    def __call__(self, accumulator: Any, item: Any) -> tuple[Any, Any]:
+        return self.key(item), self.aggregate.result(accumulator)
+
+
+def running_distinct(stream: Stream[Any], value: Value, key: Function | str) -> Stream[Any]:
+    """(key, number of different values so far) for each item."""
+    return _running(stream, distinct(value), key)
+
+
+def running_top(stream: Stream[Any], count: int, by: Value, key: Function | str) -> Stream[Any]:
+    """(key, the items with the greatest values so far) for each item. Raises GraphError."""
+    return _running(stream, top(count, by), key)
+
+
+def _running(stream: Stream[Any], aggregate: Aggregate, key: Function | str) -> Stream[Any]:
+    of = function_of(key)
+    return stream.reduce(key=of, initial=aggregate.initial, combine=aggregate.combine, emit=KeyAndResult(of, aggregate))

@@ -1,0 +1,26 @@
+"""Programs in event time through crashes: sessions, joins, dedup, expiry and users' own end with the results of the reference."""
+
+from random import Random
+
+import pytest
+
+from flamestream.core.dataflow.native import native
+from flamestream.core.dataflow.parts import REFERENCE
+from flamestream.model.kernel import kernel
+from flamestream.simulation.program_jobs import program_job
+from flamestream.testing import simulate
+
+
+@pytest.mark.parametrize("first", range(0, 150, 25))
+def test_results_are_those_of_the_reference(first: int) -> None:
+    delivered = [simulate(seed, job=program_job(Random(seed))).delivered for seed in range(first, first + 25)]
+    assert sum(map(bool, delivered)) > 20
+
+
+@pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
+@pytest.mark.parametrize("first", range(0, 50, 25))
+def test_the_kernel_has_the_same_trace(first: int) -> None:
+    assert kernel is not None
+    for seed in range(first, first + 25):
+        one, other = (simulate(seed, job=program_job(Random(seed)), parts=parts).trace_hash for parts in (REFERENCE, native(kernel)))
+        assert (seed, other) == (seed, one)

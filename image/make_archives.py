@@ -162,8 +162,16 @@ def _environment(pod: dict[str, Any]) -> dict[str, str]:
     return found
 
 
+def _too_late(*_: object) -> None:
+    """At once: whoever waits here for Spark would wait on."""
+    sys.stderr.write(f"make_archives: no archives within {WITHIN} s: Spark's words are above, or the processor was too busy: try again\n")
+    sys.stderr.flush()
+    os._exit(1)
+
+
 def main() -> None:
     jvm.END_WITHIN = END_WITHIN  # writing an archive is the JVM's last act, and takes its time where the processor is shared
+    signal.signal(signal.SIGALRM, _too_late)
     signal.alarm(WITHIN)  # Spark tries a failing task again for ever
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # nobody can resolve this host's name where an image is made
     server = StandIn()

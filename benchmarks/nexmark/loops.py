@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from nexmark.events import Auction, Bid, Event, Person, instant
-from nexmark.oracle import Row
+from nexmark.results import Row
 
 SECOND: Final = 1000
 

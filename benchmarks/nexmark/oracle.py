@@ -5,16 +5,16 @@ Does not: say in which order rows come, or what a row was before it was replaced
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import duckdb
 import msgspec
 import pyarrow as pa
 
 from nexmark.events import Auction, Bid, Event, Person
+from nexmark.results import Row
 from nexmark.sql import SQL
 
-Row = tuple[Any, ...]
 _TYPES = {int: pa.int64(), str: pa.string()}
 
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from nexmark import loops
 from nexmark.events import Event
 from nexmark.generator import Configuration, Generator, side_input
-from nexmark.oracle import Oracle, Row
+from nexmark.oracle import Oracle
+from nexmark.results import Row
 from nexmark.sql import SQL
 
 configurations = st.builds(

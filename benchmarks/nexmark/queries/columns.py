@@ -1,0 +1,38 @@
+"""What several queries say of an event: which are bids, and what columns they make."""
+
+import flamestream as fs
+from nexmark.events import Auction, Bid, Event, instant
+from nexmark.results import Row
+
+
+def is_bid(event: Event) -> bool:
+    return isinstance(event, Bid)
+
+
+def bids(events: fs.Stream) -> fs.Stream:
+    """The bids alone."""
+    return events.filter(is_bid)
+
+
+def day(bid: Bid) -> str:
+    """Its date in UTC, as in 2015-07-15."""
+    return instant(bid.dateTime).date().isoformat()
+
+
+def minute(bid: Bid) -> str:
+    """Its time of day in UTC, as in 13:05."""
+    return instant(bid.dateTime).strftime("%H:%M")
+
+
+def auction_of(bid: Bid) -> int:
+    return bid.auction
+
+
+def whole(bid: Bid) -> Row:
+    """All columns of a bid."""
+    return bid.auction, bid.bidder, bid.price, bid.channel, bid.url, bid.dateTime, bid.extra
+
+
+def offered(of: Auction) -> Row:
+    """All columns of an auction but its id."""
+    return of.itemName, of.description, of.initialBid, of.reserve, of.dateTime, of.expires, of.seller, of.category, of.extra

@@ -1,0 +1,69 @@
+"""The queries as graphs give the rows of DuckDB and of the loops, and the same bytes through kills."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nexmark import loops
+from nexmark.events import Event
+from nexmark.generator import Configuration, Generator, generated, side_input
+from nexmark.oracle import Oracle
+from nexmark.queries import QUERIES, graph_of
+from nexmark.results import Row, final
+
+from flamestream.core.dataflow.native import FASTEST
+from flamestream.model.time import Time
+from flamestream.reference import ERRORS, interpret
+from flamestream.simulation.graphs import SimJob
+from flamestream.testing import simulate
+
+SMALL = Configuration(persons=2, auctions=3, bids=9, auctions_in_flight=5, active_persons=5, out_of_order=7, rate=5)
+"""In a few dozen events everything meets."""
+configurations = st.builds(
+    Configuration,
+    seed=st.integers(0, 2**32),
+    rate=st.sampled_from([1, 7, 100, 10_000]),
+    persons=st.integers(1, 4),
+    auctions=st.integers(1, 6),
+    bids=st.integers(1, 46),
+    auctions_in_flight=st.sampled_from([1, 5, 100]),
+    out_of_order=st.sampled_from([1, 5, 100]),
+)
+
+
+def rows(query: str, events: list[Event], length: int = 10) -> list[Row]:
+    """What the reference interpreter makes of events in runs of a length."""
+    runs = [(Time((1 + at) * 4096), events[at : at + length]) for at in range(0, len(events), length)]
+    results = interpret(graph_of(query), runs)
+    assert not results[ERRORS]
+    return final(payload for _, payload in results["results"])
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_query_gives_duckdbs_rows(query: str) -> None:
+    configuration = Configuration(seed=1, rate=10, persons=5, out_of_order=20)
+    events = list(generated(4000, configuration))
+    arrivals = [Generator(configuration).arrival(number) for number in range(4000)]
+    with Oracle(events, arrivals, side_input()) as oracle:
+        assert rows(query, events) == oracle.rows(query) != []
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@settings(max_examples=15, deadline=None)
+@given(configuration=configurations, count=st.integers(0, 300), length=st.integers(1, 40))
+def test_a_query_gives_the_loops_rows(query: str, configuration: Configuration, count: int, length: int) -> None:
+    events = list(generated(count, configuration))
+    assert rows(query, events, length) == loops.answer(query, events, [0] * count, side_input())
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_query_gives_the_same_through_kills(query: str) -> None:
+    generator = Generator(SMALL)
+
+    def record(_: Random, number: int) -> Event:
+        return generator.event(number)
+
+    for seed in range(6):
+        job = SimJob(graph_of(query, "s0"), None, record, 1, one_partition=True)
+        simulate(seed, job=job, parts=FASTEST)

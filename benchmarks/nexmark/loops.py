@@ -107,11 +107,8 @@ def q7(events: Sequence[Event]) -> Iterator[Row]:
         start = window(bid.dateTime, 10 * SECOND)
         highest[start] = max(highest.get(start, 0), bid.price)
     for bid in bids(events):
-        start = window(bid.dateTime, 10 * SECOND)
-        at_its_beginning = bid.dateTime == start  # the text's BETWEEN has the end of the window before, too
-        for each in (start, start - 10 * SECOND) if at_its_beginning else (start,):
-            if highest.get(each) == bid.price:
-                yield bid.auction, bid.bidder, bid.price, bid.dateTime, bid.extra
+        if bid.price == highest[window(bid.dateTime, 10 * SECOND)]:
+            yield bid.auction, bid.bidder, bid.price, bid.dateTime, bid.extra
 
 
 def q8(events: Sequence[Event]) -> Iterator[Row]:

@@ -8,6 +8,7 @@
 | `AVG` of whole numbers, which Flink cuts off | `sum // count` |
 | `PROCTIME()` | `arrival`: when the event came, by the generator |
 | which of equals, where SQL leaves it open | who came first (`number`); in q18 who came last; in q6 the lesser auction |
+| q7's `BETWEEN`, which has both ends of a window | the window without its end, which belongs to the next one |
 | a row that is withdrawn and replaced | its last form only |
 
 Source: github.com/nexmark/nexmark, nexmark-flink/src/main/resources/queries.
@@ -54,7 +55,7 @@ SQL: Final[dict[str, str]] = {
         FROM bid B JOIN (
             SELECT max(price) AS maxprice, dateTime - dateTime % 10000 + 10000 AS stop FROM bid GROUP BY stop
         ) B1 ON B.price = B1.maxprice
-        WHERE B.dateTime BETWEEN B1.stop - 10000 AND B1.stop""",
+        WHERE B.dateTime >= B1.stop - 10000 AND B.dateTime < B1.stop""",
     "q8": """
         SELECT P.id, P.name, P.start
         FROM (SELECT DISTINCT id, name, dateTime - dateTime % 10000 AS start FROM person) P

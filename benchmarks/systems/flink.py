@@ -28,17 +28,7 @@ class Flink(System):
 
     def prepare(self) -> None:
         """Build the job and copy what it runs with: half a minute, once."""
-        stamp, wanted = BUILT / ".made-from", _fingerprint()
-        if stamp.exists() and stamp.read_text() == wanted:
-            return
-        if shutil.which("mvn") is None or shutil.which("javac") is None:
-            raise NotHere("it needs Maven and a Java development kit >= 17 (Debian: maven, openjdk-17-jdk-headless)")
-        print(f"benchmarks: fetching and building Flink in {BUILT}", file=sys.stderr)
-        goals = ["package", "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={BUILT}", f"-Dout={BUILT}"]
-        done = subprocess.run(["mvn", "-q", "-B", "-f", str(SOURCE / "pom.xml"), *goals], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise NotHere(f"Maven failed:\n{done.stdout[-2000:]}")
-        stamp.write_text(wanted)
+        build(SOURCE, BUILT)
 
     def versions(self) -> dict[str, str]:
         found = re.search("<flink.version>(.*)<", (SOURCE / "pom.xml").read_text())
@@ -99,8 +89,23 @@ class FlinkTail(Flink):
         return Setting("execution.buffer-timeout.interval", f"{1 if cell.rate else 100} ms", reason)
 
 
-def _fingerprint() -> str:
+def build(source: Path, built: Path) -> None:
+    """What the pom of `source` says, with the jars that it runs with, in `built`; quick when that is done. Raises NotHere."""
+    stamp, wanted = built / ".made-from", _fingerprint(source)
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    if shutil.which("mvn") is None or shutil.which("javac") is None:
+        raise NotHere("it needs Maven and a Java development kit >= 17 (Debian: maven, openjdk-17-jdk-headless)")
+    print(f"benchmarks: fetching and building Flink in {built}", file=sys.stderr)
+    goals = ["package", "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={built}", f"-Dout={built}"]
+    done = subprocess.run(["mvn", "-q", "-B", "-f", str(source / "pom.xml"), *goals], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NotHere(f"Maven failed:\n{done.stdout[-2000:]}")
+    stamp.write_text(wanted)
+
+
+def _fingerprint(source: Path) -> str:
     digest = hashlib.sha256()
-    for file in [SOURCE / "pom.xml", *sorted(SOURCE.rglob("*.java"))]:
+    for file in [source / "pom.xml", *sorted(source.rglob("*.java"))]:
         digest.update(file.read_bytes())
     return digest.hexdigest()

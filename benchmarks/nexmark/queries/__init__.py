@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 import flamestream as fs
+from nexmark.events import Event
 from nexmark.queries.pairs import q3, q20
 from nexmark.queries.single import q0, q1, q2, q10, q13, q14, q21, q22
 from nexmark.queries.statistics import q15, q16, q17
@@ -22,9 +23,10 @@ UNTIMED: Final[tuple[Query, ...]] = (q0, q1, q2, q3, q4, q6, q9, q10, q13, q14, 
 QUERIES: Final[dict[str, Query]] = {query.__name__: query for query in (*UNTIMED, *TIMED)}
 
 
-def graph_of(name: str, source: str = "events", late: str = "4s") -> fs.Graph:
-    """The graph of a query, from the source of all events to the sink `results`."""
+def graph_of(name: str, source: str = "events", late: str = "4s", decode: Callable[[str], Event] | None = None) -> fs.Graph:
+    """The graph of a query, from the source of all events to the sink `results`. `decode` makes an event of a record that is none."""
     graph, query = fs.Graph(f"nexmark-{name}"), QUERIES[name]
-    events = graph.source(source, at="dateTime", unit="ms", late=late) if query in TIMED else graph.source(source)
+    timed = query in TIMED
+    events = graph.source(source, decode, at="dateTime", unit="ms", late=late) if timed else graph.source(source, decode)
     query(events).sink("results", key=key_of)
     return graph

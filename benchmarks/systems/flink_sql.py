@@ -1,0 +1,37 @@
+"""Flink SQL: the statements of a file in one JVM, exactly once, its jars from Maven Central."""
+
+from pathlib import Path
+from typing import Final
+
+from systems.environments import CACHE
+from systems.flink import OPENED, build
+
+SOURCE: Final = Path(__file__).resolve().parent.parent / "peers" / "flink_sql"
+BUILT: Final = CACHE / "flink_sql"
+SETTINGS: Final = {
+    "parallelism.default": "1",
+    "pipeline.object-reuse": "true",  # no copies between chained operators
+    "state.backend.type": "hashmap",  # the fastest for state that fits in memory
+    "execution.checkpointing.interval": "1 s",
+    "execution.checkpointing.mode": "EXACTLY_ONCE",
+    "execution.checkpointing.storage": "filesystem",
+    "restart-strategy.type": "disable",
+    "table.local-time-zone": "UTC",
+}
+
+
+class FlinkSql:
+    """One slot in one JVM."""
+
+    @staticmethod
+    def prepare() -> None:
+        """Build the runner of scripts and copy what it runs with, once. Raises NotHere without Maven and a JDK."""
+        build(SOURCE, BUILT)
+
+    @staticmethod
+    def command(statements: Path, folder: Path) -> list[str]:
+        """What runs the statements of a file; `folder` gets the checkpoints."""
+        given = [f"{name}={value}" for name, value in SETTINGS.items()]
+        opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
+        checkpoints = f"execution.checkpointing.dir=file://{folder}/checkpoints"
+        return ["java", "-Xms1g", "-Xmx4g", *opened, "-cp", f"{BUILT}/*", "peer.Script", str(statements), *given, checkpoints]

@@ -267,7 +267,7 @@ class Stream(Generic[T]):
     ) -> "Results[tuple[T, U | None]]": ...  # fmt: skip
     @overload
     def join(
-        self, other: "Stream[U]", *, on: "On", within: tuple[Duration, Duration] | None = None, how: Literal["full"],
+        self, other: "Stream[U]", *, on: "On", within: tuple[Duration, Duration] | None = None, how: str,
         unbounded: bool = False,
     ) -> "Results[tuple[T | None, U | None]]": ...  # fmt: skip
     def join(
@@ -287,7 +287,7 @@ class Stream(Generic[T]):
     @overload
     def join_latest(self, other: "Stream[U]", *, on: "On", how: Literal["inner"] = "inner") -> "Results[tuple[T, U]]": ...
     @overload
-    def join_latest(self, other: "Stream[U]", *, on: "On", how: Literal["left"]) -> "Results[tuple[T, U | None]]": ...
+    def join_latest(self, other: "Stream[U]", *, on: "On", how: str) -> "Results[tuple[T, U | None]]": ...
     def join_latest(self, other: "Stream[Any]", *, on: "On", how: str = "inner") -> "Results[Any]":
         """Pairs (item, the newest item of `other` with its key that is not younger), final when the mark has passed the item's time.
 

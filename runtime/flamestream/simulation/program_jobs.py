@@ -34,24 +34,24 @@ def program_job(rng: Random) -> SimJob:
     return SimJob(graph, DEAD_LETTERS, _record, 2)
 
 
-def sessions(rng: Random, left: Stream, right: Stream) -> Stream:
+def sessions(rng: Random, left: Stream[Any], right: Stream[Any]) -> Stream[Any]:
     """Sessions of both streams together: with a merge, or with their items kept."""
     windows = left.merge(right).window(session(f"{rng.randint(1, 6)}s"), key=_key)
     return _aggregated(rng, windows)
 
 
-def ranked(rng: Random, left: Stream, right: Stream) -> Stream:
+def ranked(rng: Random, left: Stream[Any], right: Stream[Any]) -> Stream[Any]:
     """The keys with the most items, over windows that overlap or not."""
     shape = rng.choice([tumbling("7s"), sliding("6s", every="3s")])
     return left.merge(right).window(shape, key=_key).top(rng.randint(1, 3), by=size)
 
 
-def aggregated(rng: Random, left: Stream, right: Stream) -> Stream:
+def aggregated(rng: Random, left: Stream[Any], right: Stream[Any]) -> Stream[Any]:
     """Aggregates of windows of a fixed length."""
     return _aggregated(rng, left.merge(right).window(rng.choice([tumbling("5s"), sliding("8s", every="2s")]), key=_key))
 
 
-def joined(rng: Random, left: Stream, right: Stream) -> Stream:
+def joined(rng: Random, left: Stream[Any], right: Stream[Any]) -> Stream[Any]:
     """Items that are near each other, and now and then windows over the pairs."""
     low = rng.randint(-5, 2)
     bounds = {"unbounded": True} if rng.random() < 0.2 else {"within": (f"{low}s", f"{low + rng.randint(0, 6)}s")}
@@ -62,37 +62,37 @@ def joined(rng: Random, left: Stream, right: Stream) -> Stream:
     return pairs.window(tumbling("6s"), key=lambda pair: None).fold(initial=str, combine=lambda a, pair: digest(f"{a}{pair}"))
 
 
-def latest(rng: Random, left: Stream, right: Stream) -> Stream:
+def latest(rng: Random, left: Stream[Any], right: Stream[Any]) -> Stream[Any]:
     """Items with the version of their time."""
     return left.join_latest(right, on=_key, how=rng.choice(["inner", "left"]))
 
 
-def tables(rng: Random, left: Stream, right: Stream) -> Stream:
+def tables(rng: Random, left: Stream[Any], right: Stream[Any]) -> Stream[Any]:
     """Two tables that change."""
     return left.join_table(right, on=_key, how=rng.choice(["inner", "left", "full"]))
 
 
-def deduplicated(rng: Random, left: Stream, right: Stream) -> Stream:
+def deduplicated(rng: Random, left: Stream[Any], right: Stream[Any]) -> Stream[Any]:
     """The first of each key for a while."""
     return left.merge(right).dedup(_key, within=f"{rng.randint(0, 8)}s")
 
 
-def expiring(rng: Random, left: Stream, right: Stream) -> Stream:
+def expiring(rng: Random, left: Stream[Any], right: Stream[Any]) -> Stream[Any]:
     """A fold that depends on order and forgets."""
     return left.merge(right).reduce(key=_key, initial=str, combine=_appended, ttl=f"{rng.randint(1, 6)}s")
 
 
-def own(rng: Random, left: Stream, right: Stream) -> Stream:
+def own(rng: Random, left: Stream[Any], right: Stream[Any]) -> Stream[Any]:
     """A user's functions, which are called at times and raise at some."""
     return left.merge(right).process(key=_key, on_item=_on_item, on_time=_on_time, due=_due)
 
 
-Build = Callable[[Random, Stream, Stream], Stream]
+Build = Callable[[Random, Stream[Any], Stream[Any]], Stream[Any]]
 PROGRAMS: tuple[Build, ...] = (sessions, sessions, ranked, aggregated, joined, joined, latest, tables, deduplicated, expiring, own)
 
 
-def _aggregated(rng: Random, windows: Windows) -> Stream:
-    ask: Callable[[Windows], Stream] = rng.choice([
+def _aggregated(rng: Random, windows: Windows[Any]) -> Stream[Any]:
+    ask: Callable[[Windows[Any]], Stream[Any]] = rng.choice([
         lambda w: w.fold(initial=str, combine=_appended, results=rng.choice(["final", "each"])), lambda w: w.collect(),
         lambda w: w.top(2, by=lambda event: event[2] % 3), lambda w: w.mean(lambda event: event[2]),
         lambda w: w.distinct_count(lambda event: event[2]), lambda w: w.max(lambda event: event[1]),

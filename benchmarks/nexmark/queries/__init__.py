@@ -12,12 +12,12 @@ from nexmark.queries.pairs import q3, q20
 from nexmark.queries.single import q0, q1, q2, q10, q13, q14, q21, q22
 from nexmark.queries.statistics import q15, q16, q17
 from nexmark.queries.tops import q18, q19
-from nexmark.queries.windows import q5, q7, q8
+from nexmark.queries.windows import q5, q7, q8, q11
 from nexmark.queries.winning import q4, q6, q9
-from nexmark.results import key_of
+from nexmark.results import Newest, Row, key_of
 
-Query = Callable[[fs.Stream], fs.Stream]
-TIMED: Final[tuple[Query, ...]] = (q5, q7, q8)
+Query = Callable[[fs.Stream[Event]], fs.Stream[Row] | fs.Stream[Newest]]
+TIMED: Final[tuple[Query, ...]] = (q5, q7, q8, q11)
 """Those that ask for event time."""
 UNTIMED: Final[tuple[Query, ...]] = (q0, q1, q2, q3, q4, q6, q9, q10, q13, q14, q15, q16, q17, q18, q19, q20, q21, q22)
 QUERIES: Final[dict[str, Query]] = {query.__name__: query for query in (*UNTIMED, *TIMED)}

@@ -1,15 +1,17 @@
 """What several queries say of an event: which are bids, and what columns they make."""
 
+from typing import TypeGuard
+
 import flamestream as fs
 from nexmark.events import Auction, Bid, Event, instant
 from nexmark.results import Row
 
 
-def is_bid(event: Event) -> bool:
+def is_bid(event: Event) -> TypeGuard[Bid]:
     return isinstance(event, Bid)
 
 
-def bids(events: fs.Stream) -> fs.Stream:
+def bids(events: fs.Stream[Event]) -> fs.Stream[Bid]:
     """The bids alone."""
     return events.filter(is_bid)
 

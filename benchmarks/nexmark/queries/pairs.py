@@ -23,7 +23,9 @@ class Met(msgspec.Struct, frozen=True):
     """What the last item brought together with `one`."""
 
 
-def pairs(events: fs.Stream, one: type[Person | Auction], many: type[Event], named: Callable[[Any], int]) -> fs.Stream:
+def pairs(
+    events: fs.Stream[Event], one: type[Person | Auction], many: type[Event], named: Callable[[Any], int]
+) -> fs.Stream[tuple[Any, Any]]:
     """(one, many) for each of the `many` and the one whose id it names. Who waits for somebody who never comes waits for good."""
 
     def id_of(event: Event) -> int:
@@ -47,7 +49,7 @@ def seller_of(auction: Auction) -> int:
     return auction.seller
 
 
-def q3(events: fs.Stream) -> fs.Stream:
+def q3(events: fs.Stream[Event]) -> fs.Stream[Row]:
     """Who in three states sells something of category 10."""
 
     def suggested(pair: tuple[Person, Auction]) -> Iterator[Row]:
@@ -58,7 +60,7 @@ def q3(events: fs.Stream) -> fs.Stream:
     return pairs(events, Person, Auction, seller_of).flat_map(suggested)
 
 
-def q20(events: fs.Stream) -> fs.Stream:
+def q20(events: fs.Stream[Event]) -> fs.Stream[Row]:
     """The bids for auctions of category 10, each with its auction."""
 
     def expanded(pair: tuple[Auction, Bid]) -> Iterator[Row]:

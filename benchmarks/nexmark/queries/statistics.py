@@ -3,7 +3,7 @@
 import msgspec
 
 import flamestream as fs
-from nexmark.events import Bid
+from nexmark.events import Bid, Event
 from nexmark.queries.columns import bids, day, minute
 from nexmark.results import Newest, Row
 
@@ -59,14 +59,14 @@ def with_bid(before: Statistics, bid: Bid) -> Statistics:
     return Statistics(one_more(before.counts, place), *seen, max(before.minute, minute(bid)))
 
 
-def q15(events: fs.Stream) -> fs.Stream:
+def q15(events: fs.Stream[Event]) -> fs.Stream[Newest]:
     """Each day's bids, bidders and auctions by price."""
     return bids(events).reduce(
         key=day, initial=Statistics, combine=with_bid, emit=lambda after, bid: Newest((day(bid),), (day(bid), *after.row()))
     )
 
 
-def q16(events: fs.Stream) -> fs.Stream:
+def q16(events: fs.Stream[Event]) -> fs.Stream[Newest]:
     """Each channel's, of each day."""
 
     def row(after: Statistics, bid: Bid) -> Newest:
@@ -89,7 +89,7 @@ class Prices(msgspec.Struct, frozen=True):
         return count, *self.counts, self.least, self.greatest, self.total // count, self.total
 
 
-def q17(events: fs.Stream) -> fs.Stream:
+def q17(events: fs.Stream[Event]) -> fs.Stream[Newest]:
     """Each auction's bids and prices, of each day."""
 
     def with_price(before: Prices, bid: Bid) -> Prices:

@@ -3,24 +3,27 @@
 from typing import Final
 
 import flamestream as fs
-from nexmark.events import Bid
+from nexmark.events import Bid, Event
 from nexmark.queries.columns import auction_of, bids, whole
 from nexmark.results import Newest
 
 TOP: Final = 10
 
 
-def q18(events: fs.Stream) -> fs.Stream:
+def q18(events: fs.Stream[Event]) -> fs.Stream[Newest]:
     """Each bidder's last bid for each auction; of equal times, who came last."""
-    return bids(events).reduce(
-        key=lambda bid: (bid.auction, bid.bidder),
-        initial=lambda: None,
-        combine=lambda last, bid: bid if last is None or bid.dateTime >= last.dateTime else last,
-        emit=lambda last, bid: Newest((bid.auction, bid.bidder), whole(last)),
-    )
+
+    def newer(last: Bid | None, bid: Bid) -> Bid | None:
+        return bid if last is None or bid.dateTime >= last.dateTime else last
+
+    def row(last: Bid | None, bid: Bid) -> Newest:
+        assert last is not None, "there is a bid"
+        return Newest((bid.auction, bid.bidder), whole(last))
+
+    return bids(events).reduce(key=lambda bid: (bid.auction, bid.bidder), initial=lambda: None, combine=newer, emit=row)
 
 
-def q19(events: fs.Stream) -> fs.Stream:
+def q19(events: fs.Stream[Event]) -> fs.Stream[Newest]:
     """The ten highest bids of each auction with their ranks; of equal ones, who came first."""
 
     def with_bid(top: tuple[Bid, ...], bid: Bid) -> tuple[Bid, ...]:

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 import flamestream as fs
-from nexmark.events import Auction, Bid
+from nexmark.events import Auction, Bid, Event
 from nexmark.queries.columns import auction_of, offered
 from nexmark.queries.pairs import pairs
 from nexmark.results import Newest
@@ -33,7 +33,7 @@ class Highest(msgspec.Struct, frozen=True):
     """What the last bid changed."""
 
 
-def winning_bids(events: fs.Stream) -> fs.Stream:
+def winning_bids(events: fs.Stream[Event]) -> fs.Stream[Won]:
     """Each change of an auction's highest bid."""
 
     def higher(highest: Highest, pair: tuple[Auction, Bid]) -> Highest:
@@ -50,7 +50,7 @@ def winning_bids(events: fs.Stream) -> fs.Stream:
     )
 
 
-def q4(events: fs.Stream) -> fs.Stream:
+def q4(events: fs.Stream[Event]) -> fs.Stream[Newest]:
     """The mean of each category's winning bids."""
 
     def added(total: tuple[int, int], won: Won) -> tuple[int, int]:
@@ -71,7 +71,7 @@ def sale(auction: Auction, bid: Bid) -> Sale:
     return bid.dateTime, auction.id, bid.price
 
 
-def q6(events: fs.Stream) -> fs.Stream:
+def q6(events: fs.Stream[Event]) -> fs.Stream[Newest]:
     """For each sale of a seller, in the order of the winning bids, the mean of it and the ten before."""
 
     def sold(sales: tuple[Sale, ...], won: Won) -> tuple[Sale, ...]:
@@ -92,7 +92,7 @@ def q6(events: fs.Stream) -> fs.Stream:
     return by_seller.flat_map(lambda changed: changed)
 
 
-def q9(events: fs.Stream) -> fs.Stream:
+def q9(events: fs.Stream[Event]) -> fs.Stream[Newest]:
     """Each auction with its winning bid."""
 
     def row(won: Won) -> Newest:

@@ -3,7 +3,7 @@
 Does not: do anything with an item (programs do), or find what is due (process.py).
 """
 
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from flamestream.model.duration import UNITS, Duration, micros
 from flamestream.model.errors import GraphError
@@ -14,6 +14,7 @@ from flamestream.model.windows.process import Input, late_items, processed, soun
 from flamestream.model.windows.program import Program
 
 T = TypeVar("T")
+UNLIMITED: Final = 1 << 62
 
 
 def timed_source(
@@ -67,13 +68,21 @@ class Results(Stream[T]):
     def __init__(self, steps: Stream[Any], event_time: TimeOf | None, late: "Results[Any] | None" = None) -> None:
         """`steps`: tuples of results. `late`: the results that have the late items, if they are others."""
         object.__setattr__(self, "_steps", steps if late is None else late._steps)  # type: ignore[attr-defined]
-        super().__init__(steps.graph, steps.flat_map(values).filter(sound).vertex, event_time=event_time)
+        super().__init__(steps.graph, _all_of(steps, values).filter(sound).vertex, event_time=event_time)
 
     @property
     def late(self) -> Stream[Any]:
         """The items that came too late for it, as they were. Nothing is dropped in silence: give them a sink."""
         steps: Stream[Any] = self._steps  # type: ignore[attr-defined]
-        return steps.flat_map(late_items)
+        return _all_of(steps, late_items)
+
+
+def _all_of(steps: Stream[Any], part: Function) -> Stream[Any]:
+    """Results that are there already, one by one: however many windows close at once, none may become an error item (!)."""
+    stream = steps.flat_map(part)
+    vertex = steps.graph.vertices[stream.vertex]
+    vertex.max_results = vertex.max_result_bytes = UNLIMITED
+    return stream
 
 
 def results_of(

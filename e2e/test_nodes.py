@@ -1,15 +1,25 @@
 """A node is lost with everything on it, by a crash or by a cut, and comes back. Only where E2E_NODE_COMMAND says how to do that."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from e2e.conftest import flowing, fresh
 from e2e.support import faults
+from e2e.support.installation import Installation
+from e2e.support.kube import Kube
 from e2e.support.stream import Stream
 from e2e.test_faults import broken
 
 pytestmark = pytest.mark.skipif(not faults.can_break_nodes(), reason="E2E_NODE_COMMAND does not say how to crash a node")
 Report = Callable[..., None]
+
+
+@pytest.fixture
+def stream(installation: Installation, kube: Kube) -> Iterator[Stream]:
+    """A job a test: after a lost node every worker that holds slots is on the other one."""
+    with flowing(Stream(kube, installation, words=60, name=fresh())) as made:
+        yield made
 
 
 def victim(stream: Stream) -> str:

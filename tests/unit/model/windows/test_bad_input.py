@@ -1,0 +1,97 @@
+"""Bad input to programs in event time: each costs its own item or is told when the graph is built, and nothing else."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from tests.support.event_time import results
+
+import flamestream as fs
+from flamestream.model.errors import GraphError
+
+YEAR = 365 * 24 * 3600
+
+
+@fs.payload_type
+@dataclass(frozen=True, slots=True)
+class Event:
+    key: Any
+    at: Any
+    number: int = 0
+
+
+def counted(events: list[Any], late: str = "10s", max_ahead: str | None = None) -> dict[str, list[Any]]:
+    graph = fs.Graph("bad")
+    counts = graph.source("events", at="at", unit="s", late=late, max_ahead=max_ahead).window(fs.tumbling("10s"), key="key").count()
+    counts.sink("out")
+    counts.late.sink("late")
+    return results(graph, [("events", event) for event in events])
+
+
+def windows(found: dict[str, list[Any]]) -> list[tuple[int, int]]:
+    return [(each.start, each.value) for each in found["out"]]
+
+
+@pytest.mark.parametrize("at", [None, "noon", 3.5, True])
+def test_a_time_that_is_none_is_an_error_of_its_item(at: Any) -> None:
+    found = counted([Event("a", 1), Event("a", at), Event("a", 2)])
+    assert windows(found) == [(0, 2)]
+    assert f'fs.field("at") gave the event time {at!r}' in found["errors"][0].message
+
+
+def test_a_record_without_the_field_is_an_error_of_its_item() -> None:
+    found = counted([Event("a", 1), ("a", 1), Event("a", 2)])
+    assert windows(found) == [(0, 2)]
+    assert len(found["errors"]) == 1
+
+
+def test_a_time_a_year_back_is_late() -> None:
+    found = counted([Event("a", YEAR), Event("a", 0), Event("a", YEAR + 1)])
+    assert ([value for _, value in windows(found)], [event.at for event in found["late"]]) == ([2], [0])
+
+
+def test_a_time_a_century_ahead_moves_nothing_where_max_ahead_says_so() -> None:
+    found = counted([Event("a", 1), Event("a", 100 * YEAR), Event("a", 2)], max_ahead="1d")
+    assert (windows(found), found["late"]) == ([(0, 2)], [])
+    assert "max_ahead" in found["errors"][0].message
+
+
+def test_a_thousand_windows_of_one_key_are_open_at_once() -> None:
+    found = counted([Event("a", 10 * number) for number in range(1_000)], late="1d")
+    assert windows(found) == [(10 * number, 1) for number in range(1_000)]
+
+
+def test_a_key_that_never_ends_leaves_nothing_behind_of_what_is_over() -> None:
+    from flamestream.model.windows.expiry import Expiry
+    from flamestream.model.windows.program import Now
+
+    program, state = Expiry(int, lambda count, _: count + 1, None, 10, ""), None
+    for time in range(0, 10_000, 5):
+        if state is not None and program.due(state) <= time:
+            state, _ = program.on_time("a", state, program.due(state))
+        state, (count,) = program.on_item("a", state, None, Now(time, time))
+    assert (count, state.alarm - state.last <= 11) == (2_000, True)
+
+
+@pytest.mark.parametrize("value", [{}, [1], object()])
+def test_a_key_that_is_no_payload_is_an_error_of_its_item(value: Any) -> None:
+    graph = fs.Graph("bad")
+    graph.source("events", at="at", unit="s").window(fs.tumbling("10s"), key=lambda event: value).count().sink("out")
+    found = results(graph, [("events", Event("a", 1))])
+    assert (found["out"], found["errors"][0].error) == ([], "PayloadError")
+
+
+def test_a_fold_whose_accumulator_is_no_payload_is_an_error_of_its_item() -> None:
+    graph = fs.Graph("bad")
+    graph.source("events", at="at", unit="s").window(fs.tumbling("10s"), key="key").fold(
+        initial=list, combine=lambda seen, event: [*seen, event]
+    ).sink("out")
+    found = results(graph, [("events", Event("a", 1))])
+    assert (found["out"], found["errors"][0].error) == ([], "PayloadError")
+
+
+@pytest.mark.parametrize("size", ["", "1", "1 fortnight", "-1m", "0.0000001s", 60])
+def test_a_length_that_is_none_is_told_when_the_graph_is_built(size: Any) -> None:
+    for shape in (fs.tumbling, fs.session):
+        with pytest.raises(GraphError):
+            shape(size)

@@ -54,14 +54,14 @@ class Latest:
         place = bisect_right(versions, now.time, key=_TIME)
         before = place - 1 if place and versions[place - 1][0] == now.time else place
         versions = (*versions[:before], (now.time, item), *versions[place:])
-        return Versions(waiting, versions if now.mark is None else _asked(waiting, versions, now.mark)), ()
+        return Versions(waiting, versions if now.mark is None else _asked(versions, now.mark)), ()
 
     def on_time(self, key: Any, state: Versions, time: int) -> Answer:
         place = bisect_right(state.waiting, time - 1, key=_TIME)
         found = [(item, _held(state.versions, at)) for at, item in state.waiting[:place]]
         results = [(item, version) for item, version in found if version is not None or self.keeps]
         waiting = state.waiting[place:]
-        versions = _asked(waiting, state.versions, time)
+        versions = _asked(state.versions, time)
         return Versions(waiting, versions) if waiting or versions else None, results
 
     def due(self, state: Versions) -> int | None:
@@ -97,7 +97,6 @@ def _held(versions: tuple[Row, ...], time: int) -> Any:
     return versions[place - 1][1] if place else None
 
 
-def _asked(waiting: tuple[Row, ...], versions: tuple[Row, ...], mark: int) -> tuple[Row, ...]:
-    """The versions that an item that waits, or one that is still to come in time, can ask for."""
-    oldest = min(mark, waiting[0][0]) if waiting else mark
-    return versions[max(0, bisect_right(versions, oldest, key=_TIME) - 1) :]
+def _asked(versions: tuple[Row, ...], mark: int) -> tuple[Row, ...]:
+    """The versions that an item which is not older than the mark can ask for: no other waits."""
+    return versions[max(0, bisect_right(versions, mark, key=_TIME) - 1) :]

@@ -10,6 +10,7 @@ from tests.support.event_time import judged, results
 
 import flamestream as fs
 from flamestream.model.errors import GraphError
+from flamestream.model.windows.join import LEFT, RIGHT, Join, Waiting
 
 
 @fs.payload_type
@@ -73,6 +74,14 @@ def test_what_met_none_leaves_as_soon_as_it_can_meet_none() -> None:
     assert results(left.graph, entering(*items), ended=False)["out"] == [(items[2], items[1])]
     items += [Right("b", 21), Left("b", 21)]
     assert (Left("a", 10), None) in results(left.graph, entering(*items), ended=False)["out"]
+
+
+def test_an_item_waits_until_the_mark_is_behind_its_last_moment() -> None:
+    program, state = Join(-5, 10, (LEFT, RIGHT), ""), Waiting(((0, "l", False),), ((0, "r", False),))
+    assert program.due(state) == 6
+    state, results = program.on_time("a", state, 6)
+    assert (state.left, results, program.due(state)) == (((0, "l", False),), [(None, "r")], 11)
+    assert program.on_time("a", Waiting(((0, "l", False), (1, "m", False)), ()), 11) == (Waiting(((1, "m", False),), ()), [("l", None)])
 
 
 def test_an_item_older_than_the_mark_is_late_and_meets_none() -> None:

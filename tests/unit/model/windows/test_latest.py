@@ -92,3 +92,8 @@ def test_it_is_what_a_loop_finds_that_knows_all(drawn: list[tuple[bool, str, int
         plain.append((order, max(able, key=lambda rate: (rate.at, rate.number), default=None)))
     assert sorted(map(repr, found["out"])) == sorted(map(repr, plain))
     assert found["late"] == too_late
+
+
+def test_an_order_is_priced_once_the_mark_is_behind_its_time_and_not_before() -> None:
+    state, results = Latest(keeps=False, written="").on_time("usd", Versions(((0, "o"), (1, "p")), ((0, "r"),)), 1)
+    assert (state, results) == (Versions(((1, "p"),), ((0, "r"),)), [("o", "r")])

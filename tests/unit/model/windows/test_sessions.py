@@ -53,7 +53,7 @@ def test_an_item_between_two_makes_them_one() -> None:
 def test_a_fold_without_merge_gets_the_items_of_all_in_the_order_in_which_they_came() -> None:
     graph, windows = sessions(late="1m")
     windows.fold(initial=tuple, combine=lambda seen, click: (*seen, click.number)).sink("out")
-    assert values(results(graph, clicks_at(15, 0, 16, 1, 8))["out"]) == [(0, 26, (0, 1, 2, 3, 4))]
+    assert values(results(graph, clicks_at(0, 15, 16, 17, 1, 8))["out"]) == [(0, 27, (0, 1, 2, 3, 4, 5))]
 
 
 def test_an_item_is_late_when_its_own_time_has_passed_and_it_meets_no_open_session() -> None:

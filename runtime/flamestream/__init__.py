@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.event_decoder import decoder
+from flamestream.model.expressions import field, when
 from flamestream.model.graph import Graph, Loop, Stream
 from flamestream.model.payload import event, payload_type
-from flamestream.model.ready import append, count, field, record, size, state, total
+from flamestream.model.ready import append, count, record, size, state, total
 from flamestream.model.records import Document, KafkaRecord
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ __all__ = [
     "total",
     "tumbling",
     "vectorized",
+    "when",
 ]
 __version__ = "0.1.0"
 

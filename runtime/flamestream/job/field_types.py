@@ -23,7 +23,7 @@ def check_fields(graph: Graph, records: Mapping[str, type | None]) -> list[str]:
     for vertex in graph.vertices:
         cls = given.get(vertex.id)
         for function in (vertex.key, vertex.combine, vertex.emit):
-            check_function(cls, function, said(vertex))
+            check_function(cls, function, said(vertex), folded=True)
         if cls is not None and isinstance(vertex.key, ready.Field) and _is_float(cls, vertex.key.name):
             warnings.append(FLOAT_KEY.format(where=said(vertex), key=f"{vertex.key.written} of {cls.__qualname__}"))
     return warnings

@@ -22,9 +22,10 @@ from difflib import get_close_matches
 from typing import Any
 
 from flamestream.model.errors import GraphError
+from flamestream.model.expressions import Expression, Field, fields_of
 from flamestream.model.payload_codec import SCALARS
 from flamestream.model.payload_registry import HEIGHTS, PLANS
-from flamestream.model.ready import Append, Field, Record, Total
+from flamestream.model.ready import Append, Record, Size, State, Total
 
 
 def key_of(items: Any, key: str | Callable[..., Any], where: str) -> Callable[..., Any]:
@@ -35,17 +36,22 @@ def key_of(items: Any, key: str | Callable[..., Any], where: str) -> Callable[..
     return function
 
 
-def check_function(items: Any, function: Any, where: str) -> None:
-    """Raises GraphError if a ready-made function names a field that items of this type do not have."""
+def check_function(items: Any, function: Any, where: str, folded: bool = False) -> None:
+    """Raises GraphError if a ready-made function names a field that items of this type do not have. `folded`: it has an accumulator too."""
     match function:
-        case Field(name) | Total(name):
+        case Expression():
+            for field in fields_of(function):
+                check_field(items, field.name, f"{where}: {field.written}")
+        case Total(name):
             check_field(items, name, f"{where}: {function.written}")
         case Append(names):
             for name in names:
                 check_field(items, name, f"{where}: {function.written}")
         case Record(_, parts):
             for part in parts:
-                check_function(items, part, where)
+                check_function(items, part, where, folded)
+        case Size() | State() if not folded:
+            raise GraphError(f"{where}: {function.written} is of an accumulator, which only emit= of a fold is given")
 
 
 def check_field(items: Any, name: str, said: str) -> None:
@@ -68,6 +74,8 @@ def result_of(function: Any, items: Any = None) -> Any:
         return function if origin(function) in HEIGHTS else None
     if isinstance(function, Field):
         return _field_of(items, function.name)
+    if isinstance(function, Expression):
+        return None
     if isinstance(function, Record):
         return function.cls
     if (made := getattr(function, "makes_class", None)) is not None:

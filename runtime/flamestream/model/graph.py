@@ -230,7 +230,7 @@ class Stream(Generic[T]):
                 f"reduce with combine={name_of(combine)} in graph {self.graph.name!r} needs initial=, a function without arguments"
             )
         for function in (combine, emit):
-            fields.check_function(self.items, function, call_site())
+            fields.check_function(self.items, function, call_site(), folded=True)
         if ttl is not None:
             from flamestream.model.windows.expiry import expiring
 
@@ -239,7 +239,7 @@ class Stream(Generic[T]):
             from flamestream.model.unfused import unfused_reduce
 
             return unfused_reduce(self, key, initial, combine, emit)
-        made = fields.result_of(emit or combine)
+        made = fields.result_of(combine if emit is None else emit)
         return self._then(Kind.REDUCE, name_of(combine), made, key=key, initial=initial, combine=combine, emit=emit)
 
     def balance(self, function: Callable[[Any], int]) -> "Stream[T]":

@@ -23,37 +23,18 @@ Keeps: the kernel's results are these functions' own, byte for byte (native/src/
 tests/sim/test_native.py hold it to that).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from flamestream.model.collections import Vector
 from flamestream.model.errors import GraphError
+from flamestream.model.expressions import Expression, constant
+from flamestream.model.expressions import Field as Field
+from flamestream.model.expressions import field as field
 from flamestream.model.payload import payload_type  # for the example above  # noqa: F401
 from flamestream.model.payload_registry import PLANS
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """payload -> one field of it."""
-
-    name: str
-
-    @property
-    def written(self) -> str:
-        """As it stands in a graph, for messages."""
-        return f'fs.field("{self.name}")'
-
-    def __call__(self, payload: Any) -> Any:
-        return getattr(payload, self.name)
-
-    @property
-    def fast(self) -> Callable[[Any], Any]:
-        """The same function by `operator.attrgetter`, for whoever calls it often."""
-        return attrgetter(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +112,13 @@ size = Size()
 """A part of a record: how many values the accumulator has, an fs.Vector."""
 state = State()
 """A part of a record: the accumulator itself."""
-Part = Field | Size | State
+Part = Expression | Size | State
 
 
 @dataclass(frozen=True, slots=True)
 class Record(Generic[T]):
-    """(accumulator, payload) -> an instance of a payload class, made of these parts. It is made as a decoded one is: no `__init__` runs."""
+    """(accumulator, payload) -> an instance of a payload class, made of these parts; of a payload alone, if none of them is of an
+    accumulator. It is made as a decoded one is: no `__init__` runs."""
 
     cls: type[T]
     parts: tuple[Part, ...]
@@ -146,15 +128,15 @@ class Record(Generic[T]):
         """As it stands in a graph, for messages."""
         return f"fs.record({self.cls.__name__})"
 
-    def __call__(self, accumulator: Any, payload: Any) -> T:
+    @overload
+    def __call__(self, payload: Any, /) -> T: ...
+    @overload
+    def __call__(self, accumulator: Any, payload: Any, /) -> T: ...
+    def __call__(self, *given: Any) -> T:
         build = PLANS[self.cls].build
         assert build is not None, "`record` takes classes with fields"
-        return build([getattr(payload, p.name) if type(p) is Field else p(accumulator, payload) for p in self.parts])  # type: ignore[call-arg,no-any-return]
-
-
-def field(name: str) -> Field:
-    """A key: the payload's field of this name."""
-    return Field(name)
+        payload = given[-1]
+        return build([p(payload) if isinstance(p, Expression) else p(*given) for p in self.parts])  # type: ignore[no-any-return]
 
 
 def append(*names: str) -> Append:
@@ -174,13 +156,14 @@ def total(name: str) -> Total:
     return Total(name)
 
 
-def record(cls: type[T], *names: str, **parts: Part) -> Record[T]:
-    """A result: an instance of `cls`, whose fields are those of the item with the same name (`names`), or `fs.field(...)` of the item,
-    `fs.state` (the accumulator) or `fs.size` (of an fs.Vector)."""
+def record(cls: type[T], *names: str, **parts: Any) -> Record[T]:
+    """A result: an instance of `cls`, whose fields are those of the item with the same name (`names`), expressions over the item as
+    `fs.field(...) * 2`, values, or behind a fold `fs.state` (the accumulator) or `fs.size` (of an fs.Vector)."""
     plan = PLANS.get(cls)
     if plan is None or plan.labels is None or plan.build is None:
         raise GraphError(f"fs.record({cls.__qualname__}, ...): put @fs.payload_type above the class")
     said = {**{name: Field(name) for name in names}, **parts}
     if set(said) != set(plan.labels):
         raise GraphError(f"fs.record({cls.__qualname__}, ...) says {', '.join(said)}; the fields of the class are {', '.join(plan.labels)}")
-    return Record(cls, tuple(said[label] for label in plan.labels))
+    parts = {label: part if isinstance(part, Size | State) else constant(part) for label, part in said.items()}
+    return Record(cls, tuple(parts[label] for label in plan.labels))

@@ -86,5 +86,5 @@ def _emitted(combine: Function, emit: Function | None) -> Callable[[Step], Any]:
             combine(step.accumulator, step.payload)
         return step.accumulator if emit is None else emit(step.accumulator, step.payload)
 
-    emitted.__qualname__ = name_of(emit or combine)
+    emitted.__qualname__ = name_of(combine if emit is None else emit)
     return emitted

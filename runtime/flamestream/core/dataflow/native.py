@@ -113,7 +113,7 @@ def described(vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True) -
         "max_results": vertex.max_results,
         "max_result_bytes": vertex.max_result_bytes,
         "key": None if vertex.key is None else user_code.observed(vertex.key, debug),
-        "users_key": vertex.key or itself,
+        "users_key": itself if vertex.key is None else vertex.key,
         "balance": None if vertex.balance is None else user_code.balanced(vertex.balance, debug),
         "users_balance": vertex.balance,
     }
@@ -145,10 +145,11 @@ def _ready_key(vertex: Vertex) -> dict[str, Any]:
 def _ready(vertex: Vertex) -> dict[str, Any]:
     """Ready-made folds, which the kernel carries out itself."""
     described: dict[str, Any] = {}
-    if vertex.kind is Kind.REDUCE and (vertex.emit is None or isinstance(vertex.emit, ready.Record)):
+    parts = list(map(_described_part, vertex.emit.parts)) if isinstance(vertex.emit, ready.Record) else [None]
+    if vertex.kind is Kind.REDUCE and (vertex.emit is None or None not in parts):
         described["ready_combine"] = _described_combine(vertex.combine)
-    if isinstance(vertex.emit, ready.Record):
-        described["ready_emit"] = ("record", PLANS[vertex.emit.cls].tag, *map(_described_part, vertex.emit.parts))
+    if isinstance(vertex.emit, ready.Record) and None not in parts:
+        described["ready_emit"] = ("record", PLANS[vertex.emit.cls].tag, *parts)
     return described
 
 

@@ -68,7 +68,11 @@ def ready_made() -> dict[str, fs.Graph]:
     sums.source("docs").map(posting).reduce(key=word, combine=fs.total("number")).sink("out")
     emit = fs.record(Change, "word", number=fs.state)
     impossible.source("docs").map(posting).reduce(key=word, combine=fs.total("note"), emit=emit).sink("out", key=lambda c: c.word)
-    return {"lists": lists, "sums": sums, "impossible": impossible}
+    expressions, number = fs.Graph("expressions"), fs.field("number")
+    parted = fs.record(Change, number=fs.state, word=fs.field("word").str.upper() + "!")
+    numbers = expressions.source("docs").map(posting).filter(number % 7 != 3)
+    numbers.reduce(key=number // 10, combine=fs.total("number"), emit=parted).sink("out", key="word")
+    return {"lists": lists, "sums": sums, "impossible": impossible, "expressions": expressions}
 
 
 def lived(graph: fs.Graph, parts: Parts, debug: bool) -> OneWorker:

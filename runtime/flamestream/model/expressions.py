@@ -1,0 +1,516 @@
+"""Expressions: functions of a payload that are said by operations on its fields, for map, filter, flat_map, keys and fs.record.
+
+>>> from types import SimpleNamespace as Bid
+>>> price = field("price") * 908 // 1000
+>>> price, price(Bid(price=100))
+(fs.field("price") * 908 // 1000, 90)
+>>> when(field("url").str.startswith("/a/")).then(field("url").str.split("/")[2]).otherwise("")(Bid(url="/a/b"))
+'b'
+
+An expression is a tree of frozen nodes. Calling one is its meaning, in plain Python: integers without bound, `/` gives a float, `//` and
+`%` round down, and nothing can be done with None but `==` and `is_none()`. A tree whose root is a field is a `Field`, which the native
+kernel knows. Parts are computed from left to right, each once; only `when` leaves out what it does not need.
+
+Keeps: what Python and Arrow do otherwise is refused when it is built (`and`, `or`, `in`, a text cut by nothing), or when it is called
+(`&` of what is no bool, texts of what is no str). Does not: know the fields of a stream (fields.py).
+"""
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from operator import attrgetter
+from typing import Any, Final, NoReturn
+
+from flamestream.model.duration import Duration, micros
+from flamestream.model.errors import GraphError
+from flamestream.model.payload_codec import is_payload
+from flamestream.model.values import EPOCH, MICROSECOND
+
+Name = str
+"""Text, where a class has a property `str`."""
+
+
+class Expression:
+    """A function of a payload, made by operations on fields."""
+
+    __slots__ = ()
+    __iter__ = None  # `[]` would make it a sequence without end
+    __contains__ = None
+
+    @property
+    def written(self) -> Name:
+        """As it stands in a graph, for messages."""
+        raise NotImplementedError
+
+    @property
+    def parts(self) -> tuple["Expression", ...]:
+        """The expressions that it is made of."""
+        return ()
+
+    def __call__(self, payload: Any) -> Any:
+        raise NotImplementedError
+
+    def __repr__(self) -> Name:
+        return self.written
+
+    def __hash__(self) -> int:
+        return hash(self.written)
+
+    def __bool__(self) -> NoReturn:
+        raise GraphError(f"{self.written} is neither true nor false before there is a payload: use &, | and ~ for and, or, not")
+
+    def __add__(self, other: Any) -> "Expression":
+        return Binary("+", self, constant(other))
+
+    def __radd__(self, other: Any) -> "Expression":
+        return Binary("+", constant(other), self)
+
+    def __sub__(self, other: Any) -> "Expression":
+        return Binary("-", self, constant(other))
+
+    def __rsub__(self, other: Any) -> "Expression":
+        return Binary("-", constant(other), self)
+
+    def __mul__(self, other: Any) -> "Expression":
+        return Binary("*", self, constant(other))
+
+    def __rmul__(self, other: Any) -> "Expression":
+        return Binary("*", constant(other), self)
+
+    def __truediv__(self, other: Any) -> "Expression":
+        return Binary("/", self, divisor(other))
+
+    def __rtruediv__(self, other: Any) -> "Expression":
+        return Binary("/", constant(other), self)
+
+    def __floordiv__(self, other: Any) -> "Expression":
+        return Binary("//", self, divisor(other))
+
+    def __rfloordiv__(self, other: Any) -> "Expression":
+        return Binary("//", constant(other), self)
+
+    def __mod__(self, other: Any) -> "Expression":
+        return Binary("%", self, divisor(other))
+
+    def __rmod__(self, other: Any) -> "Expression":
+        return Binary("%", constant(other), self)
+
+    def __neg__(self) -> "Expression":
+        return Unary("-", self)
+
+    def __eq__(self, other: object) -> "Expression":  # type: ignore[override]
+        return Equality("==", self, constant(other))
+
+    def __ne__(self, other: object) -> "Expression":  # type: ignore[override]
+        return Equality("!=", self, constant(other))
+
+    def __lt__(self, other: Any) -> "Expression":
+        return Binary("<", self, constant(other))
+
+    def __le__(self, other: Any) -> "Expression":
+        return Binary("<=", self, constant(other))
+
+    def __gt__(self, other: Any) -> "Expression":
+        return Binary(">", self, constant(other))
+
+    def __ge__(self, other: Any) -> "Expression":
+        return Binary(">=", self, constant(other))
+
+    def __and__(self, other: Any) -> "Expression":
+        return Binary("&", self, constant(other))
+
+    def __rand__(self, other: Any) -> "Expression":
+        return Binary("&", constant(other), self)
+
+    def __or__(self, other: Any) -> "Expression":
+        return Binary("|", self, constant(other))
+
+    def __ror__(self, other: Any) -> "Expression":
+        return Binary("|", constant(other), self)
+
+    def __invert__(self) -> "Expression":
+        return Unary("~", self)
+
+    def __getitem__(self, place: int) -> "Expression":
+        """The member of a tuple, or the character of a text, at this place."""
+        if type(place) is not int:
+            raise GraphError(f"{self.written}[{place!r}]: a place is an int")
+        return Element(self, place)
+
+    def field(self, name: Name) -> "Expression":
+        """A field of the event that is this field."""
+        return Inner(self, name)
+
+    def is_none(self) -> "Expression":
+        """Whether it is None."""
+        return Equality("==", self, Constant(None))
+
+    @property
+    def dt(self) -> "Times":
+        """Operations on a datetime."""
+        return Times(self)
+
+    @property
+    def str(self) -> "Texts":
+        """Operations on a text."""
+        return Texts(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Field(Expression):
+    """payload -> one field of it."""
+
+    name: str
+
+    @property
+    def written(self) -> str:
+        return f'fs.field("{self.name}")'
+
+    def __call__(self, payload: Any) -> Any:
+        return getattr(payload, self.name)
+
+    @property
+    def fast(self) -> Callable[[Any], Any]:
+        """The same function by `operator.attrgetter`, for whoever calls it often."""
+        return attrgetter(self.name)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Inner(Expression):
+    """payload -> a field of an event inside of it."""
+
+    of: Expression
+    name: str
+
+    @property
+    def written(self) -> str:
+        return f'{_enclosed(self.of)}.field("{self.name}")'
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.of,)
+
+    def __call__(self, payload: Any) -> Any:
+        return getattr(self.of(payload), self.name)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Constant(Expression):
+    """payload -> always this value."""
+
+    value: Any
+
+    @property
+    def written(self) -> str:
+        return repr(self.value)
+
+    def __call__(self, payload: Any) -> Any:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Element(Expression):
+    """payload -> a member of a tuple or text."""
+
+    of: Expression
+    place: int
+
+    @property
+    def written(self) -> str:
+        return f"{_enclosed(self.of)}[{self.place}]"
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.of,)
+
+    def __call__(self, payload: Any) -> Any:
+        return self.of(payload)[self.place]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Unary(Expression):
+    """payload -> `-` of a number, or `~`: the other truth value."""
+
+    sign: str
+    of: Expression
+
+    @property
+    def written(self) -> str:
+        return f"{self.sign}{_enclosed(self.of)}"
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.of,)
+
+    def __call__(self, payload: Any) -> Any:
+        value = self.of(payload)
+        return -value if self.sign == "-" else not _truth(value, self)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Binary(Expression):
+    """payload -> an operation on two values."""
+
+    sign: str
+    left: Expression
+    right: Expression
+
+    @property
+    def written(self) -> str:
+        first = self.left.written if _binds(self.left) >= max(BINDS[self.sign], 1) else f"({self.left.written})"
+        second = self.right.written if _binds(self.right) > BINDS[self.sign] else f"({self.right.written})"
+        return f"{first} {self.sign} {second}"
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return self.left, self.right
+
+    def __call__(self, payload: Any) -> Any:
+        left, right = self.left(payload), self.right(payload)
+        if self.sign in "&|":
+            _truth(left, self), _truth(right, self)
+        return OPERATIONS[self.sign](left, right)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Equality(Binary):
+    """payload -> whether two values are equal, or not.
+
+    Asked for its own truth it says whether the two expressions are the same, so that expressions can be compared and kept in sets."""
+
+    __hash__ = Expression.__hash__
+
+    def __bool__(self) -> bool:  # type: ignore[override]
+        if isinstance(self.right, Constant) is not isinstance(self.left, Constant):
+            Expression.__bool__(self)
+        return (self.left.written == self.right.written) is (self.sign == "==")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Call(Expression):
+    """payload -> an operation of `.str` or `.dt`."""
+
+    of: Expression
+    kind: type
+    name: str
+    given: tuple[Any, ...]
+    shown: str
+
+    @property
+    def written(self) -> str:
+        return f"{_enclosed(self.of)}.{self.shown}"
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.of,)
+
+    def __call__(self, payload: Any) -> Any:
+        value = self.of(payload)
+        if type(value) is not self.kind:
+            raise TypeError(f"{self.written} takes a {self.kind.__name__}, not a {type(value).__name__}")
+        return CALLS[self.kind, self.name](value, *self.given)
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The operations of `.str`. What they get must be a str."""
+
+    of: Expression
+
+    def lower(self) -> Expression:
+        return self._call("lower")
+
+    def upper(self) -> Expression:
+        return self._call("upper")
+
+    def strip(self) -> Expression:
+        """Without white space at both ends."""
+        return self._call("strip")
+
+    def len(self) -> Expression:
+        """The number of its characters."""
+        return self._call("len")
+
+    def startswith(self, text: str) -> Expression:
+        return self._call("startswith", text)
+
+    def endswith(self, text: str) -> Expression:
+        return self._call("endswith", text)
+
+    def contains(self, text: str) -> Expression:
+        """Whether `text` stands in it."""
+        return self._call("contains", text)
+
+    def count(self, text: str) -> Expression:
+        """How often `text` stands in it, without overlaps."""
+        return self._call("count", _cut(text))
+
+    def split(self, separator: str) -> Expression:
+        """A tuple of its parts: `.split("/")[2]` is the third."""
+        return self._call("split", _cut(separator))
+
+    def replace(self, old: str, new: str) -> Expression:
+        return self._call("replace", _cut(old), new)
+
+    def _call(self, name: str, *given: str) -> Expression:
+        for text in given:
+            if type(text) is not str:
+                raise GraphError(f"{self.of.written}.str.{name}({text!r}): it takes a str")
+        return Call(self.of, str, name, given, f"str.{name}({', '.join(map(repr, given))})")
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The operations of `.dt`. What they get must be a datetime; hours and days are those of its own zone."""
+
+    of: Expression
+
+    def floor(self, every: Duration) -> Expression:
+        """The beginning of the stretch of this length that it is in, counted from 1970 in UTC. Its zone stays."""
+        return Call(self.of, datetime, "floor", (micros(every, "dt.floor", least=1),), f"dt.floor({every!r})")
+
+    def year(self) -> Expression:
+        return self._call("year")
+
+    def month(self) -> Expression:
+        """1 to 12."""
+        return self._call("month")
+
+    def day(self) -> Expression:
+        """1 to 31."""
+        return self._call("day")
+
+    def hour(self) -> Expression:
+        return self._call("hour")
+
+    def minute(self) -> Expression:
+        return self._call("minute")
+
+    def second(self) -> Expression:
+        """Whole seconds, 0 to 59."""
+        return self._call("second")
+
+    def date(self) -> Expression:
+        return self._call("date")
+
+    def _call(self, name: str) -> Expression:
+        return Call(self.of, datetime, name, (), f"dt.{name}()")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Conditional(Expression):
+    """payload -> the value of the first case that is true, or another."""
+
+    cases: tuple[tuple[Expression, Expression], ...]
+    other: Expression
+
+    @property
+    def written(self) -> str:
+        return "fs." + "".join(f"when({case}).then({value})." for case, value in self.cases) + f"otherwise({self.other})"
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return *(part for case in self.cases for part in case), self.other
+
+    def __call__(self, payload: Any) -> Any:
+        return next((value for case, value in self.cases if _truth(case(payload), case)), self.other)(payload)
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A case, whose value `then` says."""
+
+    case: Expression
+    before: tuple[tuple[Expression, Expression], ...] = ()
+
+    def then(self, value: Any) -> "Then":
+        """The value if the case is true."""
+        return Then((*self.before, (self.case, constant(value))))
+
+
+@dataclass(frozen=True, slots=True)
+class Then:
+    """Cases with their values; `otherwise` ends them."""
+
+    cases: tuple[tuple[Expression, Expression], ...]
+
+    def when(self, case: Expression) -> When:
+        """Another case, asked if none before it is true."""
+        return When(case, self.cases)
+
+    def otherwise(self, value: Any) -> Expression:
+        """The value if no case is true."""
+        return Conditional(self.cases, constant(value))
+
+
+BINDS: Final = {"|": 1, "&": 2, "==": 0, "!=": 0, "<": 0, "<=": 0, ">": 0, ">=": 0, "+": 4, "-": 4, "*": 5, "/": 5, "//": 5, "%": 5}
+"""How tightly signs bind. Comparisons get parentheses everywhere, for `&` binds tighter than they do."""
+OPERATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "&": operator.and_, "|": operator.or_,
+}  # fmt: skip
+CALLS: Final[dict[tuple[type, str], Callable[..., Any]]] = {
+    **{(str, name): getattr(str, name) for name in ("lower", "upper", "strip", "startswith", "endswith", "count", "replace")},
+    (str, "len"): len,
+    (str, "contains"): operator.contains,
+    (str, "split"): lambda text, separator: tuple(text.split(separator)),
+    **{(datetime, name): attrgetter(name) for name in ("year", "month", "day", "hour", "minute", "second")},
+    (datetime, "date"): datetime.date,
+    (datetime, "floor"): lambda time, every: (EPOCH + (time - EPOCH) // MICROSECOND // every * every * MICROSECOND).astimezone(time.tzinfo),
+}
+
+
+def field(name: str) -> Field:
+    """The payload's field of this name: a key, and where expressions begin, as in `fs.field("price") * 2`."""
+    return Field(name)
+
+
+def when(case: Expression) -> When:
+    """Where a value depends on a case: `fs.when(fs.field("cents") > 99).then("much").otherwise("little")`."""
+    return When(case)
+
+
+def constant(value: Any) -> Expression:
+    """An expression, or a value as one. Raises GraphError if the value is no payload."""
+    if isinstance(value, Expression):
+        return value
+    if not is_payload(value):
+        raise GraphError(f"an expression with a {type(value).__name__}, which is no payload: use numbers, texts, times and fs.field(...)")
+    return Constant(value)
+
+
+def divisor(value: Any) -> Expression:
+    """What is divided by. Raises GraphError for zero, which would fail for every item."""
+    if not isinstance(value, Expression) and value == 0:
+        raise GraphError("an expression divides by zero")
+    return constant(value)
+
+
+def fields_of(expression: Expression) -> Iterator[Field]:
+    """The fields that an expression asks for, from left to right."""
+    if isinstance(expression, Field):
+        yield expression
+    for part in expression.parts:
+        yield from fields_of(part)
+
+
+def _binds(expression: Expression) -> int:
+    return BINDS[expression.sign] if isinstance(expression, Binary) else 9
+
+
+def _enclosed(expression: Expression) -> str:
+    return f"({expression.written})" if isinstance(expression, Binary | Unary) else expression.written
+
+
+def _truth(value: Any, expression: Expression) -> bool:
+    if type(value) is not bool:
+        raise TypeError(f"{expression.written} needs True or False, not a {type(value).__name__}")
+    return value
+
+
+def _cut(text: str) -> str:
+    if text == "":
+        raise GraphError("an expression looks for an empty text, which stands everywhere")
+    return text

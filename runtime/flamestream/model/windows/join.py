@@ -134,12 +134,19 @@ def bounds_of(within: tuple[Duration, Duration], where: str) -> tuple[int, int]:
 
 def same_times(left: Stream[Any], right: Stream[Any], written: str) -> tuple[TimeOf, TimeOf]:
     """The event times of both. Raises GraphError if there is none, or if they are counted in different ways."""
+    check_graph(left, right, written)
     times = time_of(left, written), time_of(right, written)
     if times[LEFT].unit != times[RIGHT].unit:
         raise GraphError(
             f"{written} in graph {left.graph.name!r}: its streams say their times in different units, so no common one is known"
         )
     return times
+
+
+def check_graph(left: Stream, right: Stream, written: str) -> None:
+    """Raises GraphError if the streams are not of one graph."""
+    if left.graph is not right.graph:
+        raise GraphError(f"{written}: its streams are of two graphs, {left.graph.name!r} and {right.graph.name!r}: build both in one")
 
 
 def keys_of(on: On) -> tuple[Function, Function]:

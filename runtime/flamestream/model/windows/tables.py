@@ -14,7 +14,7 @@ from flamestream.model.errors import GraphError
 from flamestream.model.failure import called
 from flamestream.model.graph import Function, Stream
 from flamestream.model.payload import payload_type
-from flamestream.model.windows.join import HOW, LEFT, RIGHT, On, keys_of
+from flamestream.model.windows.join import HOW, LEFT, RIGHT, On, check_graph, keys_of, on_written
 from flamestream.model.windows.process import Side, on_side
 
 Row = tuple[Any, ...]
@@ -71,6 +71,7 @@ def joined_tables(left: Stream[Any], right: Stream[Any], on: On, how: str) -> St
     """The changes of the join of two tables. Raises GraphError."""
     if how not in HOW:
         raise GraphError(f"join_table in graph {left.graph.name!r}: how={how!r} is none of {', '.join(HOW)}")
+    check_graph(left, right, f"join_table(on={on_written(on)})")
     both = left.map(on_side(LEFT)).merge(right.map(on_side(RIGHT)))
     changes = both.reduce(key=KeyOfSide(keys_of(on)), initial=_no_rows, combine=_replaced, emit=ChangeOf(HOW[how]))
     return changes.filter(_is_change)

@@ -146,6 +146,14 @@ def test_times_of_different_units_are_refused() -> None:
         left.join(other, on="user", within=NEAR)
 
 
+@pytest.mark.parametrize("join", [
+    lambda a, b: a.join(b, on="user", within=NEAR), lambda a, b: a.join_latest(b, on="user"), lambda a, b: a.join_table(b, on="user"),
+])  # fmt: skip
+def test_streams_of_two_graphs_are_refused(join: Any) -> None:
+    with pytest.raises(GraphError, match="of two graphs, 'pairs' and 'pairs'"):
+        join(streams()[0], streams()[1])
+
+
 def raising(_: Any) -> int:
     raise ValueError("no")
 

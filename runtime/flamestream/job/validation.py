@@ -71,6 +71,7 @@ def checked_job(job: Job) -> CheckedJob:
         for name in names:
             described(job, part, name, job.source(name) if part == "sources" else job.sink(name), check)
     _guarantee_holds(job, of_sources, of_sinks)
+    _idle_has_effect(job, graph, of_sources)
     journal_of(job)
     gives = {name: sources.settings_of(job.source(name), f"spec.sources.{name}").gives() for name in job.spec.sources}
     classes = {name: row_class(given.cls, f"spec.sources.{name}") for name, given in gives.items()}
@@ -107,6 +108,16 @@ def _dead_letter_fits(job: Job, graph: Graph) -> None:
     for name in _dead_letters(job) & {vertex.name for vertex in graph.sinks}:
         place = ("spec", "onError", "deadLetter")
         raise job.error(place, f"sink {name!r} gets results of the graph already: error items need a sink of their own")
+
+
+def _idle_has_effect(job: Job, graph: Graph, of_sources: dict[str, SourceTraits]) -> None:
+    for vertex in graph.sources:
+        if vertex.timing is not None and vertex.timing.idle is not None and of_sources[vertex.name].timed:
+            text = (
+                f"{vertex.place} says idle= for source {vertex.name!r}, which is read in an order of its own: all others wait for its next "
+                "record anyway, and its end closes every window. Remove idle="
+            )
+            raise job.error(("spec", "sources", vertex.name), text)
 
 
 def described(job: Job, part: str, name: str, spec: object, describe: Callable[[object, str], T]) -> T:

@@ -5,7 +5,7 @@ import pytest
 from flamestream.job.journal_of import journal_of
 from flamestream.job.settings import local_coordinator, worker_settings
 from flamestream.job.validation import checked
-from flamestream.model.errors import FlameStreamError, UserError
+from flamestream.model.errors import FlameStreamError, ManifestError, UserError
 from support.runs.job_folder import JobFolder
 
 
@@ -159,3 +159,16 @@ def test_a_topic_is_reached_as_the_source_is_unless_it_says_otherwise(job: JobFo
 def test_a_journal_that_cannot_be_says_what_to_write(job: JobFolder, sources: str, journal: str, words: str) -> None:
     said = refused(job, sources=sources, journal=journal)
     assert words in said and "spec.journal" in said
+
+
+IDLE = """\
+import flamestream as fs
+
+graph = fs.Graph("upper")
+graph.source("lines", at=len, unit="s", idle="1m").sink("shouts")
+"""
+
+
+def test_idle_is_refused_where_it_would_mean_nothing(job: JobFolder) -> None:
+    with pytest.raises(ManifestError, match=r"job\.yaml.*says idle= for source 'lines', which is read in an order of its own"):
+        checked(job.write(IDLE))

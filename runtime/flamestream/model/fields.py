@@ -91,6 +91,14 @@ def results_of(function: Any) -> Any:
     return _known(inner[0]) if inner and inner[1:] in ((), (Ellipsis,)) else None
 
 
+def kept_by(function: Any, items: Any) -> Any:
+    """The type of the items that a filter lets through: what its TypeGuard says. Which of several types are left is else not known."""
+    said = _annotated(getattr(function, "func", function))
+    if typing.get_origin(said) is typing.TypeGuard:
+        return _known(typing.get_args(said)[0])
+    return items if len(_members(items)) == 1 else None
+
+
 def either(*items: Any) -> Any:
     """The type of items that are of one of these types; None if one of them is not known."""
     return typing.Union[items] if None not in items else None  # noqa: UP007 (of as many as there are)

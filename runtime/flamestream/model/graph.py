@@ -147,7 +147,7 @@ class Stream(Generic[T]):
     def filter(self, function: Callable[[T], bool]) -> "Stream[T]": ...
     def filter(self, function: Callable[[T], Any]) -> "Stream[Any]":
         """The items for which `function(payload)` is true."""
-        return self._applied(Kind.FILTER, function, self.items)
+        return self._applied(Kind.FILTER, function, fields.kept_by(function, self.items))
 
     def merge(self, *others: "Stream[U]") -> "Stream[T | U]":
         """The items of this stream and of `others`, in global order."""

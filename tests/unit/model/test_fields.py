@@ -1,7 +1,7 @@
 """Names of fields: a text is a key wherever a function is, and one that the items lack is refused where it stands, with file and line."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 
@@ -92,11 +92,22 @@ def test_a_field_that_the_items_lack_is_refused_where_it_is_named(build: Callabl
         lambda s: s.map(repr).sink("out", key="anything"),
         lambda s: s.merge(s.map(anything)).sink("out", key="anything"),
         lambda s: s.merge(s.map(viewed)).sink("out", key="user"),
+        lambda s: s.merge(s.map(viewed)).filter(lambda item: isinstance(item, Click)).sink("out", key="page"),
         lambda s: s.graph.source("others").sink("out", key="anything"),
     ],
 )
 def test_what_is_not_known_is_not_checked(build: Callable[[Any], Any]) -> None:
     build(clicks())
+
+
+def test_a_filter_with_a_type_guard_says_what_is_left() -> None:
+    def is_view(item: Click | View) -> TypeGuard[View]:
+        return isinstance(item, View)
+
+    views_alone = clicks().merge(clicks().map(viewed)).filter(is_view)
+    assert views_alone.items is View
+    with pytest.raises(GraphError, match="View has no field 'page'"):
+        views_alone.sink("out", key="page")
 
 
 def test_types_of_results() -> None:

@@ -20,7 +20,7 @@ def everything(_: object) -> None:
 def q5(events: fs.Stream[Event]) -> fs.Stream[Row]:
     """The auctions with the most bids in the last ten seconds, every two seconds."""
 
-    def most(best: tuple[Row, ...], counted: fs.Windowed[Any, Any]) -> tuple[Row, ...]:
+    def most(best: tuple[Row, ...], counted: fs.Windowed[int, int]) -> tuple[Row, ...]:
         count = best[0][1] if best else 0
         if counted.value < count:
             return best
@@ -40,12 +40,12 @@ def q7(events: fs.Stream[Event]) -> fs.Stream[Row]:
             return best
         return (*(best if bid.price == price else ()), bid)
 
-    def highest_of_all(best: tuple[Bid, ...], found: fs.Windowed[Any, Any]) -> tuple[Bid, ...]:
+    def highest_of_all(best: tuple[Bid, ...], found: fs.Windowed[int, tuple[Bid, ...]]) -> tuple[Bid, ...]:
         for bid in found.value:
             best = highest(best, bid)
         return best
 
-    def rows(found: fs.Windowed[Any, Any]) -> Iterator[Row]:
+    def rows(found: fs.Windowed[None, tuple[Bid, ...]]) -> Iterator[Row]:
         return ((bid.auction, bid.bidder, bid.price, bid.dateTime, bid.extra) for bid in found.value)
 
     by_auction = bids(events).window(fs.tumbling(SIZE), key="auction").fold(initial=tuple, combine=highest)
@@ -59,7 +59,7 @@ def q8(events: fs.Stream[Event]) -> fs.Stream[Row]:
         name, offers = before
         return (event.name, offers) if isinstance(event, Person) else (name, True)
 
-    def both(found: fs.Windowed[Any, Any]) -> Iterator[Row]:
+    def both(found: fs.Windowed[int, tuple[str | None, bool]]) -> Iterator[Row]:
         name, offers = found.value
         if name is not None and offers:
             yield found.key, name, found.start
@@ -77,7 +77,7 @@ def q8(events: fs.Stream[Event]) -> fs.Stream[Row]:
 def q11(events: fs.Stream[Event]) -> fs.Stream[Row]:
     """How many bids each bidder made in each session."""
 
-    def row(found: fs.Windowed[Any, Any]) -> Row:
+    def row(found: fs.Windowed[int, int]) -> Row:
         return found.key, found.value, found.start, found.end - 1
 
     # Flink's sessions hold bids that are just the gap apart, ours do not; times are whole milliseconds.

@@ -2,6 +2,8 @@
 
 from random import Random
 
+import msgspec
+import nexmark_graphs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,6 +44,17 @@ def rows(query: str, configuration: Configuration, events: list[Event], length: 
     results = interpret(graph_of(query, late=late), runs)
     assert not results[ERRORS]
     return final(payload for _, payload in results["results"])
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_job_reads_the_events_of_a_query_from_lines(query: str) -> None:
+    """Where it is known what events are, the fields that a graph names are there."""
+    graph = getattr(nexmark_graphs, query).validated()
+    lines = [msgspec.json.encode(event).decode() for event in generated(60)]
+    runs = [(Time(4096), lines), *([(Time(8192), [ENDED])] if QUERIES[query] in TIMED else [])]
+    results = interpret(graph, runs)
+    assert not results[ERRORS]
+    assert final(payload for _, payload in results["results"]) == rows(query, Configuration(), list(generated(60)))
 
 
 @pytest.mark.parametrize("query", QUERIES)

@@ -1,7 +1,7 @@
 """Queries over windows of event time: q5, q7, q8, q11."""
 
 from collections.abc import Iterator
-from typing import Any, Final, TypeGuard
+from typing import Final, TypeGuard
 
 import flamestream as fs
 from nexmark.events import Auction, Bid, Event, Person

@@ -143,7 +143,7 @@ def same_times(left: Stream[Any], right: Stream[Any], written: str) -> tuple[Tim
     return times
 
 
-def check_graph(left: Stream[Any], right: Stream, written: str) -> None:
+def check_graph(left: Stream[Any], right: Stream[Any], written: str) -> None:
     """Raises GraphError if the streams are not of one graph."""
     if left.graph is not right.graph:
         raise GraphError(f"{written}: its streams are of two graphs, {left.graph.name!r} and {right.graph.name!r}: build both in one")

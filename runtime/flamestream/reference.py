@@ -70,10 +70,9 @@ def run(graph: Graph, inputs: Mapping[str, Iterable[Any]]) -> dict[str, list[Any
     names = [vertex.name for vertex in graph.validated().sources]
     if unknown := sorted(inputs.keys() - set(names)):
         raise GraphError(f"graph {graph.name!r} has no source {unknown[0]!r}: its sources are {', '.join(map(repr, names))}")
-    runs: list[Run] = [(time_of(Timestamp(1), FrontId(front)), list(inputs.get(name, ()))) for front, name in enumerate(names)]
-    timed = [front for front, vertex in enumerate(graph.sources) if vertex.timing is not None]
-    runs += [(time_of(Timestamp(2), FrontId(front)), [ENDED]) for front in timed]
-    results = interpret(graph, [(time, records) for time, records in runs if records])
+    entering = [(front, record) for front, name in enumerate(names) for record in inputs.get(name, ())]
+    entering += [(front, ENDED) for front, vertex in enumerate(graph.sources) if vertex.timing is not None]
+    results = interpret(graph, [(time_of(Timestamp(at), FrontId(front)), [record]) for at, (front, record) in enumerate(entering, 1)])
     for _, error in results.pop(ERRORS):
         raise UserError(told(error, f"a record of source {error.source!r}", graph))
     return {name: [payload for _, payload in items] for name, items in results.items()}

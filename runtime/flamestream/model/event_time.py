@@ -1,20 +1,21 @@
 """Event time: when things happened, as their records say, and how far each source has come in it.
 
 An event time is a number of microseconds since 1970 (or since whatever a job's integers count from). A source that knows its event time
-(`graph.source(..., at=...)`) tells progress: for each partition, the greatest time seen, less `late`. A record carries it if it
-moves progress within its run, so progress depends on the records and their order alone, and never on a clock, a batch's size or the
-worker that read it (!): every replay and every runner tells the same.
+(`graph.source(..., at=...)`) tells progress: for each partition, the
+greatest time seen, less `late`, in whole steps. A record that moves it within its run carries it (of many some), so progress depends on the
+runs alone, and never on a clock or the worker that read it (!): every replay and every runner tells the same.
 
     records   10:00:01  10:00:03  10:00:02  10:00:09       late="2s", step="1s"
     progress   9:59:59  10:00:01            10:00:07
 
-Keeps: what is told again, as a run read in two pieces does, changes nothing. Does not: take the least over partitions (windows/marks.py).
+Keeps: what is told twice changes nothing. Does not: take the least over partitions (windows/marks.py).
 Source: Google Dataflow's watermarks (VLDB 2015), made items of the total order; rule 21 of the design.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from heapq import nlargest
 from typing import Any, Final, NewType
 
 from flamestream.model.duration import Micros
@@ -26,6 +27,10 @@ from flamestream.model.time import FrontId
 
 EventTime = NewType("EventTime", int)
 """Microseconds."""
+MOST_MARKS: Final = 8
+"""Records of a run that tell progress, at most."""
+MOST_TOLD: Final = 16
+"""Times that such a record tells where some may be too far ahead to count."""
 END_OF_TIME: Final = EventTime(1 << 62)
 """After every event: the progress of an input that has ended."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -89,9 +94,9 @@ class Progress:
     partition: str
     fronts: int
     """Fronts of the source: until each has told something nothing is known of the least."""
-    time: int | None
-    """No record that is in time will be older; None: nothing is known yet, or the partition is idle. END_OF_TIME: all partitions of the
-    front have ended."""
+    times: tuple[int, ...]
+    """No record that is in time will be older than the greatest of these that counts (`max_ahead`), the greatest first; none: nothing is
+    known yet, or the partition is idle. END_OF_TIME: all partitions of the front have ended."""
     idle: bool = False
 
 
@@ -144,28 +149,32 @@ class Entrance:
         """The greatest progress told here, for people: nothing is decided by it (!). END_OF_TIME: the input has ended."""
 
     def entering(self, partition: str, records: Sequence[Any]) -> list[Any]:
-        """The records of a run, in order. A run without any tells that its partition is there."""
-        entering, last = list(records) or [FOUND], None
+        """The records of a whole run, in order. A run without any tells that its partition is there."""
+        entering, moves = list(records) or [FOUND], list[tuple[int, int]]()
         for index, record in enumerate(entering):
             if type(record) is Marker:
                 entering[index] = Stamped(record, self._told(partition, record))
             elif type(record) is not ErrorValue:
-                event, time = self._event(record)
-                if time is not None and self._moves(time, last):
-                    last = time
-                    self.newest = time if self.newest is None else max(time, self.newest)
-                    event = Stamped(event, Progress(self.source, self._front, partition, self._fronts, time))
-                entering[index] = event
+                entering[index], time = self._event(record)
+                if time is not None and (not moves or self._moves(time, moves[-1][1])):
+                    moves.append((index, time))
+        for group in _thinned(moves):
+            index, told = group[-1][0], self._times(time for _, time in group)
+            self.newest = told[0] if self.newest is None else max(told[0], self.newest)
+            entering[index] = Stamped(entering[index], Progress(self.source, self._front, partition, self._fronts, told))
         return entering
 
-    def _moves(self, time: int, last: int | None) -> bool:
-        # With `max_ahead` a greater time may not count, and a smaller one behind it must: only what was just told is left out (!).
-        return last is None or (time > last if self._timing.max_ahead is None else time != last)
+    def _moves(self, time: int, last: int) -> bool:
+        # With `max_ahead` a greater time may not count, and a smaller one behind it must.
+        return time > last if self._timing.max_ahead is None else time != last
+
+    def _times(self, moves: Iterable[int]) -> tuple[int, ...]:
+        return (max(moves),) if self._timing.max_ahead is None else tuple(nlargest(MOST_TOLD, set(moves)))
 
     def _told(self, partition: str, marker: Marker) -> Progress:
-        time = END_OF_TIME if marker == ENDED else None
-        self.newest = time or self.newest
-        return Progress(self.source, self._front, partition, self._fronts, time, marker == IDLE)
+        ended = marker == ENDED
+        self.newest = END_OF_TIME if ended else self.newest
+        return Progress(self.source, self._front, partition, self._fronts, (END_OF_TIME,) if ended else (), marker == IDLE)
 
     def _event(self, record: Any) -> tuple[Any, int | None]:
         """The event, and the progress it is; None if it says no time: then it is an error item where its time is wanted."""
@@ -178,3 +187,10 @@ class Entrance:
         except Exception:  # noqa: BLE001 (whatever user code raises; the vertex that reads the record, or its time, reports it)
             return Undecoded(record) if event is None else event, None
         return event, time - time % timing.step
+
+
+def _thinned(moves: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+    """(index, time) of the records that move progress, in groups: the last of each tells it. A mark goes to every shard of keys, so a
+    run with a step at every record must not lead to one at each (!)."""
+    groups = min(len(moves), MOST_MARKS)
+    return (moves[len(moves) * number // groups : len(moves) * (number + 1) // groups] for number in range(groups))

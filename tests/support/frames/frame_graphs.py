@@ -5,6 +5,7 @@ from random import Random
 from typing import Any
 
 import flamestream as fs
+from flamestream.job.application import load
 from flamestream.model.graph import Graph
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
@@ -29,6 +30,10 @@ def runs_of(example: str) -> list[tuple[Time, list[Any]]]:
     if example == "two_front_merge":
         inputs = [(front, lines_of(f"{name}.txt")) for front, name in enumerate(("prices", "orders"))]
         return sorted((at(number, front), [line]) for front, lines in inputs for number, line in enumerate(lines, 1))
+    sources = load(EXAMPLES / f"{example}.py", "graph").sources
+    if all(source.timing is not None for source in sources) and example != "minute_counts":
+        entering = [(front, lines_of(f"{source.name}.jsonl")) for front, source in enumerate(sources)]
+        return sorted((at(number, front), [line]) for front, lines in entering for number, line in enumerate(lines, 1))
     data = {"concatenation": "letters", "minute_counts": "events", "turnover": "sales"}
     lines = lines_of(f"{data.get(example, 'lines')}.txt")
     return [(at(number + 1), lines[number : number + 3]) for number in range(0, len(lines), 3)]

@@ -1,8 +1,11 @@
 """Every example means what its text says: the reference gives what a hand computation gives."""
 
+import json
 import random
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +70,7 @@ def test_two_front_merge() -> None:
 
 
 def minute_counts(sink: str, lines: list[str]) -> list[tuple[Any, ...]]:
-    return outputs("minute_counts", sink, [(at(1), lines), (at(2), [ENDED])])
+    return outputs("minute_counts", sink, [(at(number), [record]) for number, record in enumerate([*lines, ENDED], 1)])
 
 
 def test_minute_counts() -> None:
@@ -102,3 +105,67 @@ def test_turnover() -> None:
     lines = ["north,250", "south,1200", "north,99", "north,a lot", "south,1"]
     totals = [("north", 250, 250), ("south", 1200, 1200), ("north", 349, 99), ("south", 1201, 1)]
     assert outputs("turnover", "turnover", [(at(1), lines)], errors=1) == totals
+
+
+# --- programs in event time, against plain loops over the same lines ------------------------------------------------------------------
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    """The records of an example's file, with their times as datetimes."""
+    lines = (EXAMPLES / "data" / f"{name}.jsonl").read_text().splitlines()
+    return [{**row, "at": datetime.fromisoformat(row["at"])} for row in map(json.loads, lines)]
+
+
+def given(example: str, sink: str) -> list[Any]:
+    """What a sink gets of all lines. Nothing of the examples' data is too late."""
+    graph = load(EXAMPLES / f"{example}.py", "graph")
+    results = graph.run(**{vertex.name: (EXAMPLES / "data" / f"{vertex.name}.jsonl").read_text().splitlines() for vertex in graph.sources})
+    assert not results.pop("late", None)
+    return results[sink]
+
+
+def test_sessions_are_clicks_with_less_than_half_an_hour_between() -> None:
+    visits: list[tuple[str, list[datetime]]] = []
+    for user in ("ann", "bob", "cid"):
+        times = sorted(row["at"] for row in rows("clicks") if row["user"] == user)
+        visits.append((user, [times[0]]))
+        for before, time in pairwise(times):
+            if time - before >= timedelta(minutes=30):
+                visits.append((user, []))
+            visits[-1][1].append(time)
+    assert len(visits) > 3, "somebody came back"
+    expected = {(user, times[0], len(times)) for user, times in visits}
+    assert {(visit.user, visit.begin, len(visit.pages)) for visit in given("sessions", "visits")} == expected
+
+
+def test_top_pages_have_the_most_clicks_of_ten_minutes() -> None:
+    clicks, five = rows("clicks"), timedelta(minutes=5)
+    for top in given("top_pages", "tops"):
+        assert top.end - top.start == 2 * five
+        counts = Counter(row["page"] for row in clicks if top.start <= row["at"] < top.end)
+        assert [count for _, count in top.value] == sorted(counts.values(), reverse=True)[:3]
+        assert all(counts[page] == count for page, count in top.value)
+
+
+def test_first_clicks_have_each_id_once() -> None:
+    assert [click.id for click in given("first_clicks", "clicks")] == list(dict.fromkeys(row["id"] for row in rows("clicks")))
+
+
+def test_adverts_led_to_the_clicks_of_the_next_five_seconds() -> None:
+    pairs = Counter(
+        (view["advert"], click["page"], click["user"])
+        for view in rows("views")
+        for click in rows("clicks")
+        if view["user"] == click["user"] and timedelta() <= click["at"] - view["at"] <= timedelta(seconds=5)
+    )
+    assert pairs
+    assert Counter((led.advert, led.page, led.user) for led in given("led_to", "led")) == pairs
+
+
+def test_what_was_sold_is_priced_at_the_newest_rate_of_its_time() -> None:
+    expected = {}
+    for sold in rows("sold"):
+        known = [rate for rate in rows("rates") if rate["currency"] == sold["currency"] and rate["at"] <= sold["at"]]
+        newest = max(known, key=lambda rate: rate["at"], default={"thousandths": 1000})
+        expected[sold["id"]] = sold["cents"] * newest["thousandths"] // 1000
+    assert {priced.id: priced.cents for priced in given("in_euros", "priced")} == expected

@@ -86,6 +86,44 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
+class WholeRuns:
+    """A piece of a source that is cut anywhere, as whole runs: without the run that began before it, with all of the one that it begins.
+
+    A run of a source with event time tells its progress, so it must be read in one place.
+    """
+
+    piece: Piece
+    following: Sequence[Piece]
+    """The next ones, in order, which together have as many records as a run."""
+
+    def runs(self) -> Runs:
+        begun: tuple[Time, RunRecords] | None = None
+        for time, first, records in self.piece.runs():
+            if begun is not None and time != begun[0]:
+                yield begun[0], 0, begun[1]
+                begun = None
+            if begun is not None:
+                begun[1].extend(records)
+            elif not first:
+                begun = time, _listed(records)
+        if begun is not None:
+            yield begun[0], 0, self._completed(*begun)
+
+    def _completed(self, begun: Time, run: RunRecords) -> RunRecords:
+        for piece in self.following:
+            for time, _, records in piece.runs():
+                if time != begun:
+                    return run
+                run.extend(records)
+        return run
+
+
+def _listed(records: Iterable[Any]) -> RunRecords:
+    assert isinstance(records, RunRecords), "a piece that is cut anywhere says which run its records are of"
+    return RunRecords(records, records.run)
+
+
+@dataclass(frozen=True, slots=True)
 class Together:
     """Pieces that follow each other, as one."""
 

@@ -52,28 +52,26 @@ class LeastOf:
         return Least(Map(), Map(), None, False)
 
     def __call__(self, before: Least, progress: Progress) -> Least:
-        if self._is_ahead(before, progress):
-            return Least(before.partitions, before.fronts, before.mark, False)
         place, fronts = (progress.source, progress.front, progress.partition), before.fronts
         told, _ = fronts.get(progress.source, (Map(), 0))
         if progress.front not in told:
             fronts = fronts.set(progress.source, (told.set(progress.front, None), progress.fronts))
-        known = before.partitions.get(place)
-        time = True if progress.idle else progress.time if type(known) is not int else max(known, progress.time or known)
-        partitions = before.partitions.set(place, time)
-        if time == END_OF_TIME:
+        partitions = before.partitions.set(place, self._time(before, progress, before.partitions.get(place)))
+        if progress.times == (END_OF_TIME,):
             for other in (other for other in before.partitions if other[:2] == place[:2]):
-                partitions = partitions.set(other, time)
+                partitions = partitions.set(other, END_OF_TIME)
         least = self._least(partitions, fronts)
-        if least is None or (before.mark is not None and least <= before.mark):
-            return Least(partitions, fronts, before.mark, False)
-        return Least(partitions, fronts, least, True)
+        moved = least is not None and (before.mark is None or least > before.mark)
+        return Least(partitions, fronts, least if moved else before.mark, moved)
 
-    def _is_ahead(self, before: Least, progress: Progress) -> bool:
+    def _time(self, before: Least, progress: Progress, known: Any) -> Any:
+        """How far the partition is: True if it is idle, None if that is not known."""
+        if progress.idle:
+            return True
         most = self._max_ahead.get(progress.source)
-        if most is None or before.mark is None or progress.time in (None, END_OF_TIME):
-            return False
-        return progress.time > before.mark + most
+        counts = most is None or before.mark is None or progress.times == (END_OF_TIME,)
+        time = next((time for time in progress.times if counts or time <= before.mark + most), None)  # type: ignore[operator]
+        return time if type(known) is not int else known if time is None else max(known, time)
 
     def _least(self, partitions: Map[Any, Any], fronts: Map[Any, Any]) -> int | None:
         for source in self._sources:
@@ -95,13 +93,17 @@ def marks_of(graph: Graph, sources: frozenset[str]) -> Stream[Any]:
         first, *others = begins
         ahead = {source.name: source.timing.max_ahead for source in graph.sources if source.timing and source.timing.max_ahead}
         progress = (first.merge(*others) if others else first).flat_map(progress_of)
-        moved = graph.marks[sources] = progress.reduce(key=_one_key, combine=LeastOf(sources, ahead))
+        moved = graph.marks[sources] = progress.reduce(key=_one_key, combine=LeastOf(sources, ahead), emit=_moved)
     return moved.flat_map(ToShards(graph.shards))
 
 
 def progress_of(record: Any) -> tuple[Progress, ...]:
     """What a record tells of its partition's progress."""
     return (record.progress,) if type(record) is Stamped else ()
+
+
+def _moved(least: Least, _: Progress) -> int | None:
+    return least.mark if least.moved else None
 
 
 class ToShards:
@@ -111,11 +113,8 @@ class ToShards:
         self._shards = shards
         self.written = "the mark for each shard"
 
-    def __call__(self, least: Least) -> Iterator[Mark]:
-        if least.moved:
-            assert least.mark is not None
-            for shard in range(self._shards):
-                yield Mark(least.mark, shard)
+    def __call__(self, moved: int | None) -> Iterator[Mark]:
+        return iter(()) if moved is None else (Mark(moved, shard) for shard in range(self._shards))
 
 
 def _one_key(_: Progress) -> None:

@@ -23,7 +23,7 @@ from flamestream.connectors.files.formats import Mark
 from flamestream.connectors.files.lines import Lines as LinesFormat
 from flamestream.connectors.files.lines import Text
 from flamestream.connectors.files.listing import LocalFiles, places
-from flamestream.connectors.files.pieces import Ending, Lines, Part, Piece, Runs, Stamps, numbers_in_pieces, parts_of
+from flamestream.connectors.files.pieces import Ending, Lines, Part, Piece, Runs, Stamps, WholeRuns, numbers_in_pieces, parts_of
 from flamestream.connectors.files.places import Found, is_gzip
 from flamestream.connectors.files.spec import FilesSpec
 from flamestream.connectors.files.windows import NumberWindow, Planner, RecordWindow, Window
@@ -75,7 +75,7 @@ def _pieces(spark: Any, each: Input, end: Time | None) -> Sequence[Piece]:
         below = None if end is None else each.stamps.runs_below(end) * each.stamps.run_length
         counts = [count for count in (spec.count, below) if count is not None]
         numbers = numbers_in_pieces(each.stamps, min(counts, default=None), _function(spec, each))
-        return [*numbers, *_ending(each, spec.count)]
+        return [*_whole(each, numbers), *_ending(each, spec.count)]
     if end is None:
         _check_bounded(each)
     return [Below(each.source, end)]
@@ -84,6 +84,14 @@ def _pieces(spark: Any, each: Input, end: Time | None) -> Sequence[Piece]:
 def _ending(each: Input, records: int | None) -> Sequence[Piece]:
     """The end of a source of so many records, if that tells event time."""
     return [Ending(each.stamps, records)] if each.source.tells_time and records is not None else []
+
+
+def _whole(each: Input, pieces: Sequence[Piece]) -> Sequence[Piece]:
+    """The pieces, as whole runs if the source tells event time."""
+    if not each.source.tells_time:
+        return pieces
+    most = each.stamps.run_length  # no piece is empty
+    return [WholeRuns(piece, pieces[number + 1 : number + 1 + most]) for number, piece in enumerate(pieces)]
 
 
 def _function(spec: GeneratorSpec, each: Input) -> Callable[[int], Any] | None:
@@ -126,9 +134,9 @@ def _file_pieces(spark: Any, each: Input, spec: FilesSpec) -> Sequence[Piece]:
         for group, count in zip(groups, _counts(spark, groups, always=each.source.tells_time), strict=True):
             pieces.append(Lines(each.stamps, first, group, place, form))
             first += count
-        return [*pieces, *_ending(each, first)]
+        return [*_whole(each, pieces), *_ending(each, first)]
     counts = _records_of(spark, reading, found, spec.by_line)
-    return [*in_pieces(each.stamps, found, counts, reading), *_ending(each, sum(counts))]
+    return [*_whole(each, in_pieces(each.stamps, found, counts, reading)), *_ending(each, sum(counts))]
 
 
 def _is_plain(spec: FilesSpec, found: Sequence[Found]) -> bool:

@@ -54,7 +54,9 @@ class TimeOf:
         """A time as items say it, in microseconds. Raises UserError that names `function`, which gave it."""
         if self.unit:
             if type(value) is int:
-                return EventTime(value * self.unit)
+                if abs(time := value * self.unit) >= END_OF_TIME // 2:
+                    raise UserError(f"{name_of(function)} gave the event time {value!r}, which is no time of this world: is unit= right?")
+                return EventTime(time)
             raise UserError(f"{name_of(function)} gave the event time {value!r}: with unit= it must be an int")
         if not isinstance(value, datetime):
             raise UserError(f'{name_of(function)} gave the event time {value!r}: it must be a datetime, or say unit="ms" for an int')

@@ -10,12 +10,14 @@ word there is no mark. Does not: close anything (process.py).
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from flamestream.model.collections import Map
 from flamestream.model.event_time import END_OF_TIME, Progress, Stamped
 from flamestream.model.graph import Graph, Stream
 from flamestream.model.payload import payload_type
+
+UNLIMITED: Final = 1 << 62
 
 
 @payload_type
@@ -94,7 +96,14 @@ def marks_of(graph: Graph, sources: frozenset[str]) -> Stream[Any]:
         ahead = {source.name: source.timing.max_ahead for source in graph.sources if source.timing and source.timing.max_ahead}
         progress = (first.merge(*others) if others else first).flat_map(progress_of)
         moved = graph.marks[sources] = progress.reduce(key=_one_key, combine=LeastOf(sources, ahead), emit=_moved)
-    return moved.flat_map(ToShards(graph.shards))
+    return unlimited(moved.flat_map(ToShards(graph.shards)))
+
+
+def unlimited(stream: Stream[Any]) -> Stream[Any]:
+    """The stream, without the graph's limits on what its last operation makes of one item: those are for users' functions (!)."""
+    vertex = stream.graph.vertices[stream.vertex]
+    vertex.max_results = vertex.max_result_bytes = UNLIMITED
+    return stream
 
 
 def progress_of(record: Any) -> tuple[Progress, ...]:

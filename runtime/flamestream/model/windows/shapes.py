@@ -17,6 +17,8 @@ from flamestream.model.windows.zone import Zone
 
 DAY: Final = UNITS["d"]
 HOUR: Final = UNITS["h"]
+MOST_OF_ONE: Final = 10_000
+"""Windows that one item may be in."""
 Bounds = tuple[int, int]
 """Start and end of a window in microseconds; the end does not belong to it."""
 
@@ -29,6 +31,11 @@ class Grid:
     every: int
     offset: int
     written: str
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """All of its durations."""
+        return self.size, self.every, self.offset
 
     def windows(self, time: int) -> list[Bounds]:
         """Those that `time` belongs to, in order."""
@@ -68,6 +75,11 @@ class Session:
     gap: int
     written: str
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """All of its durations."""
+        return (self.gap,)
+
 
 Shape = Grid | Calendar | Session
 
@@ -93,6 +105,10 @@ def sliding(size: Duration, *, every: Duration, offset: Duration = "0s") -> Grid
     length, step = micros(size, "size", least=1), micros(every, "every", least=1)
     if step > length:
         raise GraphError(f"sliding({size!r}, every={every!r}): items between two windows would be in none; every is at most the size")
+    if length > MOST_OF_ONE * step:
+        raise GraphError(
+            f"sliding({size!r}, every={every!r}): each item would be in {length // step:,} windows; at most {MOST_OF_ONE:,} are kept"
+        )
     return Grid(length, step, micros(offset, "offset"), f"sliding({size!r}, every={every!r})")
 
 

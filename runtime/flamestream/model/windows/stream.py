@@ -3,18 +3,18 @@
 Does not: do anything with an item (programs do), or find what is due (process.py).
 """
 
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from flamestream.model.duration import UNITS, Duration, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import Marker, Stamped, TimeOf, Timing, Undecoded
 from flamestream.model.graph import Function, Graph, Kind, Stream, name_of
 from flamestream.model.ready import Field
+from flamestream.model.windows.marks import unlimited
 from flamestream.model.windows.process import Input, late_items, processed, sound, values
 from flamestream.model.windows.program import Program
 
 T = TypeVar("T")
-UNLIMITED: Final = 1 << 62
 
 
 def timed_source(
@@ -79,10 +79,7 @@ class Results(Stream[T]):
 
 def _all_of(steps: Stream[Any], part: Function) -> Stream[Any]:
     """Results that are there already, one by one: however many windows close at once, none may become an error item (!)."""
-    stream = steps.flat_map(part)
-    vertex = steps.graph.vertices[stream.vertex]
-    vertex.max_results = vertex.max_result_bytes = UNLIMITED
-    return stream
+    return unlimited(steps.flat_map(part))
 
 
 def results_of(

@@ -18,7 +18,7 @@ from flamestream.model.windows.panes import Panes, Windowed
 from flamestream.model.windows.program import Program
 from flamestream.model.windows.ranking import Ranking, bounds
 from flamestream.model.windows.sessions import Sessions
-from flamestream.model.windows.shapes import Session, Shape
+from flamestream.model.windows.shapes import Calendar, Session, Shape
 from flamestream.model.windows.stream import Results, function_of, results_of, time_of
 
 T = TypeVar("T")
@@ -105,6 +105,8 @@ class Windows(Generic[T]):
             raise GraphError(f'results={results!r} is neither "final" nor "each"')
         written = self._written(aggregate)
         time = time_of(self.stream, written)
+        if time.unit and not isinstance(self.shape, Calendar) and any(size % time.unit for size in self.shape.sizes):
+            raise GraphError(f"{written}: its items say their times in units of {time.unit} us, so no window can begin or end in between")
         program: Program
         if isinstance(self.shape, Session):
             program = Sessions(self.shape.gap, aggregate, results == "each", written, time.shown)

@@ -1,5 +1,6 @@
 """A function that never returns ends its worker, again and again, and then the job, with its name: not in silence for ever."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -41,4 +42,5 @@ def test_a_function_that_never_returns_ends_the_job_with_its_name(job: LocalJob)
     assert job.ended() == 1, job.logs()
     status = eventually(job.status, "a last status")
     assert (status.outcome, status.category) == ("failed", "user")
-    assert "a function did not return" in status.message and f"{job.file.name}:5 in number" in status.message
+    where = rf"a function did not return: {re.escape(job.file.name)}:[56] in number"  # whichever line of its loop it was seen at
+    assert re.search(where, status.message)

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from flamestream.core.protocol.latency import BOUNDS
 from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
+from flamestream.model.event_time import END_OF_TIME
 from flamestream_operator import metrics
 
 
@@ -67,6 +68,14 @@ def test_recoveries_are_counted_by_cause_and_timed_by_step() -> None:
     metrics.recovered("n.all", last, 2)
     assert 'flamestream_job_recoveries_total{cause="lost",job="n.all"} 2.0' in ours()
     assert 'flamestream_job_recovery_step_seconds_sum{job="n.all",step="record"} 0.01' in ours()
+    metrics.forget("n.all")
+
+
+def test_event_time_lags_by_source_until_its_input_has_ended() -> None:
+    status = msgspec.structs.replace(told(), event_times={"clicks": 7_000_000, "views": None, "orders": END_OF_TIME})
+    metrics.observe("n.all", status, 1.0)
+    lags = [line for line in ours() if line.startswith("flamestream_job_event_time_lag_seconds{")]
+    assert lags == ['flamestream_job_event_time_lag_seconds{job="n.all",source="clicks"} 2.0']
     metrics.forget("n.all")
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from flamestream.model import payload_codec as payloads
 from flamestream.model.errors import GraphError, UserError, too_big_results, too_many_results
-from flamestream.model.event_time import ENDED, entrance
+from flamestream.model.event_time import ENDED, Entrances, partition_of
 from flamestream.model.failure import failure, located, told
 from flamestream.model.graph import Function, Graph, Kind, Vertex, name_of
 from flamestream.model.ids import Slot
@@ -70,12 +70,17 @@ def run(graph: Graph, inputs: Mapping[str, Iterable[Any]]) -> dict[str, list[Any
     names = [vertex.name for vertex in graph.validated().sources]
     if unknown := sorted(inputs.keys() - set(names)):
         raise GraphError(f"graph {graph.name!r} has no source {unknown[0]!r}: its sources are {', '.join(map(repr, names))}")
-    entering = [(front, record) for front, name in enumerate(names) for record in inputs.get(name, ())]
-    entering += [(front, ENDED) for front, vertex in enumerate(graph.sources) if vertex.timing is not None]
-    results = interpret(graph, [(time_of(Timestamp(at), FrontId(front)), [record]) for at, (front, record) in enumerate(entering, 1)])
+    results = interpret(graph, runs_of(graph, ((name, record) for name in names for record in inputs.get(name, ()))))
     for _, error in results.pop(ERRORS):
         raise UserError(told(error, f"a record of source {error.source!r}", graph))
     return {name: [payload for _, payload in items] for name, items in results.items()}
+
+
+def runs_of(graph: Graph, records: Iterable[tuple[str, Any]], *, ended: bool = True) -> list[Run]:
+    """Each record, with its source, as a run of its own, in this order; then `ended` sources with event time tell so."""
+    fronts = {vertex.name: FrontId(front) for front, vertex in enumerate(graph.sources)}
+    ends = [(vertex.name, ENDED) for vertex in graph.sources if ended and vertex.timing is not None]
+    return [(time_of(Timestamp(at), fronts[name]), [record]) for at, (name, record) in enumerate([*records, *ends], 1)]
 
 
 def slot_at(sink: Vertex, payload: Any, slots: int) -> Slot:
@@ -116,6 +121,7 @@ class Walk:
     ) -> None:
         self._graph, self._doors, self._near = graph, doors, graph.near
         self._fronts = fronts or {FrontId(index): vertex.name for index, vertex in enumerate(graph.sources)}
+        self._entrances = Entrances(graph, self._fronts)
         self._place: tuple[str, int] | None = None
         """Partition and offset of the record that is entering."""
         self.state: dict[tuple[int, bytes], Any] = dict(state or {})
@@ -129,8 +135,7 @@ class Walk:
 
     def entering(self, time: Time, records: Sequence[Any]) -> Sequence[Any]:
         """The records of a run as they enter: some tell how far their source has come in event time."""
-        door = entrance(self._graph, front_of(time), self._fronts)
-        return records if door is None else door.entering(partition_of(records), records)
+        return self._entrances.entering(front_of(time), partition_of(records), records)
 
     def enter(self, source: Vertex, meta: Meta, record: Any, place: tuple[str, int] | None = None) -> list[End]:
         """Where a record comes to. `place`: its partition and offset, if they are known."""
@@ -245,12 +250,6 @@ def place_of(records: Sequence[Any], position: int) -> tuple[str, int] | None:
     """Partition and offset of a record of a run, where whoever gave the run says so (`core.worker.front.RunRecords`)."""
     record = getattr(records, "record", None)
     return None if record is None else record(position)
-
-
-def partition_of(records: Sequence[Any]) -> str:
-    """The partition of a run, where whoever gave the run says so."""
-    run = getattr(records, "run", None)
-    return "" if run is None else str(run.partition)
 
 
 def _encodable(value: Any) -> Any:

@@ -13,16 +13,15 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from flamestream.model.duration import Duration
 from flamestream.model.errors import GraphError
+from flamestream.model.values import EPOCH, MICROSECOND
 from flamestream.model.windows import shapes
 from flamestream.model.windows.zone import Zone
 
 FIRST: Final = datetime(1900, 1, 1, tzinfo=UTC)
 LAST: Final = datetime(2200, 1, 1, tzinfo=UTC)
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _STEP: Final = timedelta(days=4)
 """Clocks are not put there and back within it."""
 _SECOND: Final = timedelta(seconds=1)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def tumbling(size: Duration, *, offset: Duration = "0s", zone: str | None = None) -> shapes.Grid | shapes.Calendar:
@@ -47,7 +46,7 @@ def zone_of(name: str) -> Zone:
         if (offset := _offset(zone, at)) != offsets[-1]:
             since.append(_changed(zone, before, at))
             offsets.append(offset)
-    return Zone(name, tuple(map(_micros, since)), tuple(offset // _MICROSECOND for offset in offsets), _micros(LAST))
+    return Zone(name, tuple(map(_micros, since)), tuple(offset // MICROSECOND for offset in offsets), _micros(LAST))
 
 
 def _changed(zone: ZoneInfo, before: datetime, after: datetime) -> datetime:
@@ -65,4 +64,4 @@ def _offset(zone: ZoneInfo, at: datetime) -> timedelta:
 
 
 def _micros(at: datetime) -> int:
-    return (at - EPOCH) // _MICROSECOND
+    return (at - EPOCH) // MICROSECOND

@@ -3,10 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from flamestream.model.event_time import ENDED
 from flamestream.model.graph import Graph
-from flamestream.model.time import FrontId, Timestamp, time_of
-from flamestream.reference import interpret
+from flamestream.reference import interpret, runs_of
 
 Records = Sequence[tuple[str, Any]]
 """(source, record) pairs in the order in which they enter, each a run of its own."""
@@ -14,10 +12,8 @@ Records = Sequence[tuple[str, Any]]
 
 def results(graph: Graph, records: Records, *, ended: bool = True) -> dict[str, list[Any]]:
     """The items of each sink, and error items under "errors". `ended`: all sources end behind the records."""
-    fronts = {source.name: FrontId(number) for number, source in enumerate(graph.validated().sources)}
-    entering = [*records, *((source, ENDED) for source in fronts if ended)]
-    runs = [(time_of(Timestamp(at), fronts[source]), [record]) for at, (source, record) in enumerate(entering, 1)]
-    return {sink: [payload for _, payload in items] for sink, items in interpret(graph, runs).items()}
+    found = interpret(graph.validated(), runs_of(graph, records, ended=ended))
+    return {sink: [payload for _, payload in items] for sink, items in found.items()}
 
 
 def judged(records: Iterable[tuple[str, Any, int]], sources: Iterable[str], late: int, step: int) -> Iterator[tuple[Any, int, int | None]]:

@@ -5,6 +5,8 @@ Does not: write a file (node/status_file.py).
 
 import msgspec
 
+from flamestream.model.ids import SourceName
+
 
 class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of a worker, from its last heartbeat."""
@@ -89,7 +91,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Items of all workers that this coordinator has heard of, also of those that are gone; what a recovery reads again counts once."""
     items_out: int = 0
     """The same of results; what is computed again counts again."""
-    event_times: dict[str, int | None] = {}
+    event_times: dict[SourceName, int | None] = {}
     """Microseconds that each source with event time has come to, the last of its fronts; None: one has told nothing yet."""
     recoveries: int = 0
     last_recovery: LastRecovery | None = None

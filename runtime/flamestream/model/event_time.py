@@ -12,19 +12,23 @@ Keeps: what is told twice changes nothing. Does not: take the least over partiti
 Source: Google Dataflow's watermarks (VLDB 2015), made items of the total order; rule 21 of the design.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from heapq import nlargest
-from typing import Any, Final, NewType
+from typing import Any, Final, NewType, TypeVar
 
 from flamestream.model.duration import Micros
 from flamestream.model.errors import UserError
 from flamestream.model.failure import called
 from flamestream.model.graph import Function, Graph, name_of
+from flamestream.model.ids import SourceName
 from flamestream.model.payload import ErrorValue, payload_type
 from flamestream.model.time import FrontId
+from flamestream.model.values import EPOCH, MICROSECOND
 
+Run = TypeVar("Run", bound=Sequence[Any])
 EventTime = NewType("EventTime", int)
 """Microseconds."""
 MOST_MARKS: Final = 8
@@ -33,8 +37,6 @@ MOST_TOLD: Final = 16
 """Times that such a record tells where some may be too far ahead to count."""
 END_OF_TIME: Final = EventTime(1 << 62)
 """After every event: the progress of an input that has ended."""
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,11 @@ class TimeOf:
             raise UserError(f'{name_of(function)} gave the event time {value!r}: it must be a datetime, or say unit="ms" for an int')
         if value.tzinfo is None:
             raise UserError(f"{name_of(function)} gave the event time {value!r}, which has no zone: which instant is meant is not known")
-        return EventTime((value - EPOCH) // _MICROSECOND)
+        return EventTime((value - EPOCH) // MICROSECOND)
 
     def shown(self, time: int) -> Any:
         """A time in the form that items have: a datetime in UTC, or an int."""
-        return time // self.unit if self.unit else EPOCH + timedelta(microseconds=time)
+        return time // self.unit if self.unit else EPOCH + time * MICROSECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +137,47 @@ def record_count(run: Sequence[Any]) -> int:
     return 0 if len(run) == 1 and type(run[0]) is Marker else len(run)
 
 
-def entrance(graph: Graph, front: FrontId, sources: Mapping[FrontId, str]) -> "Entrance | None":
-    """Where the records of `front` enter, if its source tells event time. `sources`: of all fronts of the job."""
-    name = sources.get(front)
-    timing = next((source.timing for source in graph.sources if source.name == name), None)
-    return None if timing is None or name is None else Entrance(timing, name, front, sum(each == name for each in sources.values()))
+def partition_of(run: Sequence[Any]) -> str:
+    """The partition of a run, where whoever gave it says so (`core.worker.front.RunRecords`)."""
+    said = getattr(run, "run", None)
+    return "" if said is None else str(said.partition)
+
+
+def least_by_source(told: Iterable[tuple[SourceName, int | None]]) -> dict[SourceName, int | None]:
+    """How far the last of those who tell of a source has come; None: one knows nothing."""
+    least: dict[SourceName, int | None] = {}
+    for source, time in told:
+        before = least.get(source, time)
+        least[source] = None if before is None or time is None else min(before, time)
+    return least
+
+
+class Entrances:
+    """Where the runs of a job enter. Those of sources without event time enter as they are."""
+
+    def __init__(self, graph: Graph, sources: Mapping[FrontId, str]) -> None:
+        """`sources`: of all fronts of the job."""
+        self.timings = {SourceName(source.name): source.timing for source in graph.sources if source.timing is not None}
+        """Of the sources with event time."""
+        fronts = Counter(sources.values())
+        timed = ((front, SourceName(name)) for front, name in sources.items() if name in self.timings)
+        self._doors = {front: Entrance(self.timings[name], name, front, fronts[name]) for front, name in timed}
+
+    def entering(self, front: FrontId, partition: str, records: Run) -> Run | list[Any]:
+        """The records of a whole run as they enter."""
+        door = self._doors.get(front)
+        return records if door is None else door.entering(partition, records)
+
+    def event_times(self, fronts: Iterable[FrontId]) -> dict[SourceName, int | None]:
+        """How far the last of these fronts has come, by source; None: one has told nothing."""
+        doors = (self._doors[front] for front in fronts if front in self._doors)
+        return least_by_source((door.source, door.newest) for door in doors)
 
 
 class Entrance:
     """Where the records of one front enter: as events, those that move progress `Stamped`."""
 
-    def __init__(self, timing: Timing, source: str, front: FrontId, fronts: int) -> None:
+    def __init__(self, timing: Timing, source: SourceName, front: FrontId, fronts: int) -> None:
         self._timing, self.source, self._front, self._fronts = timing, source, front, fronts
         self.newest: int | None = None
         """The greatest progress told here, for people: nothing is decided by it (!). END_OF_TIME: the input has ended."""

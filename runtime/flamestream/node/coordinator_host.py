@@ -8,7 +8,7 @@ have a loop, a listening socket or a file (coordinator_process.py, or the operat
 import logging
 import os
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeVar
 
 from flamestream.core.coordinator import coordination as co
@@ -20,6 +20,7 @@ from flamestream.core.protocol.output_gaps import OutputGaps
 from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.loop.background import Queue
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable
+from flamestream.model.event_time import least_by_source
 from flamestream.model.ids import Epoch, LayoutVersion, WorkerId
 from flamestream.model.time import timestamp_of
 from flamestream.net.control_link import ControlServer
@@ -271,7 +272,9 @@ class CoordinatorHost:
             unsaved_since=self._unsaved_since, workers=[self._figures_of(worker) for worker in status.workers],
             standbys=list(status.standbys), items_in=self._past[0] + sum(told.items_in - told.replayed for told in everybody),
             items_out=self._past[1] + sum(told.items_out for told in everybody),
-            event_times=_event_times(self._figures[worker] for worker in status.workers if worker in self._figures),
+            event_times=least_by_source(
+                told for worker in status.workers if worker in self._figures for told in self._figures[worker].event_times.items()
+            ),
             recoveries=status.recoveries, last_recovery=recovery, problems=list(status.problems),
             dropped_connections=self.server.acceptor.drops.count, outcome=finish.outcome if self.finish else "",
             category=finish.category, message=finish.message, snapshot_size=status.snapshot_size, latency=latency, release=release,
@@ -299,16 +302,6 @@ class CoordinatorHost:
             replayed=said.replayed, invalidated=said.invalidated, latencies=list(said.latency), latencies_us=said.latency_us,
             releases=list(said.release), releases_us=said.release_us,
         )  # fmt: skip
-
-
-def _event_times(workers: Iterable[Progress]) -> dict[str, int | None]:
-    """How far each source has come: the least that a worker with a front of it says."""
-    least: dict[str, int | None] = {}
-    for told in workers:
-        for source, time in told.event_times.items():
-            before = least.get(source, time)
-            least[source] = None if before is None or time is None else min(before, time)
-    return least
 
 
 def _recovery(status: co.Status) -> LastRecovery:

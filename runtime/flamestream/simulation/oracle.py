@@ -71,20 +71,20 @@ class Oracle:
         """Journalled fronts that have told their end."""
         for site in self._sites.values():
             if site.timed:
+                last = START
                 for run in timed_runs(site):
                     heappush(self._waiting, run)
+                    last = run[0]
                 if self._sources[site.front].timing is not None and not site.open:
-                    self._add_end(site)
+                    self._add_end(site, next_time(last, site.front))
 
     def anew(self) -> "Oracle":
         """The truth of an attempt that starts empty: nothing has entered."""
         return Oracle(*self._again)
 
-    def _add_end(self, site: SourceSite) -> None:
+    def _add_end(self, site: SourceSite, time: Time) -> None:
         """The run by which a timed front tells that its input has ended."""
         ((partition, records),) = site.partitions.items()
-        last = max((run[0] for run in timed_runs(site)), default=START)
-        time = next_time(last, site.front)
         self._markers[time] = ENDED
         heappush(self._waiting, (time, site.front, partition, Offset(len(records)), 0))
 

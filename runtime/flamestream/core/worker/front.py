@@ -198,22 +198,24 @@ class JournalledFront:
         have = self.offsets.get(partition, 0)
         follows = first == have if end is None else have <= first <= first + count <= end
         assert follows, f"front {self.id} got offsets {first} to {end} of {partition!r}, waits for {self.offsets}"
-        # Above all that was stamped, promised or asked for; the clock only moves it further, so a clock set back does no harm (!).
-        self.last = max(next_time(max(self.last, self._floor), self.id), time_of(clock, self.id))
-        entry = Entry(self.last, partition, first, count, end=end)
+        entry = Entry(self._moved(clock), partition, first, count, end=end)
         self.offsets[partition] = entry.next
-        self._undurable.append(self.last)
         self.positions.add(entry)
         return entry
 
     def mark(self, clock: Timestamp, partition: Partition, marker: Marker) -> Entry:
         """A new run without records, which tells how far a partition is in event time; of none, all of the front's."""
         assert not self.replay, f"front {self.id} marks before its journal is replayed"
-        self.last = max(next_time(max(self.last, self._floor), self.id), time_of(clock, self.id))
-        entry = Entry(self.last, partition, self.offsets.get(partition, Offset(0)), 0, encode_many([marker]))
-        self._undurable.append(self.last)
+        entry = Entry(self._moved(clock), partition, self.offsets.get(partition, Offset(0)), 0, encode_many([marker]))
         self._marked(entry, marker)
         return entry
+
+    def _moved(self, clock: Timestamp) -> Time:
+        """The time of a new entry, which is not durable yet: above all that was stamped, promised or asked for; the clock only moves it
+        further, so a clock set back does no harm (!)."""
+        self.last = max(next_time(max(self.last, self._floor), self.id), time_of(clock, self.id))
+        self._undurable.append(self.last)
+        return self.last
 
     def _marked(self, entry: Entry, marker: object) -> None:
         self.positions.add(entry)
@@ -226,9 +228,7 @@ class JournalledFront:
         as far as the clock, so that questions for older times need no other."""
         if self.replay or self._undurable or self.ended or self.last >= self._floor:
             return None
-        self.last = max(next_time(self._floor, self.id), time_of(clock, self.id))
-        self._undurable.append(self.last)
-        return Entry(self.last, Partition(""), Offset(0), 0)
+        return Entry(self._moved(clock), Partition(""), Offset(0), 0)
 
     def durable(self, time: Time) -> None:
         """Every entry up to `time` is in the journal."""

@@ -27,12 +27,12 @@ from flamestream.core.protocol.actions import Action, Exit, Prefetch, ToldCoordi
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.acker_role import Acker
 from flamestream.core.worker.counters import Counters
-from flamestream.core.worker.entrances import Entrances
 from flamestream.core.worker.epoch_work import EpochWork
 from flamestream.core.worker.front import offset_in
 from flamestream.core.worker.fronts import Fronts
 from flamestream.core.worker.rejoin import Rejoin
 from flamestream.model.errors import FlameStreamError
+from flamestream.model.event_time import Entrances
 from flamestream.model.failure import located, told
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, SourceName, WorkerId
@@ -54,7 +54,7 @@ class Worker:
         self._settings = settings
         self.flow = parts.dataflow(graph, settings, me, self.cuts, self)
         self._sources = {vertex.name: vertex.id for vertex in graph.sources}
-        self._entrances = Entrances(graph, settings)
+        self._entrances = Entrances(graph, {front.front: front.source for front in settings.fronts})
         self._sinks = {vertex.id: SinkName(vertex.name) for vertex in graph.sinks}
         if settings.dead_letter is not None:
             self._sinks[self.flow.errors] = settings.dead_letter
@@ -280,7 +280,7 @@ class Worker:
         """A run of a front of this worker enters."""
         self._counters.entered(entry.time, entry.count)
         number = self._sources[source]
-        for position, payload in enumerate(self._entrances.entering(entry, payloads)):
+        for position, payload in enumerate(self._entrances.entering(front_of(entry.time), entry.partition, payloads)):
             meta = meta_of(entry.time, position)
             if type(payload) is ErrorValue:
                 place = (entry.partition, offset_in(entry.first, entry.count, entry.next, position))

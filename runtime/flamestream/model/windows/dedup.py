@@ -14,7 +14,7 @@ from flamestream.model.duration import Duration, micros
 from flamestream.model.graph import Function, Stream
 from flamestream.model.windows.join import on_written
 from flamestream.model.windows.program import Answer, Late, Now
-from flamestream.model.windows.stream import Results, function_of, results_of, time_of
+from flamestream.model.windows.stream import Results, results_of, time_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Dedup:
     written: str
 
     def on_item(self, key: Any, state: tuple[int, ...] | None, item: Any, now: Now) -> Answer:
-        if now.mark is not None and now.time < now.mark:
+        if now.late:
             return state, (Late(item),)
         passed = state or ()
         place = bisect_left(passed, now.time - self.within)
@@ -40,8 +40,8 @@ class Dedup:
         return state[0] + self.within + 1
 
 
-def deduplicated(stream: Stream[Any], key: Function | str, within: Duration) -> Results[Any]:
+def deduplicated(stream: Stream[Any], key: Function, within: Duration) -> Results[Any]:
     """The stream without what repeats. Raises GraphError."""
     written = f"dedup({on_written(key)})"
     program = Dedup(micros(within, f"dedup in graph {stream.graph.name!r}: within"), written)
-    return results_of(program, (stream, function_of(key)), event_time=time_of(stream, written))
+    return results_of(program, (stream, key), event_time=time_of(stream, written))

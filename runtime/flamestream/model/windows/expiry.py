@@ -17,7 +17,7 @@ from flamestream.model.failure import called
 from flamestream.model.graph import Function, Stream, name_of
 from flamestream.model.payload import payload_type
 from flamestream.model.windows.program import Answer, Late, Now
-from flamestream.model.windows.stream import Results, function_of, results_of, time_of
+from flamestream.model.windows.stream import Results, results_of, time_of
 
 
 @payload_type
@@ -44,7 +44,7 @@ class Expiry:
 
     def on_item(self, key: Any, state: Kept | None, item: Any, now: Now) -> Answer:
         time, ttl = now.time, self.ttl
-        if state is None and now.mark is not None and time < now.mark:
+        if state is None and now.late:
             return None, (Late(item),)  # its key may have been forgotten
         if state is None or time > state.last + ttl:
             before, last = called(self.initial), time
@@ -63,9 +63,9 @@ class Expiry:
 
 
 def expiring(
-    stream: Stream[Any], key: Function | str, initial: Function, combine: Function, emit: Function | None, ttl: Duration
+    stream: Stream[Any], key: Function, initial: Function, combine: Function, emit: Function | None, ttl: Duration
 ) -> Results[Any]:  # fmt: skip
     """A reduce that forgets. Raises GraphError."""
     written = f"reduce({name_of(combine)}, ttl={ttl!r})"
     program = Expiry(initial, combine, emit, micros(ttl, f"reduce in graph {stream.graph.name!r}: ttl", least=1), written)
-    return results_of(program, (stream, function_of(key)), event_time=time_of(stream, written))
+    return results_of(program, (stream, key), event_time=time_of(stream, written))

@@ -56,7 +56,7 @@ class Join:
     """False: nothing is ever too late, for nothing goes."""
 
     def on_item(self, key: Any, state: Waiting | None, item: Any, now: Now) -> Answer:
-        if self.bound and now.mark is not None and now.time < now.mark:
+        if self.bound and now.late:
             return state, (Late(item),)
         mine, others = ((), ()) if state is None else (state.left, state.right)
         low, high = self.low, self.high

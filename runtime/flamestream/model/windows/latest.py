@@ -46,7 +46,7 @@ class Latest:
     written: str
 
     def on_item(self, key: Any, state: Versions | None, item: Any, now: Now) -> Answer:
-        if now.mark is not None and now.time < now.mark:
+        if now.late:
             return state, (Late(item),)
         waiting, versions = ((), ()) if state is None else (state.waiting, state.versions)
         if now.side == LEFT:

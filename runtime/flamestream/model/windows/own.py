@@ -14,7 +14,7 @@ from flamestream.model.event_time import TimeOf
 from flamestream.model.failure import called
 from flamestream.model.graph import Function, Stream, name_of
 from flamestream.model.windows.program import Answer, Now
-from flamestream.model.windows.stream import Results, function_of, results_of, time_of
+from flamestream.model.windows.stream import Results, results_of, time_of
 
 
 class Here:
@@ -38,7 +38,7 @@ class Here:
     @property
     def late(self) -> bool:
         """Whether the item is older than the mark."""
-        return self._now.mark is not None and self._now.time < self._now.mark
+        return self._now.late
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,14 @@ class Own:
 
 
 def processed_by(
-    stream: Stream[Any], key: Function | str, on_item: Function, on_time: Function | None, due: Function | None
+    stream: Stream[Any], key: Function, on_item: Function, on_time: Function | None, due: Function | None
 ) -> Results[Any]:  # fmt: skip
     """What a user's functions make of a stream. Raises GraphError."""
     written = f"process({name_of(on_item)})"
     if (on_time is None) != (due is None):
         raise GraphError(f"{written} in graph {stream.graph.name!r}: on_time and due go together: due(state) says when on_time is called")
     time = time_of(stream, written)
-    return results_of(Own(on_item, on_time, due, time, written), (stream, function_of(key)), event_time=time)
+    return results_of(Own(on_item, on_time, due, time, written), (stream, key), event_time=time)
 
 
 def _answer(function: Function, answer: Any) -> Answer:

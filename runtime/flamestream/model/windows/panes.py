@@ -42,16 +42,39 @@ class Windowed(Generic[K, V]):
 
 
 @dataclass(frozen=True, slots=True)
-class Panes:
-    """The program of windows of a shape. A state is a tuple of those that are open, in the order of time."""
+class Closing:
+    """What programs of windows have in common. A state is a tuple of the windows that are open, in the order of time."""
 
-    shape: Grid | Calendar
     aggregate: Aggregate
     each: bool
     """A result for each item too, not only when the window is final."""
     written: str
     shown: Callable[[int], Any]
     """microseconds -> a time as items say it."""
+
+    def on_time(self, key: Any, state: tuple[Any, ...], time: int) -> Answer:
+        window, *others = state
+        assert window.end == time, "the first window is the one that is due"
+        return tuple(others) or None, () if self.each else (self.result(key, window),)
+
+    def due(self, state: tuple[Any, ...]) -> int | None:
+        end: int = state[0].end
+        return end
+
+    def result(self, key: Any, window: Any) -> Windowed[Any, Any]:
+        """What a window gives, as it is now."""
+        return Windowed(key, self.shown(window.start), self.shown(window.end), self.aggregate.result(self.folded(window)))
+
+    def folded(self, window: Any) -> Any:
+        """The accumulator of a window."""
+        return window.accumulator
+
+
+@dataclass(frozen=True, slots=True)
+class Panes(Closing):
+    """The program of windows of a shape."""
+
+    shape: Grid | Calendar
 
     def on_item(self, key: Any, state: tuple[Pane, ...] | None, item: Any, now: Now) -> Answer:
         panes, results, in_time = list(state or ()), list[Any](), False
@@ -65,19 +88,8 @@ class Panes:
             pane = Pane(end, start, folded)
             panes[place : place + found] = [pane]
             if self.each:
-                results.append(self._result(key, pane))
+                results.append(self.result(key, pane))
         return tuple(panes) or None, results if in_time else (Late(item),)
-
-    def on_time(self, key: Any, state: tuple[Pane, ...], time: int) -> Answer:
-        pane, *others = state
-        assert pane.end == time, "the first pane is the one that is due"
-        return tuple(others) or None, () if self.each else (self._result(key, pane),)
-
-    def due(self, state: tuple[Pane, ...]) -> int | None:
-        return state[0].end
-
-    def _result(self, key: Any, pane: Pane) -> Windowed[Any, Any]:
-        return Windowed(key, self.shown(pane.start), self.shown(pane.end), self.aggregate.result(pane.accumulator))
 
 
 def _place(panes: list[Pane], end: int) -> int:

@@ -20,7 +20,7 @@ from flamestream.model.codec import check, encode
 from flamestream.model.collections import Map, Set
 from flamestream.model.errors import UserError
 from flamestream.model.failure import Raised, called, said
-from flamestream.model.graph import Function, Stream, name_of
+from flamestream.model.graph import Function, Stream, Vertex, name_of
 from flamestream.model.payload import payload_type
 from flamestream.model.slot import INT32_MIN, slot_of
 from flamestream.model.windows.marks import Mark, marks_of
@@ -63,7 +63,7 @@ class Input:
 def processed(inputs: tuple[Input, ...], program: Program) -> Stream[Any]:
     """A tuple of results for each item and mark."""
     graph = inputs[0].stream.graph
-    sources = timed_sources(inputs)
+    sources = frozenset(source.name for each in inputs for source in timed_sources(each.stream))
     streams = [each.stream for each in inputs]
     if len(streams) > 1:
         streams = [stream.map(on_side(number)) for number, stream in enumerate(streams)]
@@ -73,11 +73,10 @@ def processed(inputs: tuple[Input, ...], program: Program) -> Stream[Any]:
     return merged.reduce(key=steps.shard, initial=Steps.initial, combine=steps, emit=_results)
 
 
-def timed_sources(inputs: tuple[Input, ...]) -> frozenset[str]:
-    """The sources whose marks close what comes of these streams: those with an event time that lead to them."""
-    graph = inputs[0].stream.graph
-    timed = [source for source in graph.sources if source.timing]
-    return frozenset(source.name for source in timed if graph.reachable(source.id) & {each.stream.vertex for each in inputs})
+def timed_sources(stream: Stream[Any]) -> list[Vertex]:
+    """The sources whose marks close what comes of a stream: those with an event time that lead to it."""
+    graph = stream.graph
+    return [source for source in graph.sources if source.timing and stream.vertex in graph.reachable(source.id)]
 
 
 def values(results: tuple[Any, ...]) -> Iterator[Any]:

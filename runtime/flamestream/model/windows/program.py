@@ -32,6 +32,11 @@ class Now:
     side: int = 0
     """The stream it came on, of programs with several."""
 
+    @property
+    def late(self) -> bool:
+        """Whether the item is older than the mark."""
+        return self.mark is not None and self.time < self.mark
+
 
 class Program(Protocol):
     """A program. `written` names it in messages."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from flamestream.model.graph import Function, Stream
 from flamestream.model.windows.aggregates import Aggregate, Value, distinct, top
-from flamestream.model.windows.stream import function_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +21,15 @@ class KeyAndResult:
         return self.key(item), self.aggregate.result(accumulator)
 
 
-def running_distinct(stream: Stream[Any], value: Value, key: Function | str) -> Stream[Any]:
+def running_distinct(stream: Stream[Any], value: Value, key: Function) -> Stream[Any]:
     """(key, number of different values so far) for each item."""
     return _running(stream, distinct(value), key)
 
 
-def running_top(stream: Stream[Any], count: int, by: Value, key: Function | str) -> Stream[Any]:
+def running_top(stream: Stream[Any], count: int, by: Value, key: Function) -> Stream[Any]:
     """(key, the items with the greatest values so far) for each item. Raises GraphError."""
     return _running(stream, top(count, by), key)
 
 
-def _running(stream: Stream[Any], aggregate: Aggregate, key: Function | str) -> Stream[Any]:
-    of = function_of(key)
-    return stream.reduce(key=of, initial=aggregate.initial, combine=aggregate.combine, emit=KeyAndResult(of, aggregate))
+def _running(stream: Stream[Any], aggregate: Aggregate, key: Function) -> Stream[Any]:
+    return stream.reduce(key=key, initial=aggregate.initial, combine=aggregate.combine, emit=KeyAndResult(key, aggregate))

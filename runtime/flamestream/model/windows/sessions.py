@@ -11,7 +11,6 @@ Does not: remember closed ones. An item that is late, but whose own window is op
 one (as in Flink and Beam).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import itemgetter
@@ -20,8 +19,7 @@ from typing import Any
 from flamestream.model.collections import Vector
 from flamestream.model.failure import called
 from flamestream.model.payload import payload_type
-from flamestream.model.windows.aggregates import Aggregate
-from flamestream.model.windows.panes import Windowed
+from flamestream.model.windows.panes import Closing
 from flamestream.model.windows.program import Answer, Late, Now
 
 _NUMBER = itemgetter(0)
@@ -39,16 +37,10 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
-class Sessions:
-    """The program of sessions. A state is a tuple of those that are open, in the order of time: they never meet."""
+class Sessions(Closing):
+    """The program of sessions. Those of a key that are open never meet."""
 
     gap: int
-    aggregate: Aggregate
-    each: bool
-    """A result for each item too, not only when the session is final."""
-    written: str
-    shown: Callable[[int], Any]
-    """microseconds -> a time as items say it."""
 
     def on_item(self, key: Any, state: tuple[Open, ...] | None, item: Any, now: Now) -> Answer:
         opened, end = state or (), now.time + self.gap
@@ -58,14 +50,7 @@ class Sessions:
         session = self._with(met, opened, item, now.time)
         before = tuple(each for each in opened if each.end <= now.time)
         after = opened[len(before) + len(met) :]
-        return (*before, session, *after), (self._result(key, session),) if self.each else ()
-
-    def on_time(self, key: Any, state: tuple[Open, ...], time: int) -> Answer:
-        session, *others = state
-        return tuple(others) or None, () if self.each else (self._result(key, session),)
-
-    def due(self, state: tuple[Open, ...]) -> int | None:
-        return state[0].end
+        return (*before, session, *after), (self.result(key, session),) if self.each else ()
 
     def _with(self, met: list[Open], opened: tuple[Open, ...], item: Any, time: int) -> Open:
         """The session that an item makes of those that it meets."""
@@ -80,11 +65,10 @@ class Sessions:
         folded = reduce(lambda a, b: called(merge, a, b), [each.folded for each in met])
         return Open(end, start, self.aggregate.folded(folded, item))
 
-    def _result(self, key: Any, session: Open) -> Windowed[Any, Any]:
-        folded = session.folded
-        if self.aggregate.merge is None:
-            folded = reduce(self.aggregate.folded, (item for _, item in session.folded), called(self.aggregate.initial))
-        return Windowed(key, self.shown(session.start), self.shown(session.end), self.aggregate.result(folded))
+    def folded(self, window: Open) -> Any:
+        if self.aggregate.merge is not None:
+            return window.folded
+        return reduce(self.aggregate.folded, (item for _, item in window.folded), called(self.aggregate.initial))
 
 
 def _in_order(parts: list[Vector[Any]]) -> Vector[Any]:

@@ -11,7 +11,7 @@ from flamestream.model.event_time import Marker, Stamped, TimeOf, Timing, Undeco
 from flamestream.model.graph import Function, Graph, Kind, Stream, name_of
 from flamestream.model.ready import Field
 from flamestream.model.windows.marks import unlimited
-from flamestream.model.windows.process import Input, late_items, processed, sound, values
+from flamestream.model.windows.process import Input, late_items, processed, sound, timed_sources, values
 from flamestream.model.windows.program import Program
 
 T = TypeVar("T")
@@ -91,7 +91,7 @@ def results_of(
 
 def time_of(stream: Stream[Any], written: str) -> TimeOf:
     """The event time of a stream. Raises GraphError if it has none: `written` needs it."""
-    if stream.event_time is None or not _timings(stream):
+    if stream.event_time is None or not timed_sources(stream):
         where = f"{written} in graph {stream.graph.name!r}"
         raise GraphError(f'{where} needs event time, which its stream has not: say graph.source(..., at="...") where it begins')
     return stream.event_time
@@ -99,10 +99,5 @@ def time_of(stream: Stream[Any], written: str) -> TimeOf:
 
 def _input(stream: Stream[Any], key: Function, program: Program) -> Input:
     time = time_of(stream, program.written)
-    return Input(stream, key, time, min((timing.max_ahead for timing in _timings(stream) if timing.max_ahead), default=None))
-
-
-def _timings(stream: Stream[Any]) -> list[Timing]:
-    """Of the sources that lead to a stream."""
-    graph = stream.graph
-    return [source.timing for source in graph.sources if source.timing and stream.vertex in graph.reachable(source.id)]
+    timings = (source.timing for source in timed_sources(stream))
+    return Input(stream, key, time, min((timing.max_ahead for timing in timings if timing and timing.max_ahead), default=None))

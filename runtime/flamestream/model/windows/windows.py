@@ -19,7 +19,7 @@ from flamestream.model.windows.program import Program
 from flamestream.model.windows.ranking import Ranking, bounds
 from flamestream.model.windows.sessions import Sessions
 from flamestream.model.windows.shapes import Calendar, Session, Shape
-from flamestream.model.windows.stream import Results, function_of, results_of, time_of
+from flamestream.model.windows.stream import Results, results_of, time_of
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class Windows(Generic[T]):
 
     stream: Stream[T]
     shape: Shape
-    key: Function | str
+    key: Function
 
     def count(self, *, results: str = "final") -> Results[Windowed[Any, int]]:
         """How many items a window has."""
@@ -109,10 +109,10 @@ class Windows(Generic[T]):
             raise GraphError(f"{written}: its items say their times in units of {time.unit} us, so no window can begin or end in between")
         program: Program
         if isinstance(self.shape, Session):
-            program = Sessions(self.shape.gap, aggregate, results == "each", written, time.shown)
+            program = Sessions(aggregate, results == "each", written, time.shown, self.shape.gap)
         else:
-            program = Panes(self.shape, aggregate, results == "each", written, time.shown)
-        return results_of(program, (self.stream, function_of(self.key)), event_time=LastOf(operator.attrgetter("end"), time.unit))
+            program = Panes(aggregate, results == "each", written, time.shown, self.shape)
+        return results_of(program, (self.stream, self.key), event_time=LastOf(operator.attrgetter("end"), time.unit))
 
     def _written(self, aggregate: Aggregate) -> str:
         return f"window({self.shape.written}).{aggregate.written}"

@@ -7,7 +7,7 @@ itself: runs bring theirs (`core.worker.front.RunRecords`).
 from collections.abc import Mapping
 from typing import Any
 
-from flamestream.model.event_time import Entrance, entrance
+from flamestream.model.event_time import Entrances, partition_of
 from flamestream.model.failure import located
 from flamestream.model.graph import Graph
 from flamestream.model.meta import Meta, child, first_component, time_of_meta
@@ -24,25 +24,18 @@ class Origins:
         """The records that are entering."""
         self._graph, self._near = graph, graph.near
         self._sources = sources or {FrontId(number): vertex.name for number, vertex in enumerate(graph.sources)}
-        self._entrances: dict[FrontId, Entrance | None] = {}
+        self._entrances = Entrances(graph, self._sources)
 
     def entering(self, start: bytes, first: int, records: list[Any]) -> list[Any]:
         """The records of a run, the first of which is child `first` of `start`; what could not be read says where it is."""
         self._run = records
-        if (door := self._entrance(front_of(time_of_meta(Meta(start))))) is not None:
-            run = getattr(records, "run", None)
-            records = door.entering("" if run is None else run.partition, records)
+        records = self._entrances.entering(front_of(time_of_meta(Meta(start))), partition_of(records), records)
         if not any(type(record) is ErrorValue for record in records):
             return records
         return [
             self._unreadable(child(Meta(start), index), record) if type(record) is ErrorValue else record
             for index, record in enumerate(records, first)
         ]
-
-    def _entrance(self, front: FrontId) -> Entrance | None:
-        if front not in self._entrances:
-            self._entrances[front] = entrance(self._graph, front, self._sources)
-        return self._entrances[front]
 
     def located(self, vertex: int, meta: Meta, error: ErrorValue, at_door: bool) -> ErrorValue:
         """`error` with the origin of its item, which failed in `vertex`, or at the door to it."""

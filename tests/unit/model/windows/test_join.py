@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.event_time import judged, results
 
 import flamestream as fs
 from flamestream.model.errors import GraphError
 from flamestream.model.windows.join import LEFT, RIGHT, Join, Waiting
+from support.event_time import judged, results
 
 
 @fs.payload_type

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.support.event_time import results
 
 import flamestream as fs
 from flamestream.model.errors import GraphError
+from support.event_time import results
 
 
 @fs.payload_type

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.event_time import results
-
 import flamestream as fs
+from support.event_time import results
 
 
 @fs.payload_type

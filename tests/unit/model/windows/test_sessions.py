@@ -5,10 +5,10 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.event_time import judged, results
 
 import flamestream as fs
 from flamestream.model.windows.panes import Windowed
+from support.event_time import judged, results
 
 
 @fs.payload_type

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.event_time import results
 
 import flamestream as fs
 from flamestream.model.errors import GraphError
+from support.event_time import results
 
 Row = tuple[int, str]
 

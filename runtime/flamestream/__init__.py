@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.event_decoder import decoder
 from flamestream.model.expressions import field, when
-from flamestream.model.graph import Graph, Loop, Stream
+from flamestream.model.graph import Graph
 from flamestream.model.payload import event, payload_type
 from flamestream.model.ready import append, count, record, size, state, total
 from flamestream.model.records import Document, KafkaRecord
+from flamestream.model.stream import Loop, Stream
 
 if TYPE_CHECKING:
     from flamestream.columns import vectorized

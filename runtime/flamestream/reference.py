@@ -21,12 +21,13 @@ from flamestream.model import payload_codec as payloads
 from flamestream.model.errors import GraphError, UserError, too_big_results, too_many_results
 from flamestream.model.event_time import ENDED, Entrances, partition_of
 from flamestream.model.failure import failure, located, told
-from flamestream.model.graph import Function, Graph, Kind, Vertex, name_of
+from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot
 from flamestream.model.meta import Meta, child, meta_of, time_of_meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.slot import slot_of, slot_of_hash
 from flamestream.model.time import FrontId, Time, Timestamp, front_of, time_of
+from flamestream.model.vertex import Function, Kind, Vertex, name_of
 
 ERRORS: Final = "errors"
 """The pseudo-sink that error items end in."""

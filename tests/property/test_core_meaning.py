@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model import payload as codec
-from flamestream.model.graph import Graph, Stream
+from flamestream.model.graph import Graph
 from flamestream.model.slot import INT32_MIN
+from flamestream.model.stream import Stream
 from flamestream.simulation import graphs, ready_jobs
 from support.core.core_cluster import DEAD, CoreCluster
 

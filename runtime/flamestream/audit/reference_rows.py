@@ -20,10 +20,11 @@ from flamestream.connectors.files.pieces import Piece
 from flamestream.model import payload_codec as codec
 from flamestream.model.errors import UserError
 from flamestream.model.event_time import record_count
-from flamestream.model.graph import Graph, Kind
+from flamestream.model.graph import Graph
 from flamestream.model.meta import Meta, meta_of
 from flamestream.model.slot import slot_of
 from flamestream.model.time import FrontId, front_of
+from flamestream.model.vertex import Kind
 from flamestream.reference import End, Walk, place_of, slot_at
 from flamestream.spark.frames.job_graph import JobGraph
 from flamestream.spark.frames.rows import HALT

@@ -11,7 +11,8 @@ flowchart LR
   v1 -->|by key| v2
 """
 
-from flamestream.model.graph import Graph, Kind, Vertex
+from flamestream.model.graph import Graph
+from flamestream.model.vertex import Kind, Vertex
 
 _SHAPES = {
     Kind.SOURCE: ("([", "])"),

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from flamestream.columns.batch import Batch, cut
 from flamestream.columns.shape import Shape, array, conformed, most_bytes, payloads, shape_of
 from flamestream.model.errors import GraphError, UserError, too_big_results, too_many_results
-from flamestream.model.graph import MAX_RESULT_BYTES, MAX_RESULTS, Kind, name_of
 from flamestream.model.payload import checked_size, encode
+from flamestream.model.vertex import MAX_RESULT_BYTES, MAX_RESULTS, Kind, name_of
 
 OverArrays = Callable[[pa.Array], pa.Array]
 

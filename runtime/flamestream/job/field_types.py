@@ -10,7 +10,8 @@ from typing import get_args, get_type_hints
 
 from flamestream.model import ready
 from flamestream.model.fields import check_function
-from flamestream.model.graph import Graph, Kind, Vertex
+from flamestream.model.graph import Graph
+from flamestream.model.vertex import Kind, Vertex
 
 KEEPS = (Kind.SOURCE, Kind.MERGE, Kind.FILTER, Kind.LOOP, Kind.SINK)
 """Their results are what they were given."""

@@ -22,11 +22,12 @@ from typing import Any, Final, NewType, TypeVar
 from flamestream.model.duration import Micros
 from flamestream.model.errors import UserError
 from flamestream.model.failure import called
-from flamestream.model.graph import Function, Graph, name_of
+from flamestream.model.graph import Graph
 from flamestream.model.ids import SourceName
 from flamestream.model.payload import ErrorValue, payload_type
 from flamestream.model.time import FrontId
 from flamestream.model.values import EPOCH, MICROSECOND
+from flamestream.model.vertex import Function, name_of
 
 Run = TypeVar("Run", bound=Sequence[Any])
 EventTime = NewType("EventTime", int)

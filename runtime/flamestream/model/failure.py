@@ -17,10 +17,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from flamestream.model.errors import UserError
-from flamestream.model.graph import Function, Graph, name_of
+from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
 from flamestream.model.payload_registry import PLANS
 from flamestream.model.quoted import quoted
+from flamestream.model.vertex import Function, name_of
 
 SHOWN: Final = 200
 """Characters of a payload that an error value quotes."""

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flamestream.model.graph import Function, Stream, name_of
 from flamestream.model.payload import payload_type
+from flamestream.model.stream import Stream
+from flamestream.model.vertex import Function, name_of
 
 
 @payload_type

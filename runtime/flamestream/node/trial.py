@@ -23,10 +23,11 @@ from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob, described
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.failure import told
-from flamestream.model.graph import Function, Graph, Kind, Vertex
+from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
 from flamestream.model.quoted import plain
 from flamestream.model.time import END
+from flamestream.model.vertex import Function, Kind, Vertex
 from flamestream.reference import ERRORS, Run, interpret
 
 RECORDS: Final = 20

@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from flamestream.columns import vectorized
 from flamestream.model import ready
 from flamestream.model.errors import UserError
-from flamestream.model.graph import Graph, Stream
+from flamestream.model.graph import Graph
 from flamestream.model.payload import payload_type
+from flamestream.model.stream import Stream
 from flamestream.simulation.graphs import DEAD_LETTERS, LETTERS, SimJob, same, spread
 
 Stage = Callable[[Stream[Any]], Stream[Any]]

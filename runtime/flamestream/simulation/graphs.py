@@ -16,9 +16,10 @@ from typing import Any
 from zlib import crc32
 
 from flamestream.model.collections import Vector
-from flamestream.model.graph import Graph, Stream
+from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName
 from flamestream.model.slot import INT32_MIN
+from flamestream.model.stream import Stream
 from flamestream.simulation.drift import Drift
 
 Payload = tuple[str, str]

@@ -29,10 +29,10 @@ from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model import state as states
 from flamestream.model.errors import FlameStreamError
-from flamestream.model.graph import Kind
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.time import END, START, FrontId, Time, front_of
+from flamestream.model.vertex import Kind
 from flamestream.simulation.drift import DriftWatch, plain
 from flamestream.simulation.oracle import Oracle
 from flamestream.simulation.outside.snapshots import decode_rows

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from flamestream.model.graph import Graph, Stream
+from flamestream.model.graph import Graph
 from flamestream.model.ready import size
+from flamestream.model.stream import Stream
 from flamestream.model.windows.shapes import session, sliding, tumbling
 from flamestream.model.windows.stream import Results
 from flamestream.model.windows.windows import Windows

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from flamestream.columns import vectorized
 from flamestream.model import ready
-from flamestream.model.graph import Graph, Stream
+from flamestream.model.graph import Graph
 from flamestream.model.payload import payload_type
+from flamestream.model.stream import Stream
 from flamestream.simulation import chain_jobs
 from flamestream.simulation.graphs import DEAD_LETTERS, LETTERS, SimJob, same, scatter, spread
 

@@ -13,9 +13,10 @@ from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model import payload as codec
-from flamestream.model.graph import Graph, Stream
+from flamestream.model.graph import Graph
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, SourceName, WorkerId
 from flamestream.model.layout import Layout
+from flamestream.model.stream import Stream
 from flamestream.model.time import END, START, FrontId
 from flamestream.reference import ERRORS, interpret
 from flamestream.spark.frames.batch import BatchReport, run_batch

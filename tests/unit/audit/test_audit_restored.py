@@ -12,10 +12,10 @@ import pytest
 from flamestream.audit.committed import Savepoint
 from flamestream.cli.audit import Report, audited, sentence
 from flamestream.core.protocol.chain import Row
-from flamestream.model.graph import Kind
 from flamestream.model.ids import Epoch
 from flamestream.model.payload import encode
 from flamestream.model.state import encode_state
+from flamestream.model.vertex import Kind
 from flamestream.store.folder import LocalStore
 from flamestream.store.segment import table_of
 from flamestream.store.snapshots import put_segment

@@ -8,7 +8,7 @@ import pytest
 
 from flamestream.columns.batch import Batch
 from flamestream.columns.shape import Shape, array, payloads, shape_of
-from flamestream.model.graph import Kind
+from flamestream.model.vertex import Kind
 from flamestream.simulation.chain_jobs import Item, counted, doubled, entered, kept, renamed, sometimes_none
 
 PAIRS = [("a", "2"), ("b", "3"), ("c", "21"), ("d", "40"), ("e", "51"), ("a", "67"), ("b", "70"), ("c", "8")]

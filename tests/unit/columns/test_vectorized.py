@@ -8,7 +8,7 @@ import pytest
 
 import flamestream as fs
 from flamestream.model.errors import GraphError, UserError
-from flamestream.model.graph import Kind, name_of
+from flamestream.model.vertex import Kind, name_of
 from flamestream.simulation.ready_jobs import Measured, measured_together
 
 

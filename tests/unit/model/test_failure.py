@@ -8,8 +8,8 @@ import pytest
 import flamestream as fs
 from flamestream.model import payload
 from flamestream.model.failure import MESSAGE, failure, located, shortened, told
-from flamestream.model.graph import name_of
 from flamestream.model.quoted import plain, public
+from flamestream.model.vertex import name_of
 
 
 @fs.payload_type

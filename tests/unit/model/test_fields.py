@@ -8,7 +8,7 @@ import pytest
 import flamestream as fs
 from flamestream.model.errors import GraphError
 from flamestream.model.fields import either, result_of, results_of
-from flamestream.model.graph import Kind
+from flamestream.model.vertex import Kind
 
 
 @fs.event

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from flamestream.model.errors import GraphError
-from flamestream.model.graph import MAX_WINDOW, Graph, Kind, name_of
+from flamestream.model.graph import Graph
+from flamestream.model.stream import MAX_WINDOW
+from flamestream.model.vertex import Kind, name_of
 
 
 def same(value: Any) -> Any:

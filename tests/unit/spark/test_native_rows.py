@@ -10,8 +10,9 @@ import pytest
 
 from flamestream.columns import vectorized
 from flamestream.connectors.files.pieces import Given, Piece, Stamps
-from flamestream.model.graph import Graph, Stream
+from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
+from flamestream.model.stream import Stream
 from flamestream.model.time import FrontId
 from flamestream.simulation import graphs, ready_jobs
 from flamestream.spark.frames import native

@@ -22,10 +22,10 @@ from flamestream.loop.silence import Silence
 from flamestream.model.backoff import Backoff
 from flamestream.model.errors import FlameStreamError, Retryable
 from flamestream.model.failure import said
-from flamestream.model.graph import name_of
 from flamestream.model.ids import Fence, Offset, Partition
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import FrontId, Timestamp
+from flamestream.model.vertex import name_of
 from flamestream.ports import Background, Post, Reactor, Timer
 
 T = TypeVar("T")

@@ -11,10 +11,10 @@ from flamestream.connectors.synthetic.generator import GeneratorProducer
 from flamestream.connectors.synthetic.memory import MemoryProducer, channel_named
 from flamestream.core.protocol.actions import Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed, SinkOpened
-from flamestream.model.graph import name_of
 from flamestream.model.ids import SinkName
 from flamestream.model.payload import decode_items
 from flamestream.model.quoted import quoted
+from flamestream.model.vertex import name_of
 from flamestream.ports import Consumer, Post, Producer, Reactor
 
 _RUNS_A_SECOND: Final = 1000

@@ -27,11 +27,12 @@ from flamestream.core.dataflow.reduce import Reduce
 from flamestream.core.protocol.messages import Data
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.model import payload as codec
-from flamestream.model.graph import Graph, Kind, Vertex
+from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot, WorkerId
 from flamestream.model.meta import Meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import Time
+from flamestream.model.vertex import Kind, Vertex
 
 Work = tuple[Meta, Time, int, Any, bool]
 """(meta, cause, vertex, payload, is it a tombstone): an item at this worker's door."""

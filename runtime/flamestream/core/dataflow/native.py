@@ -27,13 +27,14 @@ from flamestream.model import payload as codec
 from flamestream.model import ready
 from flamestream.model import state as states
 from flamestream.model.failure import failure
-from flamestream.model.graph import Graph, Kind, Vertex
+from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.kernel import kernel
 from flamestream.model.meta import Meta, floor
 from flamestream.model.payload import ErrorValue
 from flamestream.model.payload_registry import PLANS
 from flamestream.model.time import END, Time
+from flamestream.model.vertex import Kind, Vertex
 
 
 class NativeFlow:

@@ -19,10 +19,11 @@ from typing import Any, Final
 from flamestream.core.dataflow import user_code
 from flamestream.core.dataflow.placing import Place, place_of
 from flamestream.core.protocol.settings import ERRORS
-from flamestream.model.graph import Graph, Kind, Vertex
+from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot
 from flamestream.model.meta import COMPONENTS, Meta, child, components
 from flamestream.model.payload import ErrorValue
+from flamestream.model.vertex import Kind, Vertex
 
 Enter = Callable[[Meta, Any, bool], None]
 """(meta, payload, is it a tombstone): an item enters a vertex."""

@@ -11,9 +11,9 @@ from zlib import crc32
 from flamestream.core.dataflow import user_code
 from flamestream.model import payload as codec
 from flamestream.model.failure import failure
-from flamestream.model.graph import Vertex
 from flamestream.model.ids import Slot
 from flamestream.model.slot import slot_of_hash
+from flamestream.model.vertex import Vertex
 
 Place = Callable[[Any], tuple[Any, Slot]]
 """payload -> (canonical key or ErrorValue, slot)."""

@@ -28,10 +28,10 @@ from flamestream.core.protocol.chain import Row
 from flamestream.model import payload as codec
 from flamestream.model import state as states
 from flamestream.model.errors import unmatched
-from flamestream.model.graph import Kind
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor
 from flamestream.model.time import Time
+from flamestream.model.vertex import Kind
 
 TRIM_ABOVE = 32
 Entry = tuple[Meta, Any, Any, Any]

@@ -16,9 +16,9 @@ from flamestream.model import payload as codec
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.errors import PayloadError, UserError, too_big_results, too_many_results
 from flamestream.model.failure import failure
-from flamestream.model.graph import Function, Vertex, name_of
 from flamestream.model.payload import ErrorValue
 from flamestream.model.slot import INT32_MAX, INT32_MIN
+from flamestream.model.vertex import Function, Vertex, name_of
 
 check, checked_size = codec.check, codec.checked_size
 Fold = Callable[[Any, Any, bool], tuple[Any, Any]]

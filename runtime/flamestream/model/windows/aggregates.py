@@ -13,7 +13,7 @@ from typing import Any
 from flamestream.model.collections import Set, Vector
 from flamestream.model.errors import GraphError
 from flamestream.model.failure import called
-from flamestream.model.graph import Function, name_of
+from flamestream.model.vertex import Function, name_of
 from flamestream.model.windows.stream import function_of
 
 Value = Function | str

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flamestream.model.duration import Duration, micros
-from flamestream.model.graph import Function, Stream
+from flamestream.model.stream import Stream
+from flamestream.model.vertex import Function
 from flamestream.model.windows.join import on_written
 from flamestream.model.windows.program import Answer, Late, Now
 from flamestream.model.windows.stream import Results, results_of, time_of

@@ -14,8 +14,9 @@ from typing import Any
 
 from flamestream.model.duration import Duration, micros
 from flamestream.model.failure import called
-from flamestream.model.graph import Function, Stream, name_of
 from flamestream.model.payload import payload_type
+from flamestream.model.stream import Stream
+from flamestream.model.vertex import Function, name_of
 from flamestream.model.windows.program import Answer, Late, Now
 from flamestream.model.windows.stream import Results, results_of, time_of
 

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import EventTime, TimeOf
-from flamestream.model.graph import Stream
 from flamestream.model.payload import payload_type
+from flamestream.model.stream import Stream
 from flamestream.model.windows.join import LEFT, RIGHT, On, keys_of, on_written, same_times
 from flamestream.model.windows.program import Answer, Late, Now
 from flamestream.model.windows.stream import Results, results_of

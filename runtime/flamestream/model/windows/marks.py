@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from flamestream.model.collections import Map
 from flamestream.model.event_time import END_OF_TIME, Progress, Stamped
-from flamestream.model.graph import Graph, Stream
+from flamestream.model.graph import Graph
 from flamestream.model.payload import payload_type
+from flamestream.model.stream import Stream
 
 UNLIMITED: Final = 1 << 62
 

@@ -12,7 +12,8 @@ from typing import Any
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.event_time import TimeOf
 from flamestream.model.failure import called
-from flamestream.model.graph import Function, Stream, name_of
+from flamestream.model.stream import Stream
+from flamestream.model.vertex import Function, name_of
 from flamestream.model.windows.program import Answer, Now
 from flamestream.model.windows.stream import Results, results_of, time_of
 

@@ -20,9 +20,10 @@ from flamestream.model.codec import check, encode
 from flamestream.model.collections import Map, Set
 from flamestream.model.errors import UserError
 from flamestream.model.failure import Raised, called, said
-from flamestream.model.graph import Function, Stream, Vertex, name_of
 from flamestream.model.payload import payload_type
 from flamestream.model.slot import INT32_MIN, slot_of
+from flamestream.model.stream import Stream
+from flamestream.model.vertex import Function, Vertex, name_of
 from flamestream.model.windows.marks import Mark, marks_of
 from flamestream.model.windows.program import Failed, Late, Now, Program
 

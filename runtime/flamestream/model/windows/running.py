@@ -6,7 +6,8 @@ Does not: forget. What they keep grows with the keys (and, of `distinct_count`, 
 from dataclasses import dataclass
 from typing import Any
 
-from flamestream.model.graph import Function, Stream
+from flamestream.model.stream import Stream
+from flamestream.model.vertex import Function
 from flamestream.model.windows.aggregates import Aggregate, Value, distinct, top
 
 

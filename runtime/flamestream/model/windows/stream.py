@@ -8,8 +8,10 @@ from typing import Any, TypeVar
 from flamestream.model.duration import UNITS, Duration, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import Marker, Stamped, TimeOf, Timing, Undecoded
-from flamestream.model.graph import Function, Graph, Kind, Stream, name_of
+from flamestream.model.graph import Graph
 from flamestream.model.ready import Field
+from flamestream.model.stream import Stream
+from flamestream.model.vertex import Function, Kind, name_of
 from flamestream.model.windows.marks import unlimited
 from flamestream.model.windows.process import Input, late_items, processed, sound, timed_sources, values
 from flamestream.model.windows.program import Program

@@ -12,8 +12,9 @@ from typing import Any
 
 from flamestream.model.errors import GraphError
 from flamestream.model.failure import called
-from flamestream.model.graph import Function, Stream
 from flamestream.model.payload import payload_type
+from flamestream.model.stream import Stream
+from flamestream.model.vertex import Function
 from flamestream.model.windows.join import HOW, LEFT, RIGHT, On, check_graph, keys_of, on_written
 from flamestream.model.windows.process import Side, on_side
 

@@ -10,8 +10,9 @@ from typing import Any, Generic, TypeVar
 
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import EventTime, TimeOf
-from flamestream.model.graph import Function, Stream
 from flamestream.model.ready import Size
+from flamestream.model.stream import Stream
+from flamestream.model.vertex import Function
 from flamestream.model.windows import aggregates
 from flamestream.model.windows.aggregates import Aggregate, Value
 from flamestream.model.windows.panes import Panes, Windowed

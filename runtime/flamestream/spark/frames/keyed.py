@@ -20,9 +20,10 @@ from flamestream.core.dataflow.reduce import decoded, to_store
 from flamestream.core.protocol.chain import Chain
 from flamestream.model import payload as codec
 from flamestream.model.errors import GraphError
-from flamestream.model.graph import Graph, Kind, Vertex, name_of
+from flamestream.model.graph import Graph
 from flamestream.model.meta import Meta
 from flamestream.model.payload import ErrorValue
+from flamestream.model.vertex import Kind, Vertex, name_of
 from flamestream.spark.frames.kept_state import EarlierState
 from flamestream.spark.frames.rows import CHANGE, FULL, split, state_row
 from flamestream.spark.frames.stages import Stages

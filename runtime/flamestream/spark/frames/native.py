@@ -15,9 +15,10 @@ from flamestream.core.dataflow.native import described
 from flamestream.core.protocol.settings import ERRORS
 from flamestream.model.errors import Bug
 from flamestream.model.failure import failure
-from flamestream.model.graph import Graph, Kind, Vertex
+from flamestream.model.graph import Graph
 from flamestream.model.kernel import kernel
 from flamestream.model.payload import ErrorValue
+from flamestream.model.vertex import Kind, Vertex
 from flamestream.spark.frames.origins import Origins
 from flamestream.spark.frames.rows import SCHEMA, halts, split
 

@@ -22,7 +22,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from flamestream.model.errors import GraphError
-from flamestream.model.graph import Graph, Kind, name_of
+from flamestream.model.graph import Graph
+from flamestream.model.vertex import Kind, name_of
 
 KEYED = (Kind.GROUPING, Kind.REDUCE)
 

@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 from flamestream.core.dataflow.operations import Handle, Operations
 from flamestream.model import payload as codec
-from flamestream.model.graph import Graph, Kind, Vertex
+from flamestream.model.graph import Graph
 from flamestream.model.meta import COMPONENTS, Meta, child
 from flamestream.model.payload import ErrorValue
+from flamestream.model.vertex import Kind, Vertex
 from flamestream.spark.frames.origins import Origins
 from flamestream.spark.frames.rows import Outbox, halts
 

@@ -11,12 +11,14 @@ from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.model import payload as codec
 from flamestream.model.failure import located
-from flamestream.model.graph import Graph, Stream, name_of
+from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta, child, components, meta_of
 from flamestream.model.payload import ErrorValue
 from flamestream.model.slot import INT32_MAX, INT32_MIN, slot_of
+from flamestream.model.stream import Stream
 from flamestream.model.time import START, Time
+from flamestream.model.vertex import name_of
 
 ME, OTHER = WorkerId("me"), WorkerId("other")
 SLOTS = 8

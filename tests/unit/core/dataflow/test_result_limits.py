@@ -15,9 +15,10 @@ from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.core.protocol import actions
 from flamestream.model import payload as codec
 from flamestream.model.errors import GraphError
-from flamestream.model.graph import Graph, Stream
+from flamestream.model.graph import Graph
 from flamestream.model.kernel import kernel
 from flamestream.model.payload import ErrorValue
+from flamestream.model.stream import Stream
 from flamestream.model.time import FrontId
 from flamestream.reference import ERRORS, interpret
 from flamestream.spark.frames import native as frames_native

@@ -10,8 +10,9 @@ import pytest
 
 from flamestream.core.dataflow import user_code
 from flamestream.model.collections import Vector
-from flamestream.model.graph import Graph, Vertex, name_of
+from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
+from flamestream.model.vertex import Vertex, name_of
 
 
 def _vertex(build: Callable[[Any], Any]) -> Vertex:

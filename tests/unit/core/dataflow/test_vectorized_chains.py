@@ -13,8 +13,9 @@ from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.core.protocol import actions
 from flamestream.model import payload as codec
-from flamestream.model.graph import Graph, Stream
+from flamestream.model.graph import Graph
 from flamestream.model.kernel import kernel
+from flamestream.model.stream import Stream
 from flamestream.simulation.chain_jobs import Count
 from support.core.one_worker import OneWorker
 

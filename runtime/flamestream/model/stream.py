@@ -1,0 +1,290 @@
+"""Stream: the results of a vertex, and every operation that a user can put behind them.
+
+Does not: keep the graph (graph.py), or know what programs in event time do (windows/).
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeGuard, TypeVar, overload
+
+from flamestream.model import fields
+from flamestream.model.duration import Duration
+from flamestream.model.errors import GraphError
+from flamestream.model.vertex import Function, Kind, call_site, name_of
+
+if TYPE_CHECKING:
+    from flamestream.model.event_time import TimeOf
+    from flamestream.model.graph import Graph
+    from flamestream.model.windows.join import On
+    from flamestream.model.windows.shapes import Shape
+    from flamestream.model.windows.stream import Results
+    from flamestream.model.windows.tables import Changed
+    from flamestream.model.windows.windows import Windows
+
+T = TypeVar("T")
+U = TypeVar("U")
+A = TypeVar("A")
+Key: TypeAlias = str | Callable[[T], Any]
+"""A function of a payload, or the name of its field."""
+MAX_WINDOW = 64
+
+
+class Fold(Protocol[A]):
+    """A ready-made fold: it knows how it begins."""
+
+    def initial(self) -> A: ...
+    def __call__(self, accumulator: A, payload: Any, /) -> A: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stream(Generic[T]):
+    """The results of one vertex, to be used by one or several others. Every method adds a vertex and returns its results.
+
+    A `key` is a function of an item, or the name of its field."""
+
+    graph: "Graph"
+    vertex: int
+    balanced: Function | None = None
+    items: Any = None
+    """The type of its items, where the graph says it (model/fields.py); None: it is not known."""
+    event_time: "TimeOf | None" = None
+    """The time of its items, of streams that come from a source with `at`."""
+
+    def map(self, function: Callable[[T], U]) -> "Stream[U]":
+        """A result for each item: `function(payload)`."""
+        return self._applied(Kind.MAP, function, fields.result_of(function, self.items))
+
+    def flat_map(self, function: Callable[[T], Iterable[U]]) -> "Stream[U]":
+        """Any number of results an item, in order: `function(payload)`."""
+        return self._applied(Kind.FLAT_MAP, function, fields.results_of(function))
+
+    @overload
+    def filter(self, function: Callable[[T], TypeGuard[U]]) -> "Stream[U]": ...
+    @overload
+    def filter(self, function: Callable[[T], bool]) -> "Stream[T]": ...
+    def filter(self, function: Callable[[T], Any]) -> "Stream[Any]":
+        """The items for which `function(payload)` is true."""
+        return self._applied(Kind.FILTER, function, fields.kept_by(function, self.items))
+
+    def merge(self, *others: "Stream[U]") -> "Stream[T | U]":
+        """The items of this stream and of `others`, in global order."""
+        merged = self._then(Kind.MERGE, "merge", fields.either(self.items, *(other.items for other in others)))
+        for other in others:
+            self.graph.connect(other.vertex, merged.vertex)
+        return merged
+
+    def broadcast(self, ways: int) -> tuple["Stream[T]", ...]:
+        """This stream `ways` times: every item goes down each of them."""
+        if ways < 1:
+            raise GraphError(f"broadcast({ways}) in graph {self.graph.name!r}: it needs at least one way")
+        return (self,) * ways
+
+    def group(self, window: int, key: Key[T]) -> "Stream[tuple[T, ...]]":
+        """A tuple for each item: the last `window` payloads with its key, itself the last; shorter at a key's beginning."""
+        if not 1 <= window <= MAX_WINDOW:
+            raise GraphError(f"group(window={window}) in graph {self.graph.name!r}: a window holds 1 to {MAX_WINDOW} items")
+        key = self._key(key)
+        return self._then(Kind.GROUPING, name_of(key), tuple, key=key, window=window)
+
+    @overload
+    def reduce(
+        self, *, key: Key[T], combine: Fold[A], initial: None = None, emit: None = None, fused: bool = True,
+        ttl: Duration | None = None,
+    ) -> "Stream[A]": ...  # fmt: skip
+    @overload
+    def reduce(
+        self,
+        *,
+        key: Key[T],
+        combine: Fold[A],
+        initial: None = None,
+        emit: Callable[[A, T], U],
+        fused: bool = True,
+        ttl: Duration | None = None,
+    ) -> "Stream[U]": ...
+    @overload
+    def reduce(
+        self,
+        *,
+        key: Key[T],
+        combine: Callable[[A, T], A],
+        initial: Callable[[], A],
+        emit: None = None,
+        fused: bool = True,
+        ttl: Duration | None = None,
+    ) -> "Stream[A]": ...
+    @overload
+    def reduce(
+        self,
+        *,
+        key: Key[T],
+        combine: Callable[[A, T], A],
+        initial: Callable[[], A],
+        emit: Callable[[A, T], U],
+        fused: bool = True,
+        ttl: Duration | None = None,
+    ) -> "Stream[U]": ...
+    def reduce(
+        self,
+        *,
+        key: Key[T],
+        combine: Function,
+        initial: Function | None = None,
+        emit: Function | None = None,
+        fused: bool = True,
+        ttl: Duration | None = None,
+    ) -> "Stream[Any]":
+        """Fold the items of each key in global order, with a result an item.
+
+        `accumulator = combine(accumulator, payload)` starting from `initial()`; the result is `emit(accumulator, payload)`, or the
+        accumulator itself. Ready-made folds (`fs.append`, `fs.count`, `fs.total`) know how they begin. `fused=False` builds the same
+        from grouping(2) and a cycle, as in the paper; the results are equal. `ttl`: a key is forgotten when it has been silent for this
+        long of event time; what comes then begins anew, and `.late` has what is older than the mark and finds no key.
+        """
+        key, initial = self._key(key), initial or getattr(combine, "initial", None)
+        if initial is None:
+            raise GraphError(
+                f"reduce with combine={name_of(combine)} in graph {self.graph.name!r} needs initial=, a function without arguments"
+            )
+        for function in (combine, emit):
+            fields.check_function(self.items, function, call_site(), folded=True)
+        if ttl is not None:
+            from flamestream.model.windows.expiry import expiring
+
+            return expiring(self, key, initial, combine, emit, ttl)
+        if not fused:
+            from flamestream.model.unfused import unfused_reduce
+
+            return unfused_reduce(self, key, initial, combine, emit)
+        made = fields.result_of(combine if emit is None else emit)
+        return self._then(Kind.REDUCE, name_of(combine), made, key=key, initial=initial, combine=combine, emit=emit)
+
+    def balance(self, function: Callable[[Any], int]) -> "Stream[T]":
+        """Place the next operation's work by `function`, which gives an int32 from its key (or from the payload if it has no key)."""
+        return Stream(self.graph, self.vertex, function, self.items, self.event_time)
+
+    def window(self, shape: "Shape", *, key: Key[T]) -> "Windows[T]":
+        """Windows over the event time of each key's items: say next what becomes of them, as in `.window(...).count()`.
+
+        `shape`: `fs.tumbling("1m")`, `fs.sliding("10m", every="1m")` or `fs.session("30m")`. Raises GraphError if no source has `at`.
+        """
+        from flamestream.model.windows.windows import Windows
+
+        return Windows(self, shape, self._key(key))
+
+    @overload
+    def join(
+        self, other: "Stream[U]", *, on: "On", within: tuple[Duration, Duration] | None = None, how: Literal["inner"] = "inner",
+        unbounded: bool = False,
+    ) -> "Results[tuple[T, U]]": ...  # fmt: skip
+    @overload
+    def join(
+        self, other: "Stream[U]", *, on: "On", within: tuple[Duration, Duration] | None = None, how: Literal["left"],
+        unbounded: bool = False,
+    ) -> "Results[tuple[T, U | None]]": ...  # fmt: skip
+    @overload
+    def join(
+        self, other: "Stream[U]", *, on: "On", within: tuple[Duration, Duration] | None = None, how: str,
+        unbounded: bool = False,
+    ) -> "Results[tuple[T | None, U | None]]": ...  # fmt: skip
+    def join(
+        self, other: "Stream[Any]", *, on: "On", within: tuple[Duration, Duration] | None = None, how: str = "inner",
+        unbounded: bool = False,
+    ) -> "Results[Any]":  # fmt: skip
+        """Pairs (item, item of `other`) with equal keys and times near each other.
+
+        `on`: a field or function for both streams, or a pair of them. `within`: the other's time less this one's is between these, as in
+        `("-5s", "5s")`. `how="left"` or `"full"`: what has met none leaves with None, when it can meet none any more. `unbounded=True`
+        instead of `within` keeps every item for ever. Raises GraphError.
+        """
+        from flamestream.model.windows.join import joined
+
+        return joined(self, other, on, within, how, unbounded)
+
+    @overload
+    def join_latest(self, other: "Stream[U]", *, on: "On", how: Literal["inner"] = "inner") -> "Results[tuple[T, U]]": ...
+    @overload
+    def join_latest(self, other: "Stream[U]", *, on: "On", how: str) -> "Results[tuple[T, U | None]]": ...
+    def join_latest(self, other: "Stream[Any]", *, on: "On", how: str = "inner") -> "Results[Any]":
+        """Pairs (item, the newest item of `other` with its key that is not younger), final when the mark has passed the item's time.
+
+        `how="left"`: an item for which there is none leaves with None. Raises GraphError.
+        """
+        from flamestream.model.windows.latest import joined_latest
+
+        return joined_latest(self, other, on, how)
+
+    def join_table(self, other: "Stream[Any]", *, on: "On", how: str = "inner") -> "Stream[Changed]":
+        """How the join of two tables changes: `fs.Changed(before, after)` of pairs, for each item that changes it.
+
+        A table has the last item of each key, in global order; no event time is needed. `how="left"` or `"full"`: rows without a
+        partner are in the join too, with None. Raises GraphError.
+        """
+        from flamestream.model.windows.tables import joined_tables
+
+        return joined_tables(self, other, on, how)
+
+    def dedup(self, key: Key[T], *, within: Duration) -> "Results[T]":
+        """The items, but for those whose key came already at a time at most `within` earlier or later. Raises GraphError."""
+        from flamestream.model.windows.dedup import deduplicated
+
+        return deduplicated(self, self._key(key), within)
+
+    def distinct_count(self, value: Key[T], *, key: Key[T]) -> "Stream[tuple[Any, int]]":
+        """(key, how many different values it has had so far) for each item."""
+        from flamestream.model.windows.running import running_distinct
+
+        return running_distinct(self, self._key(value), self._key(key))
+
+    def top(self, count: int, *, by: Key[T], key: Key[T]) -> "Stream[tuple[Any, tuple[T, ...]]]":
+        """(key, a tuple of its `count` items with the greatest `by` so far) for each item: the greatest first, the earlier of equal ones
+        before the later. Raises GraphError."""
+        from flamestream.model.windows.running import running_top
+
+        return running_top(self, count, self._key(by), self._key(key))
+
+    def process(self, *, key: Key[T], on_item: Function, on_time: Function | None = None, due: Function | None = None) -> "Results[Any]":
+        """Pure functions of one's own with a state for each key, and times to be called at.
+
+        `on_item(state, item, now)` gives (state, results): `state` is None at the beginning, and a key whose state is None is forgotten;
+        `now.time` is the item's, `now.mark` how far event time has come, or None. `due(state)` gives the next time at which
+        `on_time(state, time)` is to be called, or None; one that has been is called at once. Times are as items say
+        them. Raises GraphError.
+        """
+        from flamestream.model.windows.own import processed_by
+
+        return processed_by(self, self._key(key), on_item, on_time, due)
+
+    def sink(self, name: str, key: Key[T] | None = None) -> None:
+        """Deliver the items to the sink `name` of the manifest. Items with equal keys stay in order in one slot."""
+        if any(v.kind is Kind.SINK and v.name == name for v in self.graph.vertices):
+            raise GraphError(f"graph {self.graph.name!r} has two sinks named {name!r}: merge the streams, or give each its own name")
+        self._then(Kind.SINK, name, key=None if key is None else self._key(key))
+
+    def _key(self, key: Key[T]) -> Function:
+        return fields.key_of(self.items, key, call_site())
+
+    def _applied(self, kind: Kind, function: Function, makes: Any) -> "Stream[Any]":
+        fields.check_function(self.items, function, call_site())
+        for_kind = getattr(function, "for_kind", None)  # a vectorised function has a form for each kind (flamestream/columns)
+        function = function if for_kind is None else for_kind(kind, self.graph.max_results, self.graph.max_result_bytes)
+        return self._then(kind, name_of(function), makes, function=function)
+
+    def _then(self, kind: Kind, name: str, makes: Any = None, **of_vertex: Any) -> "Stream[Any]":
+        added = self.graph.add(kind, name, balance=self.balanced, **of_vertex)
+        self.graph.connect(self.vertex, added)
+        return Stream(self.graph, added, items=makes, event_time=self.event_time)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop(Stream[T]):
+    """The head of a cycle: a stream of what `close` sends back."""
+
+    def close(self, back: Stream[T]) -> None:
+        """Send the items of `back` round again."""
+        head = self.graph.vertices[self.vertex]
+        if head.closed:
+            raise GraphError(f"loop {head.name!r} in graph {self.graph.name!r} is closed twice: merge the streams before closing it")
+        self.graph.connect(back.vertex, self.vertex)
+        head.closed = True
+        head.balance = back.balanced

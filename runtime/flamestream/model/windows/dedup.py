@@ -14,12 +14,12 @@ from flamestream.model.duration import Duration, micros
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function
 from flamestream.model.windows.join import on_written
-from flamestream.model.windows.program import Answer, Late, Now
+from flamestream.model.windows.program import Answer, Late, Now, OfKeys
 from flamestream.model.windows.stream import Results, results_of, time_of
 
 
 @dataclass(frozen=True, slots=True)
-class Dedup:
+class Dedup(OfKeys):
     """The program. A state is the times of the items that passed, ascending."""
 
     within: int
@@ -37,7 +37,7 @@ class Dedup:
     def on_time(self, key: Any, state: tuple[int, ...], time: int) -> Answer:
         return state[1:] or None, ()
 
-    def due(self, state: tuple[int, ...]) -> int | None:
+    def due(self, key: Any, state: tuple[int, ...]) -> int | None:
         return state[0] + self.within + 1
 
 

@@ -17,7 +17,7 @@ from flamestream.model.failure import called
 from flamestream.model.payload import payload_type
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function, name_of
-from flamestream.model.windows.program import Answer, Late, Now
+from flamestream.model.windows.program import Answer, Late, Now, OfKeys
 from flamestream.model.windows.stream import Results, results_of, time_of
 
 
@@ -34,7 +34,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Expiry:
+class Expiry(OfKeys):
     """The program of a fold with a ttl."""
 
     initial: Callable[[], Any]
@@ -59,7 +59,7 @@ class Expiry:
         alarm = state.last + self.ttl + 1
         return (Kept(state.accumulator, state.last, alarm) if alarm > time else None), ()
 
-    def due(self, state: Kept) -> int | None:
+    def due(self, key: Any, state: Kept) -> int | None:
         return state.alarm
 
 

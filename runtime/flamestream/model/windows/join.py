@@ -20,7 +20,7 @@ from flamestream.model.event_time import EventTime, TimeOf
 from flamestream.model.payload import payload_type
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function, name_of
-from flamestream.model.windows.program import Answer, Late, Now
+from flamestream.model.windows.program import Answer, Late, Now, OfKeys
 from flamestream.model.windows.stream import Results, function_of, results_of, time_of
 
 On = Function | str | tuple[Function | str, Function | str]
@@ -45,7 +45,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(OfKeys):
     """The program of a join. Right's time less left's is from `low` to `high`."""
 
     low: int
@@ -81,7 +81,7 @@ class Join:
             results += [(None, item) for _, item, met in gone if not met]
         return Waiting(left, right) if left or right else None, results
 
-    def due(self, state: Waiting) -> int | None:
+    def due(self, key: Any, state: Waiting) -> int | None:
         left, right = state.left, state.right
         times = [rows[0][0] + reach for rows, reach in ((left, self.high), (right, -self.low)) if rows]
         return min(times) + 1

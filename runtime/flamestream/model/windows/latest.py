@@ -19,7 +19,7 @@ from flamestream.model.event_time import EventTime, TimeOf
 from flamestream.model.payload import payload_type
 from flamestream.model.stream import Stream
 from flamestream.model.windows.join import LEFT, RIGHT, On, keys_of, on_written, same_times
-from flamestream.model.windows.program import Answer, Late, Now
+from flamestream.model.windows.program import Answer, Late, Now, OfKeys
 from flamestream.model.windows.stream import Results, results_of
 
 Row = tuple[int, Any]
@@ -38,7 +38,7 @@ class Versions:
 
 
 @dataclass(frozen=True, slots=True)
-class Latest:
+class Latest(OfKeys):
     """The program of a join with the latest version."""
 
     keeps: bool
@@ -64,7 +64,7 @@ class Latest:
         versions = _asked(state.versions, time)
         return Versions(waiting, versions) if waiting or versions else None, results
 
-    def due(self, state: Versions) -> int | None:
+    def due(self, key: Any, state: Versions) -> int | None:
         return state.waiting[0][0] + 1 if state.waiting else None
 
 

@@ -14,7 +14,7 @@ from flamestream.model.event_time import TimeOf
 from flamestream.model.failure import called
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function, name_of
-from flamestream.model.windows.program import Answer, Now
+from flamestream.model.windows.program import Answer, Now, OfKeys
 from flamestream.model.windows.stream import Results, results_of, time_of
 
 
@@ -43,7 +43,7 @@ class Here:
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class Own(OfKeys):
     """The program of a user's functions."""
 
     item: Function
@@ -59,7 +59,7 @@ class Own:
         assert self.time is not None, "without it nothing is due"
         return _answer(self.time, called(self.time, state, self.event_time.shown(time)))
 
-    def due(self, state: Any) -> int | None:
+    def due(self, key: Any, state: Any) -> int | None:
         if self.next is None:
             return None
         time = called(self.next, state)

@@ -3,31 +3,19 @@
 Does not: know windows that depend on what comes (sessions.py).
 """
 
-from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from flamestream.model.payload import payload_type
 from flamestream.model.windows.aggregates import Aggregate
-from flamestream.model.windows.program import Answer, Late, Now
+from flamestream.model.windows.program import Answer, Now
 from flamestream.model.windows.shapes import Calendar, Grid
-
-_END = attrgetter("end")
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-@payload_type
-@dataclass(frozen=True, slots=True)
-class Pane:
-    """A window of a key that is open, in microseconds."""
-
-    end: int
-    start: int
-    accumulator: Any
+Place = tuple[int, Any]
+"""The end of a window in microseconds, and its key."""
 
 
 @payload_type
@@ -43,7 +31,7 @@ class Windowed(Generic[K, V]):
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """What programs of windows have in common. A state is a tuple of the windows that are open, in the order of time."""
+    """What programs of windows have in common."""
 
     aggregate: Aggregate
     each: bool
@@ -52,48 +40,33 @@ class Closing:
     shown: Callable[[int], Any]
     """microseconds -> a time as items say it."""
 
-    def on_time(self, key: Any, state: tuple[Any, ...], time: int) -> Answer:
-        window, *others = state
-        assert window.end == time, "the first window is the one that is due"
-        return tuple(others) or None, () if self.each else (self.result(key, window),)
-
-    def due(self, state: tuple[Any, ...]) -> int | None:
-        end: int = state[0].end
-        return end
-
-    def result(self, key: Any, window: Any) -> Windowed[Any, Any]:
+    def windowed(self, key: Any, start: int, end: int, accumulator: Any) -> Windowed[Any, Any]:
         """What a window gives, as it is now."""
-        return Windowed(key, self.shown(window.start), self.shown(window.end), self.aggregate.result(self.folded(window)))
-
-    def folded(self, window: Any) -> Any:
-        """The accumulator of a window."""
-        return window.accumulator
+        return Windowed(key, self.shown(start), self.shown(end), self.aggregate.result(accumulator))
 
 
 @dataclass(frozen=True, slots=True)
 class Panes(Closing):
-    """The program of windows of a shape."""
+    """The program of windows of a shape. Each window of a key has a place of its own, (end, key), so an item costs the same however many
+    are open; its state is a tuple of its accumulator, which may be None."""
 
     shape: Grid | Calendar
 
-    def on_item(self, key: Any, state: tuple[Pane, ...] | None, item: Any, now: Now) -> Answer:
-        panes, results, in_time = list(state or ()), list[Any](), False
-        for start, end in self.shape.windows(now.time):
-            if now.mark is not None and end <= now.mark:
-                continue
-            in_time = True
-            place = _place(panes, end)
-            found = place < len(panes) and panes[place].end == end
-            folded = self.aggregate.folded(panes[place].accumulator, item) if found else self.aggregate.begun(item)
-            pane = Pane(end, start, folded)
-            panes[place : place + found] = [pane]
-            if self.each:
-                results.append(self.result(key, pane))
-        return tuple(panes) or None, results if in_time else (Late(item),)
+    def places(self, key: Any, now: Now) -> list[Place]:
+        mark = now.mark
+        return [(end, key) for _, end in self.shape.windows(now.time) if mark is None or end > mark]
 
+    def on_item(self, place: Place, state: tuple[Any] | None, item: Any, now: Now) -> Answer:
+        after = self.aggregate.begun(item) if state is None else self.aggregate.folded(state[0], item)
+        return (after,), (self.result(place, after),) if self.each else ()
 
-def _place(panes: list[Pane], end: int) -> int:
-    """Where the pane is that ends at `end`, or belongs. Most items are of the last one."""
-    if not panes or panes[-1].end < end:
-        return len(panes)
-    return len(panes) - 1 if panes[-1].end == end else bisect_left(panes, end, key=_END)
+    def on_time(self, place: Place, state: tuple[Any], time: int) -> Answer:
+        return None, () if self.each else (self.result(place, state[0]),)
+
+    def due(self, place: Place, state: tuple[Any]) -> int | None:
+        return place[0]
+
+    def result(self, place: Place, accumulator: Any) -> Windowed[Any, Any]:
+        """What the window in a place gives."""
+        end, key = place
+        return self.windowed(key, self.shape.start(end), end, accumulator)

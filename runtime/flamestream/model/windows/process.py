@@ -1,13 +1,13 @@
 """Process: programs in event time, as a composition: a merge of items and marks, one reduce over shards of keys, a flat_map.
 
-    items  --> merge --> reduce by shard: (mark, states by key, keys by when they are due) --> results of each step
+    items  --> merge --> reduce by shard: (mark, states by place, places by when they are due) --> results of each step
     marks  -->
 
 A key belongs to a shard by its canonical encoding. Times are kept in whole steps of the mark, rounded up, so what a mark makes due is
-found without looking at other keys (!).
+found without looking at other places (!).
 
 Keeps: a key's program sees its items in total order, and each time it asked for once, before any item behind the mark that passed it.
-Keys that are due at one mark are called by time, then by key. Does not: know what programs do (program.py).
+What is due at one mark is called by time, then by place. Does not: know what programs do (program.py).
 Source: section 6 of the design, which tried it as plain functions.
 """
 
@@ -25,7 +25,7 @@ from flamestream.model.slot import INT32_MIN, slot_of
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function, Vertex, name_of
 from flamestream.model.windows.marks import Mark, marks_of
-from flamestream.model.windows.program import Failed, Late, Now, Program
+from flamestream.model.windows.program import Answer, Failed, Late, Now, Program
 
 
 @payload_type
@@ -40,12 +40,12 @@ class Side:
 @payload_type
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """The keys of a shard."""
+    """The states of a shard's keys, by place."""
 
     mark: int | None
     states: Map[Any, Any]
     due: Map[Any, Any]
-    """Number of a step -> the keys that are due in it."""
+    """Number of a step -> the places that are due in it."""
     results: tuple[Any, ...]
     """Those of the last item or mark."""
 
@@ -123,15 +123,18 @@ class Steps:
 
     def _came(self, shard: Shard, payload: Any) -> Shard:
         side, item = (payload.number, payload.item) if type(payload) is Side else (0, payload)
-        key, time = self._keys[side](item), self._time(side, item, shard.mark)
-        before = shard.states.get(key)
-        after, results = self._program.on_item(key, before, item, Now(time, shard.mark, side))
-        more = list[Any]()
-        while shard.mark is not None and self._is_due(after, shard.mark):  # it asked for a time that has been
-            after, further = self._called(key, after)
-            more += further
-        states, due = self._kept(shard.states, shard.due, key, before, after)
-        return Shard(shard.mark, states, due, (*results, *more))
+        key, now = self._keys[side](item), Now(self._time(side, item, shard.mark), shard.mark, side)
+        states, due, results = shard.states, shard.due, list[Any]()
+        places = self._program.places(key, now)
+        for place in places:
+            before = states.get(place)
+            after, more = self._program.on_item(place, before, item, now)
+            results += more
+            while shard.mark is not None and self._is_due(place, after, shard.mark):  # it asked for a time that has been
+                after, more = self.called(place, after)
+                results += more
+            states, due = self._kept(states, due, place, before, after)
+        return Shard(shard.mark, states, due, tuple(results) if places else (Late(item),))
 
     def _time(self, side: int, item: Any, mark: int | None) -> int:
         time_of, most = self._times[side]
@@ -140,57 +143,57 @@ class Steps:
             raise UserError(f"its event time is {(time - mark) / 1e6} s ahead of all that has come, more than its source's max_ahead")
         return time
 
-    def _kept(self, states: Map[Any, Any], due: Map[Any, Any], key: Any, before: Any, after: Any) -> tuple[Map[Any, Any], Map[Any, Any]]:
+    def _kept(self, states: Map[Any, Any], due: Map[Any, Any], place: Any, before: Any, after: Any) -> tuple[Map[Any, Any], Map[Any, Any]]:
         """States and times with `after` in the place of `before`."""
         if after is not None:
-            states = states.set(key, after)
+            states = states.set(place, after)
         elif before is not None:
-            states = states.delete(key)
-        old, new = self._bucket(before), self._bucket(after)
+            states = states.delete(place)
+        old, new = self._bucket(place, before), self._bucket(place, after)
         if old != new:
             if old is not None:
-                left = due[old].discard(key)
+                left = due[old].discard(place)
                 due = due.set(old, left) if len(left) else due.delete(old)
             if new is not None:
-                due = due.set(new, due.get(new, Set()).add(key))
+                due = due.set(new, due.get(new, Set()).add(place))
         return states, due
 
-    def _bucket(self, state: Any) -> int | None:
-        time = None if state is None else self._program.due(state)
+    def _bucket(self, place: Any, state: Any) -> int | None:
+        time = None if state is None else self._program.due(place, state)
         return None if time is None else -(-time // self._step)  # rounded up: a mark is a whole step (!)
 
-    def _is_due(self, state: Any, mark: int) -> bool:
-        return (bucket := self._bucket(state)) is not None and bucket * self._step <= mark
+    def _is_due(self, place: Any, state: Any, mark: int) -> bool:
+        return (bucket := self._bucket(place, state)) is not None and bucket * self._step <= mark
 
     def _passed(self, shard: Shard, mark: int) -> Shard:
-        """The mark has come to `mark`: whatever is due by then is called, by time and key."""
+        """The mark has come to `mark`: whatever is due by then is called, by time and place."""
         states, due, results = shard.states, shard.due, list[Any]()
-        waiting = [self._entry(key, states[key]) for bucket in _between(due, shard.mark, mark, self._step) for key in due[bucket]]
+        waiting = [self._entry(place, states[place]) for bucket in _between(due, shard.mark, mark, self._step) for place in due[bucket]]
         heapify(waiting)
         while waiting:
-            _, _, key = heappop(waiting)
-            before = states[key]
-            after, further = self._called(key, before)
-            results += further
-            states, due = self._kept(states, due, key, before, after)
-            if self._is_due(after, mark):
-                heappush(waiting, self._entry(key, after))
+            _, _, place = heappop(waiting)
+            before = states[place]
+            after, more = self.called(place, before)
+            results += more
+            states, due = self._kept(states, due, place, before, after)
+            if self._is_due(place, after, mark):
+                heappush(waiting, self._entry(place, after))
         return Shard(mark, states, due, tuple(results))
 
-    def _entry(self, key: Any, state: Any) -> tuple[int, bytes, Any]:
-        return self._due(state), encode(key), key
+    def _entry(self, place: Any, state: Any) -> tuple[int, bytes, Any]:
+        return self._due(place, state), encode(place), place
 
-    def _due(self, state: Any) -> int:
-        time = self._program.due(state)
+    def _due(self, place: Any, state: Any) -> int:
+        time = self._program.due(place, state)
         assert time is not None, "it is in a bucket"
         return time
 
-    def _called(self, key: Any, state: Any) -> tuple[Any, Any]:
-        """A failure is one key's: it is told in place of its results, and its state is forgotten, or it would fail for ever."""
-        time = self._due(state)
+    def called(self, place: Any, state: Any) -> Answer:
+        """`on_time`. A failure is one place's: it is told instead of its results, and its state is forgotten, or it would fail for ever."""
+        time = self._due(place, state)
         try:
-            after, results = self._program.on_time(key, state, time)
-            if after is not None and (again := self._program.due(after)) is not None and again <= time:
+            after, results = self._program.on_time(place, state, time)
+            if after is not None and (again := self._program.due(place, after)) is not None and again <= time:
                 raise UserError(f"it was called at {time} and asks to be called again at {again}: a next time is a later one")
             check(after)
             check(results := tuple(results))

@@ -1,10 +1,11 @@
-"""Program: what is done for one key in event time: three pure functions of the key's state.
+"""Program: what is done in event time: pure functions of one state. A key has a state, or several in places of their own.
 
-| function                         | answer           |                                                          |
-|----------------------------------|------------------|----------------------------------------------------------|
-| `on_item(key, state, item, now)` | a state, results | an item of the key; its state, None at the beginning     |
-| `on_time(key, state, time)`      | a state, results | the mark has passed the time that `due` asked for        |
-| `due(state)`                     | a time or None   | the next time it wants to be called at                   |
+| function                           | answer           |                                                                  |
+|------------------------------------|------------------|------------------------------------------------------------------|
+| `places(key, now)`                 | places           | where the item's states are, as the key itself; none: it is late |
+| `on_item(place, state, item, now)` | a state, results | an item of the place; its state, None at the beginning           |
+| `on_time(place, state, time)`      | a state, results | the mark has passed the time that `due` asked for                |
+| `due(place, state)`                | a time or None   | the next time it wants to be called at                           |
 
 A state of None is forgotten: neither memory nor snapshots have it then. Windows, joins and users' own functions are programs.
 
@@ -43,9 +44,20 @@ class Program(Protocol):
 
     @property
     def written(self) -> str: ...
-    def on_item(self, key: Any, state: Any, item: Any, now: Now, /) -> Answer: ...
-    def on_time(self, key: Any, state: Any, time: int, /) -> Answer: ...
-    def due(self, state: Any, /) -> int | None: ...
+    def places(self, key: Any, now: Now, /) -> Sequence[Any]: ...
+    def on_item(self, place: Any, state: Any, item: Any, now: Now, /) -> Answer: ...
+    def on_time(self, place: Any, state: Any, time: int, /) -> Answer: ...
+    def due(self, place: Any, state: Any, /) -> int | None: ...
+
+
+class OfKeys:
+    """A program with one state a key, whose place is the key itself."""
+
+    __slots__ = ()
+
+    def places(self, key: Any, now: Now) -> Sequence[Any]:
+        """The key alone."""
+        return (key,)
 
 
 @payload_type

@@ -12,7 +12,7 @@ from typing import Any
 from flamestream.model.codec import encode
 from flamestream.model.payload import payload_type
 from flamestream.model.windows.panes import Windowed
-from flamestream.model.windows.program import Answer, Now
+from flamestream.model.windows.program import Answer, Now, OfKeys
 
 
 @payload_type
@@ -25,7 +25,7 @@ class Best:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(OfKeys):
     """The program of one window of all keys; its key is (start, end) as items say times. Ties are by the encoding of keys, so
     the order in which shards tell their counts does not matter (!)."""
 
@@ -40,7 +40,7 @@ class Ranking:
         start, end = key
         return None, (Windowed(None, start, end, state.keys),)
 
-    def due(self, state: Best) -> int | None:
+    def due(self, key: Any, state: Best) -> int | None:
         return state.end
 
 

@@ -19,8 +19,8 @@ from typing import Any
 from flamestream.model.collections import Vector
 from flamestream.model.failure import called
 from flamestream.model.payload import payload_type
-from flamestream.model.windows.panes import Closing
-from flamestream.model.windows.program import Answer, Late, Now
+from flamestream.model.windows.panes import Closing, Windowed
+from flamestream.model.windows.program import Answer, Late, Now, OfKeys
 
 _NUMBER = itemgetter(0)
 
@@ -37,8 +37,8 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
-class Sessions(Closing):
-    """The program of sessions. Those of a key that are open never meet."""
+class Sessions(Closing, OfKeys):
+    """The program of sessions. A state is a tuple of those of the key that are open, in the order of time; they never meet."""
 
     gap: int
 
@@ -50,7 +50,18 @@ class Sessions(Closing):
         session = self._with(met, opened, item, now.time)
         before = tuple(each for each in opened if each.end <= now.time)
         after = opened[len(before) + len(met) :]
-        return (*before, session, *after), (self.result(key, session),) if self.each else ()
+        return (*before, session, *after), (self._result(key, session),) if self.each else ()
+
+    def on_time(self, key: Any, state: tuple[Open, ...], time: int) -> Answer:
+        first, *others = state
+        assert first.end == time, "the first session is the one that is due"
+        return tuple(others) or None, () if self.each else (self._result(key, first),)
+
+    def due(self, key: Any, state: tuple[Open, ...]) -> int | None:
+        return state[0].end
+
+    def _result(self, key: Any, session: Open) -> Windowed[Any, Any]:
+        return self.windowed(key, session.start, session.end, self._folded(session))
 
     def _with(self, met: list[Open], opened: tuple[Open, ...], item: Any, time: int) -> Open:
         """The session that an item makes of those that it meets."""
@@ -65,10 +76,11 @@ class Sessions(Closing):
         folded = reduce(lambda a, b: called(merge, a, b), [each.folded for each in met])
         return Open(end, start, self.aggregate.folded(folded, item))
 
-    def folded(self, window: Open) -> Any:
+    def _folded(self, session: Open) -> Any:
+        """The accumulator of a session."""
         if self.aggregate.merge is not None:
-            return window.folded
-        return reduce(self.aggregate.folded, (item for _, item in window.folded), called(self.aggregate.initial))
+            return session.folded
+        return reduce(self.aggregate.folded, (item for _, item in session.folded), called(self.aggregate.initial))
 
 
 def _in_order(parts: list[Vector[Any]]) -> Vector[Any]:

@@ -45,6 +45,10 @@ class Grid:
         first = last - (last - time + self.size - 1) // self.every * self.every
         return [(start, start + self.size) for start in range(first, last + 1, self.every)]
 
+    def start(self, end: int) -> int:
+        """Where the window begins that ends at `end`."""
+        return end - self.size
+
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
@@ -63,6 +67,10 @@ class Calendar:
         while end <= time:  # clocks were put back behind a boundary that they had shown
             number, start, end = number + 1, end, self._start(number + 2)
         return [(start, end)]
+
+    def start(self, end: int) -> int:
+        """Where the window begins that ends at `end`."""
+        return self.windows(end - 1)[0][0]
 
     def _start(self, number: int) -> int:
         return self.zone.first(number * self.size + self.offset)

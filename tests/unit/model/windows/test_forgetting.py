@@ -73,7 +73,7 @@ def test_a_touch_moves_no_alarm_and_the_alarm_asks_again() -> None:
     program = Expiry(int, lambda count, _: count + 1, None, 10, "")
     state, _ = program.on_item("a", None, None, Now(0, None))
     touched, _ = program.on_item("a", state, None, Now(7, None))
-    assert (program.due(state), program.due(touched)) == (11, 11)
+    assert (program.due("k", state), program.due("k", touched)) == (11, 11)
     assert program.on_time("a", touched, 11) == (Kept(2, 7, 18), ())
     assert program.on_time("a", Kept(2, 7, 18), 18) == (None, ())
 

@@ -78,9 +78,9 @@ def test_what_met_none_leaves_as_soon_as_it_can_meet_none() -> None:
 
 def test_an_item_waits_until_the_mark_is_behind_its_last_moment() -> None:
     program, state = Join(-5, 10, (LEFT, RIGHT), ""), Waiting(((0, "l", False),), ((0, "r", False),))
-    assert program.due(state) == 6
+    assert program.due("k", state) == 6
     state, results = program.on_time("a", state, 6)
-    assert (state.left, results, program.due(state)) == (((0, "l", False),), [(None, "r")], 11)
+    assert (state.left, results, program.due("k", state)) == (((0, "l", False),), [(None, "r")], 11)
     assert program.on_time("a", Waiting(((0, "l", False), (1, "m", False)), ()), 11) == (Waiting(((1, "m", False),), ()), [("l", None)])
 
 
